@@ -1,0 +1,54 @@
+"""The ``nbext`` command. Each subcommand lives in the room that does its work."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from nbext import __version__
+from nbext.errors import NbextError
+
+# name -> (module with add_arguments(parser) and run(args) -> int, one line of help)
+COMMANDS = {
+    "serve": ("nbext.service.commands.serve", "serve the eight operations over HTTP"),
+    "keys": ("nbext.service.commands.keys", "add, list and revoke the keys that the service takes"),
+    "signups": ("nbext.service.commands.signups", "export or delete newsletter sign-ups"),
+    "backup": ("nbext.service.commands.backup", "copy what the service keeps to a folder"),
+    "check": ("nbext.service.commands.check", "check what the service keeps, and say what is damaged"),
+    "ingest": ("nbext.engine.ingest.command", "take chain data in: transfers, tokens, token lists, holders"),
+    "schema": ("nbext.segment.command", "print the JSON Schema of segment filters"),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the command line, one subcommand for each entry of COMMANDS."""
+    top = argparse.ArgumentParser(prog="nbext", description="Wallet segments and chain metadata.")
+    top.add_argument("--version", action="version", version=f"nbext {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (_, line) in COMMANDS.items():
+        commands.add_parser(name, help=line, add_help=False)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; an error of ours is one line on stderr and exit code 2."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    known, rest = parser().parse_known_args(words[:1])[0], words[1:]
+    module_name, line = COMMANDS[known.command]
+    try:
+        module = import_module(module_name)
+        own = argparse.ArgumentParser(prog=f"nbext {known.command}", description=line)
+        module.add_arguments(own)
+        return int(module.run(own.parse_args(rest)) or 0)
+    except NbextError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""What an engine offers to the rooms before it: a dataset that can be looked up and asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+Tables = Mapping[str, "ir.Table"]
+
+
+@dataclass(frozen=True)
+class ChainExtent:
+    """What the data holds of one chain; ``last_timestamp`` is seconds since 1970, or None."""
+
+    chain_id: int
+    first_block: int
+    last_block: int
+    last_timestamp: int | None
+
+
+@dataclass(frozen=True)
+class DataAbout:
+    """Whose data this is. ``fingerprint`` changes when any row of it does."""
+
+    name: str
+    synthetic: bool
+    fingerprint: str
+    engine: str
+    chains: tuple[ChainExtent, ...]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What is known of one contract; None where nothing is."""
+
+    contract: int
+    chain_id: int
+    address: str
+    standard: str | None
+    name: str | None = None
+    symbol: str | None = None
+    decimals: int | None = None
+    logo: str | None = None
+    verified: bool | None = None
+    spam: bool | None = None
+    deployer: str | None = None
+    deployed_block: int | None = None
+    total_supply: int | None = None
+    holders: int | None = None
+    transfers: int | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """One hit of a search, with how well it fits (1.0 is best)."""
+
+    contract: Contract
+    score: float
+
+
+class Catalog(Protocol):
+    """The contracts of the data."""
+
+    def contract(self, chain_id: int, address: str) -> Contract | None:
+        """Return the contract at that (lower-case) address, or None."""
+
+    def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
+        """Return the contracts that bear the symbol (any case), verified ones first."""
+
+    def symbols(self, chain_id: int, *, nft: bool) -> Sequence[str]:
+        """Return the symbols known on that chain, for suggestions."""
+
+    def search(
+        self, chain_id: int, term: str, *, standards: Sequence[str], limit: int, offset: int
+    ) -> tuple[int, Sequence[Found]]:
+        """Return how many contracts match, and one page of them, best first. The term is literal text."""
+
+
+class Clock(Protocol):
+    """Turns times into blocks, chain by chain."""
+
+    def last(self, chain_id: int) -> tuple[int, int | None]:
+        """Return the chain's last block and its timestamp (None where the data has no times)."""
+
+    def block_at(self, chain_id: int, timestamp: int) -> int | None:
+        """Return the last block at or before the time; None where the data cannot tell."""
+
+    def timestamp_of(self, chain_id: int, block: int) -> int | None:
+        """Return the block's time; None where the data has none."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A compiled segment, its values kept apart from its shape.
+
+    Attributes
+    ----------
+    shape
+        Questions of one shape differ only in ``values``: an engine may keep what it compiled.
+    wallets
+        Builds the matching wallets: a table of one column, ``wallet``, each once, in no order.
+    rows
+        Builds the returned rows from (the limited) wallets: ``address`` first, then the columns of
+        ``nbext.wire.operations.Column``, ordered by address.
+    values
+        The values of the scalars that both builders get, in order.
+    """
+
+    shape: str
+    wallets: Callable[[Tables, Sequence[ir.Scalar]], ir.Table]
+    rows: Callable[[Tables, Sequence[ir.Scalar], ir.Table], ir.Table]
+    values: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How many wallets match, and the first rows of them by address."""
+
+    matched: int
+    rows: pa.Table
+
+
+@dataclass
+class Cancel:
+    """Asked for by the caller, looked at by the engine; ``deadline`` is time.monotonic() seconds."""
+
+    asked: threading.Event = field(default_factory=threading.Event)
+    deadline: float | None = None
+
+
+class Dataset(Protocol):
+    """One immutable generation of data, open for questions. Safe to use from several threads."""
+
+    about: DataAbout
+    catalog: Catalog
+    clock: Clock
+
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+        """Answer a question. ``limit=0`` only counts.
+
+        Raises
+        ------
+        QueryCancelled, QueryTimeout, ResourceLimit
+        """
+
+    def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
+        """Return ``{"sql": ..., "plan": ...}`` as the engine would run it."""
+
+    def close(self) -> None:
+        """Give back files and memory."""

@@ -1,0 +1,1 @@
+"""Magics, completion, display and forms. Knows IPython and ipywidgets; knows no URL."""

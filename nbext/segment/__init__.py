@@ -1,0 +1,1 @@
+"""The segment language: its fields, and the way from JSON to an Ibis expression. Knows no engine."""

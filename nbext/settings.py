@@ -1,0 +1,210 @@
+"""Settings: each value, and where it came from. The key is a `Secret` and is never one of them.
+
+A value is taken from the first of: an argument (`%nbext set`, `connect(...)`), the environment
+(NBEXT_NAME), ``[tool.nbext]`` in the nearest pyproject.toml, IPython's configuration, the default.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from nbext.errors import ConfigError, did_you_mean
+from nbext.wire.operations import DEFAULT_LIMIT, MAX_LIMIT
+
+
+class Secret:
+    """A text that prints as stars, and that no repr, pickle, copy or vars() gives away.
+
+    >>> Secret("abc")
+    Secret('**********')
+    """
+
+    __slots__ = ("_reveal",)
+
+    def __init__(self, value: str) -> None:
+        # A closure, not an attribute: tracebacks and debuggers print attributes.
+        object.__setattr__(self, "_reveal", lambda: value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a Secret cannot be changed")
+
+    def reveal(self) -> str:
+        """Return the text itself: only for the header that carries it."""
+        text: str = self._reveal()
+        return text
+
+    def __repr__(self) -> str:
+        return "Secret('**********')"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and self.reveal() == other.reveal()
+
+    def __hash__(self) -> int:
+        return hash(("nbext.Secret", self.reveal()))
+
+    def __bool__(self) -> bool:
+        return bool(self.reveal())
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Secret is not pickled")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its default, its type, what it means, and what it may be."""
+
+    name: str
+    default: Any
+    kind: type
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+
+    @property
+    def env(self) -> str:
+        """The environment variable that sets it."""
+        return "NBEXT_" + self.name.upper()
+
+    def read(self, value: Any, source: str) -> Any:
+        """Return the value in the setting's type, or raise ConfigError naming what is allowed."""
+        if value is None:
+            return None
+        try:
+            read = self._typed(value)
+        except (TypeError, ValueError):
+            raise ConfigError(f"{self.name} ({source}): {str(value)[:80]!r} is not {self._wanted()}.") from None
+        low, high = self.minimum, self.maximum
+        if (low is not None and read < low) or (high is not None and read > high):
+            raise ConfigError(f"{self.name} ({source}): {read} is not {self._wanted()}.")
+        return read
+
+    def _typed(self, value: Any) -> Any:
+        if self.kind is bool:
+            if isinstance(value, bool):
+                return value
+            return {"1": True, "true": True, "yes": True, "on": True,
+                    "0": False, "false": False, "no": False, "off": False}[str(value).strip().lower()]
+        if self.kind is dict:
+            return dict(value)
+        if self.kind is int and (isinstance(value, bool) or (isinstance(value, float) and value % 1)):
+            raise ValueError(value)
+        return self.kind(value)
+
+    def _wanted(self) -> str:
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", dict: "a table", str: "a text"}
+        bounds = (
+            f" from {self.minimum:g} to {self.maximum:g}" if self.minimum is not None and self.maximum is not None
+            else f" of at least {self.minimum:g}" if self.minimum is not None else ""
+        )
+        return kinds[self.kind] + bounds
+
+
+SETTINGS = (
+    Setting("base_url", None, str, "The service to ask; none means the embedded one."),
+    Setting("data_dir", None, str, "Where the embedded service keeps its data; none means the user's data folder."),
+    Setting("engine", "duckdb://", str, "What the embedded service asks: duckdb://, pyspark://HOST:PORT, ..."),
+    Setting("chain", "ethereum", str, "The chain where none is given."),
+    Setting("limit", DEFAULT_LIMIT, int, "Rows a segment returns where no limit is given.", 1, MAX_LIMIT),
+    Setting("connect_timeout", 5.0, float, "Seconds to reach the service.", 0.01, 600),
+    Setting("read_timeout", 30.0, float, "Seconds between two pieces of an answer.", 0.01, 3600),
+    Setting("deadline", 60.0, float, "Seconds for one call in all.", 0.01, 86400),
+    Setting("execute_deadline", 300.0, float, "Seconds for a segment to finish.", 0.01, 86400),
+    Setting("download_deadline", 600.0, float, "Seconds for an export.", 0.01, 86400),
+    Setting("attempts", 3, int, "How often a call is tried in all.", 1, 10),
+    Setting("max_body_mb", 256, int, "Decoded megabytes of an answer held in memory.", 1, 65536),
+    Setting("insecure", False, bool, "Allow a key over http:// to another machine."),
+    Setting("ca_bundle", None, str, "A file of certificates to trust instead of the system's."),
+    Setting("frame", "pandas", str, "What tables come as: pandas, polars or arrow."),
+    Setting("images", False, bool, "Show collection images (https only) in forms."),
+    Setting("remote", {}, dict, "How to read a remote service's answers: paths.id, paths.status, paths.rows, ..."),
+)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def setting_named(name: str) -> Setting:
+    """Return the setting, or raise ConfigError with the nearest name."""
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise ConfigError(
+            f"unknown setting {name!r}.{did_you_mean(name, _BY_NAME)} Allowed: {', '.join(_BY_NAME)}."
+        ) from None
+
+
+@dataclass
+class Settings:
+    """All settings, each with its source.
+
+    >>> Settings(arguments={"limit": 5})["limit"]
+    5
+    """
+
+    arguments: dict[str, Any] = field(default_factory=dict)
+    ipython: Mapping[str, Any] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in self.arguments:
+            setting_named(name)
+        self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder or Path.cwd())
+
+    def __getitem__(self, name: str) -> Any:
+        return self.where(name)[0]
+
+    def where(self, name: str) -> tuple[Any, str]:
+        """Return a setting's value and the words that say where it came from."""
+        setting = setting_named(name)
+        places = (
+            ("argument", self.arguments),
+            (setting.env, {name: self.environ[setting.env]} if self.environ.get(setting.env) else {}),
+            (str(self._pyproject_path), self._pyproject),
+            ("IPython configuration", self.ipython),
+        )
+        for source, values in places:
+            if values.get(name) is not None:
+                return setting.read(values[name], source), source
+        return setting.default, "default"
+
+    def set(self, name: str, value: Any) -> None:
+        """Set a value for this session; it is checked first."""
+        self.arguments[name] = setting_named(name).read(value, "argument")
+
+    def all(self) -> dict[str, tuple[Any, str]]:
+        """Return every setting's value and source, in the order of the table above."""
+        return {setting.name: self.where(setting.name) for setting in SETTINGS}
+
+
+def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:
+    for place in (folder, *folder.parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            try:
+                table = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("nbext", {})
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise ConfigError(f"{path} cannot be read: {error}") from None
+            for name in table:
+                if name in ("api_key", "key"):
+                    raise ConfigError(f"{path}: a key does not belong in a file. Use NBEXT_API_KEY or `%nbext login`.")
+                setting_named(name)
+            return table, path
+    return {}, None
+
+
+def default_data_dir(settings: Settings) -> Path:
+    """Return the folder for data: the setting, or the user's data folder of this platform."""
+    if settings["data_dir"]:
+        return Path(settings["data_dir"]).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("nbext", appauthor=False))
