@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -25,6 +25,7 @@ class Secret:
     """
 
     __slots__ = ("_reveal",)
+    _reveal: Callable[[], str]
 
     def __init__(self, value: str) -> None:
         # A closure, not an attribute: tracebacks and debuggers print attributes.
@@ -35,8 +36,7 @@ class Secret:
 
     def reveal(self) -> str:
         """Return the text itself: only for the header that carries it."""
-        text: str = self._reveal()
-        return text
+        return self._reveal()
 
     def __repr__(self) -> str:
         return "Secret('**********')"
@@ -81,7 +81,7 @@ class Setting:
             return None
         try:
             read = self._typed(value)
-        except (TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise ConfigError(f"{self.name} ({source}): {str(value)[:80]!r} is not {self._wanted()}.") from None
         low, high = self.minimum, self.maximum
         if (low is not None and read < low) or (high is not None and read > high):

@@ -23,7 +23,13 @@ WALLETS = {"wallet": "int32", "address": "string", "is_contract": "boolean"}
 
 # Balances that are not zero. ERC20: the exact sum of transfers, which can be negative where the data
 # starts after the contract did. ERC721 and ERC1155: how many the wallet owns, in ``lo``.
-BALANCES = {"contract": "int32", "wallet": "int32", "hi": "decimal(38,0)", "mid": "decimal(38,0)", "lo": "decimal(38,0)"}
+BALANCES = {
+    "contract": "int32",
+    "wallet": "int32",
+    "hi": "decimal(38,0)",
+    "mid": "decimal(38,0)",
+    "lo": "decimal(38,0)",
+}
 
 # Who owns each token id: ERC721 by the id's last transfer, ERC1155 by sums; ``count`` is 1 for ERC721.
 OWNERS = {
