@@ -83,8 +83,10 @@ class Setting:
             read = self._typed(value)
         except (KeyError, TypeError, ValueError):
             raise ConfigError(f"{self.name} ({source}): {str(value)[:80]!r} is not {self._wanted()}.") from None
-        low, high = self.minimum, self.maximum
-        if (low is not None and read < low) or (high is not None and read > high):
+        # Written so that NaN, which compares false with everything, is refused too.
+        if (self.minimum is not None and not read >= self.minimum) or (
+            self.maximum is not None and not read <= self.maximum
+        ):
             raise ConfigError(f"{self.name} ({source}): {read} is not {self._wanted()}.")
         return read
 
@@ -102,11 +104,9 @@ class Setting:
 
     def _wanted(self) -> str:
         kinds = {int: "a whole number", float: "a number", bool: "true or false", dict: "a table", str: "a text"}
-        bounds = (
-            f" from {self.minimum:g} to {self.maximum:g}" if self.minimum is not None and self.maximum is not None
-            else f" of at least {self.minimum:g}" if self.minimum is not None else ""
-        )
-        return kinds[self.kind] + bounds
+        if self.minimum is None or self.maximum is None:
+            return kinds[self.kind]
+        return f"{kinds[self.kind]} from {self.minimum:,} to {self.maximum:,}"
 
 
 SETTINGS = (

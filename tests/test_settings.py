@@ -1,0 +1,74 @@
+"""Each setting is taken from the first place that has it, checked, and says where it came from."""
+
+from __future__ import annotations
+
+import pytest
+
+from nbext.errors import ConfigError
+from nbext.settings import SETTINGS, Settings, default_data_dir
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Settings that see nothing of the machine the test runs on."""
+    (tmp_path / "pyproject.toml").write_text("")
+    return lambda pyproject="", **places: (
+        (tmp_path / "pyproject.toml").write_text(pyproject),
+        Settings(**{"environ": {}, "folder": tmp_path, **places}),
+    )[1]
+
+
+def test_every_setting_has_a_default_that_it_would_take_itself(settings):
+    for name, (_, source) in settings().all().items():
+        assert source == "default", name
+    for setting in SETTINGS:
+        assert setting.read(setting.default, "default") == setting.default
+
+
+def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipython_default(settings):
+    pyproject = "[tool.nbext]\nlimit = 3\n"
+    everywhere = {"arguments": {"limit": 1}, "environ": {"NBEXT_LIMIT": "2"}, "ipython": {"limit": 4}}
+    found = []
+    for absent in ([], ["arguments"], ["arguments", "environ"]):
+        here = {k: v for k, v in everywhere.items() if k not in absent}
+        found.append(settings(pyproject, **here).where("limit"))
+    assert [value for value, _ in found] == [1, 2, 3]
+    assert [source for _, source in found][:2] == ["argument", "NBEXT_LIMIT"]
+    assert found[2][1].endswith("pyproject.toml")
+    assert settings(ipython={"limit": 4}).where("limit") == (4, "IPython configuration")
+    assert settings().where("limit") == (1000, "default")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("limit", "ten", "limit (argument): 'ten' is not a whole number from 1 to 1,000,000."),
+        ("limit", 0, "limit (argument): 0 is not a whole number from 1 to 1,000,000."),
+        ("limit", True, "limit (argument): 'True' is not a whole number from 1 to 1,000,000."),
+        ("limit", 1.5, "limit (argument): '1.5' is not a whole number from 1 to 1,000,000."),
+        ("deadline", "nan", "deadline (argument): nan is not a number from 0.01 to 86,400."),
+        ("insecure", "maybe", "insecure (argument): 'maybe' is not true or false."),
+        ("limt", 5, "unknown setting 'limt'. Did you mean 'limit'? Allowed: "),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused_with_what_is(settings, name, value, message):
+    with pytest.raises(ConfigError) as caught:
+        settings().set(name, value)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_key_in_a_file_is_refused_without_showing_it(settings):
+    with pytest.raises(ConfigError) as caught:
+        settings('[tool.nbext]\napi_key = "s3cr3t"\n')
+    assert "a key does not belong in a file" in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+
+
+def test_an_unknown_name_in_pyproject_is_an_error_and_not_ignored(settings):
+    with pytest.raises(ConfigError, match="unknown setting 'base_ulr'"):
+        settings('[tool.nbext]\nbase_ulr = "http://127.0.0.1:1"\n')
+
+
+def test_data_stays_in_the_users_data_folder_unless_another_is_named(settings, tmp_path):
+    assert default_data_dir(settings(environ={"NBEXT_DATA_DIR": str(tmp_path / "d")})) == tmp_path / "d"
+    assert default_data_dir(settings()).name == "nbext"
