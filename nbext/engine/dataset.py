@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Tables = Mapping[str, "ir.Table"]
+Value = int | str | tuple[int, ...] | tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -109,13 +110,15 @@ class Question:
         Builds the returned rows from (the limited) wallets: ``address`` first, then the columns of
         ``nbext.wire.operations.Column``, ordered by address.
     values
-        The values of the scalars that both builders get, in order.
+        The values of the scalars that both builders get, in order. An int within 64 bits is an int64
+        scalar, a larger one decimal(38,0) (limbs), a str string; a tuple of them is an array scalar,
+        for long lists: ``scalar.unnest().name("address").as_table()`` is a table to join.
     """
 
     shape: str
     wallets: Callable[[Tables, Sequence[ir.Scalar]], ir.Table]
     rows: Callable[[Tables, Sequence[ir.Scalar], ir.Table], ir.Table]
-    values: tuple[int | str, ...] = ()
+    values: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)

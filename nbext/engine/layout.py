@@ -3,13 +3,16 @@
 Types are the ones that DuckDB, Spark, BigQuery and Trino all have: no unsigned integers. An amount is
 three limbs of 26 decimal digits, ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0): sums of limbs
 stay exact over all of uint256 on every engine (`nbext.engine.exact` splits, joins and compares them).
+What is stored is in normal form: 0 <= mid, lo < 10**26, and hi alone carries the sign.
 
 A ``wallet`` is the rank of its address among all addresses of the data, over all chains: ordering by
 wallet is ordering by address, and addresses are joined only for the rows that are returned. A
 ``contract`` is one address on one chain. ``block`` is the clock of a chain; times are turned into
 blocks before a segment is compiled (`nbext.engine.clock`).
 
-Each generation is immutable. Rows of every table but ``wallets`` and ``blocks`` are sorted by contract.
+Each generation is immutable. Rows are sorted: ``balances`` by contract and wallet, ``history`` by contract,
+wallet and from_block, ``owners`` by contract and id, ``transfers`` by contract, block and log_index, ``activity``
+by chain_id and wallet, ``blocks`` by chain_id and block, ``wallets`` by wallet, ``contracts`` by contract.
 """
 
 from __future__ import annotations

@@ -1,0 +1,85 @@
+"""Amounts stay exact over all of uint256, and for negative sums, in Python and in the engine."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import ibis
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbext.engine import exact
+
+MAX = 2**256 - 1
+EDGES = [0, 1, 10**26 - 1, 10**26, 10**52 - 1, 10**52, 2**63, 2**127, 2**128, MAX]
+AMOUNTS = st.one_of(
+    st.sampled_from([sign * edge for edge in EDGES for sign in (1, -1)]), st.integers(-MAX, MAX), st.integers(-9, 9)
+)
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="module")
+def engine():
+    backend = ibis.duckdb.connect()
+    yield backend
+    backend.disconnect()
+
+
+def limbs_table(engine, **amounts):
+    """Register one table of amounts: for each name its three limb columns, and ``row``."""
+    columns = {"row": pa.array(range(len(next(iter(amounts.values())))))}
+    for name, values in amounts.items():
+        for limb, numbers in zip(("hi", "mid", "lo"), zip(*map(exact.split, values), strict=True), strict=True):
+            columns[f"{name}_{limb}"] = pa.array([Decimal(n) for n in numbers], pa.decimal128(38, 0))
+    return engine.create_table("amounts", pa.table(columns), overwrite=True)
+
+
+@given(AMOUNTS)
+def test_splitting_and_joining_gives_the_integer_back(amount):
+    limbs = exact.split(amount)
+    assert exact.join(limbs) == amount
+    assert 0 <= limbs.mid < exact.BASE
+    assert 0 <= limbs.lo < exact.BASE
+
+
+@SETTINGS
+@given(st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=1, max_size=40))
+def test_comparing_limbs_is_comparing_integers(engine, pairs):
+    left, right = zip(*pairs, strict=True)
+    table = limbs_table(engine, a=left, b=right)
+    a, b = exact.of(table, "a_"), exact.of(table, "b_")
+    result = table.select(
+        "row", least=exact.at_least(a, b), most=exact.at_most(a, b), equal=exact.equal(a, b)
+    ).order_by("row")
+    assert result.to_pyarrow().drop("row").to_pylist() == [
+        {"least": x >= y, "most": x <= y, "equal": x == y} for x, y in pairs
+    ]
+
+
+@SETTINGS
+@given(st.lists(AMOUNTS, min_size=1, max_size=40))
+def test_text_is_the_integers_own(engine, amounts):
+    table = limbs_table(engine, a=amounts)
+    result = table.select("row", text=exact.text(exact.of(table, "a_"))).order_by("row").to_pyarrow()
+    assert result["text"].to_pylist() == [str(amount) for amount in amounts]
+
+
+@SETTINGS
+@given(st.lists(AMOUNTS, min_size=1, max_size=60))
+def test_sums_of_limbs_carry_to_the_sum_of_integers(engine, amounts):
+    table = limbs_table(engine, a=amounts)
+    sums = table.agg(hi=table.a_hi.sum(), mid=table.a_mid.sum(), lo=table.a_lo.sum())
+    carried = exact.carried(exact.of(sums))
+    result = sums.select(text=exact.text(carried), **carried._asdict()).to_pyarrow().to_pylist()
+    limbs = {limb: Decimal(n) for limb, n in exact.split(sum(amounts))._asdict().items()}
+    assert result == [{"text": str(sum(amounts)), **limbs}]
+
+
+def test_the_largest_limbs_that_may_be_summed_still_carry(engine):
+    top = 10**37
+    column = pa.array([Decimal(top)], pa.decimal128(38, 0))
+    table = engine.create_table("tops", pa.table({"hi": column, "mid": column, "lo": column}), overwrite=True)
+    carried = exact.carried(exact.Limbs(table.hi - table.hi, table.mid, table.lo))
+    assert table.select(text=exact.text(carried)).to_pyarrow()["text"].to_pylist() == [str(top * 10**26 + top)]
