@@ -1,0 +1,233 @@
+"""A JupyterLab of the tests' own: its own folders, settings and kernels, and pages that drive it."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nbformat
+
+# Nothing may be asked of the network, whatever a page tries.
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+]
+ARTEFACTS = Path(__file__).parents[2] / ".artefacts"
+LOOPBACK = {"127.0.0.1", "localhost"}
+
+
+def _share() -> Path:
+    """Where JupyterLab's own files are: beside its package, which need not be this environment's prefix."""
+    import jupyterlab
+
+    return Path(jupyterlab.__file__).parents[4] / "share" / "jupyter"
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Every folder that Jupyter and nbext write to, under one that is thrown away; no keys of the user's."""
+    own = {
+        "HOME": "home",
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "IPYTHONDIR": "ipython",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "NBEXT_DATA_DIR": "nbext",
+        "MPLCONFIGDIR": "matplotlib",
+    }
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NBEXT_", "JUPYTER", "IPYTHON"))}
+    kept |= {name: str(home / folder) for name, folder in own.items()}
+    kept["JUPYTER_PATH"] = os.pathsep.join([str(home / "kernels"), str(_share())])
+    kept["JUPYTERLAB_DIR"] = str(_share() / "lab")
+    for folder in own.values():
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    return kept
+
+
+def _prepare(home: Path) -> dict[str, str]:
+    environment = _environment(home)
+    kernel = home / "kernels" / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}))
+    # The news pop-up goes away only by its settings file.
+    quiet = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    quiet.parent.mkdir(parents=True)
+    quiet.write_text('{"fetchNews": "false", "checkForUpdates": false}')
+    return environment
+
+
+class Server:
+    """A running Jupyter server: its address, its token, and the folder of its notebooks."""
+
+    def __init__(self, url: str, token: str, root: Path) -> None:
+        self.url, self.token, self.root = url, token, root
+
+    def write(self, name: str, cells: Sequence[str]) -> str:
+        """Write a notebook of code cells; return its path for the browser."""
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, self.root / f"{name}.ipynb")
+        return f"{name}.ipynb"
+
+    def read(self, name: str) -> dict[str, Any]:
+        """The saved notebook."""
+        return json.loads((self.root / f"{name}.ipynb").read_text("utf-8"))
+
+    def api(self, path: str, method: str = "GET") -> Any:
+        """Ask the server itself."""
+        request = urllib.request.Request(
+            f"{self.url}api/{path}", method=method, headers={"Authorization": f"token {self.token}"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            body = answer.read()
+        return json.loads(body) if body else None
+
+    def end_sessions(self) -> None:
+        """End every kernel, so that tests do not share memory or processors with those before them."""
+        for session in self.api("sessions"):
+            self.api(f"sessions/{session['id']}", "DELETE")
+
+
+@contextmanager
+def running(home: Path) -> Iterator[Server]:
+    """Start JupyterLab on a free port of loopback; end it, kernels included."""
+    root, token = home / "notebooks", secrets.token_hex(16)
+    root.mkdir(parents=True)
+    environment = _prepare(home)
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"),
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly",
+        f"--IdentityProvider.token={token}",
+        f"--ServerApp.root_dir={root}",
+    ]
+    with (home / "server.log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=root)
+        try:
+            yield _wait_for(process, home, token, root)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], home: Path, token: str, root: Path) -> Server:
+    end = time.monotonic() + 90
+    while time.monotonic() < end and process.poll() is None:
+        for found in (home / "runtime").glob("jpserver-*.json"):
+            try:
+                server = Server(json.loads(found.read_text())["url"], token, root)
+                server.api("status")
+            except (OSError, ValueError):
+                continue
+            return server
+        time.sleep(0.2)
+    raise AssertionError(f"JupyterLab did not start:\n{(home / 'server.log').read_text()[-3000:]}")
+
+
+_READY = """async withKernel => {
+    const app = window.jupyterapp;
+    if (!app) return false;
+    await app.restored;
+    const panel = app.shell.currentWidget;
+    if (!panel || !panel.context) return false;
+    await panel.context.ready;
+    if (!withKernel) return true;
+    await panel.sessionContext.ready;
+    const kernel = panel.sessionContext.session && panel.sessionContext.session.kernel;
+    if (!kernel) return false;
+    await kernel.info;
+    return true;
+}"""
+class Notebook:
+    """One notebook, open in a page; every request and every dialog of the page is kept."""
+
+    def __init__(self, page: Any, server: Server, name: str) -> None:
+        self.page, self.server, self.name = page, server, name
+        self.requests: list[str] = []
+        self.dialogs: list[str] = []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("dialog", self._dialog)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def open(self, *, kernel: bool = True) -> Notebook:
+        """Open it, and wait until its kernel answers (or, without one, until its cells are there)."""
+        self.page.goto(f"{self.server.url}doc/tree/{self.name}.ipynb?reset&token={self.server.token}")
+        # Asked again and again: wait_for_function takes the promise itself for a yes.
+        end = time.monotonic() + 60
+        while not self.page.evaluate(_READY, kernel):
+            assert time.monotonic() < end, "JupyterLab did not open the notebook within a minute"
+            self.page.wait_for_timeout(100)
+        return self
+
+    def command(self, name: str) -> None:
+        """Run one of JupyterLab's commands; it resolves when the command has finished."""
+        self.page.evaluate("name => window.jupyterapp.commands.execute(name)", name)
+
+    def run_all(self) -> None:
+        """Run every cell."""
+        self.command("notebook:run-all-cells")
+
+    def run_cell(self, index: int) -> None:
+        """Run one cell; the next becomes the active one."""
+        self.page.evaluate("i => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i }", index)
+        self.command("notebook:run-cell")
+
+    def sources(self) -> list[str]:
+        """The cells' texts, as the open notebook holds them."""
+        return self.page.evaluate(
+            "() => [...window.jupyterapp.shell.currentWidget.content.widgets].map(c => c.model.sharedModel.source)"
+        )
+
+    def output(self, index: int) -> str:
+        """What the outputs of one cell show as text."""
+        cell = self.page.locator(".jp-Notebook-cell").nth(index)
+        return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
+
+    def save(self) -> dict[str, Any]:
+        """Save it; return what the file then holds."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.context.save()")
+        return self.server.read(self.name)
+
+    def screenshot(self, name: str) -> Path:
+        """Keep a picture among the artefacts."""
+        ARTEFACTS.mkdir(exist_ok=True)
+        path = ARTEFACTS / f"{name}.png"
+        self.page.screenshot(path=path)
+        return path
+
+    def check_nothing_left(self) -> None:
+        """Nothing was asked of any machine but this one, no dialog opened, and no planted script ran."""
+        away = [
+            url
+            for url in self.requests
+            if urlsplit(url).scheme not in ("data", "blob", "about") and urlsplit(url).hostname not in LOOPBACK
+        ]
+        assert away == [], "requests left loopback"
+        assert self.dialogs == [], "a dialog opened"
+        assert self.page.evaluate("() => window.pwned === undefined"), "a script out of the data ran"
