@@ -108,7 +108,7 @@ class Question:
         Builds the matching wallets: a table of one column, ``wallet``, each once, in no order.
     rows
         Builds the returned rows from (the limited) wallets: ``address`` first, then the columns of
-        ``nbext.wire.operations.Column``, ordered by address.
+        ``nbext.wire.operations.Column``, ordered by address; an amount is `nbext.engine.exact.column`.
     values
         The values of the scalars that both builders get, in order. An int within 64 bits is an int64
         scalar, a larger one decimal(38,0) (limbs), a str string; a tuple of them is an array scalar,
