@@ -23,6 +23,7 @@ ROOMS = {
     "connect": {"client", "embedded"},
     "embedded": {"service", "segment", "engine"},
     "cli": set(),  # its table names modules as text and imports the one that was asked for
+    "reference": {"notebook", "segment", "service"},  # describes them all
     "__init__": {"client", "connect", "notebook"},
 }
 # What a room must not know, whoever it is imported through.

@@ -1,0 +1,38 @@
+"""The reference pages, made from the code they describe: ``python -m nbext.reference`` writes them anew.
+
+Each page is a function that returns Markdown. A test compares what they return with the files that are
+kept here, so that a new setting, error, condition, option or operation cannot stay undocumented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+# file -> module with a function page() -> str
+PAGES = {
+    "settings.md": "nbext.reference.settings_page",
+    "errors.md": "nbext.reference.errors_page",
+}
+NOTE = "<!-- Made from the code by `python -m nbext.reference`; edit the code instead. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """Return every page as it should be, by file name."""
+    return {name: NOTE + _page(module)() for name, module in PAGES.items()}
+
+
+def _page(module: str) -> Callable[[], str]:
+    page: Callable[[], str] = import_module(module).page
+    return page
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table; a bar or a line break inside a cell does not end it."""
+
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    return "\n".join([line(headings), "|" + "---|" * len(headings), *map(line, rows)]) + "\n"

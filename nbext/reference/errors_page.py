@@ -1,0 +1,71 @@
+"""The page of errors: a troubleshooting guide keyed by the name that a notebook shows."""
+
+from __future__ import annotations
+
+import inspect
+
+from nbext import errors
+from nbext.errors import NbextError
+
+# What a person can do about each error. An error without advice fails the page's test.
+ADVICE = {
+    "NbextError": "Every error of nbext derives from it: `except nbext.errors.NbextError` catches them all.",
+    "UsageError": "Read the line with the caret. `%token?`, `%nft?`, `%segment?` and `%%segment_query?` show every "
+    "option with examples that run.",
+    "ConfigError": "The message names the setting and what it may be. `%nbext config` shows where each value came from.",
+    "NoService": 'Either `%nbext connect https://...` with a key, or `pip install "nbext[local]"` and run the cell again.',
+    "ValidationError": "No request was sent. The message names the argument; `error.errors` lists every field at fault.",
+    "InvalidSegment": "Each line starts with a JSON pointer into your query. `%nbext schema` lists what is allowed, "
+    "`%nbext schema token` one condition.",
+    "AmbiguousSymbol": "Several contracts bear the symbol. Take the address of the one you mean from `error.candidates`.",
+    "ApiError": "The service's own message follows. `error.status` and `error.problem` hold the whole answer.",
+    "BadRequest": "The service does not take this request. On a remote, compare the body that `--dry-run` shows with "
+    "that service's documentation.",
+    "AuthError": "The key is missing, wrong, revoked or lacks a scope: `%nbext login`.",
+    "NotFound": "Check the chain and the address or id. The embedded service knows only what was ingested; "
+    "`%nbext status` says whose data it has.",
+    "Conflict": "The segment is not ready yet: ask again in a moment.",
+    "RateLimited": "Wait as long as the message says. Many addresses in one `%token` are gentler than many cells.",
+    "ServerError": "The service failed again after the retries. Its request id, if any, is in `error.problem`.",
+    "TransportError": "No answer came, or none that can be trusted. Nothing was stored in your variable.",
+    "ConnectionFailed": "Check the address with `%nbext status`, and that the service runs.",
+    "TLSError": "The certificate is not trusted. If it is your own, set `ca_bundle` to its file; checks cannot be "
+    "switched off.",
+    "DeadlineExceeded": "Give it longer (`%nbext set execute_deadline 900`), or resume: `%segment ID` with the id "
+    "that the message names.",
+    "TruncatedResponse": "The answer ended early, also after the retries. A proxy on the way may cut long answers.",
+    "ResponseTooLarge": "Write it to a file instead (`--to rows.parquet`), or raise `max_body_mb`.",
+    "ProtocolError": "What came is not an answer of this interface; the message shows its beginning. Often a login "
+    "page or a gateway answers in the service's place.",
+    "AmbiguousAnswer": "The answer can be read in several equal ways. Paste the line of settings that the message "
+    "shows, for the reading you mean.",
+    "OutcomeUnknown": "The request may have been carried out. Look before you repeat it; `error.idempotency_key` "
+    "names the attempt.",
+    "ServiceDied": "The embedded service ended twice. `%nbext status` shows where its log is.",
+    "SegmentFailed": "The service could not finish the segment; the message is its reason.",
+    "SegmentExpired": "The result is no longer kept. Run the query again: the same query on the same data gives the "
+    "same id.",
+    "QueryTimeout": "Narrow the query, or start the service with a longer time limit.",
+    "ResourceLimit": "Narrow the query, lower the limit, or give the service more memory.",
+    "QueryCancelled": "You interrupted it; the variable keeps its old value.",
+    "IngestError": "The message names the file and, where one row is at fault, the row. Nothing of that file was taken.",
+    "StorageError": "`nbext check` says which file is damaged, and `nbext backup` keeps a copy next time.",
+}
+
+
+def page() -> str:
+    """Return the page: the tree, then each error with its meaning and what to do."""
+    tree = (errors.__doc__ or "").split("\n\n", 1)[1].strip()
+    return (
+        "# Errors, and what to do\n\n"
+        "In a notebook an error is its name and one message. `%env NBEXT_TRACEBACK=1` adds the stack.\n\n"
+        f"```text\n{tree}\n```\n" + "".join(f"\n## {name}\n\n{_meaning(name)}\n\n{ADVICE[name]}\n" for name in _names())
+    )
+
+
+def _names() -> list[str]:
+    return [n for n, thing in vars(errors).items() if inspect.isclass(thing) and issubclass(thing, NbextError)]
+
+
+def _meaning(name: str) -> str:
+    return (inspect.getdoc(getattr(errors, name)) or "").split("\n\n")[0].replace("\n", " ")

@@ -1,0 +1,17 @@
+"""The kept reference pages are what the code says today."""
+
+from __future__ import annotations
+
+import pytest
+
+from nbext.reference import FOLDER, PAGES, pages
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_reference_page_is_what_the_code_says_today(name):
+    kept = (FOLDER / name).read_text("utf-8")
+    assert kept == pages()[name], "run: python -m nbext.reference"
+
+
+def test_no_page_is_kept_that_nobody_makes():
+    assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES)
