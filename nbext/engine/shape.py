@@ -21,8 +21,8 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql import compilers
 
-from nbext.engine.dataset import Question, Tables, Value
-from nbext.engine.exact import LIMB_TYPE
+from nbext.engine.dataset import Answer, Question, Tables, Value
+from nbext.engine.exact import LIMB_TYPE, as_text
 from nbext.engine.layout import TABLES
 
 if TYPE_CHECKING:
@@ -55,6 +55,10 @@ class Statement:
     def with_literals(self, values: Sequence[Value], *, pretty: bool = False) -> str:
         """Return the SQL with the values written into it."""
         return self._filled(lambda number, kind: sge.convert(_plain(values[number])), pretty=pretty)
+
+    def no_rows(self) -> pa.Table:
+        """Return the rows of an answer that matched nothing, or only counted."""
+        return as_text(self.schema.empty_table())
 
     def _filled(self, fill: Callable[[int, str], sge.Expr], *, pretty: bool = False) -> str:
         def visit(node: sge.Expr) -> sge.Expr:
@@ -127,6 +131,12 @@ class Shapes:
     def _statement(self, table: ir.Table, holes: _Holes) -> Statement:
         tree = self._compiler.to_sqlglot(table, params=dict(zip(holes.scalars, holes.stand_ins, strict=True)))
         return Statement(tree, self._compiler.dialect, _arrow_schema(table))
+
+
+def answer(returning: Statement, fetched: pa.Table) -> Answer:
+    """Return what `Shapes.returning` fetched as an answer: amounts as digits, integers of 64 bits."""
+    matched = int(fetched[MATCHED][0].as_py()) if fetched.num_rows else 0
+    return Answer(matched, as_text(fetched.drop_columns([MATCHED]).cast(returning.schema)))
 
 
 class _Holes:

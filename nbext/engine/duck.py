@@ -1,0 +1,157 @@
+"""A dataset on DuckDB: one generation, opened read-only and locked down, a cursor for each question."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from nbext.engine.catalog import TableCatalog
+from nbext.engine.clock import TableClock
+from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, DataAbout, Question, Value
+from nbext.engine.shape import MATCHED, Build, Shapes, Statement, answer
+from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, SegmentFailed, StorageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from nbext.engine.generation import Generation
+
+MEMORY = "1GB"
+_SPILL = "4GB"
+_QUESTIONS_AT_ONCE = 16
+# How soon a cancelled question is noticed, in seconds.
+_TICK = 0.05
+
+
+class DuckDataset:
+    """One generation on DuckDB. Safe to use from several threads.
+
+    Parameters
+    ----------
+    generation
+        The generation; its file is opened read-only, and nothing else can be reached through it.
+    memory
+        How much DuckDB may hold, for all questions together; beyond it a question spills, then fails.
+    threads
+        How many cores a question may use.
+    """
+
+    def __init__(self, generation: Generation, *, memory: str = MEMORY, threads: int | None = None) -> None:
+        self.about = about(generation, "duckdb")
+        self._memory = memory
+        self._connection = _locked_down(generation, memory, threads or os.cpu_count() or 1)
+        self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
+        self._shapes = Shapes("duckdb")
+        self.catalog: Catalog = TableCatalog(self._read)
+        self.clock: Clock = TableClock(self._read, self.about.chains)
+
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+        """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
+        returning = self._shapes.returning(question)
+        if limit == 0:
+            counted = self._run(self._shapes.counting(question), question.values, cancel)
+            return Answer(counted[MATCHED][0].as_py(), returning.no_rows())
+        return answer(returning, self._run(returning, (*question.values, limit), cancel))
+
+    def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
+        """Return the SQL with its values written in, and DuckDB's plan of it."""
+        statement, values = self._shapes.returning(question), (*question.values, limit)
+        with self._connection.cursor() as cursor:
+            cursor.execute("USE generation")
+            plan = cursor.execute(f"EXPLAIN {statement.with_literals(values)}").fetchall()[0][1]
+        return {"sql": statement.with_literals(values, pretty=True), "plan": plan}
+
+    def close(self) -> None:
+        """Give back the file and the memory."""
+        self._workers.shutdown(wait=True)
+        self._connection.close()
+
+    def _read(self, name: str, build: Build, values: Sequence[Value] = ()) -> pa.Table:
+        return self._run(self._shapes.reading(name, build, values), values, None)
+
+    def _run(self, statement: Statement, values: Sequence[Value], cancel: Cancel | None) -> pa.Table:
+        cursor = self._connection.cursor()
+        running = self._workers.submit(_fetch, cursor, statement.prepared, values)
+        try:
+            stopped = _wait(running, cancel)
+        finally:
+            # Also where the caller's own thread is interrupted. Before the query begins an interrupt is lost.
+            while not running.done():
+                cursor.interrupt()
+                wait([running], _TICK)
+            cursor.close()
+        try:
+            return running.result()
+        except duckdb.Error as error:
+            failure = stopped or self._failure(error)
+        raise failure
+
+    def _failure(self, error: duckdb.Error) -> NbextError:
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return ResourceLimit(
+                f"the segment needs more memory than the service may use ({self._memory}, and {_SPILL} on disk). "
+                "Narrow it, or give the service more: engine duckdb://?memory=4GB."
+            )
+        return SegmentFailed(f"DuckDB could not answer: {str(error).splitlines()[0]}")
+
+
+def about(generation: Generation, engine: str) -> DataAbout:
+    """Return whose data a generation is, as asked through an engine."""
+    manifest = generation.manifest
+    return DataAbout(
+        name=manifest["name"],
+        synthetic=manifest["synthetic"],
+        fingerprint=generation.fingerprint,
+        engine=engine,
+        chains=generation.chains,
+    )
+
+
+def _locked_down(generation: Generation, memory: str, threads: int) -> duckdb.DuckDBPyConnection:
+    """Attach the generation to an empty database: two datasets of one file then share nothing."""
+    # DuckDB makes this folder when it first spills, and removes it at the end.
+    spill = Path(tempfile.gettempdir()) / f"nbext-spill-{uuid.uuid4().hex}"
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": memory,
+            "threads": threads,
+            "temp_directory": str(spill),
+            "max_temp_directory_size": _SPILL,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+        },
+    )
+    path = str(generation.tables).replace("'", "''")
+    try:
+        connection.execute(f"ATTACH '{path}' AS generation (READ_ONLY)")
+    except duckdb.Error as error:
+        connection.close()
+        raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}") from None
+    # From here on no query can name a file, an address, a setting or a table of Python's.
+    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+    return connection
+
+
+def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Value]) -> pa.Table:
+    cursor.execute("USE generation")
+    return cursor.execute(sql, [list(v) if isinstance(v, tuple) else v for v in values]).to_arrow_table()
+
+
+def _wait(running: Future[pa.Table], cancel: Cancel | None) -> NbextError | None:
+    """Wait for the end, or return why it should be ended now."""
+    while not wait([running], _TICK if cancel else None).done:
+        if cancel and cancel.asked.is_set():
+            return QueryCancelled("the segment was cancelled.")
+        if cancel and cancel.deadline is not None and time.monotonic() >= cancel.deadline:
+            return QueryTimeout("the segment ran past its time limit.")
+    return None

@@ -1,0 +1,80 @@
+"""Open the data of a folder on the engine that a URL names."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+from nbext.engine import generation
+from nbext.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from nbext.engine.dataset import Dataset
+    from nbext.engine.generation import Generation
+
+_MEMORY = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
+_THREADS = re.compile(r"[1-9]\d{0,2}\Z")
+
+
+def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
+    """Open the generation that a data folder serves, or the sample where nothing was ever ingested.
+
+    Parameters
+    ----------
+    data_dir
+        The data folder, as `nbext ingest --data` filled it.
+    engine
+        ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``.
+
+    Raises
+    ------
+    ConfigError
+        The URL names no engine, or an option that the engine does not take.
+    StorageError
+        The generation is damaged or missing.
+    """
+    url = urlsplit(engine)
+    if url.scheme not in _ENGINES or "://" not in engine:
+        raise ConfigError(
+            f"engine: {engine[:80]!r} names no engine.{did_you_mean(url.scheme, _ENGINES)} "
+            f"Allowed: {', '.join(f'{scheme}://' for scheme in _ENGINES)}."
+        )
+    return _ENGINES[url.scheme](_generation(data_dir), url)
+
+
+def _generation(data_dir: Path) -> Generation:
+    chosen = generation.current(data_dir)
+    if chosen is not None:
+        return chosen
+    # Loaded only where there is no data: it holds the generator of the sample.
+    sample = import_module("nbext.engine.sample")
+    return generation.read(sample.ensure_sample(data_dir))
+
+
+def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
+    options = dict(parse_qsl(url.query, keep_blank_values=True))
+    for name, value in options.items():
+        if name not in allowed:
+            raise ConfigError(
+                f"engine: {url.scheme}:// takes no option {name!r}.{did_you_mean(name, allowed)} "
+                f"Allowed: {', '.join(allowed)}."
+            )
+        if not allowed[name].match(value):
+            raise ConfigError(f"engine: {name}={value[:40]!r} is not allowed. Write memory=4GB, threads=8.")
+    return options
+
+
+def _duckdb(chosen: Generation, url: SplitResult) -> Dataset:
+    from nbext.engine.duck import MEMORY, DuckDataset
+
+    if url.netloc or url.path not in ("", "/"):
+        raise ConfigError("engine: duckdb:// takes no path; the data folder is set by data_dir.")
+    options = _options(url, memory=_MEMORY, threads=_THREADS)
+    threads = int(options["threads"]) if "threads" in options else None
+    return DuckDataset(chosen, memory=options.get("memory", MEMORY), threads=threads)
+
+
+_ENGINES = {"duckdb": _duckdb}
