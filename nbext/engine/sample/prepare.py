@@ -1,0 +1,82 @@
+"""Make the files in ``prepared/``: ``python -m nbext.engine.sample.prepare [FOLDER]``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from nbext.engine.layout import TABLES
+from nbext.engine.sample.slots import LAST_SLOT, PACES, block, timestamp
+from nbext.engine.sample.tables import Prepared
+from nbext.engine.sample.transfers import NAME, written
+from nbext.engine.sample.unpack import MANIFEST, PREPARED
+from nbext.wire.chains import chain_of
+
+
+def prepare(folder: Path) -> None:
+    """Write every table as Parquet, and the manifest, into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    prepared = Prepared(written())
+    rows = {}
+    for name, layout in TABLES.items():
+        table = prepared.table(name)
+        rows[name] = table.num_rows
+        _write(table, layout, folder / f"{name}.parquet")
+    fingerprint = sha256()
+    for name in TABLES:
+        fingerprint.update((folder / f"{name}.parquet").read_bytes())
+    manifest = _manifest(rows, fingerprint.hexdigest())
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def _write(table: Any, layout: dict[str, str], path: Path) -> None:
+    # Sorted whole numbers are smallest as differences, amounts as a dictionary; zstd then finds what repeats.
+    whole = [column for column, kind in layout.items() if kind.startswith("int")]
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[column for column, kind in layout.items() if kind.startswith("decimal")],
+        column_encoding=dict.fromkeys(whole, "DELTA_BINARY_PACKED"),
+        write_statistics=False,
+        store_schema=False,
+    )
+
+
+def _manifest(rows: dict[str, int], fingerprint: str) -> dict[str, Any]:
+    chains = [
+        {
+            "chain_id": chain_of(chain).id,
+            "first_block": block(chain, 0),
+            "last_block": block(chain, LAST_SLOT),
+            "last_timestamp": timestamp(LAST_SLOT),
+        }
+        for chain in sorted(PACES, key=lambda chain: chain_of(chain).id)
+    ]
+    return {
+        "format": 1,
+        "number": 0,
+        "fingerprint": fingerprint,
+        "name": NAME,
+        "synthetic": True,
+        "created_at": "2026-01-01T00:00:00Z",
+        "chains": chains,
+        "tables": rows,
+        "files": [],
+    }
+
+
+def main(words: Sequence[str]) -> None:
+    """Prepare into the folder that is named, else into the package."""
+    prepare(Path(words[0]) if words else PREPARED)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,81 @@
+"""Put the shipped tables of the sample into a data folder, as a generation that engines open read-only."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from nbext.engine.layout import TABLES
+from nbext.errors import StorageError
+
+PREPARED = Path(__file__).parent / "prepared"
+MANIFEST = "manifest.json"
+_DATABASE = "tables.duckdb"
+
+
+def ensure_sample(data_dir: Path) -> Path:
+    """Return the folder of the sample's tables in the data folder; the first call makes it.
+
+    The folder holds ``tables.duckdb`` and ``manifest.json`` and is named after their fingerprint. It
+    appears whole or not at all, and processes that make it at the same time end with the same folder.
+
+    Raises
+    ------
+    StorageError
+        The data folder cannot be written.
+    """
+    manifest = json.loads((PREPARED / MANIFEST).read_text("utf-8"))
+    folder = data_dir / f"sample-{manifest['fingerprint'][:12]}"
+    if _is_whole(folder):
+        return folder
+    import duckdb
+
+    try:
+        _make(folder)
+    except (OSError, duckdb.Error) as error:
+        raise StorageError(f"the sample data cannot be written to {data_dir}: {error}") from None
+    return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file() and (folder / _DATABASE).is_file()
+
+
+def _make(folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    building = folder.with_name(f".{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    building.mkdir()
+    try:
+        _fill(building)
+        _place(building, folder)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def _place(building: Path, folder: Path) -> None:
+    try:
+        building.rename(folder)
+    except OSError:
+        # Either another process was first, and its folder is as good as ours, or a part of it is lost.
+        if folder.is_dir() and not _is_whole(folder):
+            shutil.rmtree(folder)
+            building.rename(folder)
+        elif not folder.is_dir():
+            raise
+
+
+def _fill(building: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(building / _DATABASE)) as connection:
+        for name in TABLES:
+            # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
+            path = str(PREPARED / f"{name}.parquet").replace("'", "''")
+            connection.execute(f"CREATE TABLE {name} AS FROM read_parquet('{path}')")
+    shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)
+    for name in (_DATABASE, MANIFEST):
+        with (building / name).open("rb+") as file:
+            os.fsync(file.fileno())
