@@ -1,0 +1,183 @@
+"""Tables: the one place where a value's type in an answer becomes a column's dtype.
+
+    string   str
+    integer  int64; Int64 where some are missing
+    uint256  int64 where every value of the column fits; else the exact digits, as str
+    number   float64 where that is exact; else the exact digits, as str
+    boolean  boolean
+    object   object: lists and objects, as Python has them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from nbext.errors import ProtocolError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+INT64 = range(-(2**63), 2**63)
+Record = Mapping[str, Any]
+
+
+def frame(records: Sequence[Record], types: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Return records as a table: the columns of ``types`` first, then others in order of appearance.
+
+    A column that ``types`` does not name gets the narrowest type that holds its values exactly.
+    """
+    import pandas as pd
+
+    types = types or {}
+    names = dict.fromkeys([*types, *(name for record in records for name in record)])
+    columns = {name: column([record.get(name) for record in records], types.get(name)) for name in names}
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(records)), columns=pd.Index(list(names)))
+
+
+def column(values: Sequence[Any], kind: str | None) -> Any:
+    """Return values as an array of the dtype that their type has."""
+    import pandas as pd
+
+    array: Any = pd.array  # its stubs want each dtype spelled out
+    present = [value for value in values if value is not None]
+    fits = _FITS.get(kind or "", _fits_nothing)
+    if not all(fits(value) for value in present):
+        # The answer holds something else than its type says: keep it as it came.
+        kind = None
+    kind = kind or inferred(present)
+    if kind in ("integer", "uint256"):
+        return _integers([None if v is None else int(v) for v in values], len(present) < len(values))
+    if kind == "number":
+        return array([None if v is None else float(v) for v in values], dtype=_float_dtype(present, values))
+    if kind == "boolean":
+        return pd.array(list(values), dtype="boolean")
+    if kind == "string":
+        return pd.array([None if v is None else _as_text(v) for v in values], dtype=text_dtype())
+    return pd.Series(list(values), dtype=object).array
+
+
+def inferred(present: Sequence[Any]) -> str:
+    """Return the type that the values have themselves; text stays text, whatever it looks like."""
+    if not present or all(isinstance(v, str) for v in present):
+        return "string"
+    if all(isinstance(v, bool) for v in present):
+        return "boolean"
+    if all(_is_int(v) for v in present):
+        return "uint256"
+    if all(_is_int(v) or isinstance(v, Decimal) for v in present):
+        return "number" if all(_exact_as_float(v) for v in present) else "string"
+    return "object"
+
+
+def text_dtype() -> Any:
+    """Return the dtype of text: pandas' ``str``, kept in Arrow."""
+    import numpy as np
+    import pandas as pd
+
+    return pd.StringDtype("pyarrow", na_value=np.nan)
+
+
+def _integers(values: Sequence[int | None], missing: bool) -> Any:
+    import pandas as pd
+
+    if any(v is not None and v not in INT64 for v in values):
+        return pd.array([None if v is None else str(v) for v in values], dtype=text_dtype())
+    return pd.array(list(values), dtype="Int64") if missing else pd.Series(list(values), dtype="int64").array
+
+
+def _float_dtype(present: Sequence[Any], values: Sequence[Any]) -> str:
+    return "float64" if len(present) == len(values) else "Float64"
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _digits(value: Any) -> bool:
+    """Say whether a value is a whole number, as one or as canonical digits; leading zeros mean something else."""
+    if not isinstance(value, str):
+        return _is_int(value)
+    bare = value.removeprefix("-")
+    return bare.isascii() and bare.isdigit() and (bare == "0" or not bare.startswith("0")) and value != "-0"
+
+
+def _exact_as_float(value: Any) -> bool:
+    try:
+        return bool(Decimal(repr(float(value))) == value)
+    except (OverflowError, InvalidOperation):
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    return (_is_int(value) or isinstance(value, Decimal)) and _exact_as_float(value)
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def _fits_nothing(_: Any) -> bool:
+    return False
+
+
+_FITS: dict[str, Any] = {
+    "string": lambda value: isinstance(value, str),
+    "integer": _is_int,
+    "uint256": _digits,
+    "number": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "object": lambda value: True,
+}
+
+
+def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
+    """Return an Arrow table as a DataFrame; text is not copied."""
+    import pandas as pd
+
+    columns = {name: _from_arrow(table.column(name), types.get(name, "")) for name in table.column_names}
+    return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows), copy=False)
+
+
+def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
+    import pandas as pd
+    import pyarrow as pa
+
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if is_text and kind == "uint256":
+        try:
+            values = values.cast(pa.int64())
+        except pa.ArrowInvalid:
+            kind = "string"
+        is_text = kind == "string"
+    if is_text:
+        return text_dtype().__from_arrow__(values)
+    if pa.types.is_integer(values.type):
+        # Without the mask a missing value would turn the whole column into floats.
+        return _masked(pd.Int64Dtype(), values) if values.null_count else pd.array(values.to_numpy(), copy=False)
+    if pa.types.is_boolean(values.type):
+        return _masked(pd.BooleanDtype(), values)
+    return values.to_pandas().array
+
+
+def _masked(dtype: Any, values: pa.ChunkedArray) -> Any:
+    return dtype.__from_arrow__(values)
+
+
+def types_of(columns: Iterable[Any]) -> dict[str, str]:
+    """Return each column's type from an answer's list of columns.
+
+    Raises
+    ------
+    ProtocolError
+        Two columns of one name.
+    """
+    found: dict[str, str] = {}
+    for entry in columns:
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
+            if entry["name"] in found:
+                raise ProtocolError(f"the answer has two columns named {entry['name'][:80]!r}.")
+            found[entry["name"]] = str(entry.get("type", ""))
+    return found

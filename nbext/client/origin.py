@@ -1,0 +1,171 @@
+"""Which service is asked, and with which key: both are checked before any request."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from nbext.errors import ConfigError, ProtocolError
+from nbext.settings import Secret
+
+MAX_KEY = 4096
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def usable_key(given: str | Secret | None) -> Secret:
+    """Return the key without outer whitespace.
+
+    Raises
+    ------
+    ConfigError
+        It is empty, too long, or holds what no header may carry. The message never shows it.
+    """
+    text = (given.reveal() if isinstance(given, Secret) else str(given or "")).strip()
+    if not text:
+        raise ConfigError("no API key: set NBEXT_API_KEY, or run `%nbext login`.")
+    if len(text) > MAX_KEY:
+        raise ConfigError(f"the API key has {len(text):,} characters; at most {MAX_KEY:,} are allowed.")
+    if not re.fullmatch(r"[\x21-\x7e]+", text):
+        raise ConfigError("the API key holds a space, a line break or a character outside ASCII; a key has none.")
+    return Secret(text)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A service's address: scheme, host, port, and the path that stands before /v1."""
+
+    scheme: str
+    host: str
+    port: int
+    prefix: str
+
+    @classmethod
+    def of(cls, base_url: str, *, insecure: bool = False) -> Origin:
+        """Read a base_url.
+
+        Raises
+        ------
+        ConfigError
+            It is not http(s)://host[:port][/prefix], or would carry the key over an open line.
+        """
+        parts = _split(base_url)
+        origin = cls(parts.scheme, (parts.hostname or "").lower(), _port(parts), parts.path.rstrip("/"))
+        if origin.scheme == "http" and not origin.is_loopback and not insecure:
+            raise ConfigError(
+                f"base_url: http:// would send the key to {origin.host} in the open. Use https://, "
+                "or the setting insecure=true if the line is yours."
+            )
+        return origin
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is this machine."""
+        return self.host == "localhost" or self.host.endswith(".localhost") or _ip_is_loopback(self.host)
+
+    @property
+    def url(self) -> str:
+        """The base_url, in one spelling."""
+        return f"{self.root}{self.prefix}"
+
+    @property
+    def root(self) -> str:
+        """Scheme, host and port."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+    def owns(self, url: str) -> bool:
+        """Say whether the URL is of this scheme, host and port, so that the key may go there."""
+        parts = urlsplit(url)
+        return (parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)) == (
+            self.scheme,
+            self.host,
+            self.port,
+        )
+
+    def follow(self, location: str, base: str) -> str:
+        """Return where an answer of this service sends us.
+
+        Raises
+        ------
+        ProtocolError
+            Not a URL, from https to http, or into this machine or a private network from outside.
+        """
+        try:
+            target = urljoin(base, location.strip())
+            parts = urlsplit(target)
+            port = parts.port
+        except ValueError:
+            parts, port = SplitResult("", "", "", "", ""), None
+        if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.username or parts.password or port == 0:
+            raise ProtocolError(f"{self.root} sends us on to something that is no http(s) address.")
+        if not self.owns(target) and not self._may_send_to(parts):
+            raise ProtocolError(
+                f"{self.root} sends us on to {parts.scheme}://{parts.hostname[:80]}, which is not followed: "
+                "only https:// addresses outside of this machine's own network are."
+            )
+        return target
+
+    def _may_send_to(self, parts: SplitResult) -> bool:
+        if self.is_loopback and _ip_is_loopback(parts.hostname or ""):
+            return True
+        return parts.scheme == "https" and not _is_inside(parts.hostname or "")
+
+
+def _split(base_url: str) -> SplitResult:
+    shown = repr(base_url[:80]) if isinstance(base_url, str) else type(base_url).__name__
+    if not isinstance(base_url, str) or not re.fullmatch(r"[^\s\x00-\x20\x7f\\]+", base_url):
+        raise ConfigError("base_url: a text without spaces, such as https://api.example.com, is allowed.")
+    try:
+        parts = urlsplit(base_url)
+        host = parts.hostname
+    except ValueError:
+        host = None
+    if host is None or parts.scheme not in _DEFAULT_PORTS:
+        # A user name and password may stand in it: it is shown only where there is none.
+        named = "" if "@" in base_url else f" {shown}"
+        raise ConfigError(f"base_url{named} is no address such as https://api.example.com or http://127.0.0.1:8000.")
+    if "@" in parts.netloc or "?" in base_url or "#" in base_url:
+        raise ConfigError("base_url: no user name, password, ?query or #fragment may stand in it, nor a key.")
+    _check_host(host)
+    return parts
+
+
+def _check_host(host: str) -> None:
+    if not host.isascii():
+        try:
+            spelled = host.encode("idna").decode()
+        except UnicodeError:
+            spelled = "its xn-- form"
+        raise ConfigError(f"base_url: the host holds letters outside ASCII, which may look alike. Write {spelled}.")
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]+(%[a-z0-9]+)?", host) or ".." in host:
+        raise ConfigError(f"base_url: {host[:80]!r} is not a host name or address.")
+
+
+def _port(parts: SplitResult) -> int:
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise ConfigError("base_url: a port is a whole number from 1 to 65535.")
+    return port or _DEFAULT_PORTS[parts.scheme]
+
+
+def _ip_is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_inside(host: str) -> bool:
+    """Say whether the host is this machine, or an address of a private network."""
+    if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
+        return True
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return False

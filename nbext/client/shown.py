@@ -1,0 +1,39 @@
+"""A stranger's text in our messages: cut, with nothing in it that hides, runs, or is the key."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from typing import Any
+
+from nbext.settings import Secret
+
+MESSAGE_LENGTH = 500
+# Control, bidi and zero-width characters, surrogates, private use, line and paragraph separators.
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_STARS = "***"
+
+
+def shown(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
+    """Return the text as it may stand in a message."""
+    # The key goes first: escaping or cutting could leave a part of it.
+    plain = html.escape(redacted(str(text), key), quote=False)
+    safe = "".join(_escape(c) if unicodedata.category(c) in _HIDDEN else c for c in plain[: 4 * length])
+    return safe if len(safe) <= length else safe[: length - 1] + "…"
+
+
+def _escape(character: str) -> str:
+    return " " if character in "\n\t" else character.encode("unicode_escape", "backslashreplace").decode()
+
+
+def redacted(value: Any, key: Secret | None) -> Any:
+    """Return a JSON value with the key, wherever a text holds it, as stars."""
+    if not key:
+        return value
+    if isinstance(value, str):
+        return value.replace(key.reveal(), _STARS)
+    if isinstance(value, list):
+        return [redacted(item, key) for item in value]
+    if isinstance(value, dict):
+        return {redacted(name, key): redacted(item, key) for name, item in value.items()}
+    return value
