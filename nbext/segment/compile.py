@@ -1,0 +1,84 @@
+"""From a plan to a question: Ibis expressions over the tables of `nbext.engine.layout`.
+
+Only what DuckDB, Spark, BigQuery and Trino all have is used. A plan's values become scalars, so that questions
+that differ only in values have one shape, which an engine compiles once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import ibis
+
+from nbext.engine import exact
+from nbext.engine.dataset import Question, Tables
+from nbext.segment import leaves
+from nbext.segment.model import Acting, All, Being, Holding, Moving, Not, Owning, Plan, Saved, Some
+from nbext.segment.sets import Wallets, both, complement, either, settled
+from nbext.segment.slots import Slots, filled
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from nbext.engine.dataset import Contract
+    from nbext.wire.operations import Column
+
+
+def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
+    """Return the plan's question."""
+    return question(plan.whole, plan.shown, plan.columns)
+
+
+def question(
+    whole: Saved, shown: Sequence[tuple[Contract, int | None]] = (), columns: Sequence[Column] = ()
+) -> Question:
+    """Return the question for a tree's wallets, with a column of balances for each contract shown."""
+    slots = Slots()
+    tree, rows = slots.emptied(whole), slots.emptied(tuple(shown))
+    # A column's name is an alias in the compiled text, so it belongs to the shape.
+    names = tuple(column["name"] for column in columns[1:])
+    return Question(
+        shape=repr((tree, rows, names)),
+        wallets=lambda tables, scalars: saved(filled(tree, scalars), tables).table,
+        rows=lambda tables, scalars, wallets: _rows(wallets, filled(rows, scalars), names, tables),
+        values=tuple(slots.values),
+    )
+
+
+def saved(whole: Saved, tables: Tables) -> Wallets:
+    """Build a whole segment: its tree, over the wallets it sees, without those it excludes."""
+    table = settled(build(whole.node, tables), lambda: leaves.seen(whole.seen, tables))
+    if leaves.given(whole.exclude):
+        table = table.anti_join(leaves.wallets_at(whole.exclude, tables), "wallet")
+    return Wallets(table)
+
+
+def build(node: Any, tables: Tables) -> Wallets:
+    """Build the wallets of a node."""
+    return _BUILDERS[type(node)](node, tables)
+
+
+def _rows(wallets: ir.Table, shown: Sequence[Any], names: Sequence[str], tables: Tables) -> ir.Table:
+    rows = tables["wallets"].select("wallet", "address").semi_join(wallets, "wallet")
+    for (contract, at), name in zip(shown, names, strict=True):
+        held = leaves.balances(contract, at, tables)
+        amount = leaves.number(held) if leaves.is_nft(contract) else exact.text(exact.of(held))
+        amounts = held.select("wallet", **{name: amount})
+        nothing = ibis.literal(0, type="int64") if leaves.is_nft(contract) else ibis.literal("0")
+        joined = rows.left_join(amounts, "wallet")
+        rows = joined.select(*rows.columns, **{name: ibis.coalesce(joined[name], nothing)})
+    return rows.select("address", *names).order_by("address")
+
+
+_BUILDERS: dict[type, Callable[[Any, Tables], Wallets]] = {
+    All: lambda node, tables: both([build(child, tables) for child in node.children]),
+    Some: lambda node, tables: either([build(child, tables) for child in node.children]),
+    Not: lambda node, tables: complement(build(node.child, tables)),
+    Holding: leaves.holding,
+    Owning: leaves.owning,
+    Moving: leaves.moving,
+    Acting: leaves.acting,
+    Being: leaves.being,
+    Saved: saved,
+}

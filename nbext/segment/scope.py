@@ -1,0 +1,237 @@
+"""One query on one dataset: its chains, its time, and how its fields' values are resolved there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from nbext.segment.amounts import TooManyDecimals, to_raw
+from nbext.segment.kinds import MAX_UINT256
+from nbext.segment.model import Amounts, Asked, Blocks, Bounds, Joined, Negated, Query, Range, Span
+from nbext.segment.names import NFT_STANDARDS, Names
+from nbext.segment.report import at, plain, shown
+from nbext.segment.times import Time, iso
+from nbext.wire.chains import DEFAULT_CHAIN, Chain
+
+if TYPE_CHECKING:
+    from nbext.engine.dataset import Contract
+    from nbext.wire.operations import AsOf
+
+
+@dataclass
+class Scope:
+    """Resolves the values of one query, and keeps which chains it used, and at which block of each.
+
+    Attributes
+    ----------
+    as_of
+        The query's time; where it has none, that of the segment it is part of.
+    used
+        The chains of its conditions, in order.
+    ats
+        The block of each chain at which the query is asked; None for the end of the data.
+    """
+
+    query: Query
+    names: Names
+    as_of: Time | None = None
+    used: list[Chain] = field(default_factory=list)
+    ats: dict[int, int | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.report = self.names.report
+        self.as_of = self.query.scope.as_of or self.as_of
+        self.default = self.query.scope.chain or self._default()
+
+    def _default(self) -> Chain:
+        """Return ethereum; where the data has none of it and every condition names its chain, the first named."""
+        named = list(_chains(self.query.root))
+        if self.names.has(DEFAULT_CHAIN) or not named or any(chain is None for chain in named):
+            return DEFAULT_CHAIN
+        return named[0] or DEFAULT_CHAIN
+
+    def echo(self) -> AsOf:
+        """Return the block and the time that the answer holds at."""
+        clock = self.names.dataset.clock
+        block = self.ats.get(self.default.id)
+        if block is None:
+            block, timestamp = clock.last(self.default.id)
+        else:
+            timestamp = clock.timestamp_of(self.default.id, block)
+        return {"block": block, "timestamp": None if timestamp is None else iso(timestamp)}
+
+    def canonical_time(self) -> int | str | None:
+        """Return asOf as a block; as a time where several chains turn it into blocks of their own."""
+        if self.as_of is None or not any(self.ats.values()):
+            return None
+        if len(self.ats) > 1 and self.as_of.block is None:
+            stamp = self.names.timestamp(self.as_of, self.default, "")
+            return None if stamp is None else iso(stamp)
+        return self.ats.get(self.default.id)
+
+    def chains(self) -> list[Chain]:
+        """Return the segment's chains: those of its conditions, and its own where it names one or they name none."""
+        own = [self.default] if self.query.scope.chain is not None or not self.used else []
+        return list(dict.fromkeys([*self.used, *own]))
+
+    def contracts(self, asked: Asked, name: str, chain: Chain) -> tuple[Contract, ...]:
+        """Return the contracts that a list names, each once."""
+        pointer, found = at(asked.pointer, name), []
+        for index, text in enumerate(asked.values[name]):
+            contract = self.names.contract(text, chain, at(pointer, index), nft=True)
+            if contract is not None and contract in found:
+                self.report.add(at(pointer, index), "twice", f"{shown(text)} stands in the list twice.")
+            elif contract is not None:
+                found.append(contract)
+        return tuple(found)
+
+    def chain(self, asked: Asked) -> Chain | None:
+        """Return the chain of a condition, or None where the data holds nothing of it."""
+        chain = asked.values.get("chain") or self.default
+        pointer = at(asked.pointer, "chain") if "chain" in asked.values else "/filters/chain"
+        if not self.names.chain(chain, pointer):
+            return None
+        if chain not in self.used:
+            self.used.append(chain)
+        self.at(chain, pointer)
+        return chain
+
+    def at(self, chain: Chain, pointer: str) -> int | None:
+        """Return the block of ``asOf`` on a chain; None for the end of the data."""
+        if chain.id not in self.ats:
+            self.ats[chain.id] = None
+            if self.names.chain(chain, pointer) and self.as_of is not None:
+                self.ats[chain.id] = self._as_of(chain, self.as_of)
+        return self.ats[chain.id]
+
+    def _as_of(self, chain: Chain, time: Time) -> int | None:
+        pointer, clock = "/filters/asOf", self.names.dataset.clock
+        if chain != self.default:
+            time = self._abroad(time, chain, pointer)
+        block = self.names.last_block(time, chain, pointer)
+        if block is None or not self.names.within_data(block, chain, time, pointer):
+            return None
+        return None if block == clock.last(chain.id)[0] else block
+
+    def _abroad(self, time: Time, chain: Chain, pointer: str) -> Time:
+        """Return a time of the segment's chain as a time that another chain can tell."""
+        clock = self.names.dataset.clock
+        stamp = (
+            self.names.timestamp(time, self.default, pointer) if time.block is None
+            else clock.timestamp_of(self.default.id, time.block)
+        )
+        if stamp is None:
+            self.report.add(pointer, "no-times", f"the data has no block times for {self.default.name}, so block "
+                            f"{shown(time.text)} cannot be found on {chain.name}.")
+            return time
+        last = clock.last(chain.id)[1]
+        if last is not None and stamp > last:
+            self.warnings.append(f"the data of {chain.name} ends at {iso(last)}, before asOf: its end is taken.")
+            stamp = last
+        return Time(time.text, timestamp=stamp)
+
+    def contract(self, asked: Asked, name: str, chain: Chain) -> Contract | None:
+        """Return the contract that a field names."""
+        text = asked.values.get(name)
+        if text is None:
+            return None
+        return self.names.contract(text, chain, at(asked.pointer, name), nft=name == "nft")
+
+    def amounts(self, asked: Asked, name: str, contract: Contract | None, low: int = 1) -> Amounts:
+        """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""
+        bounds, pointer = asked.values.get(name) or Bounds(), at(asked.pointer, name)
+        raw = {
+            key: None if bound is None else self.raw(asked, bound, contract, at(pointer, key))
+            for key, bound in (("min", bounds.min), ("max", bounds.max))
+        }
+        least = raw["min"]
+        return Amounts(low if least is None else least, raw["max"], none_too=bounds.min == 0)
+
+    def raw(self, asked: Asked, amount: Decimal | int, contract: Contract | None, pointer: str) -> int | None:
+        """Return an amount in the smallest unit."""
+        decimals = self.decimals(asked, contract, pointer)
+        if decimals is None:
+            return None
+        try:
+            raw = to_raw(amount, decimals)
+        except TooManyDecimals as error:
+            unit = f"{_label(contract)} has {decimals}"
+            if asked.values.get("unit") == "raw":
+                unit = "raw amounts have none"
+            if contract is not None and contract.standard in NFT_STANDARDS:
+                unit = "NFTs are counted whole"
+            self.report.add(pointer, "decimals", f"{amount} has {error.places} decimals; {unit}.")
+            return None
+        if raw > MAX_UINT256:
+            self.report.add(pointer, "range", f"{amount} is out of range: more than 2^256-1 in the smallest unit.")
+        return raw
+
+    def decimals(self, asked: Asked, contract: Contract | None, pointer: str) -> int | None:
+        """Return how many decimals amounts are written in; None, noted, where the data does not know."""
+        if asked.values.get("unit") == "raw" or (contract and contract.standard in NFT_STANDARDS):
+            return 0
+        decimals = contract.decimals if contract else 0
+        # A contract can claim anything; the standard's type ends at 255.
+        if decimals is not None and 0 <= decimals <= 255:
+            return decimals
+        detail = (
+            f"the data does not know the decimals of {_label(contract)}. "
+            'Give the amount in its smallest unit, with "unit": "raw".'
+        )
+        self.report.add(pointer, "decimals", detail)
+        return None
+
+    def counts(self, asked: Asked, name: str, low: int = 1) -> Range:
+        """Return bounds of a count."""
+        bounds = asked.values.get(name) or Bounds()
+        return Range(low if bounds.min is None else int(bounds.min), _int(bounds.max), none_too=bounds.min == 0)
+
+    def since(self, asked: Asked, chain: Chain) -> int | None:
+        """Return the block of ``heldSince``."""
+        time, pointer = asked.values.get("heldSince"), at(asked.pointer, "heldSince")
+        if time is None:
+            return None
+        block = self.names.last_block(time, chain, pointer)
+        if block is None or not self.names.within_data(block, chain, time, pointer):
+            return None
+        end = self.at(chain, pointer)
+        if end is not None and block > end:
+            self.report.add(pointer, "range", f"{shown(time.text)} is after asOf (block {end:,}).")
+        return block
+
+    def blocks(self, span: Span, chain: Chain, pointer: str) -> Blocks:
+        """Return the blocks of a window."""
+        after, before = span.after, span.before
+        first = None if after is None else self.names.first_block(after, chain, at(pointer, "after"))
+        last = None if before is None else self.names.last_block(before, chain, at(pointer, "before"))
+        if first is not None and last is not None and first > last and not (after and before and last < 0):
+            self.report.add(pointer, "range", "the window is empty: after lies behind before.")
+        return Blocks(first, last)
+
+    def upto(self, blocks: Blocks, chain: Chain) -> Blocks:
+        """Return a window that ends where the segment's time does."""
+        end = self.at(chain, "/filters/asOf")
+        if end is None:
+            return blocks
+        return Blocks(blocks.first, end if blocks.last is None else min(end, blocks.last))
+
+
+def _chains(node: Asked | Joined | Negated) -> Iterator[Chain | None]:
+    if isinstance(node, Negated):
+        yield from _chains(node.child)
+    elif isinstance(node, Joined):
+        for child in node.children:
+            yield from _chains(child)
+    elif node.name not in ("wallet", "segment"):
+        yield node.values.get("chain")
+
+
+def _int(value: Decimal | int | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _label(contract: Contract | None) -> str:
+    return "the token" if contract is None else plain(contract.symbol or contract.address)
