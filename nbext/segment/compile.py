@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import ibis
-
 from nbext.engine import exact
 from nbext.engine.dataset import Question, Tables
 from nbext.segment import leaves
@@ -63,11 +61,11 @@ def _rows(wallets: ir.Table, shown: Sequence[Any], names: Sequence[str], tables:
     rows = tables["wallets"].select("wallet", "address").semi_join(wallets, "wallet")
     for (contract, at), name in zip(shown, names, strict=True):
         held = leaves.balances(contract, at, tables)
-        amount = leaves.number(held) if leaves.is_nft(contract) else exact.text(exact.of(held))
-        amounts = held.select("wallet", **{name: amount})
-        nothing = ibis.literal(0, type="int64") if leaves.is_nft(contract) else ibis.literal("0")
+        nft = leaves.is_nft(contract)
+        amounts = held.select("wallet", **{name: leaves.number(held) if nft else exact.column(exact.of(held))})
         joined = rows.left_join(amounts, "wallet")
-        rows = joined.select(*rows.columns, **{name: ibis.coalesce(joined[name], nothing)})
+        # A wallet without one has 0; of an amount, the engine makes that.
+        rows = joined.select(*rows.columns, **{name: joined[name].fill_null(0) if nft else joined[name]})
     return rows.select("address", *names).order_by("address")
 
 

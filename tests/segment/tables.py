@@ -206,7 +206,7 @@ class WorldDataset:
         wallets = question.wallets(self.tables, scalars)
         matched = wallets.count().to_pyarrow().as_py()
         first = wallets.order_by("wallet").limit(limit)
-        return Answer(int(matched), question.rows(self.tables, scalars, first).to_pyarrow())
+        return Answer(int(matched), exact.as_text(question.rows(self.tables, scalars, first).to_pyarrow()))
 
     def close(self) -> None:
         self.connection.disconnect()
