@@ -1,0 +1,148 @@
+"""What a run took in, in numbers and in plain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbext.errors import IngestError
+
+SHOWN = 10
+ODDITIES = {
+    "duplicates": "transfers that were in already, left out",
+    "conflicts": "of those, with other contents under the same key: the first one taken in was kept",
+    "self_transfers": "transfers from a wallet to itself",
+    "zero_values": "ERC20 transfers of zero",
+    "mints": "mints (from the zero address)",
+    "burns": "burns (to the zero address)",
+    "huge_values": "amounts or token ids of 2**127 or more",
+    "zero_balances": "balances of zero in snapshots, left out",
+    "unknown_decimals": "ERC20 contracts of unknown decimals (ask with `unit: raw`)",
+    "inferred": "contracts that no metadata classifies, taken by their behaviour",
+}
+
+
+@dataclass(frozen=True)
+class FileTaken:
+    """One file that was taken in."""
+
+    path: str
+    kind: str
+    rows: int
+    chain: str | None
+
+
+@dataclass(frozen=True)
+class BadRow:
+    """One row that could not be read: its file, its number (the first row after a header is 1), and why."""
+
+    path: str
+    row: int
+    why: str
+    value: str | None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Blocks of a chain, both ends counted, that the data has nothing of."""
+
+    chain: str
+    first_block: int
+    last_block: int
+
+
+@dataclass
+class Report:
+    """The outcome of one run.
+
+    Attributes
+    ----------
+    rows
+        Rows read from all files, bad ones counted.
+    new
+        Transfers that were not in before.
+    erc20, nft
+        Transfers read in this run of ERC20 contracts and of NFT contracts.
+    odd
+        How often each oddity of ODDITIES, and any other, was met.
+    bad_rows, bad, bad_path
+        How many rows could not be read, the first few of them, and the file that lists all.
+    inferred_path
+        The file that lists the contracts that were classified by their behaviour.
+    generation
+        The generation that is served now; ``changed`` says whether this run made it.
+    """
+
+    rows: int = 0
+    new: int = 0
+    erc20: int = 0
+    nft: int = 0
+    erc20_contracts: int = 0
+    nft_contracts: int = 0
+    files: list[FileTaken] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    refused: list[IngestError] = field(default_factory=list)
+    odd: dict[str, int] = field(default_factory=dict)
+    gaps: list[Gap] = field(default_factory=list)
+    gap_count: int = 0
+    bad_rows: int = 0
+    bad: list[BadRow] = field(default_factory=list)
+    bad_path: str | None = None
+    inferred_path: str | None = None
+    generation: str | None = None
+    changed: bool = False
+    tables: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the report in plain words."""
+        return [*self._files(), *self._rows(), *self._oddities(), *self._bad(), *self._end()]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts as plain values."""
+        return {"rows": self.rows, "new": self.new, "erc20": self.erc20, "nft": self.nft, "bad_rows": self.bad_rows,
+                "odd": dict(self.odd), "tables": dict(self.tables), "generation": self.generation}
+
+    def _files(self) -> list[str]:
+        lines = [f"{f.path}: {f.kind}, {f.rows:,} rows" + (f", {f.chain}" if f.chain else "") for f in self.files]
+        lines += [f"{path}: taken in before, skipped" for path in self.skipped]
+        return lines + [f"refused: {error}" for error in self.refused]
+
+    def _rows(self) -> list[str]:
+        if not self.files:
+            return ["Nothing new was read."]
+        words = [f"{self.rows:,} rows read"]
+        if self.erc20 or self.nft:
+            words.append(f"{self.erc20:,} transfers taken as ERC20 ({self.erc20_contracts:,} contracts) and "
+                         f"{self.nft:,} as NFT ({self.nft_contracts:,} contracts)")
+            words.append(f"{self.new:,} of them new")
+        return ["; ".join(words) + "."]
+
+    def _oddities(self) -> list[str]:
+        lines = [f"  {count:,} {ODDITIES.get(name, name)}" for name, count in self.odd.items() if count]
+        if self.inferred_path and self.odd.get("inferred"):
+            lines.append(f"    listed in {self.inferred_path}")
+        for gap in self.gaps[:SHOWN]:
+            missing = gap.last_block - gap.first_block + 1
+            span = f"{gap.first_block:,} to {gap.last_block:,} ({missing:,} blocks)"
+            lines.append(f"  no data of {gap.chain} blocks {span}")
+        if self.gap_count > min(SHOWN, len(self.gaps)):
+            lines.append(f"  and {self.gap_count - min(SHOWN, len(self.gaps)):,} smaller gaps")
+        return lines
+
+    def _bad(self) -> list[str]:
+        if not self.bad_rows:
+            return []
+        lines = [f"{self.bad_rows:,} bad rows, left out:"]
+        lines += [f"  {b.path}, row {b.row:,}: {b.why}" + (f": {b.value[:80]!r}" if b.value is not None else "")
+                  for b in self.bad[:SHOWN]]
+        return lines + ([f"  all of them: {self.bad_path}"] if self.bad_path else [])
+
+    def _end(self) -> list[str]:
+        if not self.changed:
+            return [f"The data is as it was: generation {self.generation}." if self.generation else "There is no data."]
+        counted = ", ".join(f"{rows:,} {table}" for table, rows in self.tables.items())
+        return [f"Generation {self.generation} is served now: {counted}. {self.seconds:.1f} s."]

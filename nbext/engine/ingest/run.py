@@ -1,0 +1,340 @@
+"""One run of ingest: files in, one generation out, or nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nbext.engine import generation
+from nbext.engine.ingest import (
+    activity,
+    contracts,
+    derive,
+    keys,
+    reading,
+    snapshots,
+    sources,
+    standards,
+    tally,
+    tokens,
+    transfers,
+    wallets,
+)
+from nbext.engine.ingest.report import FileTaken, Report
+from nbext.engine.ingest.snapshots import SnapshotOptions
+from nbext.engine.ingest.sources import Source
+from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage
+from nbext.errors import IngestError, StorageError
+from nbext.wire.chains import Chain, chain_of
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run was asked to do."""
+
+    folder: Path
+    chain: Chain | None
+    options: SnapshotOptions
+    memory: str
+    progress: Progress
+
+
+@dataclass
+class Run:
+    """What the steps of one run share."""
+
+    job: Job
+    stage: Stage
+    report: Report
+    opened: list[reading.Opened] = field(default_factory=list)
+    lists: list[tuple[int, Source, int]] = field(default_factory=list)
+
+    def holding(self, what: str) -> list[reading.Opened]:
+        """Return the opened files that hold transfers, tokens, contracts, blocks or holders."""
+        return [file for file in self.opened if file.kind.holds == what]
+
+
+class _Refused(Exception):
+    """A file turned out to be unusable when the run was under way: the run starts again without it."""
+
+    def __init__(self, error: IngestError, source: Source) -> None:
+        super().__init__(str(error))
+        self.error, self.source = error, source
+
+
+def ingest(
+    paths: Iterable[str | os.PathLike[str]],
+    chain: str | int | None,
+    data_dir: str | os.PathLike[str],
+    *,
+    options: SnapshotOptions | None = None,
+    memory: str = DEFAULT_MEMORY,
+    progress: Progress | None = None,
+) -> Report:
+    """Take files in, and serve the data with them from now on.
+
+    Parameters
+    ----------
+    paths
+        Files, folders and globs. What a file is, is told by its columns.
+    chain
+        The chain of files that do not name one; None where all do.
+    data_dir
+        The data folder; made where there is none.
+    options
+        What holder snapshots do not say themselves.
+    memory
+        What DuckDB may take; more is spilt to the data folder.
+    progress
+        Called with the name of the step under way and how much of it is done, from 0 to 1.
+
+    Returns
+    -------
+    Report
+        What was taken in, skipped and refused. Refused files leave no trace in the data.
+
+    Raises
+    ------
+    IngestError
+        No file could be used; the error of the first is raised.
+    ValidationError
+        No chain of that name.
+    StorageError
+        Another run is at work in the data folder, or it cannot be written.
+    """
+    started = time.monotonic()
+    named = None if chain is None else chain_of(chain)
+    folder = Path(data_dir).expanduser().resolve()
+    found, refused = sources.find(paths)
+    with _locked(folder):
+        previous = generation.current(folder)
+        fresh, skipped = _not_taken(found, previous)
+        job = Job(folder, named, options or SnapshotOptions(), memory, progress or (lambda step, done: None))
+        report = _take(job, previous, fresh, refused)
+    report.skipped = [source.name for source in skipped]
+    report.seconds = time.monotonic() - started
+    if report.refused and not report.files and not skipped:
+        raise report.refused[0]
+    return report
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the data folder for this process; the lock goes with the process, however it ends."""
+    import fcntl
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".ingest.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+    except BlockingIOError:
+        raise StorageError(f"{folder}: another `nbext ingest` is at work there; wait until it has ended.") from None
+    except PermissionError as error:
+        raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
+
+
+def _not_taken(found: list[Source], previous: generation.Generation | None) -> tuple[list[Source], list[Source]]:
+    """Part the files into those to take in and those that an earlier run took."""
+    taken = previous.manifest["files"] if previous else []
+    places = {(entry["path"], entry["size"], entry["mtime"]) for entry in taken}
+    sizes = {entry["size"] for entry in taken}
+    digests = {entry["sha256"] for entry in taken}
+    fresh: list[Source] = []
+    skipped: list[Source] = []
+    for source in found:
+        same_place = (source.name, source.size, source.modified) in places
+        # Only a file as large as one that was taken can be that file under another name.
+        known = same_place or (source.size in sizes and source.digest() in digests)
+        (skipped if known else fresh).append(source)
+    return fresh, skipped
+
+
+def _take(
+    job: Job, previous: generation.Generation | None, fresh: list[Source], refused: list[IngestError]
+) -> Report:
+    while True:
+        report = Report(refused=refused, generation=previous.folder.name if previous else None)
+        if not fresh:
+            return report
+        building = generation.begin(job.folder)
+        with Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory) as stage:
+            try:
+                return _walk(Run(job, stage, report), fresh)
+            except _Refused as without:
+                refused.append(without.error)
+                fresh = [source for source in fresh if source != without.source]
+
+
+def _walk(run: Run, fresh: list[Source]) -> Report:
+    _open(run, fresh)
+    _read_facts(run)
+    _read_transfers(run)
+    stage, report = run.stage, run.report
+    tally.count_rows(stage, report)
+    report.odd.update(keys.drop_repeated(stage))
+    report.new = stage.value("SELECT count(*) FROM incoming")
+    _build(run)
+    tally.count_oddities(stage, report)
+    report.files = [FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f)) for f in run.opened]
+    report.files += [FileTaken(s.name, "token list", rows, None) for _, s, rows in run.lists]
+    report.rows = sum(file.rows for file in report.files)
+    tally.write_lists(stage, report, run.job.folder, fresh)
+    for source in fresh:
+        with _refusing(source):
+            source.check_unchanged()
+    _publish(run, fresh)
+    return report
+
+
+@contextmanager
+def _refusing(source: Source) -> Iterator[None]:
+    """Turn an error about one file into the refusal of that file."""
+    import duckdb
+
+    try:
+        yield
+    except IngestError as error:
+        raise _Refused(error, source) from None
+    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException) as error:
+        raise _Refused(reading.unreadable(source, error), source) from None
+
+
+def _open(run: Run, fresh: list[Source]) -> None:
+    stage = run.stage
+    stage.run("CREATE TABLE bad (file INTEGER, row BIGINT, why VARCHAR, value VARCHAR)")
+    stage.run("CREATE TABLE odd (file INTEGER, what VARCHAR, n BIGINT)")
+    tokens.begin(stage)
+    for number, source in enumerate(fresh):
+        run.job.progress("reading", number / len(fresh))
+        with _refusing(source):
+            if reading.first_bytes(source).lstrip()[:1] in (b"{", b"["):
+                run.lists.append((number, source, tokens.take_list(stage, number, source)))
+            else:
+                run.opened.append(reading.open_table(stage, number, source))
+    for file in run.opened:
+        stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", [
+            (file.number, row, why) for row, why in file.ragged]) if file.ragged else None
+
+
+def _chain_id(run: Run, file: reading.Opened) -> int:
+    """Return the chain of a file's rows: its own where it names one, which must be the given one."""
+    if file.has("chain_id"):
+        found = run.stage.rows(f"SELECT DISTINCT {file.text('chain_id')} FROM {file.relation} LIMIT 3")
+        named = [row[0] for row in found]
+        wanted = run.job.chain or (chain_of(named[0], file.source.name) if len(named) == 1 else None)
+        if len(named) > 1 or wanted is None or str(wanted.id) != named[0]:
+            asked = f"--chain {run.job.chain.name}" if run.job.chain else "no --chain"
+            raise IngestError(f"{file.source.path}: its rows are of chain {', '.join(map(str, named))}; "
+                              f"given was {asked}.", path=file.source.name)
+        return wanted.id
+    if run.job.chain is None:
+        raise IngestError(f"{file.source.path}: of which chain are these rows? Say so: --chain ethereum.",
+                          path=file.source.name)
+    return run.job.chain.id
+
+
+def _chain_name(run: Run, file: reading.Opened) -> str | None:
+    by_row = file.kind.holds == "tokens" and file.has("chain_id")
+    return None if by_row else chain_of(_chain_id(run, file)).name
+
+
+def _read_facts(run: Run) -> None:
+    """Take in what is known of contracts and blocks, before the rows that it explains."""
+    stage = run.stage
+    activity.begin(stage)
+    for file in run.holding("tokens") + run.holding("contracts"):
+        with _refusing(file.source):
+            by_row = file.has("chain_id")
+            sql = f"TRY_CAST({file.text('chain_id')} AS BIGINT)" if by_row else str(_chain_id(run, file))
+            tokens.take_table(stage, file, sql)
+    for file in run.holding("blocks"):
+        with _refusing(file.source):
+            activity.take_blocks(stage, file, _chain_id(run, file))
+    for file in run.holding("transfers"):
+        with _refusing(file.source):
+            tokens.declare(stage, file, _chain_id(run, file))
+    tokens.insert_facts(stage, tokens.well_known())
+    tokens.settle(stage)
+    snapshots.begin(stage)
+    for file in run.holding("holders"):
+        with _refusing(file.source):
+            snapshots.take(stage, file, _chain_id(run, file), run.job.options)
+
+
+def _read_transfers(run: Run) -> None:
+    stage, files = run.stage, run.holding("transfers")
+    wallets.begin(stage)
+    transfers.begin(stage)
+    for done, file in enumerate(files):
+        run.job.progress("reading addresses", done / len(files))
+        with _refusing(file.source):
+            wallets.collect(stage, file, _chain_id(run, file))
+    wallets.rank(stage)
+    for done, file in enumerate(files):
+        run.job.progress("reading transfers", done / len(files))
+        with _refusing(file.source):
+            transfers.take(stage, file, _chain_id(run, file))
+
+
+def _build(run: Run) -> None:
+    """Make every table of the layout from the rows that are new and the generation before."""
+    stage = run.stage
+    run.job.progress("merging", 0)
+    derive.create_tables(stage)
+    zero = wallets.zero(stage)
+    activity.save_blocks(stage)
+    activity.save_extents(stage)
+    wallets.open_snapshots(stage)
+    wallets.join_previous(stage)
+    standards.classify(stage)
+    transfers.save(stage)
+    keys.save(stage)
+    derive.derive(stage, zero, lambda done: run.job.progress("balances", done))
+    run.job.progress("activity", 0)
+    activity.save_activity(stage)
+    contracts.save_wallets(stage)
+    contracts.save_contracts(stage, zero)
+
+
+def _publish(run: Run, fresh: list[Source]) -> None:
+    run.job.progress("saving", 0)
+    stage, report = run.stage, run.report
+    fingerprint = tally.fingerprint(stage)
+    previous = stage.previous
+    manifest = _manifest(run, fresh, fingerprint)
+    report.tables = manifest["tables"]
+    stage.run("DETACH out")
+    published = generation.publish(run.job.folder, stage.building, manifest)
+    report.generation = published.folder.name
+    # Files that hold nothing new are remembered all the same, so as not to be read again.
+    report.changed = previous is None or previous.fingerprint != fingerprint
+
+
+def _manifest(run: Run, fresh: list[Source], fingerprint: str) -> dict[str, Any]:
+    stage = run.stage
+    kinds = {f.source: (f.kind.name, f.rows, _chain_name(run, f)) for f in run.opened}
+    kinds |= {source: ("token list", rows, None) for _, source, rows in run.lists}
+    columns = ("chain_id", "first_block", "last_block", "last_timestamp")
+    return {
+        "fingerprint": fingerprint,
+        "name": "ingested data",
+        "synthetic": False,
+        "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "chains": [dict(zip(columns, row, strict=True))
+                   for row in stage.rows(f"SELECT {', '.join(columns)} FROM extents ORDER BY 1")],
+        "tables": tally.table_rows(stage),
+        "files": [
+            *(stage.previous.manifest["files"] if stage.previous else []),
+            *({"path": s.name, "sha256": s.digest(), "size": s.size, "mtime": s.modified, "rows": kinds[s][1],
+               "kind": kinds[s][0], "chain_id": chain_of(kinds[s][2]).id if kinds[s][2] else None} for s in fresh),
+        ],
+    }

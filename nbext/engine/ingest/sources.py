@@ -1,0 +1,146 @@
+"""Which files to take in: given paths, folders and globs become a list of regular files."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbext.errors import IngestError
+
+SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_BLOCK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Source:
+    """A regular file, and what tells it from others without reading it."""
+
+    path: Path
+    size: int
+    modified: int
+
+    @property
+    def name(self) -> str:
+        """The path as text, for messages."""
+        return str(self.path)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of what the file holds."""
+        found = hashlib.sha256()
+        with open_regular(self.path) as file:
+            while block := file.read(_BLOCK):
+                found.update(block)
+        return found.hexdigest()
+
+    def check_unchanged(self) -> None:
+        """Raise IngestError when the file was written to since it was found."""
+        now = source_of(self.path)
+        if (now.size, now.modified) != (self.size, self.modified):
+            raise IngestError(f"{self.path}: the file changed while it was read. Take it in again.", path=self.name)
+
+
+def open_regular(path: Path):  # type: ignore[no-untyped-def]  # the built-in open's own type
+    """Open a regular file for reading bytes; a link, pipe or device is refused even when put there just now."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise IngestError(f"{path}: not a regular file.", path=str(path))
+    return os.fdopen(handle, "rb")
+
+
+def source_of(path: Path) -> Source:
+    """Return a regular file as a source.
+
+    Raises
+    ------
+    IngestError
+        There is no such file, or it is a link, a folder, a pipe or a device.
+    """
+    try:
+        found = path.lstat()
+    except (OSError, ValueError) as error:
+        raise IngestError(f"{path}: {_reason(error)}.", path=str(path)) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise IngestError(f"{path}: {_what(found.st_mode)}; only regular files are taken in.", path=str(path))
+    return Source(path.parent.resolve() / path.name, found.st_size, found.st_mtime_ns)
+
+
+def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[IngestError]]:
+    """Return the files that paths, folders and globs name, each once, and what was refused.
+
+    A folder gives every file below it whose name ends as data does (.parquet, .csv, .csv.gz, .json,
+    .json.gz), without following links. A path that exists is never read as a glob.
+    """
+    sources: dict[Path, Source] = {}
+    refused: list[IngestError] = []
+    for item in given:
+        try:
+            for path in _expand(os.fspath(item)):
+                try:
+                    source = source_of(path)
+                    sources.setdefault(source.path, source)
+                except IngestError as error:
+                    refused.append(error)
+        except IngestError as error:
+            refused.append(error)
+    return sorted(sources.values(), key=lambda source: source.path), refused
+
+
+def _expand(text: str) -> Iterator[Path]:
+    if _URL.match(text):
+        raise IngestError(f"{text[:200]}: not a path. Data is read from files on this machine only.", path=text[:200])
+    path = Path(text).expanduser()
+    if _exists(path):
+        yield from _below(path) if path.is_dir() and not path.is_symlink() else [path]
+        return
+    # Path.glob takes no absolute pattern.
+    found = sorted(glob.glob(str(path), recursive=True)) if glob.has_magic(text) else []  # noqa: PTH207
+    if not found:
+        raise IngestError(f"{text[:200]}: no such file, and no file matches.", path=text[:200])
+    for name in found:
+        if not Path(name).is_dir() or Path(name).is_symlink():
+            yield Path(name)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        path.lstat()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    found = False
+    for place, _, names in sorted(os.walk(folder)):
+        for name in sorted(names):
+            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
+                found = True
+                yield Path(place) / name
+    if not found:
+        raise IngestError(f"{folder}: the folder holds no file that ends in {', '.join(SUFFIXES)}.", path=str(folder))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    return str(getattr(error, "strerror", None) or error)
+
+
+def _what(mode: int) -> str:
+    kinds = (
+        (stat.S_ISLNK, "a symbolic link"),
+        (stat.S_ISDIR, "a folder"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+        (stat.S_ISSOCK, "a socket"),
+    )
+    return next((words for test, words in kinds if test(mode)), "not a file")

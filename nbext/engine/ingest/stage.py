@@ -1,0 +1,95 @@
+"""The stage: a DuckDB file that lives as long as one run, bounded in memory and shut off from the outside."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import duckdb
+
+from nbext.engine.generation import TABLES, Generation
+from nbext.engine.ingest.sources import Source
+
+DEFAULT_MEMORY = "4GB"
+
+
+def quoted(text: str | Path) -> str:
+    """Return the text as an SQL literal."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def name(column: str) -> str:
+    """Return the text as an SQL identifier."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+class Stage:
+    """One run's database, with the tables being built as ``out`` and the generation before as ``prev``.
+
+    Only the given sources, the run's own folders and the generation before can be read: external access
+    is off before the first file is opened, and cannot be switched on again.
+    """
+
+    def __init__(
+        self,
+        work: Path,
+        building: Path,
+        previous: Generation | None,
+        sources: Iterable[Source],
+        *,
+        memory: str = DEFAULT_MEMORY,
+    ) -> None:
+        self.work, self.building, self.previous = work, building, previous
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        self.connection = duckdb.connect(str(work / "stage.duckdb"), config={
+            "memory_limit": memory,
+            "temp_directory": str(work / "spill"),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        })
+        self.run(f"ATTACH {quoted(building / TABLES)} AS out")
+        if previous:
+            self.run(f"ATTACH {quoted(previous.tables)} AS prev (READ_ONLY)")
+        self._shut(sources)
+
+    def _shut(self, sources: Iterable[Source]) -> None:
+        folders = [self.work, self.building, *([self.previous.folder] if self.previous else [])]
+        self.run(f"SET allowed_directories = [{', '.join(quoted(f) for f in folders)}]")
+        self.run(f"SET allowed_paths = [{', '.join(quoted(s.path) for s in sources)}]")
+        self.run("SET enable_external_access = false")
+        self.run("SET lock_configuration = true")
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
+        """Run one statement; its rows can be fetched from what is returned."""
+        return self.connection.execute(sql, list(values))
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
+        return self.run(sql, values).fetchall()
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of a query's only row."""
+        row = self.run(sql, values).fetchone()
+        return None if row is None else row[0]
+
+    def drop(self, *tables: str) -> None:
+        """Give back what these tables take."""
+        for table in tables:
+            self.run(f"DROP TABLE IF EXISTS {table}")
+
+    def close(self) -> None:
+        """Close the files and remove the run's own folder."""
+        self.connection.close()
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

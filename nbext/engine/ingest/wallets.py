@@ -1,0 +1,80 @@
+"""Addresses become ranks: each distinct spelling is looked at once, and rows are joined by it."""
+
+from __future__ import annotations
+
+from nbext.engine.ingest.reading import Opened
+from nbext.engine.ingest.stage import Stage
+from nbext.engine.ingest.tokens import ADDRESS
+
+ZERO = "0x" + "0" * 40
+
+
+def begin(stage: Stage) -> None:
+    """Make the tables of spellings."""
+    stage.run("CREATE TABLE spelled (address VARCHAR)")
+    stage.run("CREATE TABLE spelled_contracts (chain_id BIGINT, address VARCHAR)")
+
+
+def collect(stage: Stage, file: Opened, chain: int) -> None:
+    """Add the addresses of a transfers file, as they are spelled there."""
+    sides = " UNION ALL ".join(f"SELECT {file.text(side)} AS address FROM {file.relation}"
+                               for side in ("sender", "recipient"))
+    stage.run(f"INSERT INTO spelled SELECT DISTINCT address FROM ({sides})")
+    stage.run(f"INSERT INTO spelled_contracts SELECT DISTINCT {chain}, {file.text('contract')} FROM {file.relation}")
+
+
+def rank(stage: Stage) -> None:
+    """Make ``wallets`` and ``contracts`` (rank and address) and the maps from a spelling to its rank."""
+    valid = ADDRESS.format("address")
+    before = "UNION ALL SELECT address FROM prev.main.wallets" if stage.previous else ""
+    stage.run(f"""
+        CREATE TABLE wallets AS SELECT DISTINCT address FROM (
+            SELECT lower(address) AS address FROM spelled WHERE {valid}
+            UNION ALL SELECT address FROM openings UNION ALL SELECT '{ZERO}' {before}
+        ) ORDER BY address""")
+    before = "UNION SELECT chain_id, address FROM prev.main.contracts" if stage.previous else ""
+    stage.run(f"""
+        CREATE TABLE contract_ranks AS SELECT chain_id, address FROM (
+            SELECT chain_id, lower(address) AS address FROM spelled_contracts WHERE {valid}
+            UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known {before}
+        ) ORDER BY 1, 2""")
+    # A row's place in a sorted table is its rank: cheaper than a window over all addresses.
+    stage.run("CREATE TABLE wallet_map AS SELECT s.address, w.rowid::INTEGER AS wallet "
+              "FROM (SELECT DISTINCT address FROM spelled) s JOIN wallets w ON lower(s.address) = w.address")
+    stage.run("CREATE TABLE contract_map AS SELECT DISTINCT s.chain_id, s.address, c.rowid::INTEGER AS contract "
+              "FROM spelled_contracts s JOIN contract_ranks c "
+              "ON c.chain_id = s.chain_id AND c.address = lower(s.address)")
+    stage.drop("spelled", "spelled_contracts")
+
+
+def zero(stage: Stage) -> int:
+    """Return the rank of the zero address."""
+    return int(stage.value("SELECT rowid FROM wallets WHERE address = ?", [ZERO]))
+
+
+def open_snapshots(stage: Stage) -> None:
+    """Make ``opened``: the snapshots' balances by rank, and keep them as they came for the runs to follow."""
+    stage.run("""
+        CREATE TABLE opened AS SELECT c.rowid::INTEGER AS contract, o.block, w.rowid::INTEGER AS wallet,
+            o.hi, o.mid, o.lo, o.has_id
+        FROM openings o JOIN contract_ranks c ON c.chain_id = o.chain_id AND c.address = o.contract
+        JOIN wallets w ON w.address = o.address""")
+    stage.run("CREATE TABLE out.ingest.openings AS SELECT * FROM openings ORDER BY ALL")
+    stage.run("CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks")
+
+
+def join_previous(stage: Stage) -> None:
+    """Make ``arrived``: the new transfers and those of the generation before, by the ranks of now."""
+    columns = "contract, block, log_index, sender, recipient, hi, mid, lo"
+    if not stage.previous:
+        stage.run(f"CREATE VIEW arrived AS SELECT {columns} FROM incoming")
+        return
+    stage.run("CREATE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
+              "FROM prev.main.wallets p JOIN wallets w USING (address)")
+    stage.run("CREATE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
+              "FROM prev.main.contracts p JOIN contract_ranks c USING (chain_id, address)")
+    stage.run(f"""
+        CREATE VIEW arrived AS SELECT {columns} FROM incoming UNION ALL
+        SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo FROM prev.main.transfers t
+        JOIN contract_moves c ON c.old = t.contract JOIN wallet_moves s ON s.old = t.sender
+        JOIN wallet_moves r ON r.old = t.recipient""")
