@@ -16,7 +16,7 @@ ROLES = {
     "sybil": 900,  # claims airdrops in groups that send all to one wallet
     "leader": 45,  # the wallet that such a group sends to
     "collector": 1_600,  # buys NFTs and mostly keeps them
-    "flipper": 150,  # buys NFTs and sells them within days
+    "flipper": 60,  # buys NFTs and sells them within days
     "gamer": 1_500,  # plays on polygon and arbitrum
     "newcomer": 2_000,  # came to base in the last quarter
     "dormant": 700,  # active in the first two months only

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -14,58 +12,36 @@ import pyarrow as pa
 from nbext.engine.exact import split
 from nbext.engine.layout import FOREVER, TABLES
 from nbext.engine.sample.cast import CONTRACTS, ZERO, contract
-from nbext.engine.sample.diary import Transfer
 from nbext.engine.sample.known import KNOWN, Known
-from nbext.engine.sample.slots import block, timestamp
+from nbext.engine.sample.slots import timestamp
 from nbext.engine.sample.spam import SPAM
+from nbext.engine.sample.transfers import Log
 
 _TYPES = {"string": pa.string(), "boolean": pa.bool_(), "int32": pa.int32(), "int64": pa.int64()}
 Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Logged:
-    """A transfer with its place in its chain."""
-
-    contract: int
-    block: int
-    log_index: int
-    sender: int
-    recipient: int
-    transfer: Transfer
-
-    @property
-    def changes(self) -> tuple[tuple[int, int], ...]:
-        """Which wallet's balance changes by how much. Of an NFT, the zero address never owns any."""
-        is_token = self.transfer.contract.standard == "ERC20"
-        amount = self.transfer.value if is_token else self.transfer.count
-        sides = ((self.sender, -amount, self.transfer.sender), (self.recipient, amount, self.transfer.recipient))
-        return tuple((wallet, change) for wallet, change, address in sides if is_token or address != ZERO)
-
-
 class Prepared:
     """Builds the tables; each method returns the rows of the table of its name, sorted."""
 
-    def __init__(self, transfers: Sequence[Transfer]) -> None:
-        self._transfers = transfers
-        addresses = {side for t in transfers for side in (t.sender, t.recipient)}
-        self._wallet = {address: rank for rank, address in enumerate(sorted(addresses))}
+    def __init__(self, logs: Sequence[Log]) -> None:
         order = sorted((*KNOWN, *SPAM), key=lambda known: (known.chain_id, known.address))
         self._contract = {known: number for number, known in enumerate(order)}
+        addresses = {side for log in logs for side in (log.transfer.sender, log.transfer.recipient)}
+        self._wallet = {address: rank for rank, address in enumerate(sorted(addresses))}
+        self._logs = sorted(logs, key=lambda log: (self._contract[log.transfer.contract], log.block, log.log_index))
 
-    @cached_property
-    def logged(self) -> list[Logged]:
-        """The transfers with block and log index, sorted by contract and time."""
-        logs: dict[tuple[str, int], int] = defaultdict(int)
-        rows = []
-        for transfer in self._transfers:
-            place = (transfer.contract.chain, transfer.slot)
-            logs[place] += 1
-            ids = self._wallet[transfer.sender], self._wallet[transfer.recipient]
-            rows.append(
-                Logged(self._contract[transfer.contract], block(*place), 3 * logs[place], *ids, transfer)
-            )
-        return sorted(rows, key=lambda row: (row.contract, row.block, row.log_index))
+    def _changes(self) -> Iterable[tuple[int, int, int, Log]]:
+        """Yield contract, wallet and amount of every change of a balance, contract by contract in the order of time."""
+        for log in self._logs:
+            transfer, number = log.transfer, self._contract[log.transfer.contract]
+            amount = transfer.value if transfer.contract.standard == "ERC20" else transfer.count
+            if amount == 0 or transfer.sender == transfer.recipient:
+                continue
+            # The zero address owes what was minted of an ERC20, but never owned an NFT.
+            if transfer.contract.standard == "ERC20" or transfer.sender != ZERO:
+                yield number, self._wallet[transfer.sender], -amount, log
+            yield number, self._wallet[transfer.recipient], amount, log
 
     def wallets(self) -> Iterable[Row]:
         contracts = {contract(name) for name in CONTRACTS}
@@ -73,73 +49,65 @@ class Prepared:
 
     def balances(self) -> Iterable[Row]:
         sums: dict[tuple[int, int], int] = defaultdict(int)
-        for log in self.logged:
-            for wallet, change in log.changes:
-                sums[log.contract, wallet] += change
+        for number, wallet, change, _ in self._changes():
+            sums[number, wallet] += change
         return sorted((*key, *split(total)) for key, total in sums.items() if total)
 
     def owners(self) -> Iterable[Row]:
         counts: dict[tuple[int, int, int], int] = defaultdict(int)
-        for log in self.logged:
+        for number, wallet, change, log in self._changes():
             if log.transfer.contract.standard != "ERC20":
-                for wallet, change in log.changes:
-                    counts[log.contract, log.transfer.value, wallet] += change
-        return [(c, *split(item), wallet, n) for (c, item, wallet), n in sorted(counts.items()) if n]
+                counts[number, log.transfer.value, wallet] += change
+        return [(number, *split(item), wallet, n) for (number, item, wallet), n in sorted(counts.items()) if n]
 
     def history(self) -> Iterable[Row]:
-        stood: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
-        sums: dict[tuple[int, int], int] = defaultdict(int)
-        for log in self.logged:
-            for wallet, change in log.changes:
-                sums[log.contract, wallet] += change
-                stood[log.contract, wallet][log.block] = sums[log.contract, wallet]
-        return sorted(row for key, blocks in stood.items() for row in _periods(key, blocks))
-
-    def transfers(self) -> Iterable[Row]:
+        stood: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for number, wallet, change, log in self._changes():
+            before = stood[number, wallet]
+            before.append((log.block, change + (before[-1][1] if before else 0)))
         return (
-            (r.contract, r.block, r.log_index, r.sender, r.recipient, *split(r.transfer.value), r.transfer.count)
-            for r in self.logged
+            (*key, start, end, *split(balance))
+            for key, balances in sorted(stood.items())
+            for (start, balance), (end, _) in pairwise([*balances, (FOREVER, 0)])
         )
 
+    def transfers(self) -> Iterable[Row]:
+        for log in self._logs:
+            transfer = log.transfer
+            sides = self._wallet[transfer.sender], self._wallet[transfer.recipient]
+            place = self._contract[transfer.contract], log.block, log.log_index
+            yield (*place, *sides, *split(transfer.value), transfer.count)
+
     def activity(self) -> Iterable[Row]:
-        seen: dict[tuple[int, int], list[Logged]] = defaultdict(list)
-        for log in self.logged:
-            for wallet in {log.sender, log.recipient}:
-                seen[log.transfer.contract.chain_id, wallet].append(log)
+        seen: dict[tuple[int, int], list[Log]] = defaultdict(list)
+        for log in self._logs:
+            for address in {log.transfer.sender, log.transfer.recipient}:
+                seen[log.transfer.contract.chain_id, self._wallet[address]].append(log)
         return sorted((*key, *_summary(logs)) for key, logs in seen.items())
 
     def blocks(self) -> Iterable[Row]:
-        places = {(t.contract.chain_id, block(t.contract.chain, t.slot), t.slot) for t in self._transfers}
+        places = {(log.transfer.contract.chain_id, log.block, log.transfer.slot) for log in self._logs}
         return sorted((chain_id, number, timestamp(slot)) for chain_id, number, slot in places)
 
     def contracts(self) -> Iterable[Row]:
-        holders: dict[int, int] = defaultdict(int)
-        for number, _, *limbs in self.balances():
-            holders[number] += limbs[0] >= 0
-        moved: dict[int, int] = defaultdict(int)
-        for log in self.logged:
-            moved[log.contract] += 1
+        # A balance below zero, which only the zero address has, has a negative first limb.
+        holders = Counter(number for number, _, hi, *_ in self.balances() if hi >= 0)
+        moved = Counter(self._contract[log.transfer.contract] for log in self._logs)
         for known, number in self._contract.items():
             yield (number, *_facts(known), None, None, None, holders[number], moved[number])
 
-    def table(self, name: str) -> pa.Table:
-        """Return one table in the layout's columns and types."""
-        columns = list(zip(*getattr(self, name)(), strict=True))
-        layout = TABLES[name].items()
-        arrays = [_array(values, kind) for values, (_, kind) in zip(columns, layout, strict=True)]
-        return pa.table(dict(zip(TABLES[name], arrays, strict=True)))
+    def rows(self, name: str) -> list[Row]:
+        """Return the rows of one table, in its order."""
+        return list(getattr(self, name)())
 
 
-def _periods(key: tuple[int, int], blocks: dict[int, int]) -> Iterable[Row]:
-    changed = [(0, 0)]
-    for number, balance in blocks.items():
-        if balance != changed[-1][1]:
-            changed.append((number, balance))
-    for (number, balance), (end, _) in pairwise([*changed[1:], (FOREVER, 0)]):
-        yield (*key, number, end, *split(balance))
+def arrow(name: str, rows: Sequence[Row]) -> pa.Table:
+    """Return rows as an Arrow table in the layout's columns and types."""
+    columns = zip(TABLES[name].items(), zip(*rows, strict=True), strict=True)
+    return pa.table({column: _array(values, kind) for (column, kind), values in columns})
 
 
-def _summary(logs: Sequence[Logged]) -> Row:
+def _summary(logs: Sequence[Log]) -> Row:
     blocks = [log.block for log in logs]
     days = {timestamp(log.transfer.slot) // 86_400 for log in logs}
     return min(blocks), max(blocks), len(logs), len(days)

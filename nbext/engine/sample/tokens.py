@@ -6,7 +6,7 @@ from nbext.engine.sample.cast import DEAD, ZERO, contract, lookalike, wallets
 from nbext.engine.sample.draw import Draw
 from nbext.engine.sample.known import TOKENS
 from nbext.engine.sample.market import Market, raw_amount
-from nbext.engine.sample.slots import DAY, LAST_SLOT
+from nbext.engine.sample.slots import DAY, LAST_SLOT, PACES
 
 # Each chain as often as it is written.
 _CHAINS = ("ethereum",) * 11 + ("polygon",) * 2 + ("optimism",) * 2 + ("base",) * 2 + ("arbitrum",) * 3
@@ -73,13 +73,17 @@ def newcomers(market: Market, draw: Draw) -> None:
 
 
 def bridgers(market: Market, draw: Draw) -> None:
-    """Buy USDC on ethereum and bridge it: into the bridge there, minted on the other chain an hour later."""
+    """Buy USDC on ethereum and bridge half: into the bridge there, minted on the other chain; some burn it back."""
     for wallet in draw.some(wallets("trader"), 500):
         chain = draw.pick(("base", "base", "arbitrum", "optimism", "polygon"))
         slot = draw.between(1, LAST_SLOT - DAY)
         amount = market.buy(slot, "ethereum:USDC", wallet, draw.tail(400, 200_000))
         market.diary.write(slot + 2, "ethereum:USDC", wallet, contract("bridge"), amount // 2)
         market.diary.write(slot + 4, f"{chain}:USDC", ZERO, wallet, amount // 2)
+        back = slot + draw.between(10 * DAY, 100 * DAY)
+        if draw.chance(40) and back + 4 <= LAST_SLOT:
+            market.diary.write(back, f"{chain}:USDC", wallet, ZERO, amount // 2)
+            market.diary.write(back + 4, "ethereum:USDC", contract("bridge"), wallet, amount // 2)
 
 
 def migration(market: Market, draw: Draw) -> None:
@@ -104,3 +108,9 @@ def oddities(market: Market, draw: Draw) -> None:
         friend = draw.pick(wallets("whale"))
         slot = draw.between(200 * DAY, LAST_SLOT)
         market.diary.write(slot, "ethereum:USDT", wallet, lookalike(friend, number), 0)
+
+
+def closing(market: Market, draw: Draw) -> None:
+    """Buy something on every chain in the last slot, so that all chains end at the same instant."""
+    for chain in PACES:
+        market.buy(LAST_SLOT, f"{chain}:USDC", draw.pick(wallets("holder")), 1_000)

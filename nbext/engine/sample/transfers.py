@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from nbext.engine.sample import airdrops, nfts, tokens
+from nbext.engine.sample.cast import digest
 from nbext.engine.sample.diary import Diary, Transfer
 from nbext.engine.sample.draw import Draw
 from nbext.engine.sample.market import Market
+from nbext.engine.sample.slots import block
 
 NAME = "synthetic sample"
 SEED = "2026-01-01"
@@ -30,7 +34,22 @@ STORIES: tuple[Callable[[Market, Draw], None], ...] = (
     airdrops.largest_supply,
     nfts.pieces,
     nfts.items,
+    tokens.closing,
 )
+
+
+@dataclass(frozen=True)
+class Log:
+    """A transfer with its place in its chain."""
+
+    transfer: Transfer
+    block: int
+    log_index: int
+
+    @property
+    def transaction_hash(self) -> str:
+        """A made-up hash; every transfer has a transaction of its own."""
+        return "0x" + digest(f"transaction {self.transfer.contract.chain} {self.block} {self.log_index}")
 
 
 @cache
@@ -41,3 +60,16 @@ def written() -> tuple[Transfer, ...]:
         draw = Draw(f"{SEED} {story.__name__}")
         story(Market(diary, draw), draw)
     return tuple(diary.transfers())
+
+
+@cache
+def logs() -> tuple[Log, ...]:
+    """Return every transfer as its chain would have logged it, in the order of time."""
+    seen: dict[tuple[str, int], int] = defaultdict(int)
+    found = []
+    for transfer in written():
+        place = (transfer.contract.chain, transfer.slot)
+        seen[place] += 1
+        # Not every log of a block is a transfer.
+        found.append(Log(transfer, block(*place), 3 * seen[place]))
+    return tuple(found)
