@@ -1,0 +1,95 @@
+"""Forms: search, sign-up, a segment builder, and a segment's card. ipywidgets only, no JavaScript of ours.
+
+form        what every form has: status, errors inside, a static twin
+background  requests off the main thread, one at a time
+parts       fields, buttons, tables; style: their looks
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbext.notebook.forms.builder import SegmentForm
+    from nbext.notebook.forms.card import Card
+    from nbext.notebook.forms.search import SearchForm
+    from nbext.notebook.forms.signup import SignUpForm
+
+__all__ = ["search_form", "segment_form", "show", "signup_form"]
+
+
+def search_form(
+    term: str = "", *, chain: str | None = None, images: bool = False, client: Any = None
+) -> SearchForm:
+    """Return a form that searches collections and tokens, shows their metadata and puts it into a variable.
+
+    Parameters
+    ----------
+    term
+        What to search for at once.
+    chain
+        The chain to begin with; ethereum where none is given.
+    images
+        Load pictures of what is picked, from https addresses only. They are on other people's servers.
+    client
+        The client to ask; without one, the notebook's.
+    """
+    from nbext.connect import connect
+    from nbext.notebook.forms.search import SearchForm
+
+    return SearchForm(client or connect(), term=term, chain=chain, images=images)
+
+
+def signup_form(*, client: Any = None) -> SignUpForm:
+    """Return a form that registers an e-mail address for the newsletter.
+
+    The address is in no output, and leaves the form's state once it was sent.
+    """
+    from nbext.connect import connect
+    from nbext.notebook.forms.signup import SignUpForm
+
+    return SignUpForm(client or connect())
+
+
+def segment_form(query: Any = None, *, client: Any = None) -> SegmentForm:
+    """Return a form that builds a segment, counts it, runs it, and writes the cell that does.
+
+    Parameters
+    ----------
+    query
+        What to open: filters, a whole request body, either as JSON text, or a segment's table.
+    client
+        The client to ask; without one, the notebook's.
+
+    Raises
+    ------
+    ConfigError
+        The service publishes no schema of its filters.
+    """
+    from nbext.connect import connect
+    from nbext.notebook.forms.builder import SegmentForm
+
+    return SegmentForm(client or connect(), query)
+
+
+def show(segment: pd.DataFrame, *, client: Any = None) -> Card:
+    """Return a segment's card: counts, conditions in words, first rows, exports, and what each condition matches.
+
+    Parameters
+    ----------
+    segment
+        The table of a segment that was run; it knows its own segment by ``attrs``.
+    client
+        The client to ask; without one, the notebook's.
+
+    Raises
+    ------
+    UsageError
+        The table does not say which segment it is.
+    """
+    from nbext.connect import connect
+    from nbext.notebook.forms.card import Card
+
+    return Card(client or connect(), segment)

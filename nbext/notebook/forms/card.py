@@ -1,0 +1,176 @@
+"""A segment's card: what was asked, how many match, the first rows, and how each condition contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from nbext.errors import NbextError, UsageError
+from nbext.notebook.escape import html, visible
+from nbext.notebook.forms import bins, pictures
+from nbext.notebook.forms.form import Form, Twin, message_of
+from nbext.notebook.forms.parts import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
+from nbext.notebook.forms.query import cell_text
+from nbext.notebook.forms.values import about, is_missing, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = 8
+COLUMNS = 8
+
+
+class Card(Form):
+    """The card of a segment's table."""
+
+    title = "Segment"
+
+    def __init__(self, client: Any, frame: pd.DataFrame) -> None:
+        self.known = about(frame)
+        if not self.known.get("segment_id"):
+            raise UsageError(
+                "show takes a segment's table: what %%segment_query gave. This table does not say which segment it is; "
+                "some pandas operations lose that (df.attrs)."
+            )
+        super().__init__(client)
+        self.hint = f"{visible(self.known['segment_id'])} of {visible(self.known.get('service') or 'the service')}"
+        self.frame = frame
+        self.words, self.parts, self.trouble = explained(client, self.known)
+        self.file = text_field("File", f"{self.known['segment_id']}.csv", width="320px")
+        csv = button("Save CSV", self.guarded(lambda: self.save("csv")), classes="nbext-quiet nbext-csv")
+        json = button("Save JSON", self.guarded(lambda: self.save("json")), classes="nbext-quiet nbext-json-file")
+        self.assemble(markup(self.body()), row(self.file.widget, csv, json, classes="nbext-panel"), self.status)
+
+    def save(self, kind: str) -> None:
+        """Save the whole segment to the file that the form names, in the background."""
+        path = self.file.value.strip().removesuffix(".csv").removesuffix(".json") + f".{kind}"
+        export = self.client.export_csv if kind == "csv" else self.client.export_json
+        self.say(f"Saving {path} …")
+
+        def run() -> None:
+            export(self.known["segment_id"], to=path)
+            self.say(f"Saved {path}", "good")
+
+        self.background.ask(run)
+
+    def body(self) -> str:
+        """Return all but the buttons as HTML."""
+        sections = [
+            facts_html(self.facts()),
+            f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
+            section("First rows", self._rows()),
+            section("Each condition alone", self._overlap()),
+            *(section(f"How much: {name}", made) for name, made in self._spreads()),
+            section("The same as a cell", code_html(self.cell())),
+        ]
+        return "".join(sections)
+
+    def facts(self) -> list[tuple[str, object]]:
+        """Return the counts and what they hold at."""
+        known = self.known
+        as_of = known.get("as_of")
+        facts: list[tuple[str, object]] = [("Wallets that match", number(known.get("matched")))]
+        facts.append(("Rows here", f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.get("truncated"))))
+        if isinstance(as_of, Mapping):
+            facts.append(("As of", f"block {number(as_of.get('block'))} {shown(as_of.get('timestamp'))}".strip()))
+        facts.append(("Chain", shown(known.get("chain"))))
+        facts.extend(("Note", warning) for warning in known.get("warnings") or [])
+        return [(name, value) for name, value in facts if value]
+
+    def cell(self) -> str:
+        """Return the cell that asks the same."""
+        return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), None)
+
+    def _rows(self) -> str:
+        units = {str(column.get("name")): column for column in self.known.get("columns") or []}
+        names = [str(name) for name in self.frame.columns[:COLUMNS]]
+        heads = [f"{name} ({units[name]['symbol']})" if scale(units.get(name)) else name for name in names]
+        numbers = [i for i, name in enumerate(names) if units.get(name, {}).get("type") in ("integer", "uint256")]
+        rows = [
+            [in_units(value, units.get(name)) for name, value in zip(names, values, strict=True)]
+            for values in self.frame.iloc[:ROWS, :COLUMNS].itertuples(index=False, name=None)
+        ]
+        note = f'<div class="nbext-note">{len(rows):,} of {len(self.frame):,} rows</div>'
+        return table_html(heads, rows, numbers) + note if len(self.frame) else "<p>No wallet matches.</p>"
+
+    def _overlap(self) -> str:
+        if self.trouble:
+            return f'<p class="nbext-note">{lines_html(self.trouble)}</p>'
+        pairs = [(part["words"], part["matched"]) for part in self.parts if isinstance(part.get("matched"), int)]
+        if not pairs or not isinstance(self.known.get("matched"), int):
+            return ""
+        pairs.append(("together", self.known["matched"]))
+        table = table_html(["Wallets that", "match"], [(words, f"{n:,}") for words, n in pairs], numbers=[1])
+        if not pictures.available():
+            return table
+        drawn = pictures.bars([words for words, _ in pairs], [n for _, n in pairs], "Wallets that match each condition")
+        return drawn + table
+
+    def _spreads(self) -> list[tuple[str, str]]:
+        made = []
+        for column in self.known.get("columns") or []:
+            name = str(column.get("name"))
+            if column.get("type") in ("integer", "uint256") and name in self.frame.columns and len(self.frame):
+                made.append((name, spread(self.frame[name].tolist(), column)))
+        return made
+
+    def twin(self) -> Twin:
+        """The card itself, without its buttons."""
+        facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts())
+        words = f"\nWallets that {visible(self.words, 2000)}" if self.words else ""
+        return Twin(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
+
+
+def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]], str]:
+    """Return a segment in words, how many wallets match each of its conditions alone, or why that is not known."""
+    if not client.is_ours:
+        return "", [], "Only nbext's own service tells how many wallets match each condition alone."
+    try:
+        told = client.explain(known.get("filters") or {}, known.get("operator") or "AND", known.get("limit"))
+    except NbextError as error:
+        return "", [], message_of(error)
+    return str(told.get("words") or "").removeprefix("wallets that "), list(told.get("parts") or []), ""
+
+
+def section(title: str, body: str) -> str:
+    """Return a part of the card under its heading; nothing where there is nothing to show."""
+    heading = f'<div class="nbext-label" role="heading" aria-level="3">{html(title)}</div>'
+    return f'<div class="nbext-section">{heading}{body}</div>' if body else ""
+
+
+def scale(column: Mapping[str, Any] | None) -> int:
+    """Return a column's decimals where its amounts can be written in the token's unit, else 0."""
+    decimals = (column or {}).get("decimals")
+    return decimals if isinstance(decimals, int) and (column or {}).get("symbol") else 0
+
+
+def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
+    """Return a cell of the table as text: amounts exactly, in the token's unit where that is known."""
+    if is_missing(value):
+        return ""
+    if (column or {}).get("type") not in ("integer", "uint256"):
+        return shown(value)
+    try:
+        amount = Decimal(int(value)).scaleb(-scale(column))
+    except ValueError:
+        return shown(value)
+    whole, _, rest = f"{amount:f}".partition(".")
+    return f"{int(whole):,}" + (f".{rest.rstrip('0')}" if rest.rstrip("0") else "")
+
+
+def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
+    """Return how the amounts of a column are spread: a picture where one can be drawn, else a table."""
+    amounts = [float(Decimal(int(value)).scaleb(-scale(column))) for value in values if not is_missing(value)]
+    zeros, edges, counts = bins.spread(amounts)
+    unit = visible(column.get("symbol") or "", 20)
+    if pictures.available() and counts:
+        note = f'<div class="nbext-note">{zeros:,} more hold none</div>' if zeros else ""
+        return pictures.histogram(counts, edges, f"{unit} per wallet".strip()) + note
+    rows = [(f"{low:,.12g} to {high:,.12g}", f"{n:,}") for low, high, n in zip(edges, edges[1:], counts, strict=False)]
+    return table_html([unit or "amount", "wallets"], [("0", f"{zeros:,}")] * bool(zeros) + rows, numbers=[1])
+
+
+def number(value: Any) -> str:
+    """Return a whole number with its thousands set apart, or an empty text."""
+    return f"{value:,}" if isinstance(value, int) else ""

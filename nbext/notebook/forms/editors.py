@@ -1,0 +1,226 @@
+"""The builder's cards: a condition with its fields, and a group that holds conditions and groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import ipywidgets as w
+
+from nbext.notebook.escape import html
+from nbext.notebook.forms import query
+from nbext.notebook.forms.inputs import NOTHING, Input, Unfit
+from nbext.notebook.forms.parts import Field, box, button, choice_field, markup, row, visibility
+from nbext.notebook.forms.schema import ConditionSpec, Vocabulary
+
+# So many fields of a condition are shown at once; the others wait behind a button, unless they are filled in.
+FIRST_FIELDS = 3
+GROUP_WORDS = {"all": "All of these", "any": "Any of these", "not": "None of these"}
+
+QUIET = "nbext-quiet nbext-small"
+Changed = Callable[[], None]
+Remove = Callable[[Any], None]
+
+
+class Editor:
+    """A card: its widget, the key that its value stands under, and where that value was placed."""
+
+    key: str
+    widget: w.Box
+
+    def __init__(self, changed: Changed, remove: Remove) -> None:
+        self.changed = changed
+        self.pointer = ""
+        self.trouble = markup()
+        self.bin = button("Remove", lambda _: remove(self), classes=QUIET, tip="Remove this")
+
+    def value(self) -> Any:
+        """Return its JSON value."""
+        raise NotImplementedError
+
+    def place(self, pointer: str) -> None:
+        """Take note of the JSON pointer of its value."""
+        self.pointer = pointer
+
+    def walk(self) -> Iterator[Editor]:
+        """Yield this editor and all inside it."""
+        yield self
+
+    def missing(self) -> list[str]:
+        """Return the labels of what must still be filled in."""
+        return []
+
+    def mark(self, pointer: str, detail: str) -> None:
+        """Show what is wrong, at the field that the rest of a pointer names, else on the card."""
+        self.trouble.value = f'<div class="nbext-error" role="alert">{html(detail, 500)}</div>'
+
+    def unmark(self) -> None:
+        """Show no error."""
+        self.trouble.value = ""
+
+
+class ConditionEditor(Editor):
+    """One condition and its fields."""
+
+    def __init__(self, spec: ConditionSpec, changed: Changed, remove: Remove) -> None:
+        super().__init__(changed, remove)
+        self.spec, self.key = spec, spec.name
+        self.inputs = {field.name: Input(field, changed) for field in spec.fields}
+        self.more = button("More options", lambda _: self.unfold(), classes=QUIET)
+        rest = list(self.inputs.values())[FIRST_FIELDS:]
+        self._rest = row(*(one.widget for one in rest))
+        visibility(self._rest, False)
+        visibility(self.more, bool(rest))
+        head = markup(f'<span class="nbext-kind">{html(spec.label)}</span> <span>{html(spec.help, None)}</span>')
+        self.widget = box(
+            row(head, self.more, self.bin, classes="nbext-head"),
+            row(*(one.widget for one in list(self.inputs.values())[:FIRST_FIELDS])),
+            self._rest,
+            self.trouble,
+            classes="nbext-card",
+        )
+
+    def unfold(self) -> None:
+        """Show all fields."""
+        visibility(self._rest, True)
+        visibility(self.more, False)
+
+    def value(self) -> dict[str, Any]:
+        """Return the condition as JSON."""
+        given = {name: one.value() for name, one in self.inputs.items()}
+        return {name: value for name, value in given.items() if value is not NOTHING}
+
+    def show(self, value: Mapping[str, Any]) -> None:
+        """Fill the fields in; Unfit where this card cannot give the condition back."""
+        for name, one in value.items():
+            if name not in self.inputs:
+                raise Unfit(name)
+            self.inputs[name].show(one)
+        if set(value) & set(list(self.inputs)[FIRST_FIELDS:]):
+            self.unfold()
+
+    def missing(self) -> list[str]:
+        return [one.spec.label for one in self.inputs.values() if one.missing()]
+
+    def mark(self, pointer: str, detail: str) -> None:
+        name, _, rest = pointer.strip("/").partition("/")
+        if name not in self.inputs:
+            super().mark(pointer, detail)
+            return
+        if name in list(self.inputs)[FIRST_FIELDS:]:
+            self.unfold()
+        self.inputs[name].mark(rest, detail)
+
+    def unmark(self) -> None:
+        super().unmark()
+        for one in self.inputs.values():
+            one.unmark()
+
+
+class TextEditor(Editor):
+    """A part that no card fits, as the JSON that it is: nothing of a query that is opened gets lost."""
+
+    def __init__(self, key: str, value: Any, changed: Changed, remove: Remove) -> None:
+        super().__init__(changed, remove)
+        self.key, self._last = key, value
+        self.field = Field(w.Textarea(value=query.json_text(value), description=f"{key[:40]} as JSON"), width="100%")
+        self.field.changed(lambda _: self._read())
+        self.widget = box(row(self.field.widget, self.bin), self.trouble, classes="nbext-card")
+
+    def _read(self) -> None:
+        try:
+            self._last = json.loads(self.field.value)
+        except ValueError as error:
+            self.field.error = f"not JSON: {error}"
+            return
+        self.field.error = ""
+        self.changed()
+
+    def value(self) -> Any:
+        """Return the JSON value, as it last was one."""
+        return self._last
+
+
+class GroupEditor(Editor):
+    """A group: how its members are joined, its members, and buttons that add some."""
+
+    def __init__(
+        self, key: str, words: Vocabulary, changed: Changed, remove: Remove, *, top: bool = False
+    ) -> None:
+        super().__init__(changed, remove)
+        self.words, self.key = words, key
+        self.children: list[Editor] = []
+        pairs = [(GROUP_WORDS.get(name, name), name) for name in words.groups]
+        self.kind = choice_field("Group", pairs, key, width="150px").changed(self._rename)
+        self.body = box(classes="nbext-members")
+        self.widget = box(
+            *([] if top else [row(self.kind.widget, self.bin, classes="nbext-head")]),
+            self.body, self.trouble, self._adders(), classes="nbext-top-group" if top else "nbext-card nbext-group",
+        )  # fmt: skip
+
+    def _rename(self, key: str) -> None:
+        self.key = key
+        self.changed()
+
+    def _adders(self) -> w.Box:
+        conditions = [
+            button(f"+ {spec.label}", self._adding(spec.name), classes=QUIET, tip=spec.help)
+            for spec in self.words.conditions.values()
+        ]
+        groups = [
+            button(f"+ {GROUP_WORDS.get(name, name)}", self._adding(name), classes=f"{QUIET} nbext-dashed", tip=text)
+            for name, text in self.words.groups.items()
+        ]
+        return row(*conditions, *groups, classes="nbext-adders")
+
+    def _adding(self, key: str) -> Callable[[w.Button], None]:
+        def pressed(_: w.Button) -> None:
+            self.add(key)
+
+        return pressed
+
+    def add(self, key: str, value: Any = NOTHING) -> Editor:
+        """Add a condition or a group, empty or of a query that is there already."""
+        editor = self._made(key, value)
+        self.children.append(editor)
+        self._lay_out()
+        return editor
+
+    def _made(self, key: str, value: Any) -> Editor:
+        if key in self.words.groups:
+            group = GroupEditor(key, self.words, self.changed, self._drop)
+            for child, inner in [] if value is NOTHING else query.members(key, value):
+                group.add(child, inner)
+            return group
+        if key in self.words.conditions:
+            editor = ConditionEditor(self.words.conditions[key], self.changed, self._drop)
+            try:
+                editor.show({} if value is NOTHING else value)
+            except (Unfit, AttributeError):
+                return TextEditor(key, value, self.changed, self._drop)
+            return editor
+        return TextEditor(key, value, self.changed, self._drop)
+
+    def _drop(self, editor: Editor) -> None:
+        self.children.remove(editor)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        self.body.children = tuple(child.widget for child in self.children)
+        self.changed()
+
+    def value(self) -> Any:
+        """Return the members as the group's JSON value."""
+        if self.key == "not":
+            return query.denied(self.children, self.pointer)
+        return query.listed(self.children, self.pointer)
+
+    def walk(self) -> Iterator[Editor]:
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def missing(self) -> list[str]:
+        inner = [label for child in self.children for label in child.missing()]
+        return inner if self.children else [f"a condition in {GROUP_WORDS.get(self.key, self.key)!r}"]

@@ -1,0 +1,114 @@
+"""What every form has: a title, a status line, errors shown inside, and a static twin of its last state."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets as w
+from IPython import display as ipython
+
+from nbext.errors import NbextError
+from nbext.notebook.escape import html, visible
+from nbext.notebook.forms.background import Background
+from nbext.notebook.forms.parts import lines_html, markup, with_classes
+from nbext.notebook.forms.style import CSS, hiding
+
+# IPython annotates these two in part only.
+_display: Any = ipython.display
+_update_display: Any = ipython.update_display
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A state as HTML and as plain text: what a notebook shows where no kernel runs."""
+
+    html: str
+    text: str
+
+
+class Form:
+    """A box of widgets, and beside it its state as HTML and text.
+
+    The twin is an output of its own, so that renewing it does not rebuild the live form under the user's
+    hands. CSS inside the live form hides it; reopened without a kernel there is no live form, and so no such CSS.
+    """
+
+    title = ""
+    hint = ""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.background = Background(self.failed)
+        self._twin = f"nbext-twin-{secrets.token_hex(6)}"
+        self._shown = False
+        self.said = ""
+        self.status = markup(classes="nbext-status")
+        self.widget: w.VBox = w.VBox()
+        with_classes(self.widget, "nbext-form")
+
+    def assemble(self, *children: w.Widget) -> None:
+        """Put the form together: its looks, its title, then the given widgets."""
+        head = markup(
+            f'<style>{CSS}{hiding(self._twin)}</style><div class="nbext-title" role="heading" aria-level="2">'
+            f'{html(self.title)}</div><div class="nbext-note nbext-hint">{html(self.hint, None)}</div>'
+        )
+        self.widget.children = (head, *children)
+
+    def say(self, text: str, kind: str = "info") -> None:
+        """Show a line: ``info``, ``good`` or ``bad``; screen readers are told of it."""
+        self.said = text
+        role = "alert" if kind == "bad" else "status"
+        self.status.value = f'<div class="nbext-{kind}" role="{role}">{lines_html(text)}</div>' if text else ""
+
+    def failed(self, error: Exception) -> None:
+        """Show an error inside the form."""
+        self.say(message_of(error), "bad")
+        self.renew()
+
+    def guarded(self, act: Callable[[], None]) -> Callable[..., None]:
+        """Return a widget's callback that shows in the form whatever ``act`` raises."""
+
+        def callback(*_: Any) -> None:
+            # What a callback raises is shown nowhere by some front ends.
+            try:
+                act()
+            except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
+                self.failed(error)
+
+        return callback
+
+    def twin(self) -> Twin:
+        """Return the form's state. It holds neither a key nor an e-mail address."""
+        raise NotImplementedError
+
+    def renew(self) -> None:
+        """Show the state as it now is in the static twin."""
+        if self._shown:
+            _update_display(self._twin_bundle(), raw=True, display_id=self._twin)
+
+    def _twin_bundle(self) -> dict[str, str]:
+        twin = self.twin()
+        body = f'<div class="nbext-twin {self._twin} mathjax_ignore tex2jax_ignore">{twin.html}</div>'
+        return {"text/html": body, "text/plain": twin.text}
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
+        return {
+            VIEW: view,
+            "text/html": f"<b>{html(self.title)}</b> <small>(run the cell for the live form)</small>",
+            "text/plain": f"{visible(self.title)} (run the cell for the live form)",
+        }
+
+    def _ipython_display_(self) -> None:
+        _display(self._repr_mimebundle_(), raw=True)
+        _display(self._twin_bundle(), raw=True, display_id=self._twin)
+        self._shown = True
+
+
+def message_of(error: Exception) -> str:
+    """Return an error as a person reads it: ours by its message, others with their type before it."""
+    return str(error) if isinstance(error, NbextError) else f"{type(error).__name__}: {error}"

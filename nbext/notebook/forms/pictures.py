@@ -1,0 +1,69 @@
+"""Pictures for a segment's card, where matplotlib is installed (the ``plot`` extra); else there are tables only."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nbext.notebook.escape import html, visible
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLUE, GREY = "#1f77b4", "#9aa5b1"
+
+
+def available() -> bool:
+    """Say whether pictures can be drawn here."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def histogram(counts: Sequence[int], edges: Sequence[float], title: str) -> str:
+    """Return a histogram over logarithmic bins as an HTML picture, with its words for screen readers."""
+    figure, axes = _figure(2.6)
+    axes.stairs(counts, edges, fill=True, color=BLUE)
+    axes.set_xscale("log")
+    axes.set_xlabel(visible(title, 60), parse_math=False, fontsize=8)
+    axes.set_ylabel("wallets", fontsize=8)
+    return _html(figure, f"Histogram of {title}: {sum(counts)} wallets in {len(counts)} bins")
+
+
+def bars(labels: Sequence[str], values: Sequence[int], title: str) -> str:
+    """Return horizontal bars, the last of them set apart, as an HTML picture."""
+    figure, axes = _figure(0.7 + 0.36 * len(values))
+    positions = range(len(values))
+    colours = [GREY] * (len(values) - 1) + [BLUE]
+    drawn = axes.barh(positions, values, color=colours, height=0.62)
+    axes.bar_label(drawn, [f"{value:,}" for value in values], padding=4, fontsize=8)
+    axes.set_yticks(positions, [visible(label, 48) for label in labels], parse_math=False, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.xaxis.set_visible(False)
+    axes.spines["bottom"].set_visible(False)
+    spoken = ", ".join(f"{label}: {value}" for label, value in zip(labels, values, strict=True))
+    return _html(figure, f"{title}: {spoken}")
+
+
+def _figure(height: float) -> tuple[Figure, Any]:
+    # Not through pyplot: that would keep the figure, and show it once more in some notebooks.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, height), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    return figure, axes
+
+
+def _html(figure: Figure, words: str) -> str:
+    written = io.BytesIO()
+    figure.savefig(written, format="png", dpi=144)
+    data = base64.b64encode(written.getvalue()).decode("ascii")
+    source = f"data:image/png;base64,{data}"
+    return f'<img class="nbext-picture" src="{source}" alt="{html(words, 400)}" style="width: 560px">'

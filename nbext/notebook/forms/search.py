@@ -1,0 +1,326 @@
+"""The search form: find a collection or a token, look at it, and put it into a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import ipywidgets as w
+
+from nbext.notebook.escape import html, visible
+from nbext.notebook.forms.background import Background
+from nbext.notebook.forms.form import Form, Twin
+from nbext.notebook.forms.names import checked_name, keep
+from nbext.notebook.forms.parts import (
+    box,
+    button,
+    choice_field,
+    code_html,
+    facts_html,
+    lines_html,
+    markup,
+    row,
+    table_html,
+    text_field,
+    visibility,
+)  # fmt: skip
+from nbext.notebook.forms.values import about, count_text, is_missing, records, shown
+from nbext.wire.chains import DEFAULT_CHAIN, chain_names
+from nbext.wire.operations import MAX_SEARCH_TERM
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAGE = 10
+# Typing that pauses this long is searched for.
+PAUSE = 0.4
+KINDS = (("NFT collections", "nft"), ("ERC-721", "erc721"), ("ERC-1155", "erc1155"), ("ERC-20 tokens", "token"))
+HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
+MARKS = (("verified", "verified"), ("possible spam", "possibleSpam"))
+LINE_HEADS = '<div class="nbext-cells nbext-heads"><span>{}</span><span>{}</span>' + (
+    '<span class="nbext-number">{}</span><span>{}</span></div>'
+)
+FACTS = (
+    ("Address", "checksumAddress"), ("Chain", "chain"), ("Standard", "tokenType"), ("Decimals", "decimals"),
+    ("Total supply", "totalSupply"), ("Owners", "ownerCount"), ("Holders", "holders"), ("Transfers", "transfers"),
+    ("Deployer", "contractDeployer"), ("Deployed at block", "deployedBlockNumber"), ("Floor price", "floorPrice"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is searched for."""
+
+    term: str
+    chain: str
+    kind: str
+    offset: int = 0
+
+
+class SearchForm(Form):
+    """Search collections as you type; pick one for its metadata; use it in a variable."""
+
+    title = "Search collections and tokens"
+    hint = "Type a part of a name or a symbol. Enter searches at once."
+
+    def __init__(self, client: Any, *, term: str = "", chain: str | None = None, images: bool = False) -> None:
+        super().__init__(client)
+        self.images = images
+        self.question: Question | None = None
+        self.results: list[dict[str, Any]] = []
+        self.total: int | None = None
+        self.picked: dict[str, Any] | None = None
+        self._build(term, chain or DEFAULT_CHAIN.name)
+        if term:
+            self.search()
+
+    def _build(self, term: str, chain: str) -> None:
+        self.term = text_field("Name or symbol", term, placeholder="for example: apes", width="320px")
+        self.chain = choice_field("Chain", [(name, name) for name in chain_names()], chain, width="160px")
+        self.kind = choice_field("What", KINDS, "nft", width="160px")
+        self.go = button("Search", self.guarded(self.search), classes="nbext-main nbext-search")
+        self.term.changed(lambda _: self._typed()).entered(self.guarded(self.search))
+        for field in (self.chain, self.kind):
+            field.changed(lambda _: self._typed())
+        self.lines = [ResultLine(self, index) for index in range(PAGE)]
+        heads = row(markup('<div class="nbext-heads" style="padding:0 12px">Name</div>'), classes="nbext-line")
+        heads.children[0].layout = w.Layout(flex="0 0 36%", width="36%")
+        heads.children = (*heads.children, markup(LINE_HEADS.format(*HEADS[1:])))
+        self.table = box(heads, *(line.widget for line in self.lines), classes="nbext-results")
+        self.back = button("Previous", self.guarded(lambda: self._turn(-PAGE)), classes="nbext-quiet nbext-small")
+        self.on = button("Next", self.guarded(lambda: self._turn(PAGE)), classes="nbext-quiet nbext-small")
+        self.pager = row(self.back, self.on)
+        self.detail = Detail(self)
+        self.assemble(
+            row(self.term.widget, self.chain.widget, self.kind.widget, self.go),
+            self.status, self.table, self.pager, self.detail.widget,
+        )  # fmt: skip
+        self._show()
+
+    def asked(self, offset: int = 0) -> Question:
+        """What the fields ask for."""
+        return Question(self.term.value.strip(), self.chain.value, self.kind.value, offset)
+
+    def search(self) -> None:
+        """Search for what the fields say, now."""
+        self._ask(self.asked(), after=0.0)
+
+    def _typed(self) -> None:
+        self._ask(self.asked(), after=PAUSE)
+
+    def _turn(self, step: int) -> None:
+        if self.question is not None:
+            self._ask(self.asked(max(0, self.question.offset + step)), after=0.0)
+
+    def _ask(self, question: Question, *, after: float) -> None:
+        self.term.error = too_long(question.term)
+        if not question.term or self.term.error:
+            self.background.drop()
+        elif question != self.question:
+            self.question = question
+            self.background.ask(lambda: self._run(question), after=after)
+        elif after == 0.0:
+            # Typed, and now Enter: the same question, only sooner, unless it is already answered or under way.
+            self.background.hurry()
+
+    def _run(self, question: Question) -> None:
+        self._busy(f"Searching {question.chain} …")
+        try:
+            found = self.client.search_nfts(
+                question.term, question.chain, type=question.kind, limit=PAGE, offset=question.offset
+            )
+        except Exception:
+            self.question = None  # the same search may be tried again
+            raise
+        finally:
+            self._rest()
+        if question == self.question:
+            self.results, self.total, self.picked = records(found), total_of(found), None
+            self._show()
+
+    def _busy(self, text: str) -> None:
+        self.go.disabled = True
+        self.say(text)
+
+    def _rest(self) -> None:
+        self.go.disabled = False
+
+    def pick(self, index: int) -> None:
+        """Show the metadata of one of the results."""
+        self.picked = self.results[index]
+        self._mark_picked()
+        self.detail.load(self.picked)
+
+    def _mark_picked(self) -> None:
+        for index, line in enumerate(self.lines):
+            chosen = self.picked is not None and index < len(self.results) and self.results[index] is self.picked
+            (line.widget.add_class if chosen else line.widget.remove_class)("nbext-picked")
+
+    def _show(self) -> None:
+        for index, line in enumerate(self.lines):
+            line.show(self.results[index] if index < len(self.results) else None)
+        self._mark_picked()
+        offset = self.question.offset if self.question else 0
+        more = len(self.results) == PAGE if self.total is None else offset + PAGE < self.total
+        self.back.disabled, self.on.disabled = offset == 0, not more
+        visibility(self.table, bool(self.results))
+        visibility(self.pager, bool(self.results) and (more or offset > 0))
+        self.detail.clear()
+        self.say(self._summary())
+        self.renew()
+
+    def _summary(self) -> str:
+        if self.question is None:
+            return ""
+        if not self.results:
+            return f"Nothing on {self.question.chain} bears {self.question.term!r} in its name or symbol."
+        first, last = self.question.offset + 1, self.question.offset + len(self.results)
+        return f"{first:,} to {last:,}" + (f" of {self.total:,}" if self.total is not None else "")
+
+    def twin(self) -> Twin:
+        """The last question and its results, and what was picked."""
+        if self.question is None:
+            said = self.said or "No search yet."
+            return Twin(f"<p>{lines_html(said)}</p>", f"{self.title}: {visible(said)}")
+        asked = f"{visible(self.question.term)} on {self.question.chain} ({self.question.kind})"
+        rows = [result_cells(result) for result in self.results]
+        picked = facts_html(self.detail.facts) if self.picked is not None else ""
+        text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
+        return Twin(
+            f"<p>{html(asked, None)}: {html(self.said)}</p>{table_html(HEADS, rows, numbers=[3])}{picked}",
+            f"{self.title}: {asked}: {visible(self.said)}\n{text}",
+        )
+
+
+class ResultLine:
+    """One line of the results: a button that bears the name, and the other cells."""
+
+    def __init__(self, form: SearchForm, index: int) -> None:
+        self.name = button("", form.guarded(lambda: form.pick(index)), classes="nbext-name")
+        self.cells = markup()
+        self.widget = row(self.name, self.cells, classes="nbext-line")
+
+    def show(self, result: Mapping[str, Any] | None) -> None:
+        """Show a result, or no line."""
+        visibility(self.widget, result is not None)
+        if result is None:
+            return
+        name, symbol, standard, owners, _ = result_cells(result)
+        self.name.description, self.name.tooltip = visible(name, 80), f"Show the metadata of {visible(name, 80)}"
+        cells = f"<span>{html(symbol)}</span><span>{html(standard)}</span>"
+        cells += f'<span class="nbext-number">{html(owners)}</span><span>{marks_html(result)}</span>'
+        self.cells.value = f'<div class="nbext-cells">{cells}</div>'
+
+
+class Detail:
+    """The picked result: its metadata, and a name to use it by."""
+
+    def __init__(self, form: SearchForm) -> None:
+        self.form = form
+        self.background = Background(form.failed)
+        self.facts: list[tuple[str, object]] = []
+        self.frame: pd.DataFrame | None = None
+        self.text = markup()
+        self.line = markup()
+        self.name = text_field("Variable", "collection", width="200px")
+        self.use = button("Use", form.guarded(self._use), classes="nbext-main nbext-use")
+        self.name.entered(form.guarded(self._use))
+        self.bar = row(self.name.widget, self.use)
+        self.widget = box(self.text, self.bar, self.line, classes="nbext-panel")
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.frame, self.facts = None, []
+        visibility(self.widget, False)
+
+    def load(self, result: Mapping[str, Any]) -> None:
+        """Ask for the metadata of a result, and show it."""
+        self.clear()
+        self.background.ask(lambda: self._load(result))
+
+    def _load(self, result: Mapping[str, Any]) -> None:
+        chain, address = str(result.get("chain") or self.form.chain.value), str(result.get("address") or "")
+        look_up = self.form.client.tokens if is_token(result) else self.form.client.nfts
+        frame = look_up(chain, address)
+        if result is not self.form.picked:
+            return
+        self.frame = frame
+        metadata = (records(frame) or [{}])[0]
+        self.facts = [(label, fact(metadata[key])) for label, key in FACTS if not is_missing(metadata.get(key))]
+        name = f'<div class="nbext-title">{html(shown(metadata.get("name")) or "No name")}</div>'
+        self.text.value = image_html(metadata.get("logo"), self.form.images) + name + facts_html(self.facts)
+        self.line.value = ""
+        visibility(self.widget, True)
+        self.form.renew()
+
+    def _use(self) -> None:
+        if self.frame is None or self.form.picked is None:
+            return
+        self.name.error = ""
+        name = checked_name(self.name.value)
+        keep(name, self.frame)
+        magic = "%token" if is_token(self.form.picked) else "%nft"
+        chain, address = self.form.picked.get("chain"), self.form.picked.get("address")
+        self.line.value = (
+            f'<div class="nbext-good" role="status">{html(name)} holds it. The same in a cell:</div>'
+            + code_html(f"{name} = {magic} {chain} {address}")
+        )
+
+
+def is_token(result: Mapping[str, Any]) -> bool:
+    """Say whether a search result is an ERC20 token rather than a collection."""
+    return str(result.get("tokenType")).upper() == "ERC20"
+
+
+def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
+    """Return a result as the texts of its line, in the order of HEADS."""
+    name = shown(result.get("name")) or shown(result.get("address")) or "No name"
+    marks = ", ".join(word for word, key in MARKS if is_yes(result, key))
+    standard, owners = shown(result.get("tokenType")), count_text(result.get("ownerCount"))
+    return name, shown(result.get("symbol")), standard, owners, marks
+
+
+def fact(value: object) -> str:
+    """Return one value of the metadata as text: whole numbers with their thousands set apart."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else shown(value)
+
+
+def is_yes(result: Mapping[str, Any], key: str) -> bool:
+    """Say whether a field is known to be true."""
+    return not is_missing(result.get(key)) and bool(result[key])
+
+
+def marks_html(result: Mapping[str, Any]) -> str:
+    """Return the marks of a result: words, never colour alone."""
+    good = '<span class="nbext-mark nbext-mark-good">✓ verified</span>' if is_yes(result, "verified") else ""
+    bad = '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>' if is_yes(result, "possibleSpam") else ""
+    return f"{good} {bad}"
+
+
+def image_html(url: object, allowed: bool) -> str:
+    """Return a picture only where pictures are switched on and the address is https; else nothing is loaded."""
+    if not allowed or not isinstance(url, str):
+        return ""
+    try:
+        parts = urlsplit(url)
+        loads = parts.scheme == "https" and bool(parts.hostname) and parts.username is None
+    except ValueError:
+        return ""
+    if not loads or visible(url, None) != url or "\\" in url:
+        return ""
+    return f'<img src="{html(url, None)}" alt="" width="64" height="64" referrerpolicy="no-referrer" loading="lazy">'
+
+
+def too_long(term: str) -> str:
+    """Return what is wrong with a search term, or an empty text."""
+    if len(term) > MAX_SEARCH_TERM:
+        return f"{len(term):,} characters; at most {MAX_SEARCH_TERM} can be searched for."
+    return "A NUL character cannot be searched for." if "\x00" in term else ""
+
+
+def total_of(frame: pd.DataFrame) -> int | None:
+    """Return how many results there are in all, where the service said so."""
+    total = about(frame).get("matched")
+    return int(total) if isinstance(total, int) else None

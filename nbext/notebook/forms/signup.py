@@ -1,0 +1,112 @@
+"""The sign-up form: an address and a consent. The address is in no output, and leaves the form once it was sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as w
+
+from nbext.errors import OutcomeUnknown
+from nbext.notebook.escape import html
+from nbext.notebook.forms.form import Form, Twin, message_of
+from nbext.notebook.forms.parts import button, row, text_field, with_classes
+from nbext.wire.operations import MAX_EMAIL
+
+# A half-typed address is not called wrong before typing pauses this long.
+PAUSE = 0.8
+THANKS = "Thank you. The sign-up is recorded; nothing is sent from here."
+
+
+class SignUpForm(Form):
+    """Register an e-mail address for the newsletter; a click, or Enter, sends it once."""
+
+    title = "Newsletter sign-up"
+    hint = "The address goes to the service that answers this notebook, and is not kept in the notebook."
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client)
+        self._sending = False
+        self.email = text_field("E-mail address", placeholder="name@example.org", width="360px")
+        self.email.changed(lambda _: self._edited()).entered(self.guarded(self.send))
+        self.consent = with_classes(
+            w.Checkbox(description="I agree that this address is stored for the newsletter.", indent=False),
+            "nbext-consent",
+        )
+        self.consent.layout.width = "auto"
+        self.consent.observe(lambda _: self._allow(), names="value")
+        self.go = button("Sign up", self.guarded(self.send), classes="nbext-main nbext-signup")
+        self.assemble(self.email.widget, self.consent, row(self.go), self.status)
+        self._allow()
+
+    def send(self) -> None:
+        """Send the address, once, if it is one and consent is given."""
+        address = self.email.value.strip()
+        # A second click, or Enter and a click, finds the first under way or the field already cleared.
+        if self._sending or not address:
+            return
+        self.email.error = what_is_wrong(address)
+        if self.email.error:
+            return
+        if not self.consent.value:
+            self.say("Please agree that the address is stored; without it nothing is sent.", "bad")
+            return
+        self._sending = True
+        self._allow()
+        self.say("Sending …")
+        self.background.ask(lambda: self._send(address))
+
+    def _send(self, address: str) -> None:
+        try:
+            self.client.sign_up(address)
+        except OutcomeUnknown:
+            self._clear()
+            self.say("The connection ended before the answer came. The sign-up may be recorded: signing up "
+                     "again is safe, an address is stored once.", "bad")  # fmt: skip
+        except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
+            # A service may echo the address in its answer; the form's outputs must not hold it.
+            self.say(message_of(error).replace(address, "the address"), "bad")
+        else:
+            self._clear()
+            self.say(THANKS, "good")
+        finally:
+            self._sending = False
+            self._allow()
+            self.renew()
+
+    def _clear(self) -> None:
+        self.email.entry.value = ""
+        self.consent.value = False
+
+    def _edited(self) -> None:
+        self.email.error = ""
+        self._allow()
+        if self.email.value and not self._sending:
+            self.say("")
+            self.background.ask(self._check, after=PAUSE)
+
+    def _check(self) -> None:
+        if self.email.value.strip():
+            self.email.error = what_is_wrong(self.email.value.strip())
+
+    def _allow(self) -> None:
+        ready = self.consent.value and bool(self.email.value.strip()) and not self._sending
+        self.go.disabled = not ready
+
+    def twin(self) -> Twin:
+        """Whether a sign-up was recorded; never whose."""
+        said = self.said or "Nothing was sent."
+        return Twin(f"<p>{html(said, None)}</p>", f"{self.title}: {said}")
+
+
+def what_is_wrong(address: str) -> str:
+    """Return why a text is no e-mail address, or an empty text. Nothing is asked of the network."""
+    from email_validator import EmailNotValidError, validate_email
+
+    # Before the parser, which takes seconds for a megabyte.
+    if len(address) > MAX_EMAIL:
+        return f"{len(address):,} characters; an address has at most {MAX_EMAIL}."
+    try:
+        validate_email(address, check_deliverability=False)
+    except EmailNotValidError as error:
+        return str(error)
+    return ""

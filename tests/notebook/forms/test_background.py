@@ -1,0 +1,67 @@
+"""A form's requests: one at a time, the latest of those that wait, errors handed over."""
+
+from __future__ import annotations
+
+import threading
+
+from nbext.notebook.forms.background import Background
+
+
+def fresh() -> tuple[Background, list[Exception]]:
+    failures: list[Exception] = []
+    return Background(failures.append), failures
+
+
+def test_of_many_that_wait_only_the_latest_runs():
+    background, failures = fresh()
+    ran: list[int] = []
+    for number in range(50):
+        background.ask(lambda number=number: ran.append(number), after=0.05)
+    assert background.join(5)
+    assert (ran, failures) == ([49], [])
+
+
+def test_what_is_asked_while_one_runs_waits_and_the_latest_replaces_the_others():
+    background, _ = fresh()
+    started, go_on = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def slow() -> None:
+        started.set()
+        go_on.wait(5)
+        ran.append("slow")
+
+    background.ask(slow)
+    assert started.wait(5)
+    for name in ("a", "b", "c"):
+        background.ask(lambda name=name: ran.append(name))
+    go_on.set()
+    assert background.join(5)
+    assert ran == ["slow", "c"]
+
+
+def test_a_task_that_waits_can_be_hurried_or_dropped():
+    background, _ = fresh()
+    ran: list[str] = []
+    background.ask(lambda: ran.append("hurried"), after=600)
+    background.hurry()
+    assert background.join(5)
+    background.ask(lambda: ran.append("dropped"), after=600)
+    background.drop()
+    assert background.join(5)
+    assert ran == ["hurried"]
+
+
+def test_an_error_is_handed_over_and_the_next_task_runs():
+    background, failures = fresh()
+    ran: list[str] = []
+    error = ValueError("no")
+
+    def fail() -> None:
+        raise error
+
+    background.ask(fail)
+    assert background.join(5)
+    background.ask(lambda: ran.append("next"))
+    assert background.join(5)
+    assert (failures, ran) == ([error], ["next"])
