@@ -76,7 +76,8 @@ class Prepared:
             transfer = log.transfer
             sides = self._wallet[transfer.sender], self._wallet[transfer.recipient]
             place = self._contract[transfer.contract], log.block, log.log_index
-            yield (*place, *sides, *split(transfer.value), transfer.count)
+            count = None if transfer.contract.standard == "ERC20" else transfer.count
+            yield (*place, *sides, *split(transfer.value), count)
 
     def activity(self) -> Iterable[Row]:
         seen: dict[tuple[int, int], list[Log]] = defaultdict(list)
