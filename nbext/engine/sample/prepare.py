@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from nbext.engine.layout import TABLES
 from nbext.engine.sample.slots import LAST_SLOT, PACES, block, timestamp
-from nbext.engine.sample.tables import Prepared, arrow
+from nbext.engine.sample.tables import Prepared, arrow, shipped
 from nbext.engine.sample.transfers import NAME, logs
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
 from nbext.wire.chains import chain_of
@@ -31,7 +31,7 @@ def prepare(folder: Path) -> None:
         rows = prepared.rows(name)
         counts[name] = len(rows)
         fingerprint.update(f"{name} {rows}".encode())
-        _write(arrow(name, rows), TABLES[name], folder / f"{name}.parquet")
+        _write(arrow(name, rows), shipped(name), folder / f"{name}.parquet")
     manifest = _manifest(counts, fingerprint.hexdigest())
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 

@@ -21,6 +21,11 @@ _TYPES = {"string": pa.string(), "boolean": pa.bool_(), "int32": pa.int32(), "in
 Row = tuple[Any, ...]
 
 
+def shipped(name: str) -> dict[str, str]:
+    """Return the columns of a table that are shipped: a size is made of its limbs when it is unpacked."""
+    return {column: kind for column, kind in TABLES[name].items() if column != "size"}
+
+
 class Prepared:
     """Builds the tables; each method returns the rows of the table of its name, sorted."""
 
@@ -103,8 +108,8 @@ class Prepared:
 
 
 def arrow(name: str, rows: Sequence[Row]) -> pa.Table:
-    """Return rows as an Arrow table in the layout's columns and types."""
-    columns = zip(TABLES[name].items(), zip(*rows, strict=True), strict=True)
+    """Return rows as an Arrow table in the layout's columns and types, those that are shipped."""
+    columns = zip(shipped(name).items(), zip(*rows, strict=True), strict=True)
     return pa.table({column: _array(values, kind) for (column, kind), values in columns})
 
 
