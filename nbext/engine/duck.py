@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import time
 import uuid
@@ -29,6 +30,7 @@ _SPILL = "4GB"
 _QUESTIONS_AT_ONCE = 16
 # How soon a cancelled question is noticed, in seconds.
 _TICK = 0.05
+_NAMED = re.compile(r"\$(\d+)\b")
 
 
 class DuckDataset:
@@ -144,7 +146,11 @@ def _locked_down(generation: Generation, memory: str, threads: int) -> duckdb.Du
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Value]) -> pa.Table:
     cursor.execute("USE generation")
-    return cursor.execute(sql, [list(v) if isinstance(v, tuple) else v for v in values]).to_arrow_table()
+    # A shape may leave a value out, and DuckDB takes only values that the statement names.
+    named = set(_NAMED.findall(sql))
+    numbered = ((str(number), value) for number, value in enumerate(values, 1))
+    bound = {number: list(v) if isinstance(v, tuple) else v for number, v in numbered if number in named}
+    return cursor.execute(sql, bound).to_arrow_table()
 
 
 def _wait(running: Future[pa.Table], cancel: Cancel | None) -> NbextError | None:

@@ -32,10 +32,24 @@ SEGMENT = "/v1/segment/{id}"
 SEGMENT_JSON = "/v1/segment/{id}/json"
 SEGMENT_CSV = "/v1/segment/{id}/csv"
 
-# Beside the eight operations, our own service answers these three; a remote need not.
+# Beside the eight operations, our own service answers these; a remote need not. DELETE on SEGMENT cancels.
+SEGMENT_ARROW = "/v1/segment/{id}/arrow"
 ABOUT = "/about"
 SCHEMA = "/schema"
+EXPLAIN = "/explain"
 HEALTH = "/healthz"
+METRICS = "/metrics"
+OPENAPI = "/openapi.json"
+DOCS = "/docs"
+
+# Headers beside the key's.
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+REPLAYED_HEADER = "Idempotency-Replayed"
+REQUEST_ID_HEADER = "x-request-id"
+
+PROBLEM_TYPE = "application/problem+json"
+ARROW_TYPE = "application/vnd.apache.arrow.stream"
+CSV_TYPE = "text/csv; charset=utf-8"
 
 
 class ExecuteRequest(TypedDict):

@@ -1,0 +1,113 @@
+"""The application: routes in the middle, the surface around them, and the watcher outermost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from nbext import __version__
+from nbext.engine.dataset import Dataset
+from nbext.errors import FieldError, NbextError
+from nbext.service.body import Lingering
+from nbext.service.house import House
+from nbext.service.logs import make_log
+from nbext.service.observing import Observing
+from nbext.service.policy import Policy
+from nbext.service.problems import Problem, answer_problem
+from nbext.service.routes import catalog, operator, segments, signups
+from nbext.service.surface import LOOPBACK_HOSTS, Surface
+from nbext.settings import Secret
+
+
+def create_app(
+    dataset: Dataset,
+    state_dir: Path,
+    *,
+    owner: Secret | None = None,
+    hosts: Iterable[str] = LOOPBACK_HOSTS,
+    policy: Policy | None = None,
+    log: Any = None,
+) -> FastAPI:
+    """Return the service over one dataset.
+
+    Parameters
+    ----------
+    dataset
+        What is asked; it is closed when the application ends.
+    state_dir
+        The folder for the registry, results, sign-ups and keys. Several services may share one.
+    owner
+        A key that is taken beside those in the registry, with every scope and no rate.
+    hosts
+        Names that the Host header may bear, without ports.
+    policy
+        Bounds; the defaults are those of `Policy`.
+    log
+        A structlog logger; the default writes JSON lines to stderr.
+
+    Raises
+    ------
+    StorageError
+        The folder's registry cannot be used.
+    """
+    house = House(
+        dataset, state_dir, owner=owner, policy=policy or Policy(), log=log or make_log(sys.stderr)
+    )
+    app = FastAPI(
+        title="nbext", version=__version__, lifespan=_lifespan, openapi_url=None, docs_url=None, redoc_url=None,
+        redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.house = house
+    for room in (segments, catalog, signups, operator):
+        app.include_router(room.router)
+    app.add_exception_handler(NbextError, _on_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    # The last one added is the outermost.
+    app.add_middleware(Surface, keys=house.keys, rates=house.rates, hosts=hosts)
+    app.add_middleware(Observing, log=house.log, metrics=house.metrics)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    house: House = app.state.house
+    await run_in_threadpool(house.open)
+    yield
+    await run_in_threadpool(house.close)
+
+
+async def _on_error(request: Request, error: Exception) -> Response:
+    answer = answer_problem(request, error)
+    if answer.status_code == 413:
+        return Lingering(answer.body, status_code=413, headers=dict(answer.headers))
+    return answer
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    # The router itself raises these two: no such path, or not with that method.
+    assert isinstance(error, HTTPException)
+    if error.status_code == 405:
+        problem = Problem("method", f"{request.method} is not taken here.", headers=error.headers)
+    else:
+        problem = Problem("not-found", "The service has nothing at that path.")
+    return answer_problem(request, problem)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors: list[FieldError] = [
+        {"pointer": "/".join(str(part) for part in each["loc"][1:]), "code": each["type"], "detail": each["msg"]}
+        for each in error.errors()
+    ]
+    detail = "; ".join(f"{each['pointer']}: {each['detail']}" for each in errors)
+    return answer_problem(request, Problem("invalid", detail, errors=errors))

@@ -1,0 +1,49 @@
+"""``nbext backup``: copy what the service keeps, while it runs."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+
+from nbext.errors import ConfigError
+from nbext.service.commands import folder
+from nbext.service.files import sync_folder
+from nbext.service.house import REGISTRY_FILE
+from nbext.service.registry import Registry
+from nbext.service.results import Results
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    parser.add_argument("target", type=Path, help="a new folder for the copy")
+    folder.add_data(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Copy the registry, then the results that it names.
+
+    Results never change, so the copy is whole though the service goes on; a result that expires meanwhile
+    is left out, and a service on the copy says so.
+    """
+    if args.target.exists():
+        raise ConfigError(f"{args.target} exists. Name a new folder.")
+    database = folder.database(args)
+    try:
+        state = args.target / folder.STATE
+        copy = Results(state)
+        database.backup(state / REGISTRY_FILE)
+        copied = [_copy(name, Results(folder.state_dir(args)), copy) for name in Registry(database).files()]
+    finally:
+        database.close()
+    sync_folder(state)
+    print(f"{sum(copied)} results and the registry are in {args.target}. The chain data is not: ingest makes it anew.")
+    return 0
+
+
+def _copy(name: str, source: Results, target: Results) -> bool:
+    try:
+        shutil.copy2(source.folder / name, target.folder / name)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""``nbext serve``: the eight operations over HTTP, until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import socket
+import sys
+from pathlib import Path
+
+from nbext.engine.open import open_dataset
+from nbext.errors import ConfigError
+from nbext.service.app import create_app
+from nbext.service.commands import folder
+from nbext.service.files import secret_file
+from nbext.service.logs import make_log
+from nbext.service.policy import Policy
+from nbext.service.server import Server, address_of, listen
+from nbext.service.surface import LOOPBACK_HOSTS
+from nbext.settings import Secret, Settings
+
+KEY_FILE = "owner.key"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the options."""
+    folder.add_data(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: any that is free)")
+    parser.add_argument("--engine", metavar="URL", help="what is asked (default: duckdb://)")
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name that callers may use for this service in the Host header; may be given several times",
+    )
+    parser.add_argument("--query-seconds", type=float, default=Policy.query_seconds, metavar="S",
+                        help="how long a segment may run (default: %(default)g)")
+    parser.add_argument("--keep-days", type=float, default=Policy.keep_days, metavar="D",
+                        help="how long results are kept after their last use (default: %(default)g)")
+    parser.add_argument("--workers", type=int, default=Policy.workers, metavar="N",
+                        help="segments that run at once (default: %(default)s)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until asked to end."""
+    data = folder.data_dir(args)
+    policy = Policy(query_seconds=args.query_seconds, keep_days=args.keep_days, workers=args.workers)
+    key, source = _owner_key(folder.state_dir(args))
+    listener = _listen(args.host, args.port)
+    dataset = open_dataset(data, args.engine or Settings()["engine"])
+    hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
+    app = create_app(
+        dataset, folder.state_dir(args), owner=key, hosts=hosts, policy=policy, log=make_log(sys.stderr)
+    )
+    Server(app, on_ready=lambda: _announce(listener, source)).run(sockets=[listener])
+    return 0
+
+
+def _owner_key(state: Path) -> tuple[Secret, str]:
+    given = os.environ.get("NBEXT_API_KEY", "").strip()
+    if given:
+        return Secret(given), "NBEXT_API_KEY"
+    path = state / KEY_FILE
+    return Secret(secret_file(path, secrets.token_urlsafe(32))), str(path)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return listen(host, port)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"cannot listen on {host} port {port}: {reason}. Choose another --port.") from None
+
+
+def _announce(listener: socket.socket, source: str) -> None:
+    host, port = address_of(listener)
+    shown = f"[{host}]" if ":" in host else host
+    print(f"nbext serves on http://{shown}:{port} (key: {source})", flush=True)

@@ -1,0 +1,66 @@
+"""``nbext signups``: export the newsletter's addresses, or forget one."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from nbext.errors import ConfigError
+from nbext.service.commands import folder
+from nbext.service.files import whole_file
+from nbext.service.signups import SignUps, normalised
+from nbext.service.times import iso
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the actions."""
+    actions = parser.add_subparsers(dest="action", required=True)
+    export = actions.add_parser("export", help="write all addresses and when each consented, as CSV")
+    export.add_argument("--to", type=Path, metavar="FILE", help="a new file (default: standard output)")
+    delete = actions.add_parser("delete", help="forget an address, as its owner asked")
+    delete.add_argument("email")
+    for action in (export, delete):
+        folder.add_data(action)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do one action."""
+    database = folder.database(args)
+    try:
+        _ACTIONS[args.action](SignUps(database), args)
+    finally:
+        database.close()
+    return 0
+
+
+def _export(signups: SignUps, args: argparse.Namespace) -> None:
+    if args.to is None:
+        _write(signups, sys.stdout)
+    elif args.to.exists():
+        raise ConfigError(f"{args.to} exists. Choose another file, or move it away.")
+    else:
+        with whole_file(args.to.absolute()) as part, part.open("w", encoding="utf-8", newline="") as out:
+            _write(signups, out)
+
+
+def _write(signups: SignUps, out: TextIO) -> None:
+    rows = csv.writer(out)
+    rows.writerow(["email", "consented_at"])
+    # A spreadsheet runs a cell that begins like a formula; an address may begin with = + or -.
+    rows.writerows([_harmless(each.email), iso(each.consented_at)] for each in signups.all())
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text[:1] in "=+-@" else text
+
+
+def _delete(signups: SignUps, args: argparse.Namespace) -> None:
+    if not signups.delete(normalised(args.email)):
+        raise ConfigError("that address is not kept.")
+    print("The address is forgotten.")
+
+
+_ACTIONS = {"export": _export, "delete": _delete}

@@ -1,0 +1,141 @@
+"""Work that outlives a request: a few threads, a bounded queue, and a way to stop each piece of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbext.engine.dataset import Cancel
+from nbext.service.problems import Problem
+
+
+@dataclass(eq=False)
+class Job:
+    """One segment to run.
+
+    Attributes
+    ----------
+    plan
+        What the segment language made of the request.
+    waiters
+        Requests that wait for it now.
+    wanted
+        Someone was told its id and may come back: it is not cancelled when the last waiter leaves.
+    """
+
+    id: str
+    plan: Any
+    key_id: str
+    cancel: Cancel = field(default_factory=Cancel)
+    done: Future[None] = field(default_factory=Future)
+    waiters: int = 0
+    wanted: bool = False
+
+
+class Jobs:
+    """Threads that run jobs in the order in which they came; ``queue`` bounds those that wait."""
+
+    def __init__(self, run: Callable[[Job], None], *, workers: int = 2, queue: int = 256, per_key: int = 128) -> None:
+        self._run = run
+        self._queue: deque[Job] = deque()
+        self._all: dict[str, Job] = {}
+        self._changed = threading.Condition()
+        self._bound, self._per_key = queue, per_key
+        self._stopping = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True) for number in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def queued(self) -> int:
+        """How many jobs wait."""
+        return len(self._queue)
+
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return len(self._all) - len(self._queue)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no more jobs are taken."""
+        return self._stopping
+
+    def make_room(self, key_id: str) -> None:
+        """Raise the problem 503 or 429 where one more job has no place."""
+        with self._changed:
+            if self._stopping:
+                raise Problem("stopping", "The service is stopping. Try again soon.", headers={"Retry-After": "2"})
+            if len(self._queue) >= self._bound:
+                raise Problem(
+                    "busy", f"{len(self._queue)} segments are waiting. Try again soon.", headers={"Retry-After": "2"}
+                )
+            if sum(job.key_id == key_id for job in self._all.values()) >= self._per_key:
+                raise Problem(
+                    "too-many-segments",
+                    f"This key has {self._per_key} segments under way. Wait for one to finish.",
+                    headers={"Retry-After": "2"},
+                )
+
+    def submit(self, job: Job) -> None:
+        """Queue a job."""
+        with self._changed:
+            self._all[job.id] = job
+            self._queue.append(job)
+            self._changed.notify()
+
+    def find(self, segment_id: str) -> Job | None:
+        """Return the job that runs or will run that segment here, or None."""
+        with self._changed:
+            return self._all.get(segment_id)
+
+    def ids(self) -> list[str]:
+        """Return the ids of all jobs that have not ended."""
+        with self._changed:
+            return list(self._all)
+
+    def cancel(self, job: Job) -> None:
+        """Stop a job: at once where it waits, as soon as the engine looks where it runs."""
+        job.cancel.asked.set()
+        with self._changed:
+            # To the front: a worker ends it next, and its place is free for others.
+            if job in self._queue:
+                self._queue.remove(job)
+                self._queue.appendleft(job)
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            try:
+                self._run(job)
+            finally:
+                with self._changed:
+                    del self._all[job.id]
+                    self._changed.notify_all()
+                job.done.set_result(None)
+
+    def _next(self) -> Job | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._stopping)
+            return self._queue.popleft() if self._queue else None
+
+    def close(self, grace: float) -> None:
+        """Take no more jobs; let the running ones go on for ``grace`` seconds, then stop all."""
+        with self._changed:
+            self._stopping = True
+            waiting = list(self._queue)
+            self._changed.notify_all()
+        for job in waiting:
+            job.cancel.asked.set()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._all, timeout=grace)
+            rest = list(self._all.values())
+        for job in rest:
+            job.cancel.asked.set()
+        for thread in self._threads:
+            thread.join(timeout=5)

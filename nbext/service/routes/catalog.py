@@ -1,0 +1,41 @@
+"""Operations 2, 4 and 5: search collections, read a token's and a collection's metadata."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from nbext.service.answers import json_answer, kept_answer
+from nbext.service.body import JsonBody
+from nbext.service.house import FromHouse, Reader
+from nbext.service.routes.parameters import AddressOrSymbol, ChainText
+from nbext.service.searching import search_of
+from nbext.wire.chains import chain_of
+from nbext.wire.operations import NFT, SEARCH, TOKEN
+
+router = APIRouter(tags=["catalog"])
+
+
+@router.post(SEARCH)
+def search_collections(key: Reader, body: JsonBody, house: FromHouse) -> Response:
+    """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
+    asked = search_of(body)
+    return json_answer(
+        house.cards.search(asked.type, asked.chain, asked.term, limit=asked.limit, offset=asked.offset)
+    )
+
+
+@router.get(TOKEN)
+def read_token(
+    request: Request, chain: ChainText, address: AddressOrSymbol, house: FromHouse, key: Reader
+) -> Response:
+    """Metadata of one ERC20 token; 404 where the data knows none, 409 where a symbol has several."""
+    return kept_answer(request, house.cards.token(chain_of(chain), address))
+
+
+@router.get(NFT)
+def read_collection(
+    request: Request, chain: ChainText, address: AddressOrSymbol, house: FromHouse, key: Reader
+) -> Response:
+    """Metadata of one NFT collection; 404 where the data knows none, 409 where a symbol has several."""
+    return kept_answer(request, house.cards.collection(chain_of(chain), address))

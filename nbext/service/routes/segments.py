@@ -1,0 +1,109 @@
+"""Operations 1, 6, 7 and 8: run a segment, read it, export its rows. And explain, cancel and Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from nbext.service import exports
+from nbext.service.answers import describe, json_answer, not_changed, segment_answer
+from nbext.service.body import JsonBody
+from nbext.service.house import Executor, FromHouse, Reader
+from nbext.service.idempotency import claim_of
+from nbext.service.registry import Segment
+from nbext.service.routes.parameters import PAGE, IdempotencyKey, PageLimit, PageOffset, Prefer, SegmentId
+from nbext.service.waiting import finished, patience
+from nbext.wire.operations import (
+    ARROW_TYPE,
+    CSV_TYPE,
+    EXECUTE,
+    EXPLAIN,
+    SEGMENT,
+    SEGMENT_ARROW,
+    SEGMENT_CSV,
+    SEGMENT_JSON,
+)
+
+router = APIRouter(tags=["segments"])
+
+
+@router.post(EXECUTE)
+async def execute_segment(
+    request: Request, *, key: Executor, body: JsonBody, house: FromHouse,
+    idempotency_key: IdempotencyKey = None, prefer: Prefer = None,
+) -> Response:
+    """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask."""
+    claim = claim_of(idempotency_key, key, body)
+    found = await run_in_threadpool(house.segments.execute, body, key, claim)
+    wait = patience(prefer, house.policy.wait_seconds, house.policy)
+    segment = await finished(house.segments, found.segment, wait, request)
+    return segment_answer(segment, cached=found.cached, replayed=found.replayed, strict=True)
+
+
+@router.post(EXPLAIN)
+def explain_segment(key: Executor, body: JsonBody, house: FromHouse) -> Response:
+    """Tell what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
+    parts = body.pop("parts", False) is True
+    return json_answer(house.segments.explain(body, parts=parts))
+
+
+@router.get(SEGMENT)
+async def read_segment(
+    request: Request, *, segment_id: SegmentId, house: FromHouse, key: Reader, prefer: Prefer = None
+) -> Response:
+    """Get a segment by its id; 202 while it runs, ``expired`` where its result is no longer kept."""
+    segment = await run_in_threadpool(house.segments.read, segment_id)
+    segment = await finished(house.segments, segment, patience(prefer, 0, house.policy), request)
+    return segment_answer(segment, cached=segment.status == "completed")
+
+
+@router.delete(SEGMENT)
+def cancel_segment(segment_id: SegmentId, house: FromHouse, key: Executor) -> Response:
+    """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon."""
+    segment = house.segments.cancel(segment_id)
+    return json_answer(describe(segment), 200 if segment.finished else 202)
+
+
+@router.get(SEGMENT_JSON)
+def export_segment_as_json(
+    request: Request, *, segment_id: SegmentId, house: FromHouse, key: Reader,
+    limit: PageLimit = PAGE, offset: PageOffset = 0,
+) -> Response:
+    """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
+    segment, reader = house.segments.result(segment_id)
+    page = exports.page_of(segment, limit, offset)
+    return _export(
+        request, segment, f"json-{limit}-{offset}", "application/json",
+        lambda: exports.json_page(segment, reader, page),
+    )
+
+
+@router.get(SEGMENT_CSV)
+def export_segment_as_csv(request: Request, segment_id: SegmentId, house: FromHouse, key: Reader) -> Response:
+    """Export a segment's rows as CSV, UTF-8, with a header line always."""
+    segment, reader = house.segments.result(segment_id)
+    return _export(request, segment, "csv", CSV_TYPE, lambda: exports.csv(segment, reader))
+
+
+@router.get(SEGMENT_ARROW)
+def export_segment_as_arrow(request: Request, segment_id: SegmentId, house: FromHouse, key: Reader) -> Response:
+    """Export a segment's rows as an Arrow IPC stream; uint256 as text."""
+    segment, reader = house.segments.result(segment_id)
+    return _export(request, segment, "arrow", ARROW_TYPE, lambda: exports.arrow(segment, reader))
+
+
+def _export(
+    request: Request, segment: Segment, form: str, media_type: str, pieces: Callable[[], Iterator[bytes]]
+) -> Response:
+    assert segment.kept is not None, "the segment's result is open"
+    # The bytes of a result never change, so its hash names every form of it.
+    headers: dict[str, Any] = {"ETag": f'"{segment.kept.sha256[:32]}-{form}"', "Cache-Control": "private, no-cache"}
+    if not_changed(request, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return StreamingResponse(pieces(), media_type=media_type, headers=headers)
+
+

@@ -1,0 +1,29 @@
+"""Operation 3: sign up for the newsletter."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from nbext.errors import ValidationError, did_you_mean
+from nbext.service.answers import json_answer
+from nbext.service.body import JsonBody
+from nbext.service.house import FromHouse, Subscriber
+from nbext.service.signups import normalised
+from nbext.wire.operations import SIGN_UP
+
+router = APIRouter(tags=["newsletter"])
+
+
+@router.post(SIGN_UP)
+def sign_up(key: Subscriber, body: JsonBody, house: FromHouse) -> Response:
+    """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
+    for name in body.keys() - {"email"}:
+        raise ValidationError.of(
+            f"/{name}", "unknown-key", f"unknown field {name[:80]!r}.{did_you_mean(name, ['email'])}"
+        )
+    if "email" not in body:
+        raise ValidationError.of("/email", "required", "a sign-up needs an e-mail address")
+    email = normalised(body["email"])
+    house.signups.record(email)
+    return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)

@@ -1,0 +1,159 @@
+"""uvicorn as this service needs it: connections that are too slow are closed, and it ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import h11
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
+
+from nbext.service.house import House
+from nbext.service.jsontext import to_json
+from nbext.service.problems import Problem
+from nbext.wire.operations import PROBLEM_TYPE
+
+# How long a caller that reads nothing may hold an answer up (seconds).
+STALLED_SECONDS = 60.0
+# How long running segments may go on when the service is asked to end (seconds).
+GRACE_SECONDS = 5.0
+
+
+class TimelyProtocol(H11Protocol):
+    """A connection whose requests have to arrive in time.
+
+    uvicorn closes idle connections only after a first answer: one that sends half a head, or a byte now
+    and then, stays for ever. Here a head has ``arrive_seconds`` from its first byte (or from the
+    connection's beginning), whatever trickles in meanwhile. Bodies are timed where they are read.
+    """
+
+    arrive_seconds = 10.0
+    _late: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first head."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; the wait ends when the head is whole."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._expect_head()
+        else:
+            self._head_came()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the timers."""
+        self._head_came()
+        self._reads_on()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the caller to read on."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The caller reads on."""
+        self._reads_on()
+        super().resume_writing()
+
+    def _expect_head(self) -> None:
+        if self._late is None:
+            self._late = self.loop.call_later(self.arrive_seconds, self.transport.abort)
+
+    def _head_came(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _reads_on(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is not HTTP as every other error is answered."""
+        problem = Problem("not-http", "The request is not HTTP/1.1 that this service reads.")
+        body = to_json(problem.body(instance="", request_id=""))
+        headers = [
+            (b"content-type", PROBLEM_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        response = h11.Response(status_code=400, headers=headers, reason=STATUS_PHRASES[400])
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """One service on one socket."""
+
+    def __init__(
+        self, app: FastAPI, *, grace: float = GRACE_SECONDS, on_ready: Callable[[], None] | None = None
+    ) -> None:
+        house: House = app.state.house
+        protocol = type("Protocol", (TimelyProtocol,), {"arrive_seconds": house.policy.arrive_seconds})
+        super().__init__(
+            uvicorn.Config(
+                app, http=protocol, ws="none", lifespan="on", loop="asyncio", log_config=None, access_log=False,
+                server_header=False, proxy_headers=False, timeout_keep_alive=10,
+                timeout_graceful_shutdown=int(grace) + 5,
+            )
+        )
+        self._house, self._grace, self._on_ready = house, grace, on_ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests, and say so."""
+        await super().startup(sockets)
+        if self.started and self._on_ready:
+            self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End in order: segments finish or are put back, then answers go out, then connections close."""
+        winding_down = asyncio.ensure_future(asyncio.to_thread(self._house.wind_down, self._grace))
+        await super().shutdown(sockets)
+        await winding_down
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Take SIGINT and SIGTERM as the wish to end; an orderly end is exit code 0.
+
+        uvicorn raises the signal once more when it has ended, which a supervisor reads as a crash.
+        """
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 takes any that is free.
+
+    asyncio switches Nagle's algorithm off only on sockets that say they are TCP: without IPPROTO_TCP every
+    answer on a kept connection waits 40 ms for an acknowledgement.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def address_of(listener: socket.socket) -> tuple[str, int]:
+    """Return the host and port that a socket listens on."""
+    name: Any = listener.getsockname()
+    return str(name[0]), int(name[1])

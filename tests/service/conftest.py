@@ -1,0 +1,83 @@
+"""A real service for each test module: real HTTP on loopback over the sample data."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from nbext.engine.open import open_dataset
+from nbext.service.app import create_app
+from nbext.service.logs import make_log
+from nbext.service.policy import Policy
+from nbext.service.server import Server, address_of, listen
+from nbext.settings import Secret
+
+KEY = "a-key-of-the-tests"
+USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
+HOLDERS = {"operator": "AND", "filters": {"token": {"token": "USDC", "balance": {"min": "1"}}}, "limit": 50}
+
+
+class Running:
+    """A service in a thread, and a session that carries its key."""
+
+    def __init__(self, data_dir: Path, state_dir: Path, policy: Policy | None = None, **options: Any) -> None:
+        self.log = io.StringIO()
+        self.listener = listen("127.0.0.1", 0)
+        self.host, self.port = address_of(self.listener)
+        self.url = f"http://{self.host}:{self.port}"
+        dataset = options.pop("dataset", None) or open_dataset(data_dir)
+        self.app = create_app(
+            dataset, state_dir, owner=Secret(KEY), policy=policy, log=make_log(self.log), **options
+        )
+        self.house = self.app.state.house
+        ready = threading.Event()
+        self.server = Server(self.app, grace=2, on_ready=ready.set)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
+        self.thread.start()
+        assert ready.wait(30), "the service did not start"
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.headers["x-api-key"] = KEY
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        return self.session.get(self.url + path, timeout=60, **options)
+
+    def post(self, path: str, body: Any, **options: Any) -> requests.Response:
+        return self.session.post(self.url + path, json=body, timeout=60, **options)
+
+    def delete(self, path: str) -> requests.Response:
+        return self.session.delete(self.url + path, timeout=60)
+
+    def execute(self, body: dict[str, Any] = HOLDERS, **options: Any) -> dict[str, Any]:
+        answer = self.post("/v1/segment/execute", body, **options)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    def stop(self) -> None:
+        self.session.close()
+        self.server.should_exit = True
+        self.thread.join(timeout=20)
+        self.listener.close()
+        assert not self.thread.is_alive()
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def service(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    running = Running(data_dir, tmp_path_factory.mktemp("state"))
+    yield running
+    running.stop()

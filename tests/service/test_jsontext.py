@@ -1,0 +1,71 @@
+"""Strict JSON in, exact JSON out."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbext.service.jsontext import MAX_DEPTH, NotJson, canonical_json, read_json, to_json
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc\"\\\u202e"), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_what_is_written_is_read_back_as_it_was(value):
+    assert read_json(to_json(value)) == value
+    assert read_json(json.dumps(value, ensure_ascii=False).encode()) == value
+
+
+@given(st.dictionaries(st.text("abc"), st.integers()))
+def test_equal_objects_have_one_canonical_form_whatever_their_order(value):
+    assert canonical_json(value) == canonical_json(dict(reversed(value.items())))
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "line 1, column 1: Expecting value"),
+        (b"{", "line 1, column 2: Expecting property name enclosed in double quotes"),
+        (b"\xff{}", "byte 0 is not UTF-8"),
+        (b"\xef\xbb\xbf{}", "line 1, column 1: Unexpected UTF-8 BOM (decode using utf-8-sig)"),
+        (b'{"operator": NaN}', "NaN is not a JSON number"),
+        (b"[-Infinity]", "-Infinity is not a JSON number"),
+        (b'{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
+        (b'["\\ud800"]', "a text holds a lone surrogate, which no UTF-8 can carry"),
+        (b"[" * 100_000, "nested more than 64 levels deep"),
+        (b'{"a":' * 100_000, "nested more than 64 levels deep"),
+        (b"[" * 65 + b"]" * 65, "nested more than 64 levels deep"),
+        (b"1" * 5_000, "a number has too many digits"),
+        (b"1e999999999", "a number has too many digits"),
+        (b"{} {}", "line 1, column 4: Extra data"),
+    ],
+)
+def test_what_is_not_strict_json_is_refused_with_its_place(raw, message):
+    with pytest.raises(NotJson) as caught:
+        read_json(raw)
+    assert str(caught.value) == message
+
+
+def test_a_body_of_the_greatest_depth_is_read():
+    value = read_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    for _ in range(MAX_DEPTH):
+        value = value[0] if value else None
+    assert value is None
+
+
+def test_a_fraction_stays_exact_on_the_way_through():
+    value = read_json(b'{"min": 0.1000000000000000055511151231257827}')
+    assert value == {"min": Decimal("0.1000000000000000055511151231257827")}
+    assert to_json(value) == b'{"min":"0.1000000000000000055511151231257827"}'
+
+
+def test_a_surrogate_pair_is_one_character():
+    assert read_json(b'["\\ud83d\\ude00"]') == ["\U0001f600"]

@@ -1,0 +1,135 @@
+"""What is refused before a route is reached: keys, hosts, foreign pages, scopes and rates."""
+
+from __future__ import annotations
+
+import http.client
+
+import pytest
+import requests
+
+from tests.service.conftest import KEY, Running
+
+PATHS = [
+    ("GET", "/about"), ("GET", "/schema"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("GET", "/nowhere"),
+    ("POST", "/explain"), ("POST", "/v1/segment/execute"), ("POST", "/v1/search"), ("POST", "/v1/signup/newsletter"),
+    ("GET", "/v1/tokens/ethereum/USDC"), ("GET", "/v1/nfts/ethereum/BAYC"), ("GET", "/v1/segment/x"),
+    ("GET", "/v1/segment/x/json"), ("GET", "/v1/segment/x/csv"), ("DELETE", "/v1/segment/x"),
+]
+
+
+def ask(service: Running, method: str, path: str, headers: dict[str, str]) -> requests.Response:
+    return requests.request(method, service.url + path, headers=headers, timeout=10)
+
+
+@pytest.mark.parametrize(("method", "path"), PATHS)
+def test_without_a_key_every_path_answers_401_alike(service, method, path):
+    answer = ask(service, method, path, {})
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem.pop("request_id") == answer.headers["x-request-id"]
+    assert problem == {
+        "type": "urn:nbext:problem:key-missing",
+        "title": "A key is needed",
+        "status": 401,
+        "detail": "Send your key in the x-api-key header.",
+        "instance": path,
+        "code": "key-missing",
+        "errors": [],
+    }
+
+
+@pytest.mark.parametrize("key", ["wrong", KEY + "x", KEY[:-1], KEY.upper(), "ключ".encode()])
+def test_a_wrong_key_is_refused_and_never_repeated(service, key):
+    answer = ask(service, "GET", "/about", {"x-api-key": key})
+    assert (answer.status_code, answer.json()["code"]) == (401, "key-unknown")
+    assert str(key) not in answer.text.replace("x-api-key", "")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/docs"])
+def test_health_and_the_docs_page_need_no_key_and_load_nothing(service, path):
+    answer = ask(service, "GET", path, {})
+    assert answer.status_code == 200
+    assert "http://" not in answer.text.replace(service.url, "")
+    assert "<script" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example:80", "", "[", "169.254.169.254", "localhost@x"]
+)
+def test_a_foreign_host_is_refused_even_with_the_key(service, host):
+    answer = ask(service, "GET", "/about", {"x-api-key": KEY, "Host": host})
+    assert (answer.status_code, answer.json()["code"]) == (403, "foreign-host")
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:80"])
+def test_the_names_of_this_host_are_taken_with_any_port(service, host):
+    assert ask(service, "GET", "/about", {"x-api-key": KEY, "Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+     {"Sec-Fetch-Site": "same-site"}],
+)
+def test_a_page_of_another_origin_is_refused_and_gets_no_cors_header(service, headers):
+    answer = ask(service, "POST", "/v1/search", {"x-api-key": KEY, **headers})
+    assert (answer.status_code, answer.json()["code"]) == (403, "foreign-origin")
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+def test_a_page_of_this_origin_may_ask(service):
+    headers = {"x-api-key": KEY, "Origin": service.url, "Sec-Fetch-Site": "same-origin"}
+    assert ask(service, "GET", "/about", headers).status_code == 200
+
+
+def test_a_key_may_only_do_what_its_scopes_say(service):
+    _, text = service.house.keys.add("reader only", ["read"], None)
+    headers = {"x-api-key": text.reveal(), "Content-Type": "application/json"}
+    assert ask(service, "GET", "/v1/tokens/ethereum/USDC", headers).status_code == 200
+    for method, path in [("POST", "/v1/segment/execute"), ("POST", "/v1/signup/newsletter"), ("POST", "/explain"),
+                         ("DELETE", "/v1/segment/x")]:
+        answer = ask(service, method, path, headers)
+        assert (answer.status_code, answer.json()["code"]) == (403, "scope"), path
+
+
+def test_a_key_that_asks_too_often_is_told_when_to_come_back(service):
+    _, text = service.house.keys.add("hasty", ["read"], "3/minute")
+    headers = {"x-api-key": text.reveal()}
+    assert [ask(service, "GET", "/about", headers).status_code for _ in range(4)] == [200, 200, 200, 429]
+    answer = ask(service, "GET", "/about", headers)
+    assert answer.json()["code"] == "rate-limit"
+    assert 1 <= int(answer.headers["Retry-After"]) <= 60
+    assert service.get("/about").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/v1/segment/..%2f..%2fetc%2fpasswd", "/v1/segment/%00", "/v1/segment/%ed%a0%80", "/v1/segment/x%0a",
+     "//v1/segment/x", "/v1/segment/" + "x" * 9_000, "/v1/tokens/nowhere/USDC", "/v1/tokens/ethereum/..%2f..%2fetc",
+     "/v1/tokens/ethereum/%00", "/v1/nfts/..%2f/x", "/v1/tokens/ethereum/" + "0" * 9_000,
+     "/v1/tokens/ethereum/0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB49", "/v1/segment/x/json?limit=0",
+     "/v1/segment/x/json?offset=-1", "/v1/segment/x/json?limit=nan", "/v1/segment/x/xml"],
+)
+def test_a_path_that_names_nothing_is_404_or_422(service, target):
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=10)
+    connection.request("GET", target, headers={"x-api-key": KEY})
+    answer = connection.getresponse()
+    assert answer.status in (404, 422)
+    assert answer.headers["content-type"] == "application/problem+json"
+    connection.close()
+
+
+def test_another_method_is_405_and_says_which_are_taken(service):
+    answer = service.session.put(service.url + "/v1/search", timeout=10)
+    assert (answer.status_code, answer.json()["code"], answer.headers["Allow"]) == (405, "method", "POST")
+
+
+def test_what_is_not_http_gets_a_problem_too(service):
+    import socket
+
+    with socket.create_connection((service.host, service.port), timeout=10) as raw:
+        raw.sendall(b"GARBAGE\r\n\r\n")
+        answer = raw.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b'"code":"not-http"' in answer
