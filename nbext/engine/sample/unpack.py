@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 from nbext.engine.layout import TABLES
@@ -19,16 +20,16 @@ _DATABASE = "tables.duckdb"
 def ensure_sample(data_dir: Path) -> Path:
     """Return the folder of the sample's tables in the data folder; the first call makes it.
 
-    The folder holds ``tables.duckdb`` and ``manifest.json`` and is named after their fingerprint. It
-    appears whole or not at all, and processes that make it at the same time end with the same folder.
+    The folder holds ``tables.duckdb`` and ``manifest.json``, and another sample or layout has a folder of
+    another name. It appears whole or not at all, and processes that make it at the same time end with the
+    same folder.
 
     Raises
     ------
     StorageError
         The data folder cannot be written.
     """
-    manifest = json.loads((PREPARED / MANIFEST).read_text("utf-8"))
-    folder = data_dir / f"sample-{manifest['fingerprint'][:12]}"
+    folder = data_dir / f"sample-{_version()}"
     if _is_whole(folder):
         return folder
     import duckdb
@@ -38,6 +39,11 @@ def ensure_sample(data_dir: Path) -> Path:
     except (OSError, duckdb.Error) as error:
         raise StorageError(f"the sample data cannot be written to {data_dir}: {error}") from None
     return folder
+
+
+def _version() -> str:
+    fingerprint = json.loads((PREPARED / MANIFEST).read_text("utf-8"))["fingerprint"]
+    return sha256(f"{fingerprint} {TABLES}".encode()).hexdigest()[:12]
 
 
 def _is_whole(folder: Path) -> bool:
