@@ -1,0 +1,182 @@
+"""The commands of ``%nbext``, one function each."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from nbext import __version__
+from nbext.errors import UsageError, did_you_mean
+from nbext.notebook import grammars, history, introduction, schema
+from nbext.notebook.escape import visible
+from nbext.notebook.options import KEY_REFUSED, Args
+from nbext.notebook.running import forms
+from nbext.notebook.running import run as run_query
+
+if TYPE_CHECKING:
+    from nbext.notebook.session import Session
+
+_PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb", "ibis-framework")
+
+
+def run(session: Session, args: Args) -> Any:
+    """Run the command that the first word names.
+
+    Raises
+    ------
+    UsageError
+        There is no such command, or it takes other words.
+    """
+    name = args.words[0].text if args.words else "help"
+    command = _COMMANDS.get(name)
+    if command is None:
+        raise UsageError(
+            f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, _COMMANDS)} "
+            f"Allowed: {', '.join(_COMMANDS)}."
+        )
+    return command(session, args, [word.text for word in args.words[1:]])
+
+
+def _status(session: Session, args: Args, words: list[str]) -> None:
+    _at_most(words, 0, "status")
+    client = session.client
+    if client.is_ours:
+        session.about = client.about()
+    about = session.about or {}
+    data = about.get("data") or {}
+    lines = {
+        "service": f"{client.base_url}" + (f" (nbext {visible(about.get('version'))})" if about else ""),
+        "key": session.key_source,
+        "engine": visible(about.get("engine")) if about else "not known",
+        "data": introduction.data_in_words(data) if about else "the service's own; it does not say more",
+        "chains": introduction.chains_in_words(data) if about else "not known",
+        "versions": _versions(),
+    }
+    session.say("\n".join(f"{name:<10}{value}" for name, value in lines.items()))
+
+
+def _connect(session: Session, args: Args, words: list[str]) -> None:
+    if len(words) > 1:
+        raise UsageError(f"%nbext connect takes a URL and nothing else: {KEY_REFUSED}")
+    session.disconnect()
+    session.connect(words[0] if words else None)
+
+
+def _login(session: Session, args: Args, words: list[str]) -> None:
+    if words:
+        raise UsageError(f"%nbext login takes no key: {KEY_REFUSED}")
+    session.log_in(keep=bool(args["keep"]))
+
+
+def _logout(session: Session, args: Args, words: list[str]) -> None:
+    _at_most(words, 0, "logout")
+    session.log_out()
+
+
+def _set(session: Session, args: Args, words: list[str]) -> None:
+    if words and words[0].lower().replace("-", "_") in ("key", "api_key", "apikey", "x_api_key"):
+        raise UsageError(f"%nbext set: {KEY_REFUSED}")
+    if len(words) != 2:
+        raise UsageError(
+            "%nbext set takes a name and a value, such as `%nbext set limit 500`. `%nbext config` lists the names."
+        )
+    session.set(words[0], words[1])
+    session.say(f"{words[0]} = {session.settings[words[0]]}")
+
+
+def _config(session: Session, args: Args, words: list[str]) -> Any:
+    _at_most(words, 0, "config")
+    import pandas as pd
+
+    rows = [
+        {"setting": name, "value": "" if value is None else str(value), "source": source}
+        for name, (value, source) in session.settings.all().items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _history(session: Session, args: Args, words: list[str]) -> Any:
+    _at_most(words, 1, "history")
+    if words:
+        return run_query(session, session.history.number(_number(words[0])).query, args)
+    import pandas as pd
+
+    return pd.DataFrame(session.history.rows(), columns=history.COLUMNS)
+
+
+def _save(session: Session, args: Args, words: list[str]) -> None:
+    if not words:
+        raise UsageError("%nbext save: a name is missing. Such as: %nbext save whales")
+    _at_most(words, 2, "save")
+    ran = session.history.number(_number(words[1]) if len(words) > 1 else None)
+    history.save(session.data_dir, words[0], ran.query)
+    session.say(f"saved query {ran.number} as {words[0]}; `%%segment_query --from {words[0]}` runs it")
+
+
+def _schema(session: Session, args: Args, words: list[str]) -> Any:
+    _at_most(words, 1, "schema")
+    _ = session.client
+    if session.knowledge.schema is None:
+        raise UsageError("%nbext schema: this service's filters are its own; it does not publish their schema here.")
+    import pandas as pd
+
+    return pd.DataFrame(schema.rows(session.knowledge.schema, words[0] if words else None))
+
+
+def _search(session: Session, args: Args, words: list[str]) -> Any:
+    return forms().search_form(" ".join(words), client=session.client)
+
+
+def _signup(session: Session, args: Args, words: list[str]) -> Any:
+    _at_most(words, 0, "signup")
+    return forms().signup_form(client=session.client)
+
+
+def _build(session: Session, args: Args, words: list[str]) -> Any:
+    _at_most(words, 0, "build")
+    return forms().segment_form(client=session.client)
+
+
+def _help(session: Session, args: Args, words: list[str]) -> None:
+    session.say(grammars.NBEXT.help())
+
+
+_COMMANDS: dict[str, Callable[[Session, Args, list[str]], Any]] = {
+    "status": _status,
+    "connect": _connect,
+    "login": _login,
+    "logout": _logout,
+    "set": _set,
+    "config": _config,
+    "history": _history,
+    "save": _save,
+    "schema": _schema,
+    "search": _search,
+    "signup": _signup,
+    "build": _build,
+    "help": _help,
+}
+
+
+def _at_most(words: list[str], count: int, command: str) -> None:
+    if len(words) > count:
+        follows = grammars.COMMANDS[command][0]
+        raise UsageError(f"%nbext {command} takes {follows or 'nothing'} after it.")
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise UsageError(f"%nbext: a query's number is one of `%nbext history`, not {visible(text)!r}.")
+    return int(text)
+
+
+def _versions() -> str:
+    found = [f"nbext {__version__}", f"Python {platform.python_version()}"]
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)

@@ -1,0 +1,135 @@
+"""How our tables are shown: nothing in a cell hides, runs or turns into maths; the data stays as it is.
+
+Only tables that carry our provenance (``attrs["nbext"]``) are shown this way, by formatters of this
+shell: no option of pandas is changed, and no other table is touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nbext.notebook.escape import visible
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from IPython.core.interactiveshell import InteractiveShell
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
+# Where pandas 2 and pandas 3 say that a DataFrame comes from.
+_HOMES = ("pandas", "pandas.core.frame")
+_TYPES = ("text/html", "text/plain")
+
+
+def shown(value: Any) -> Any:
+    """Return a cell as it is shown: an address shortened, what hides as escapes, long text cut at 200.
+
+    >>> shown("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
+    '0xd8da6bf2…7aa96045'
+    """
+    if not isinstance(value, str):
+        return value
+    if _ADDRESS.match(value):
+        return f"{value[:10]}…{value[-8:]}"
+    return visible(value)
+
+
+def is_ours(frame: pd.DataFrame) -> bool:
+    """Say whether a table came from a magic, or was made of one that did."""
+    return "nbext" in frame.attrs
+
+
+def as_html(frame: pd.DataFrame) -> str | None:
+    """Return a table as HTML in which ``$`` stays a dollar sign."""
+    return _drawn(frame, _pandas_html, '\n<p>{} rows × {} columns</p>')
+
+
+def as_text(frame: pd.DataFrame) -> str:
+    """Return a table as plain text."""
+    return _drawn(frame, repr, "\n\n[{} rows x {} columns]") or ""
+
+
+def _pandas_html(table: pd.DataFrame) -> str | None:
+    # pandas-stubs does not know the method that front ends call.
+    html: str | None = getattr(table, "_repr_html_")()  # noqa: B009
+    return html
+
+
+def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size: str) -> str | None:
+    import pandas as pd
+
+    rows = pd.get_option("display.max_rows")
+    few = _few(frame, rows)
+    few.columns = few.columns.map(shown)
+    few.index = few.index.map(shown) if len(few) else few.index
+    with pd.option_context("display.html.use_mathjax", False, "display.show_dimensions", False):
+        text = draw(few.map(shown))
+    wanted = pd.get_option("display.show_dimensions")
+    cut = rows is not None and 0 < rows < len(frame)
+    return text + size.format(len(frame), frame.shape[1]) if text and (wanted is True or (wanted and cut)) else text
+
+
+def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:
+    """Return as many of the first and last rows as pandas needs to leave out the others by itself."""
+    import pandas as pd
+
+    if not rows or len(frame) <= 2 * rows:
+        return frame.copy()
+    return pd.concat([frame.head(rows), frame.tail(rows)])
+
+
+@dataclass
+class Formatters:
+    """The formatters of one shell, and what stood in their places before."""
+
+    shell: InteractiveShell
+    before: dict[tuple[str, str], Any]
+
+    def remove(self) -> None:
+        """Put back what stood there before."""
+        for (mime, home), old in self.before.items():
+            formatter = _formatter(self.shell, mime)
+            formatter.pop(f"{home}.DataFrame", None)
+            if old is not None:
+                formatter.for_type_by_name(home, "DataFrame", old)
+
+
+def install(shell: InteractiveShell) -> Formatters:
+    """Show our tables our way in this shell; pandas is not imported for it."""
+    formatters = Formatters(shell, {})
+    for mime, ours in zip(_TYPES, (_html_formatter, _text_formatter), strict=True):
+        formatter = _formatter(shell, mime)
+        for home in _HOMES:
+            old = formatter.pop(f"{home}.DataFrame", None)
+            formatters.before[mime, home] = old
+            formatter.for_type_by_name(home, "DataFrame", ours(old))
+    return formatters
+
+
+def _formatter(shell: InteractiveShell, mime: str) -> Any:
+    formatters: Any = shell.display_formatter
+    return formatters.formatters[mime]
+
+
+def _html_formatter(old: Callable[[Any], str | None] | None) -> Callable[[Any], str | None]:
+    def format_html(frame: Any) -> str | None:
+        if is_ours(frame):
+            return as_html(frame)
+        html: str | None = old(frame) if old is not None else frame._repr_html_()
+        return html
+
+    return format_html
+
+
+def _text_formatter(old: Callable[..., None] | None) -> Callable[..., None]:
+    def format_text(frame: Any, printer: Any, cycle: bool) -> None:
+        if is_ours(frame):
+            printer.text(as_text(frame))
+        elif old is not None:
+            old(frame, printer, cycle)
+        else:
+            printer.text(repr(frame))
+
+    return format_text

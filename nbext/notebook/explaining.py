@@ -1,0 +1,73 @@
+"""Queries that are shown instead of run: the exact request, and what the engine would do."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nbext.errors import NbextError, UsageError
+from nbext.notebook.escape import visible
+from nbext.notebook.queries import Query
+
+if TYPE_CHECKING:
+    from nbext.notebook.session import Session
+
+
+def dry_run(session: Session, query: Query) -> None:
+    """Print the request as it would be sent, a curl line without the key, and what the service says of it.
+
+    Raises
+    ------
+    InvalidSegment
+        The service is ours, and would not take it.
+    """
+    client = session.client
+    request = client.request_for(query.filters, query.operator, query.file_type, query.limit)
+    body = json.dumps(request["body"], default=str, ensure_ascii=False, indent=2)
+    session.say(f"{request['method']} {visible(request['url'])}\n{body}\n\n{_curl(request)}\n")
+    if not client.is_ours:
+        session.say("Not checked: this service's grammar is not known here; it takes the filters as they are.")
+        return
+    session.say(f"Allowed. In words: {visible(_explained(session, query).get('words'), None)}")
+
+
+def explain(session: Session, query: Query) -> None:
+    """Print a segment in words, the SQL that it becomes, and the engine's plan.
+
+    Raises
+    ------
+    UsageError
+        The service is not ours: it cannot tell.
+    """
+    if not session.client.is_ours:
+        raise UsageError("--explain: only the embedded service (or another `nbext serve`) can explain a segment.")
+    told = _explained(session, query)
+    session.say(f"{visible(told.get('words'), None)}\n")
+    for part, title in (("sql", "SQL"), ("plan", "Plan")):
+        session.say(f"{title}\n{_lines(told.get(part))}\n")
+
+
+def _explained(session: Session, query: Query) -> Mapping[str, Any]:
+    client = session.client
+    located: NbextError
+    try:
+        return client.explain(query.filters, query.operator, query.limit)
+    except NbextError as error:
+        located = query.located(error)
+    raise located
+
+
+def _lines(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    return "\n".join(visible(line, None) for line in text.splitlines())
+
+
+def _curl(request: Mapping[str, Any]) -> str:
+    """Return a command for a terminal; the key stays in the variable that holds it there."""
+    body = shlex.quote(json.dumps(request["body"], default=str))
+    return (
+        f"curl -X {request['method']} {shlex.quote(request['url'])} -H 'Content-Type: application/json' "
+        f'-H "x-api-key: $NBEXT_API_KEY" -d {body}'
+    )

@@ -1,0 +1,51 @@
+"""The end of every magic: note what was learned, say what was cut, and store, write or show the result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nbext.notebook import store
+from nbext.notebook.escape import visible
+from nbext.notebook.options import Args, Grammar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbext.notebook.session import Session
+
+
+def prepared(grammar: Grammar, args: Args) -> Args:
+    """Check where the result is to go, before anything runs: a name, a file, a kind of table.
+
+    Raises
+    ------
+    UsageError
+        The name or the file cannot be used.
+    """
+    if args["out"] is not None:
+        store.checked_name(args["out"])
+    if args["to"] is not None:
+        store.checked_file(args["to"], overwrite=bool(args["overwrite"]))
+    elif args["overwrite"] or args["raw"]:
+        flag = "--overwrite" if args["overwrite"] else "--raw"
+        raise grammar.error(args, f"{flag} says how --to FILE writes, and --to is not given.")
+    return args
+
+
+def hand_over(session: Session, frame: pd.DataFrame, args: Args) -> Any:
+    """Store the result under a name, write it to a file, or return it to be shown."""
+    session.knowledge.learn_rows(frame)
+    # Also what carries no provenance is shown as a stranger's text is.
+    about = frame.attrs.setdefault("nbext", {})
+    if cut := store.cut_in_words(about):
+        session.say(cut)
+    for warning in about.get("warnings") or []:
+        session.say(f"note: {visible(warning)}")
+    if args["to"] is not None:
+        store.write(frame, store.checked_file(args["to"], overwrite=bool(args["overwrite"])), raw=bool(args["raw"]))
+        session.say(f"{args['to']}: {store.in_words(frame)}")
+    value = store.converted(frame, args["as"] or session.settings["frame"])
+    if args["out"] is not None:
+        store.put(session.names, args["out"], value, session.say)
+        return None
+    return None if args["to"] is not None else value

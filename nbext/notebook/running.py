@@ -1,0 +1,124 @@
+"""Segments from a cell or a line: read the query, then run, count, explain, show or send it to the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from nbext.errors import UsageError
+from nbext.notebook import background, explaining, grammars, history, store
+from nbext.notebook.body import Expression, evaluated
+from nbext.notebook.hand_over import hand_over
+from nbext.notebook.lines import Word
+from nbext.notebook.options import Args, Grammar
+from nbext.notebook.queries import Query, query_of
+
+if TYPE_CHECKING:
+    from nbext.notebook.session import Session
+
+
+def run_cell(session: Session, args: Args, cell: str | None) -> Any:
+    """Run ``%%segment_query``: the cell, or the query saved under ``--from``."""
+    grammar = grammars.SEGMENT_QUERY
+    if cell is None and args["from"] is None:
+        raise UsageError(
+            "%segment_query needs two percent signs and the first line of a cell: %%segment_query, "
+            "with the filters as JSON on the lines below. On a single line: %segment {...}"
+        )
+    for word in args.words:
+        if word.kind == "json":
+            raise grammar.error(args, "the filters stand below the line, not on it; on the line: %segment {...}.", word)
+    if len(args.words) > 1:
+        raise grammar.error(args, f"{args.words[1].text!r} is one word too many: {grammar.usage}.", args.words[1])
+    _name_from_word(grammar, args)
+    text = cell or ""
+    if args["from"] is not None:
+        if text.strip():
+            raise grammar.error(args, "--from names a saved query, and the cell holds another: use one of them.")
+        text = history.saved(session.data_dir, args["from"])
+    elif not text.strip():
+        raise UsageError(
+            "%%segment_query: the cell is empty below its first line. The filters belong there, as JSON, "
+            'such as {"token": {"token": "USDC"}}'
+        )
+    return run(session, _query(session, text, args), args)
+
+
+def run_line(session: Session, args: Args) -> Any:
+    """Run ``%segment``: an id to read or export, or filters on the line."""
+    grammar = grammars.SEGMENT
+    if args["from"] is not None and not args.words:
+        return run(session, _query(session, history.saved(session.data_dir, args["from"]), args), args)
+    if len(args.words) != 1:
+        what = "an id or filters are missing" if not args.words else f"{args.words[1].text!r} is one word too many"
+        raise grammar.error(args, f"{what}: {grammar.usage}.", args.words[1] if args.words else None)
+    word = args.words[0]
+    if word.kind == "json":
+        return run(session, _query(session, word.text, args), args)
+    return _read(session, args, word)
+
+
+def run(session: Session, query: Query, args: Args) -> Any:
+    """Do with a query what the options say."""
+    if args["dry_run"]:
+        return explaining.dry_run(session, query)
+    if args["explain"]:
+        return explaining.explain(session, query)
+    if args["bg"]:
+        return _in_background(session, query, args)
+    frame = session.ask(query)
+    if args["card"]:
+        if args["out"] is not None:
+            store.put(session.names, args["out"], frame, session.say)
+        return forms().show(frame)
+    if query.limit == 0:
+        return _count(session, frame.attrs["nbext"].get("matched"), args)
+    return hand_over(session, frame, args)
+
+
+def _query(session: Session, text: str, args: Args) -> Query:
+    return query_of(text, args, session.names, session.settings["limit"])
+
+
+def _name_from_word(grammar: Grammar, args: Args) -> None:
+    if not args.words:
+        return
+    if args["out"] is not None:
+        names = f"{args.words[0].text!r} and {args['out']!r}"
+        raise grammar.error(args, f"the result has two names, {names}.", args.words[0])
+    args.options["out"] = store.checked_name(args.words[0].text)
+
+
+def _count(session: Session, matched: int | None, args: Args) -> int | None:
+    if args["out"] is None:
+        return matched
+    store.put(session.names, args["out"], matched, session.say)
+    return None
+
+
+def _in_background(session: Session, query: Query, args: Args) -> background.Background | None:
+    handle = background.start(session, query)
+    if args["out"] is None:
+        return handle
+    session.names[args["out"]] = handle
+    session.say(f"{args['out']} = {handle!r}; {args['out']}.result() waits for the table")
+    return None
+
+
+def _read(session: Session, args: Args, word: Word) -> Any:
+    """Read a segment by its id, or export its rows."""
+    if args["json"] and args["csv"]:
+        raise grammars.SEGMENT.error(args, "--json and --csv exclude each other: the rows come once.")
+    segment_id = word.text
+    if word.kind == "python":
+        segment_id = str(evaluated(Expression(word.text, word.column), args.line, session.names))
+    client = session.client
+    export: dict[str, Callable[[str], Any]] = {"json": client.export_json, "csv": client.export_csv}
+    way = export["json"] if args["json"] else export["csv"] if args["csv"] else client.segment
+    return hand_over(session, session.call(lambda _: way(segment_id), "segment"), args)
+
+
+def forms() -> Any:
+    """Return the forms' module: ipywidgets is loaded when a form is asked for, and not before."""
+    return import_module("nbext.notebook.forms")

@@ -1,0 +1,63 @@
+"""Amounts in a token's unit: the raw integers of a segment, divided by 10 to the token's decimals."""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from nbext.errors import ValidationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# uint256 has 78 digits; nothing of them is rounded away.
+_EXACT = Context(prec=100)
+
+
+def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") -> pd.DataFrame:
+    """Return the table with its amounts in the tokens' units.
+
+    Parameters
+    ----------
+    frame
+        A segment's rows; ``attrs["nbext"]["columns"]`` says which columns are amounts, and their decimals.
+    as_
+        ``decimal``: exact, as ``decimal.Decimal``; ``float``: float64, rounded to about 16 digits, for plots.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A new table of the same columns and rows. Columns whose token's decimals are unknown stay raw.
+        A table that was converted already comes back as it is.
+
+    Raises
+    ------
+    ValidationError
+        ``as_`` is neither, or the table carries no columns of ours.
+    """
+    if as_ not in ("decimal", "float"):
+        raise ValidationError.of("as_", "choice", f"{as_!r} is not allowed. Allowed: 'decimal', 'float'.")
+    about = frame.attrs.get("nbext")
+    if not about or "columns" not in about:
+        raise ValidationError.of(
+            "frame", "provenance", "this table carries no columns of a segment: attrs['nbext'] was lost on the way."
+        )
+    units = frame.copy()
+    columns = [dict(column) for column in about["columns"]]
+    for column in columns:
+        decimals = column.get("decimals")
+        if decimals is not None and column["name"] in units and column.get("unit") != "token":
+            units[column["name"]] = _in_units(cast("pd.Series[Any]", units[column["name"]]), int(decimals), as_)
+            column["unit"] = "token"
+    units.attrs["nbext"] = {**about, "columns": columns}
+    return units
+
+
+def _in_units(raw: pd.Series[Any], decimals: int, as_: str) -> pd.Series[Any]:
+    import pandas as pd
+
+    exact = [None if pd.isna(value) else _EXACT.scaleb(Decimal(int(value)), -decimals) for value in raw]
+    if as_ == "decimal":
+        return pd.Series(exact, index=raw.index, name=raw.name, dtype=object)
+    floats = [float("nan") if value is None else float(value) for value in exact]
+    return pd.Series(floats, index=raw.index, name=raw.name, dtype="float64")

@@ -1,0 +1,27 @@
+"""Shells for the room's tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.notebook.shells import loaded_shell
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory):
+    """A folder that stands for the user's home: nothing is read from or written to the real one."""
+    patch = pytest.MonkeyPatch()
+    folder = tmp_path_factory.mktemp("home")
+    patch.setenv("IPYTHONDIR", str(folder / "ipython"))
+    patch.setenv("NBEXT_DATA_DIR", str(folder / "data"))
+    for name in ("NBEXT_BASE_URL", "NBEXT_API_KEY", "NBEXT_TRACEBACK"):
+        patch.delenv(name, raising=False)
+    yield folder
+    patch.undo()
+
+
+@pytest.fixture
+def shell(home):
+    """A fresh shell with nbext loaded."""
+    with loaded_shell() as made:
+        yield made

@@ -1,0 +1,282 @@
+"""A cell's JSON: strict, exact, and kind about mistakes."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbext.errors import UsageError
+from nbext.notebook import body
+from nbext.notebook.json_places import first_fault, place_of, places
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def read(text, **names):
+    return body.read(text, names).value
+
+
+def refused(text, **names):
+    with pytest.raises(UsageError) as caught:
+        read(text, **names)
+    return str(caught.value)
+
+
+@given(JSON, st.sampled_from([None, 1, 3]))
+def test_what_is_json_is_read_as_json(value, indent):
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    assert first_fault(text) is None
+    if '"{{' not in text:
+        assert read(text) == value
+
+
+@given(st.text(alphabet='{}[],:"\'ab01 \n\\/#.-+', max_size=30))
+def test_a_text_is_read_exactly_when_the_json_module_reads_it(text):
+    try:
+        expected = json.loads(text, object_pairs_hook=lambda pairs: len(pairs) == len(dict(pairs)) and dict(pairs))
+    except ValueError:
+        assert refused(text)
+        return
+    if expected is not False and "False" not in str(expected) and "{{" not in text:
+        assert read(text) == json.loads(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_read_or_refused_with_a_message(text):
+    with contextlib.suppress(UsageError):
+        body.read(text, {})
+
+
+def test_numbers_keep_their_digits():
+    value = read('{"a": 0.1, "b": 0.12345678901234567890123, "c": 115792089237316195423570985008687907853269984665640}')
+    assert value == {
+        "a": 0.1,
+        "b": Decimal("0.12345678901234567890123"),
+        "c": 115792089237316195423570985008687907853269984665640,
+    }
+    assert type(value["a"]) is float
+
+
+MISTAKES = {
+    "trailing comma": (
+        '{"token": {"token": "UNI"},\n}',
+        "JSON has no trailing comma: delete the comma before }.\n"
+        '  line 1, column 27:\n    {"token": {"token": "UNI"},\n                              ^\n'
+        '  It reads as a Python dict. As JSON it is:\n    {"token": {"token": "UNI"}}',
+    ),
+    "comment": (
+        '{\n  "token": {"token": "UNI"} // the best\n}',
+        "JSON has no comments: take out what begins with //.\n"
+        '  line 2, column 29:\n      "token": {"token": "UNI"} // the best\n'
+        "                                ^",
+    ),
+    "single quotes": (
+        "{'nft': {'nft': 'BAYC', 'flag': True}}",
+        "JSON writes texts and keys in double quotes (\"), not in single quotes (').\n"
+        "  line 1, column 2:\n    {'nft': {'nft': 'BAYC', 'flag': True}}\n     ^\n"
+        '  It reads as a Python dict. As JSON it is:\n    {"nft": {"nft": "BAYC", "flag": true}}',
+    ),
+    "Python constant": (
+        '{"wallet": {"contract": True}}',
+        "True is Python; JSON writes true, false and null.\n"
+        '  line 1, column 25:\n    {"wallet": {"contract": True}}\n                            ^\n'
+        '  It reads as a Python dict. As JSON it is:\n    {"wallet": {"contract": true}}',
+    ),
+    "missing brace": (
+        '{"token": {"token": "UNI"}',
+        "} is missing at the end: the { of line 1, column 1 is never closed.\n"
+        '  line 1, column 1:\n    {"token": {"token": "UNI"}\n    ^',
+    ),
+    "bare word": (
+        '{"token": {"token": UNI}}',
+        'UNI is neither a number nor true, false or null: a text stands in double quotes ("UNI"), '
+        "a Python variable in double braces ({{UNI}}).\n"
+        '  line 1, column 21:\n    {"token": {"token": UNI}}\n                        ^',
+    ),
+    "key twice": (
+        '{"token": {"token": "UNI"}, "token": {"token": "LINK"}}',
+        "the key 'token' stands twice in one object, and only one could count. For several conditions of one kind "
+        'write a list: {"token": [..., ...]}.\n'
+        '  The first: line 1, column 2:\n    {"token": {"token": "UNI"}, "token": {"token": "LINK"}}\n     ^\n'
+        '  The second: line 1, column 29:\n    {"token": {"token": "UNI"}, "token": {"token": "LINK"}}\n'
+        "                                ^",
+    ),
+    "quoted expression": (
+        '{"wallet": {"in": "{{wallets}}"}}',
+        "{{wallets}} stands in quotes, so it would be sent as it is written: leave the quotes out, Python's value "
+        "becomes JSON by itself.\n"
+        '  line 1, column 19:\n    {"wallet": {"in": "{{wallets}}"}}\n                      ^',
+    ),
+    "undefined": (
+        '{"wallet": {"in": {{walets}}}}',
+        "'walets' is not defined in this notebook. Did you mean 'wallets'?\n"
+        '  line 1, column 19:\n    {"wallet": {"in": {{walets}}}}\n                      ^',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_named_shown_and_mended(name):
+    text, expected = MISTAKES[name]
+    assert refused(text, wallets=["0x1"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "first_line"),
+    [
+        ('{"a" 1}', "a colon (:) is missing after the key, before 1."),
+        ('{"a": 1 "b": 2}', 'a comma is missing before ".'),
+        ("{a: 1}", 'a key stands in double quotes: "a".'),
+        ('{"a": [1, 2}', "} does not close the [ of line 1, column 7: write ]."),
+        ('{"a": 1}}', "there is one } too many."),
+        ('{"a": 1} {"b": 2}', "the object ends before this: a cell holds one object."),
+        ('{"a": 007}', "a JSON number has no leading zero: write 007 in double quotes, or without the zero."),
+        ('{"a": 1_000}', "JSON numbers have no underscores: write the digits alone."),
+        ('{"a": .5}', '.5 is not a JSON number: write 0.5, 5 or "5".'),
+        ('{"a": NaN}', "JSON has no NaN: leave the bound out."),
+        ('{"a": 0xdead}', "an address is a text: write it in double quotes."),
+        ('{"a": "b\n}', 'the closing " of this text is missing on its line.'),
+        ('{"a": "\\x"}', "JSON has no escape \\x: write \\\\ for a backslash."),
+        ('{“a”: 1}', '“ is a typographic quote, as word processors make them: write ".'),
+        ('{"a":\u00a01}', "JSON does not know the space or mark that stands here (U+00A0)."),
+        ('{"a": (1, 2)}', "JSON has no parentheses: a list stands in [ ]."),
+        ('{"a": $x}', "a Python value is written {{name}}, not $x."),
+        ('{"a":', "the text ends before the value is there; after it } is missing too."),
+        ('{"a": {{x}', "the {{ is never closed by }}."),
+        ('{"a": {{"b": 1}}}', "{{ }} holds a Python expression, and '\"b\": 1' is none. "
+         "For a JSON object write one brace."),
+        ("a: &a [*a, *a]", "a is neither a number nor true, false or null: a text stands in double quotes (\"a\"), "
+         "a Python variable in double braces ({{a}})."),
+    ],
+)  # fmt: skip
+def test_the_first_line_says_what_is_wrong(text, first_line):
+    assert refused(text).splitlines()[0] == first_line
+
+
+def test_a_cell_of_ten_megabytes_is_refused_with_line_and_column():
+    message = refused("{" + " " * 10_000_000)
+    assert message.startswith("the cell holds 10,000,001 characters; a request holds at most 1,048,576.")
+    assert "line 1, column 1048577:" in message
+    assert len(message) < 500
+
+
+def test_nesting_without_end_is_refused():
+    assert refused('{"a":' * 50_000 + "1" + "}" * 50_000) == "objects and lists are nested too deep to be read."
+
+
+FRAME = pd.DataFrame({"address": ["0xa", "0xb"], "n": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (["0xa"], ["0xa"]),
+        (FRAME["address"], ["0xa", "0xb"]),
+        (FRAME[["n"]], [1, 2]),
+        (FRAME.index, [0, 1]),
+        (np.array([1, 2], dtype="uint64"), [1, 2]),
+        (np.float64(0.5), 0.5),
+        (np.int64(2**62), 2**62),
+        (Decimal("1.000000000000000000000001"), Decimal("1.000000000000000000000001")),
+        (2**256 - 1, 2**256 - 1),
+        ({"b", "a"}, ["a", "b"]),
+        (range(3), [0, 1, 2]),
+        (datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+         "2024-01-02T01:00:00Z"),
+        (pd.Timestamp("2024-01-02"), "2024-01-02T00:00:00Z"),
+        (np.datetime64("2024-01-02T03:00:00"), "2024-01-02T03:00:00Z"),
+        (datetime.date(2024, 1, 2), "2024-01-02"),
+        (True, True),
+        (None, None),
+        ('a "quoted" } text', 'a "quoted" } text'),
+        ({"token": {"token": "UNI"}}, {"token": {"token": "UNI"}}),
+    ],
+)  # fmt: skip
+def test_a_python_value_becomes_its_json_value(value, expected):
+    result = read('{"a": {{x}}, "b": [ {{ x }} ]}', x=value)
+    assert result == {"a": expected, "b": [expected]}
+    assert type(result["a"]) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (float("nan"), "nan has no JSON form; leave missing and infinite values out."),
+        (pd.NA, "a missing value has no JSON form; drop missing values first."),
+        (pd.NaT, "a missing time has no JSON form; drop missing values first."),
+        (b"\x00", "bytes have no JSON form; an address is a text: '0x' + value.hex()."),
+        (FRAME, "it is a DataFrame of 2 columns (address, n); choose one, such as ['address']."),
+        (object, "a type has no JSON form; use texts, numbers, times, lists, dicts or a column."),
+        ({1: 2}, "the key 1 is not a text."),
+    ],
+)
+def test_a_value_without_a_json_form_is_refused_with_the_reason(value, reason):
+    place = '\n  line 1, column 7:\n    {"a": {{x}}}\n          ^'
+    assert refused('{"a": {{x}}}', x=value) == "{{x}}: " + reason + place
+
+
+def test_an_expression_may_hold_braces_and_span_lines():
+    assert read('{"a": {{ {"b": {"c": [7]}}["b"]["c"] }}}') == {"a": [7]}
+    assert read('{"a": {{ [w\n for w in wallets\n] }},\n "b": 1}', wallets=("x",)) == {"a": ["x"], "b": 1}
+
+
+def test_an_expression_may_be_a_key():
+    assert read('{ {{kind}}: {"token": "UNI"}}', kind="token") == {"token": {"token": "UNI"}}
+
+
+def test_what_fails_says_which_error_and_where():
+    assert refused('{\n "a": {{1 / 0}}}') == (
+        '{{1 / 0}} failed: ZeroDivisionError: division by zero\n  line 2, column 7:\n     "a": {{1 / 0}}}\n          ^'
+    )
+
+
+def test_nothing_inside_a_text_is_ever_run():
+    ran = []
+    names = {"boom": lambda: ran.append(1)}
+    assert body.read('{"nft": "Bored {{boom()}} Ape $boom {boom()}"}', names).value == {
+        "nft": "Bored {{boom()}} Ape $boom {boom()}"
+    }
+    for text in ('{"nft": "{{boom()}}"}', "{'nft': 'Bored {{boom()}} Ape'}", '{"nft": {{boom()}}'):
+        with pytest.raises(UsageError):
+            body.read(text, names)
+    assert ran == []
+
+
+def test_a_pointer_is_found_in_the_cell():
+    text = '{"token": [{"token": "UNI"},\n {"token": "A", "balance": {"min": {{x}}}}], "a/b": 1}'
+    read_body = body.read(text, {"x": "1"})
+    assert text[read_body.place_of("/token/1/balance/min") :].startswith('"min"')
+    assert text[read_body.place_of("/token/1") :].startswith('{"token": "A"')
+    assert text[read_body.place_of("/token/0/chain") :].startswith('{"token": "UNI"}')
+    assert text[read_body.place_of("/a~1b") :].startswith('"a/b"')
+    assert read_body.place_of("/nowhere") is None
+
+
+@given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
+def test_every_key_and_item_has_its_place(value):
+    text = json.dumps(value)
+
+    def walk(inner, path):
+        steps = inner.items() if isinstance(inner, dict) else enumerate(inner) if isinstance(inner, list) else ()
+        for step, item in steps:
+            yield (*path, step)
+            yield from walk(item, (*path, step))
+
+    assert [path for path, _ in places(text)] == list(walk(value, ()))
+    for path, position in places(text):
+        if isinstance(path[-1], str):
+            pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+            assert text[place_of(text, pointer) :].startswith(json.dumps(path[-1]))
+            assert text[position] == '"'

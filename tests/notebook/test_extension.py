@@ -1,0 +1,125 @@
+"""Loading and unloading: light, once, and without traces."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from IPython.utils.capture import capture_output
+
+import nbext
+from nbext.errors import UsageError
+from nbext.notebook.session import current
+
+MAGICS = ("nbext", "nft", "segment", "segment_query", "token")
+MEASURE = """
+import sys, time
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+start = time.process_time()
+shell.run_line_magic("load_ext", "nbext")
+spent = time.process_time() - start
+heavy = {"pandas", "fastapi", "ibis", "duckdb", "requests", "ipywidgets", "pyarrow"} & set(sys.modules)
+print(f"{spent:.3f} {sorted(heavy)}")
+"""
+
+
+def snapshot(shell):
+    return {
+        "magics": {kind: dict(names) for kind, names in shell.ip.magics_manager.magics.items()},
+        "matchers": list(shell.ip.Completer.custom_matchers),
+        "configurables": list(shell.ip.configurables),
+        "transformers": list(shell.ip.input_transformers_cleanup),
+        "formatters": {
+            mime: dict(formatter.deferred_printers) for mime, formatter in shell.ip.display_formatter.formatters.items()
+        },
+    }
+
+
+def test_loading_takes_little_time_and_nothing_heavy(home):
+    lines = [
+        subprocess.run(
+            [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, cwd=home
+        ).stdout.splitlines()
+        for _ in range(3)
+    ]
+    assert {line[-1].partition(" ")[2] for line in lines} == {"[]"}
+    assert min(float(line[-1].partition(" ")[0]) for line in lines) < 0.15
+
+
+def test_loading_says_in_one_line_which_service_answers_and_whose_data_it_is(home):
+    done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, cwd=home)
+    assert done.stdout.splitlines()[0] == (
+        f"nbext {nbext.__version__}: the embedded service answers, on synthetic sample data "
+        "(`nbext ingest` takes in your own). `%nbext help` begins."
+    )
+    assert done.stderr == ""
+
+
+def test_a_remote_service_is_named_without_what_could_be_a_password(home, monkeypatch, shell):
+    monkeypatch.setenv("NBEXT_BASE_URL", "https://user:s3cret@api.example.org/v2?key=s3cret")
+    shell.run("%unload_ext nbext")
+    assert shell.run("%load_ext nbext").printed == (
+        f"nbext {nbext.__version__}: https://api.example.org/v2 answers, on its own data. `%nbext help` begins.\n"
+    )
+
+
+def test_unloading_leaves_the_shell_as_it_was(shell):
+    shell.run("%unload_ext nbext")
+    before = snapshot(shell)
+    shell.run("%load_ext nbext")
+    assert snapshot(shell) != before
+    shell.run("%unload_ext nbext")
+    assert snapshot(shell) == before
+
+
+def test_loading_again_and_reloading_change_nothing(shell):
+    before = snapshot(shell)
+    nbext.load_ipython_extension(shell.ip)
+    assert snapshot(shell) == before
+    shell.run("%reload_ext nbext")
+    after = snapshot(shell)
+    assert {name: len(things) for name, things in after.items()} == {n: len(t) for n, t in before.items()}
+    assert set(MAGICS) <= set(after["magics"]["line"])
+
+
+def test_a_magic_of_the_user_comes_back_when_ours_goes(shell):
+    shell.run("%unload_ext nbext")
+    shell.ip.register_magic_function(lambda line: "mine", "line", "token")
+    shell.run("%load_ext nbext")
+    assert shell.run("%token").error is not None
+    shell.run("%unload_ext nbext")
+    assert shell.value("%token") == "mine"
+    del shell.ip.magics_manager.magics["line"]["token"]
+
+
+def test_unloading_twice_is_harmless(shell):
+    nbext.unload_ipython_extension(shell.ip)
+    nbext.unload_ipython_extension(shell.ip)
+
+
+def test_outside_ipython_the_error_says_what_to_use():
+    with pytest.raises(UsageError) as caught:
+        nbext.load_ipython_extension(None)
+    assert str(caught.value) == (
+        "%load_ext nbext works in IPython and in Jupyter. In a script use nbext.connect(), which returns a client."
+    )
+
+
+def test_each_magic_shows_its_help_by_a_question_mark_and_by_help(shell):
+    for name in MAGICS:
+        assert shell.run(f"%{name} --help").printed.startswith(shell.ip.find_line_magic(name).__doc__)
+    with capture_output() as captured:
+        shell.ip.run_cell("%token?")
+    assert "Examples:" in captured.stdout
+
+
+def test_settings_come_from_ipythons_configuration_and_config_magic(shell):
+    session = current()
+    assert session.settings.where("limit") == (1000, "default")
+    shell.run("%config Nbext.limit = 7")
+    assert session.settings.where("limit") == (7, "IPython configuration")
+    shell.run("%nbext set limit 9")
+    assert session.settings.where("limit") == (9, "argument")
+    assert "api_key" not in shell.run("%config Nbext").printed
