@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import time
 import uuid
@@ -30,7 +29,6 @@ _SPILL = "4GB"
 _QUESTIONS_AT_ONCE = 16
 # How soon a cancelled question is noticed, in seconds.
 _TICK = 0.05
-_NAMED = re.compile(r"\$(\d+)\b")
 
 
 class DuckDataset:
@@ -81,7 +79,7 @@ class DuckDataset:
 
     def _run(self, statement: Statement, values: Sequence[Value], cancel: Cancel | None) -> pa.Table:
         cursor = self._connection.cursor()
-        running = self._workers.submit(_fetch, cursor, statement.prepared, values)
+        running = self._workers.submit(_fetch, cursor, statement.prepared, statement.arguments(values))
         try:
             stopped = _wait(running, cancel)
         finally:
@@ -144,13 +142,9 @@ def _locked_down(generation: Generation, memory: str, threads: int) -> duckdb.Du
     return connection
 
 
-def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Value]) -> pa.Table:
+def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any]) -> pa.Table:
     cursor.execute("USE generation")
-    # A shape may leave a value out, and DuckDB takes only values that the statement names.
-    named = set(_NAMED.findall(sql))
-    numbered = ((str(number), value) for number, value in enumerate(values, 1))
-    bound = {number: list(v) if isinstance(v, tuple) else v for number, v in numbered if number in named}
-    return cursor.execute(sql, bound).to_arrow_table()
+    return cursor.execute(sql, values).to_arrow_table()
 
 
 def _wait(running: Future[pa.Table], cancel: Cancel | None) -> NbextError | None:

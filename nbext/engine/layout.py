@@ -4,6 +4,7 @@ Types are the ones that DuckDB, Spark, BigQuery and Trino all have: no unsigned 
 three limbs of 26 decimal digits, ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0): sums of limbs
 stay exact over all of uint256 on every engine (`nbext.engine.exact` splits, joins and compares them).
 What is stored is in normal form: 0 <= mid, lo < 10**26, and hi alone carries the sign.
+Balances also have a ``size``, which orders them (`nbext.engine.size`): bounds seldom need the limbs.
 
 A ``wallet`` is the rank of its address among all addresses of the data, over all chains: ordering by
 wallet is ordering by address, and addresses are joined only for the rows that are returned. A
@@ -32,6 +33,7 @@ BALANCES = {
     "hi": "decimal(38,0)",
     "mid": "decimal(38,0)",
     "lo": "decimal(38,0)",
+    "size": "int64",
 }
 
 # Who owns each token id: ERC721 by the id's last transfer, ERC1155 by sums; ``count`` is 1 for ERC721.
@@ -54,6 +56,7 @@ HISTORY = {
     "hi": "decimal(38,0)",
     "mid": "decimal(38,0)",
     "lo": "decimal(38,0)",
+    "size": "int64",
 }
 
 # Every transfer once. The limbs are the amount (ERC20), or the token id (ERC721, ERC1155) with its ``count``.

@@ -49,8 +49,13 @@ class Statement:
 
     @cached_property
     def prepared(self) -> str:
-        """The SQL with ``$1``, ``$2``, ... for the values in order."""
-        return self._filled(lambda number, kind: sge.Cast(this=_placeholder(number), to=_type(kind)))
+        """The SQL with ``$1``, ``$2``, ... for its `arguments`."""
+        places = {number: place for place, number in enumerate(self._used, 1)}
+        return self._filled(lambda number, kind: sge.Cast(this=_placeholder(places[number]), to=_type(kind)))
+
+    def arguments(self, values: Sequence[Value]) -> list[Any]:
+        """Return the values that the SQL has a place for: a builder need not use every one."""
+        return [_plain(values[number]) for number in self._used]
 
     def with_literals(self, values: Sequence[Value], *, pretty: bool = False) -> str:
         """Return the SQL with the values written into it."""
@@ -59,6 +64,11 @@ class Statement:
     def no_rows(self) -> pa.Table:
         """Return the rows of an answer that matched nothing, or only counted."""
         return as_text(self.schema.empty_table())
+
+    @cached_property
+    def _used(self) -> list[int]:
+        holes = (_hole(node) for node in self.tree.find_all(sge.Literal))
+        return sorted({hole[0] for hole in holes if hole})
 
     def _filled(self, fill: Callable[[int, str], sge.Expr], *, pretty: bool = False) -> str:
         def visit(node: sge.Expr) -> sge.Expr:
@@ -195,8 +205,8 @@ def _named(name: str, query: sge.Query, **options: Any) -> sge.CTE:
     return sge.CTE(alias=sge.TableAlias(this=sg.to_identifier(name, quoted=True)), this=query, **options)
 
 
-def _placeholder(number: int) -> sge.Parameter:
-    return sge.Parameter(this=sge.Literal.number(number + 1))
+def _placeholder(place: int) -> sge.Parameter:
+    return sge.Parameter(this=sge.Literal.number(place))
 
 
 def _type(kind: str) -> sge.DataType:

@@ -62,7 +62,7 @@ def _rows(wallets: ir.Table, shown: Sequence[Any], names: Sequence[str], tables:
     for (contract, at), name in zip(shown, names, strict=True):
         held = leaves.balances(contract, at, tables)
         nft = leaves.is_nft(contract)
-        amounts = held.select("wallet", **{name: leaves.number(held) if nft else exact.column(exact.of(held))})
+        amounts = held.select("wallet", **{name: held.size if nft else exact.column(exact.of(held))})
         joined = rows.left_join(amounts, "wallet")
         # A wallet without one has 0; of an amount, the engine makes that.
         rows = joined.select(*rows.columns, **{name: joined[name].fill_null(0) if nft else joined[name]})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
-from nbext.engine import exact
+from nbext.engine import exact, size
 from nbext.engine.layout import FOREVER
 from nbext.segment import past
 from nbext.segment.sets import Wallets
@@ -57,19 +57,13 @@ def wallets_at(addresses: ir.ArrayScalar, tables: Tables) -> ir.Table:
 
 
 def balances(contract: Any, at: Any, tables: Tables) -> ir.Table:
-    """Build a contract's balances now, or as they stood at a block: ``wallet`` and the limbs."""
+    """Build a contract's balances now, or as they stood at a block: ``wallet``, the limbs and ``size``."""
     if at is None:
         table = tables["balances"].filter(tables["balances"].contract == contract.contract)
     else:
         history = tables["history"]
         table = history.filter(history.contract == contract.contract, history.from_block <= at, history.to_block > at)
-    return table.select("wallet", "hi", "mid", "lo")
-
-
-def number(held: ir.Table) -> ir.IntegerColumn:
-    """Return balances that are counts as integers. Where NFTs left before the data begins, a count is negative."""
-    signed = (held.hi < 0).ifelse(held.lo - ibis.literal(exact.BASE, type=exact.LIMB_TYPE), held.lo)
-    return signed.cast("int64")
+    return table.select("wallet", "hi", "mid", "lo", "size")
 
 
 def holding(leaf: Leaf, tables: Tables) -> Wallets:
@@ -95,7 +89,7 @@ def owning(leaf: Leaf, tables: Tables) -> Wallets:
         contracts = tables["contracts"]
         nfts = contracts.filter(contracts.chain_id == leaf.chain_id, contracts.standard.isin(["ERC721", "ERC1155"]))
         balance = balance.semi_join(nfts, "contract")
-    some = balance.filter(_some(balance))
+    some = balance.filter(balance.size > 0)
     return _counted(some.group_by("wallet").agg(number=some.count()), leaf.within)
 
 
@@ -152,12 +146,15 @@ def _owned(leaf: Leaf, tables: Tables) -> ir.Table:
 
 
 def _chosen(balance: ir.Table, leaf: Leaf) -> Wallets:
-    return _fitting(balance, _within(exact.of(balance), leaf.within), leaf.within.none_too)
+    low, high = leaf.within.low, leaf.within.high
+    if leaf.within.none_too:
+        return _fitting(balance, size.within(balance, low, high), none_too=True)
+    return Wallets(size.rows_within(balance, low, high).select("wallet"))
 
 
 def _held(leaf: Leaf, history: ir.Table) -> Wallets:
     """Build the wallets whose balance stood high enough at each block from ``since`` on."""
-    enough = exact.at_least(exact.of(history), leaf.within.low)
+    enough = size.at_least(history, leaf.within.low)
     still = history.to_block > leaf.since
     if leaf.at is None:
         standing = history.to_block == FOREVER
@@ -165,7 +162,7 @@ def _held(leaf: Leaf, history: ir.Table) -> Wallets:
         still = still & (history.from_block <= leaf.at)
         standing = (history.from_block <= leaf.at) & (history.to_block > leaf.at)
     fell = history.filter(still, ~enough).select("wallet")
-    inside = _within(exact.of(history), leaf.within)
+    inside = size.within(history, leaf.within.low, leaf.within.high)
     if leaf.within.none_too:
         outside = history.filter(standing, ~inside).select("wallet")
         return Wallets(fell.union(outside).distinct(), all_but=True)
@@ -219,8 +216,8 @@ def _counted(numbers: ir.Table, within: Any) -> Wallets:
 
 
 def _within(amount: exact.Limbs, within: Any) -> ir.BooleanValue:
-    low = exact.at_least(amount, within.low)
-    return low if within.high is None else low & exact.at_most(amount, within.high)
+    low = exact.at_least(amount, within.low.limbs)
+    return low if within.high is None else low & exact.at_most(amount, within.high.limbs)
 
 
 def _between(number: ir.IntegerValue, within: Any) -> ir.BooleanValue:
@@ -231,7 +228,3 @@ def _between(number: ir.IntegerValue, within: Any) -> ir.BooleanValue:
 def _inside(block: ir.IntegerValue, blocks: Leaf) -> list[ir.BooleanValue]:
     first = [] if blocks.first is None else [block >= blocks.first]
     return first if blocks.last is None else [*first, block <= blocks.last]
-
-
-def _some(table: ir.Table) -> ir.BooleanValue:
-    return (table.hi > 0) | ((table.hi == 0) & ((table.mid > 0) | (table.lo > 0)))

@@ -23,9 +23,9 @@ def among(number: exact.Limbs, numbers: tuple[exact.Limbs, ...]) -> ir.BooleanVa
 
 
 def counted(table: ir.Table) -> ir.Table:
-    """Return the table with its ``count`` as the limbs of an amount."""
+    """Return the table with its ``count`` as an amount: the limbs and ``size``."""
     zero = ibis.literal(0, type=exact.LIMB_TYPE)
-    return table.mutate(hi=zero, mid=zero, lo=table["count"].cast(exact.LIMB_TYPE))
+    return table.mutate(hi=zero, mid=zero, lo=table["count"].cast(exact.LIMB_TYPE), size=table["count"].cast("int64"))
 
 
 def history_of_ids(contract: Any, ids: tuple[exact.Limbs, ...], tables: Tables) -> ir.Table:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nbext.engine import exact
+from nbext.engine import exact, size
 from nbext.engine.dataset import Contract, Value
 from nbext.segment.model import Amounts
 
@@ -37,16 +37,20 @@ class Slots:
             # Of a contract, only which one it is and its standard matter to the query.
             return Contract(self.emptied(tree.contract), 0, "", tree.standard)
         if isinstance(tree, Amounts):
-            limbs: list[Any] = [self._limbs(tree.low), self._limbs(tree.high)]
-            return Amounts(limbs[0], limbs[1], tree.none_too)
+            low: Any = self._bound(size.lower(tree.low))
+            high: Any = None if tree.high is None else self._bound(size.upper(tree.high))
+            return Amounts(low, high, tree.none_too)
         if isinstance(tree, tuple) and tree and isinstance(tree[0], int):
-            return tuple(self._limbs(one) for one in tree)
+            return tuple(self._limbs(exact.split(one)) for one in tree)
         if (isinstance(tree, int) and not isinstance(tree, bool)) or _is_texts(tree):
             return self.take(tree)
         return _rebuilt(tree, self.emptied)
 
-    def _limbs(self, amount: int | None) -> exact.Limbs | None:
-        return None if amount is None else exact.Limbs(*(self.take(limb) for limb in exact.split(amount)))
+    def _bound(self, bound: size.Bound) -> size.Bound:
+        return size.Bound(self._limbs(bound.limbs), self.take(bound.size), bound.sharp)
+
+    def _limbs(self, amount: exact.Limbs) -> exact.Limbs:
+        return exact.Limbs(*(self.take(limb) for limb in amount))
 
 
 def filled(tree: Any, scalars: Any) -> Any:

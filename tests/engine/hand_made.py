@@ -13,15 +13,17 @@ import pyarrow as pa
 
 from nbext.engine import exact
 from nbext.engine.layout import TABLES
+from nbext.engine.size import size
 
 # Wallet n stands at this address; the ranks of the addresses are the wallets.
 ADDRESSES = [f"0x{n:040x}" for n in range(100)]
 CHAINS = [{"chain_id": 1, "first_block": 100, "last_block": 900, "last_timestamp": 1_700_009_000}]
 
 
-def amount(value: int) -> dict[str, Decimal]:
-    """Return an amount's limbs as the columns of a row."""
-    return {limb: Decimal(number) for limb, number in exact.split(value)._asdict().items()}
+def amount(value: int) -> dict[str, Any]:
+    """Return an amount as the columns of a row."""
+    limbs = {limb: Decimal(number) for limb, number in exact.split(value)._asdict().items()}
+    return {**limbs, "size": size(value)}
 
 
 def balance(contract: int, wallet: int, value: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from nbext.engine import exact
 from nbext.engine.dataset import Answer, ChainExtent, Contract, DataAbout, Question
 from nbext.engine.layout import FOREVER, TABLES
+from nbext.engine.size import stored
 from nbext.wire.addresses import BURN_ADDRESSES
 
 ZERO = BURN_ADDRESSES[0]
@@ -108,9 +109,9 @@ def _contract_rows(contract: Contract, world: World, number: dict[str, int], row
         )  # fmt: skip
     for wallet, changes in sided(contract.standard, own).items():
         stood = steps(changes)
-        rows["history"] += [(cid, number[wallet], a, b, *exact.split(balance)) for a, b, balance in stood]
+        rows["history"] += [(cid, number[wallet], a, b, *stored(balance)) for a, b, balance in stood]
         if stood and stood[-1][2]:
-            rows["balances"].append((cid, number[wallet], *exact.split(stood[-1][2])))
+            rows["balances"].append((cid, number[wallet], *stored(stood[-1][2])))
     if contract.standard in ("ERC721", "ERC1155"):
         for token_id in {one.amount for one in own}:
             moves = [one for one in own if one.amount == token_id]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nbext.engine import size
 from nbext.engine.ingest import amounts
 from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.layout import FOREVER, TABLES
@@ -41,7 +42,7 @@ def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
         _history(stage)
         advance(done / len(buckets))
     stage.drop("effective", "moves", "narrow", "wide")
-    stage.run(f"INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo FROM out.history "
+    stage.run(f"INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo, size FROM out.history "
               f"WHERE to_block = {FOREVER} AND NOT (hi = 0 AND mid = 0 AND lo = 0)")
 
 
@@ -139,8 +140,9 @@ def _history(stage: Stage) -> None:
         sums = ", ".join(f"(sum({limb}) OVER w)::HUGEINT AS {limb}" for limb in ("hi", "mid", "lo"))
         parts.append(f"""SELECT contract, wallet, block, to_block, {_carried()}, log_index FROM (
             SELECT contract, wallet, block, log_index, {until}, {sums} FROM wide {window})""")
-    stage.run(f"INSERT INTO out.history SELECT contract, wallet, block, to_block, hi, mid, lo "
-              f"FROM ({' UNION ALL '.join(parts)}) ORDER BY contract, wallet, block, log_index")
+    stage.run(f"INSERT INTO out.history SELECT contract, wallet, block, to_block, hi, mid, lo, "
+              f"{size.sql('hi', 'mid', 'lo')} FROM ({' UNION ALL '.join(parts)}) "
+              f"ORDER BY contract, wallet, block, log_index")
 
 
 def _carried() -> str:

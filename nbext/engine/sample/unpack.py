@@ -9,6 +9,7 @@ import shutil
 from hashlib import sha256
 from pathlib import Path
 
+from nbext.engine import size
 from nbext.engine.layout import TABLES
 from nbext.errors import StorageError
 
@@ -80,7 +81,8 @@ def _fill(building: Path) -> None:
         for name in TABLES:
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
             path = str(PREPARED / f"{name}.parquet").replace("'", "''")
-            connection.execute(f"CREATE TABLE {name} AS FROM read_parquet('{path}')")
+            columns = ", ".join(size.sql("hi", "mid", "lo") + " AS size" if c == "size" else c for c in TABLES[name])
+            connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet('{path}')")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)
     for name in (_DATABASE, MANIFEST):
         with (building / name).open("rb+") as file:

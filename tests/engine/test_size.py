@@ -1,0 +1,67 @@
+"""Sizes order amounts as the amounts are ordered, in Python and in the SQL that writes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+import ibis
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbext.engine import exact, size
+from tests.engine.test_exact import AMOUNTS, limbs_table
+from tests.engine.test_exact import engine as engine  # noqa: PLC0414  a fixture, shared
+
+NEAR = st.builds(lambda power, off, sign: sign * (10**power + off), st.integers(0, 77), st.integers(-2, 2),
+                 st.sampled_from([1, -1]))  # fmt: skip
+ANY = st.one_of(AMOUNTS, NEAR)
+SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def literal(bound):
+    """Return a bound as Ibis scalars, as questions hold it."""
+    limbs = exact.Limbs(*(ibis.literal(limb, type="decimal(38,0)") for limb in bound.limbs))
+    return replace(bound, limbs=limbs, size=ibis.literal(bound.size, type="int64"))
+
+
+@given(ANY, ANY)
+def test_a_larger_amount_never_has_a_smaller_size(one, other):
+    low, high = sorted((one, other))
+    assert size.size(low) <= size.size(high)
+    assert -(2**63) < size.size(low) < 2**63
+
+
+@given(st.integers(-(10**17) + 1, 10**17 - 1))
+def test_a_small_amount_is_its_own_size(amount):
+    assert size.size(amount) == amount
+
+
+@pytest.mark.parametrize("amount", [1, 10**18, 25 * 10**20, 12345678901234567 * 10**40, 2**56])
+def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
+    assert size.lower(amount).sharp
+
+
+@SETTINGS
+@given(st.lists(ANY, min_size=1, max_size=40))
+def test_the_sql_of_a_size_is_pythons(amounts):
+    values = ", ".join(f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
+                       for n, (hi, mid, lo, _) in enumerate(map(size.stored, amounts)))  # fmt: skip
+    found = duckdb.sql(f"SELECT {size.sql('hi', 'mid', 'lo')} FROM (VALUES {values}) AS t(n, hi, mid, lo) ORDER BY n")
+    assert [row[0] for row in found.fetchall()] == [size.size(amount) for amount in amounts]
+
+
+@SETTINGS
+@given(st.lists(ANY, min_size=1, max_size=40), ANY, st.one_of(st.none(), ANY))
+def test_bounds_are_kept_exactly_whether_or_not_sizes_decide(engine, amounts, low, high):
+    table = limbs_table(engine, a=amounts)
+    sizes = pa.table({"row": list(range(len(amounts))), "size": list(map(size.size, amounts))})
+    table = table.select("row", hi="a_hi", mid="a_mid", lo="a_lo").join(
+        engine.create_table("sizes", sizes, overwrite=True), "row"
+    )
+    least, most = literal(size.lower(low)), None if high is None else literal(size.upper(high))
+    expected = [n for n, amount in enumerate(amounts) if low <= amount and (high is None or amount <= high)]
+    for rows in (size.rows_within(table, least, most), table.filter(size.within(table, least, most))):
+        assert sorted(rows.to_pyarrow()["row"].to_pylist()) == expected
