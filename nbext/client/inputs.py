@@ -19,7 +19,8 @@ from nbext.wire.operations import (
     SEGMENT_ID,
 )
 
-MAX_SYMBOL = 64
+# Shorter than any address, so that a mistyped one is never looked up as a symbol.
+MAX_SYMBOL = 36
 _BOOL: type = bool
 
 
@@ -78,11 +79,14 @@ def segment_id_of(given: object) -> str:
 
 def chain_of(given: object, *, ours: bool) -> str:
     """Return the chain as it goes out: our own service's name for it, or what was written to a remote."""
-    text = given.strip() if isinstance(given, str) else given
-    if ours or not (isinstance(text, str) and chains.CHAIN_TEXT.match(text)):
-        # A remote may know chains that we do not; it too has none with / or .. in its name.
-        return chains.chain_of(text).name
-    return text
+    text = str(given) if type(given) is int else given
+    if not isinstance(text, str) or not chains.CHAIN_TEXT.match(text):
+        named = f"{text[:60]!r}" if isinstance(text, str) else type(given).__name__
+        raise ValidationError.of(
+            "chain", "chain", f"{named} is not a chain. Allowed: {', '.join(chains.chain_names())}, or a chain id."
+        )
+    # A remote may know chains that we do not.
+    return chains.chain_of(text).name if ours else text
 
 
 def address_of(given: object) -> str:
@@ -96,15 +100,16 @@ def address_of(given: object) -> str:
 
 def is_symbol(given: object) -> bool:
     """Say whether the text can be a token's symbol and not a mistyped address."""
+    text = given.strip().lower() if isinstance(given, str) else ""
     return (
         isinstance(given, str)
-        and 0 < len(given.strip()) <= MAX_SYMBOL
-        and given not in (".", "..")
-        and not given.lower().startswith("0x")
-        and not given.lower().endswith(".eth")
+        and 0 < len(text) <= MAX_SYMBOL
+        and text not in (".", "..")
+        and not text.startswith("0x")
+        and not text.endswith(".eth")
         and all(unicodedata.category(c) not in ("Cc", "Cs", "Zl", "Zp") for c in given)
         # So many hex digits are an address whose 0x was left away.
-        and not re.fullmatch(r"[0-9a-fA-F]{38,}", given)
+        and not re.fullmatch(r"[0-9a-f]{30,}", text)
     )
 
 

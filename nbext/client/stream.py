@@ -47,6 +47,22 @@ class Stream(io.RawIOBase):
         del self._ready[:size]
         return piece
 
+    def peek(self, size: int) -> bytes:
+        """Return the next bytes without taking them."""
+        self._fill(size)
+        return bytes(self._ready[:size])
+
+    def bounded(self, cap: int) -> Stream:
+        """Lower the cap, for a body that is to be held whole."""
+        self._cap = min(self._cap, cap)
+        return self
+
+    def finish(self) -> None:
+        """Read what a reader that knew where to stop left over: the connection is then whole for the next call."""
+        self._ready.clear()
+        if not self._ended:
+            self._take(CHUNK)
+
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer."""
         piece = self.read(len(buffer))

@@ -141,12 +141,19 @@ class Transport:
         self.session.trust_env = False
         for scheme in ("http://", "https://"):
             self.session.mount(scheme, WatchedAdapter())
+        self._cache_metadata()
         self.session.headers = requests.structures.CaseInsensitiveDict({
             "User-Agent": f"nbext/{__version__}",
             "Accept": "application/json, text/csv;q=0.9, */*;q=0.1",
             # Packing does not pay on loopback.
             "Accept-Encoding": "identity" if self.origin.is_loopback else "gzip, deflate",
         })
+
+    def _cache_metadata(self) -> None:
+        from nbext.client.cache import CachingAdapter
+
+        for path in ("/v1/tokens/", "/v1/nfts/"):
+            self.session.mount(self.origin.url + path, CachingAdapter())
 
     def close(self) -> None:
         """Close the connections; a later call opens new ones."""
@@ -227,6 +234,7 @@ class Transport:
                 failure = str(error)
             else:
                 self._point(running.base_url, running.api_key)
+                self._cache_metadata()
                 self._born += 1
                 return
         raise ServiceDied(f"the embedded service ended and could not be started again: {failure}")
@@ -267,7 +275,7 @@ class Transport:
     def _exchange(
         self, call: Call, consume: Callable[[Incoming], T], watch: Watch, outcome: _Outcome[T], attempt: int
     ) -> None:
-        url, method, body = self._url(call.target), call.method, call.body
+        url, method, body = self.absolute(call.target), call.method, call.body
         for _ in range(MAX_REDIRECTS + 1):
             response = self._send(call, method, url, body, watch)
             try:
@@ -282,7 +290,8 @@ class Transport:
                 response.close()
         raise ProtocolError(f"{self.origin.root} sent us on more than {MAX_REDIRECTS} times.")
 
-    def _url(self, target: str) -> str:
+    def absolute(self, target: str) -> str:
+        """Return the address of a call's target."""
         return target if "://" in target else self.origin.url + target
 
     def _redirected(
@@ -332,6 +341,7 @@ class Transport:
         if came.status < 200 or came.status == 206:
             raise ProtocolError(f"{self.origin.root} answered {came.status}, which was not asked for.")
         value = consume(came)
+        came.stream.finish()
         if watch.fired:
             # What came may be the beginning only: a socket that was shut reads like an end.
             raise self._too_late(call)

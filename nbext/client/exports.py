@@ -1,0 +1,156 @@
+"""A finished segment's rows, into a table or straight into a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from nbext.client import csvtext, files, frames, totals
+from nbext.client.content import CSV_TYPES, VAGUE_TYPES
+from nbext.client.provenance import of_query
+from nbext.client.reading import Reading, Want
+from nbext.client.segments import ACCEPT, Run, counts_of
+from nbext.client.states import State
+from nbext.client.transport import NO_CAP, Call, Incoming
+from nbext.errors import ApiError, NotFound, ProtocolError, SegmentExpired
+from nbext.wire import operations as op
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass
+class Export:
+    """One export: what the service says of the segment, and then its rows."""
+
+    run: Run
+    # Whether the service describes segments as ours does; None where that is not known yet.
+    ours: bool | None
+    described: Reading = field(default_factory=Reading)
+
+    def check(self, to: str | os.PathLike[str], *, overwrite: bool) -> None:
+        """Refuse a file that cannot be written, before anything is asked for."""
+        files.target_of(to, overwrite=overwrite)
+
+    def describe(self) -> bool | None:
+        """Ask for columns and counts, without which integers would stay text; return whether it is our service."""
+        if self.ours is False:
+            return False
+        path = op.SEGMENT.format(id=self.run.id)
+        try:
+            found = self.run.guarded(lambda: self.run.downloads().get(self.run.call("GET", path), Want.SEGMENT))
+        except (NotFound, SegmentExpired):
+            if self.ours:
+                raise
+            return None
+        except (ApiError, ProtocolError) as error:
+            if isinstance(error, ApiError) and error.status in (401, 402, 403):
+                raise
+            return None
+        if not isinstance(found.document, dict) or not {"columns", "links", "counts"} <= found.document.keys():
+            return False
+        self.described = found
+        self.run.raise_failure(found)
+        return True
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The types of the columns, where they are known."""
+        document = self.described.document
+        return frames.types_of((document or {}).get("columns") or []) if isinstance(document, dict) else {}
+
+    def table(self) -> pd.DataFrame:
+        """Return the rows as a DataFrame."""
+        links = {} if self.described.document is None else self.described.document.get("links") or {}
+        # The caller named the format: Arrow is only taken where rows come as a stream of the same values.
+        offered = {"arrow": links["arrow"]} if self.run.file_type == "csv" and "arrow" in links else {}
+        counts = counts_of(self.described)
+        table: pd.DataFrame = self.run.guarded(lambda: self.run.fetch(self.types, counts, links=offered))
+        of_query(table, self.described, {}, self.run)
+        return table
+
+    def file(self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool) -> pd.DataFrame:
+        """Write the rows to a file; return where, and how many."""
+        path = files.target_of(to, overwrite=overwrite)
+        target = {"csv": op.SEGMENT_CSV, "json": op.SEGMENT_JSON}[self.run.file_type].format(id=self.run.id)
+        headers = {"Accept": ACCEPT[self.run.file_type]}
+        call = replace(self.run.call("GET", target, headers), cap=NO_CAP)
+
+        def save(came: Incoming) -> int:
+            # Each attempt starts its own file: what a broken one left is no part of the next.
+            with files.written(path, overwrite=overwrite) as file:
+                rows = self._save(came, path, file, call, raw=raw)
+                totals.check(rows, counts_of(self.described), None)
+            return rows
+
+        rows = self.run.guarded(lambda: self.run.transport.run(call, save))
+        table = frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
+        of_query(table, self.described, {}, self.run)
+        table.attrs["nbext"]["returned"] = rows
+        return table
+
+    def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
+        kind = came.headers.get("Content-Type", "").split(";")[0].strip().lower()
+        if kind in CSV_TYPES or (kind in VAGUE_TYPES and self.run.file_type == "csv"):
+            return self._save_csv(came, path, file, raw=raw)
+        reading = self.run.downloads(self.types).open(came, Want.SEGMENT)
+        if reading.rows is None:
+            waiting = reading.state is State.RUNNING
+            raise ProtocolError(f"the segment has {'not finished yet' if waiting else 'no rows in this answer'}.")
+        if reading.table is not None:
+            return files.write(path.suffix.lower(), reading.table.schema, reading.table.to_batches(), file, raw=raw)
+        records = self.run.downloads(self.types).all_pages(reading, call)
+        totals.check(len(records), reading.stated, None)
+        return _save_records(records, {**reading.types, **self.types}, path, file, raw=raw)
+
+    def _save_csv(self, came: Incoming, path: Path, file: IO[bytes], *, raw: bool) -> int:
+        if raw and path.suffix.lower() == ".csv":
+            csvtext.refuse_other_kinds(came.stream.peek(4096))
+            return files.copy(came.stream, file)
+        schema, batches = csvtext.batches(came.stream, {**self.run.overrides.types, **self.types})
+        return files.write(path.suffix.lower(), schema, batches, file, raw=raw)
+
+
+def _save_records(
+    records: list[dict[str, Any]], types: Mapping[str, str], path: Path, file: IO[bytes], *, raw: bool
+) -> int:
+    import pyarrow as pa
+
+    if path.suffix.lower() == ".json":
+        return files.write(".json", None, _as_batches(records), file, raw=raw)
+    names = list(dict.fromkeys([*types, *(name for record in records for name in record)]))
+    columns = [_arrow([record.get(name) for record in records], types.get(name, "")) for name in names]
+    table = pa.table(dict(zip(names, columns, strict=True)))
+    return files.write(path.suffix.lower(), table.schema, table.to_batches(), file, raw=raw)
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Plain records, in the form in which files are written."""
+
+    records: list[dict[str, Any]]
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        return self.records
+
+
+def _as_batches(records: list[dict[str, Any]]) -> Iterator[_Records]:
+    yield _Records(records)
+
+
+def _arrow(values: Iterable[Any], kind: str) -> Any:
+    import json
+
+    import pyarrow as pa
+
+    values = list(values)
+    whole = all(v is None or (type(v) is int and v in frames.INT64) for v in values)
+    if whole and kind != "uint256" and any(v is not None for v in values):
+        return pa.array(values, pa.int64())
+    if all(v is None or isinstance(v, bool) for v in values) and any(v is not None for v in values):
+        return pa.array(values, pa.bool_())
+    texts = [v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in values]
+    return pa.array(texts, pa.string())
