@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Reader = Callable[[str, "Build", Sequence[Value]], "pa.Table"]
 NFT_STANDARDS = ("ERC721", "ERC1155")
 _COLUMNS = tuple(field.name for field in fields(Contract))
-# How well a term fits, from best to worst.
-_EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING = 1.0, 0.9, 0.8, 0.6, 0.4
+# How well a term fits, from best to worst; last, where it fits only without the spaces between its words.
+_EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3
 _SPAM = 0.1
 
 
@@ -59,7 +59,8 @@ class TableCatalog:
         """Return how many contracts match the literal text, and one page of them, best first.
 
         An exact symbol comes before an exact name, a prefix, a whole word and any other place; case and
-        accents do not matter; spam comes last, and the verified first among equals. An address finds its contract.
+        accents do not matter, and neither do spaces where nothing else fits ("bored ape" finds BoredApeYachtClub);
+        spam comes last, and the verified first among equals. An address finds its contract.
         """
         hits = self._chain(chain_id).hits(fold(term), frozenset(standards))
         page = hits[offset : offset + limit]
@@ -134,11 +135,12 @@ class _ChainIndex:
 
     def hits(self, term: str, standards: frozenset[str]) -> list[tuple[float, int]]:
         """Return (score, row) of every contract that the folded term fits, best first."""
-        addressed = self.row_of_address.get(term)
+        addressed, spaceless = self.row_of_address.get(term), _without_spaces(term)
         found = [
             (_EXACT_SYMBOL if row == addressed else _score(term, symbol, name), row)
             for symbol, name, standard, row in self._texts
-            if standard in standards and (term in symbol or term in name or row == addressed)
+            if standard in standards
+            and (term in symbol or term in name or row == addressed or spaceless in _without_spaces(name))
         ]
         scored = [(score * _SPAM if row in self._spam else score, row) for score, row in found]
         return sorted(scored, key=lambda hit: (-hit[0], self._order[hit[1]]))
@@ -170,7 +172,13 @@ def _score(term: str, symbol: str, name: str) -> float:
         return _EXACT_NAME
     if symbol.startswith(term) or name.startswith(term):
         return _PREFIX
-    return _WORD if f" {term} " in f" {name} " else _SUBSTRING
+    if f" {term} " in f" {name} ":
+        return _WORD
+    return _SUBSTRING if term in symbol or term in name else _SPACELESS
+
+
+def _without_spaces(text: str) -> str:
+    return text.replace(" ", "")
 
 
 def _trust(contract: Contract) -> tuple[bool, bool, int, str]:

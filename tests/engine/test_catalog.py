@@ -85,6 +85,11 @@ def test_a_term_is_literal_text_in_any_case_and_without_accents(catalog):
     assert found(catalog, "' OR 1=1 --") == (0, [])
 
 
+def test_a_name_written_without_its_spaces_is_found_after_the_others(catalog):
+    assert found(catalog, "bored ape") == (2, [1, 2])
+    assert found(catalog, "boredape") == (2, [1, 2])
+
+
 def test_a_search_pages_and_keeps_to_its_chain_and_standards(catalog):
     assert found(catalog, "ape", limit=2, offset=2) == (7, [1, 3])
     assert found(catalog, "ape", limit=2, offset=7) == (7, [])
