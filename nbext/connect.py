@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from types import ModuleType
+from typing import Any
 
 from nbext.client import Client
 from nbext.settings import Secret, Settings, default_data_dir
@@ -34,3 +37,13 @@ def connect(
 
     running = embedded.start(default_data_dir(settings), engine=settings["engine"])
     return Client(running.base_url, running.api_key, settings=settings, restart=running.restart)
+
+
+class _Door(ModuleType):
+    """This module. Importing it puts it at ``nbext.connect``, where users call the function."""
+
+    def __call__(self, *args: Any, **options: Any) -> Client:
+        return connect(*args, **options)
+
+
+sys.modules[__name__].__class__ = _Door

@@ -234,6 +234,8 @@ class Transport:
                 failure = str(error)
             else:
                 self._point(running.base_url, running.api_key)
+                # The next time it is the new one that would have died.
+                self._restart = running.restart
                 self._cache_metadata()
                 self._born += 1
                 return
