@@ -125,6 +125,7 @@ SETTINGS = (
     Setting("insecure", False, bool, "Allow a key over http:// to another machine."),
     Setting("ca_bundle", None, str, "A file of certificates to trust instead of the system's."),
     Setting("frame", "pandas", str, "What tables come as: pandas, polars or arrow."),
+    Setting("progress", True, bool, "Show a bar while a call takes longer than half a second."),
     Setting("images", False, bool, "Show collection images (https only) in forms."),
     Setting("remote", {}, dict, "How to read a remote service's answers: paths.id, paths.status, paths.rows, ..."),
 )

@@ -129,6 +129,18 @@ class TerminalView:
         sys.stderr.flush()
 
 
-def view_for(shell: object) -> View:
+class NoView:
+    """Draws nothing: for those who asked for no bar."""
+
+    def show(self, text: str, share: float | None) -> None:
+        """Draw nothing."""
+
+    def close(self) -> None:
+        """Leave nothing."""
+
+
+def view_for(shell: object, *, wanted: bool = True) -> View:
     """Return the view that fits a shell: a kernel's front end draws HTML, a terminal text."""
+    if not wanted:
+        return NoView()
     return NotebookView() if getattr(shell, "kernel", None) is not None else TerminalView()

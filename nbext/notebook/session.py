@@ -140,7 +140,8 @@ class Session:
 
     def call(self, run: Callable[[Bar], Result], label: str) -> Result:
         """Run one call of the client, with a bar, until Ctrl-C."""
-        return call(self.client, run, label=label, view=view_for(self.shell))
+        view = view_for(self.shell, wanted=self.settings["progress"])
+        return call(self.client, run, label=label, view=view)
 
     def ask(self, query: Query, client: Client | None = None) -> pd.DataFrame:
         """Run a query and note it in the history; an error names its places in the cell."""
