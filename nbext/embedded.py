@@ -112,7 +112,7 @@ class Embedded:
     def _make(self) -> Server:
         from nbext.engine.open import open_dataset
         from nbext.service.app import create_app
-        from nbext.service.logs import make_log
+        from nbext.service.logs import Log
         from nbext.service.server import Server
 
         dataset = open_dataset(self._data_dir, self._engine)
@@ -120,7 +120,7 @@ class Embedded:
             self.log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
             app = create_app(
-                dataset, self.log_path.parent, owner=self.api_key, log=make_log(self._log, level="warning")
+                dataset, self.log_path.parent, owner=self.api_key, log=Log(self._log, level="warning")
             )
         except BaseException:
             dataset.close()

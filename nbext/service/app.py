@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,7 +18,7 @@ from nbext.engine.dataset import Dataset
 from nbext.errors import FieldError, NbextError
 from nbext.service.body import Lingering
 from nbext.service.house import House
-from nbext.service.logs import make_log
+from nbext.service.logs import Log
 from nbext.service.observing import Observing
 from nbext.service.policy import Policy
 from nbext.service.problems import Problem, answer_problem
@@ -35,7 +34,7 @@ def create_app(
     owner: Secret | None = None,
     hosts: Iterable[str] = LOOPBACK_HOSTS,
     policy: Policy | None = None,
-    log: Any = None,
+    log: Log | None = None,
 ) -> FastAPI:
     """Return the service over one dataset.
 
@@ -52,7 +51,7 @@ def create_app(
     policy
         Bounds; the defaults are those of `Policy`.
     log
-        A structlog logger; the default writes JSON lines to stderr.
+        Where events are told; the default writes JSON lines to stderr.
 
     Raises
     ------
@@ -60,7 +59,7 @@ def create_app(
         The folder's registry cannot be used.
     """
     house = House(
-        dataset, state_dir, owner=owner, policy=policy or Policy(), log=log or make_log(sys.stderr)
+        dataset, state_dir, owner=owner, policy=policy or Policy(), log=log or Log(sys.stderr)
     )
     app = FastAPI(
         title="nbext", version=__version__, lifespan=_lifespan, openapi_url=None, docs_url=None, redoc_url=None,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import Any
 
 from nbext.service.idempotency import Claims
+from nbext.service.logs import Log
 from nbext.service.registry import UNFINISHED
 from nbext.service.segments import Segments
 
@@ -21,7 +21,7 @@ _STRAY_SECONDS = 3600.0
 class Caretaker:
     """One thread beside the service's own."""
 
-    def __init__(self, segments: Segments, claims: Claims, log: Any) -> None:
+    def __init__(self, segments: Segments, claims: Claims, log: Log) -> None:
         self._segments, self._claims, self._log = segments, claims, log
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._live, name="nbext-caretaker", daemon=True)

@@ -14,6 +14,7 @@ from nbext.service.database import Database
 from nbext.service.idempotency import Claims
 from nbext.service.keys import Key, KeyRing
 from nbext.service.lease import Lease
+from nbext.service.logs import Log
 from nbext.service.metrics import Metrics
 from nbext.service.policy import Policy
 from nbext.service.problems import Problem
@@ -30,7 +31,7 @@ REGISTRY_FILE = "registry.sqlite"
 class House:
     """The parts of one service over one dataset and one folder of its own (``state_dir``)."""
 
-    def __init__(self, dataset: Dataset, state_dir: Path, *, owner: Secret | None, policy: Policy, log: Any) -> None:
+    def __init__(self, dataset: Dataset, state_dir: Path, *, owner: Secret | None, policy: Policy, log: Log) -> None:
         self.dataset, self.policy, self.log = dataset, policy, log
         self.database = Database(state_dir / REGISTRY_FILE)
         self.keys = KeyRing(self.database, owner)

@@ -104,20 +104,25 @@ class Jobs:
         """Stop a job: at once where it waits, as soon as the engine looks where it runs."""
         job.cancel.asked.set()
         with self._changed:
-            # To the front: a worker ends it next, and its place is free for others.
-            if job in self._queue:
+            waiting = job in self._queue
+            if waiting:
                 self._queue.remove(job)
-                self._queue.appendleft(job)
+        if waiting:
+            self._end(job)
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            try:
-                self._run(job)
-            finally:
-                with self._changed:
-                    del self._all[job.id]
-                    self._changed.notify_all()
-                job.done.set_result(None)
+            self._end(job)
+
+    def _end(self, job: Job) -> None:
+        """Run a job to its end, which is at once where its cancelling was asked for."""
+        try:
+            self._run(job)
+        finally:
+            with self._changed:
+                del self._all[job.id]
+                self._changed.notify_all()
+            job.done.set_result(None)
 
     def _next(self) -> Job | None:
         with self._changed:

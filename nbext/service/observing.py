@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import Any
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nbext.service.logs import place_of
+from nbext.service.logs import Log, place_of
 from nbext.service.metrics import Metrics
 from nbext.service.problems import answer_problem
 from nbext.service.waiting import Gone
@@ -25,7 +24,7 @@ _METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
 class Observing:
     """Watches every request from its first byte to the last of its answer."""
 
-    def __init__(self, app: ASGIApp, *, log: Any, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, log: Log, metrics: Metrics) -> None:
         self._app, self._log, self._metrics = app, log, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

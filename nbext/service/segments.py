@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,7 @@ from nbext.service.idempotency import Claim, Claims
 from nbext.service.jobs import Job, Jobs
 from nbext.service.keys import Key
 from nbext.service.lease import Lease
-from nbext.service.logs import place_of
+from nbext.service.logs import Log, place_of
 from nbext.service.policy import Policy
 from nbext.service.problems import Problem, problem_of
 from nbext.service.registry import Registry, Segment
@@ -41,7 +42,7 @@ class Segments:
 
     def __init__(
         self, dataset: Dataset, *, registry: Registry, claims: Claims, results: Results, lease: Lease,
-        policy: Policy, log: Any,
+        policy: Policy, log: Log,
     ) -> None:
         self.dataset, self.registry, self.claims = dataset, registry, claims
         self.results, self.lease, self.policy = results, lease, policy
@@ -149,7 +150,7 @@ class Segments:
         job = self.jobs.find(segment_id)
         if job:
             self.jobs.cancel(job)
-            job.done.result(timeout=self.policy.cancel_seconds)
+            wait([job.done], timeout=self.policy.cancel_seconds)
         return self.read(segment_id)
 
     def explain(self, body: Mapping[str, Any], *, parts: bool) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import requests
 
 from nbext.engine.open import open_dataset
 from nbext.service.app import create_app
-from nbext.service.logs import make_log
+from nbext.service.logs import Log
 from nbext.service.policy import Policy
 from nbext.service.server import Server, address_of, listen
 from nbext.settings import Secret
@@ -34,7 +34,7 @@ class Running:
         self.url = f"http://{self.host}:{self.port}"
         dataset = options.pop("dataset", None) or open_dataset(data_dir)
         self.app = create_app(
-            dataset, state_dir, owner=Secret(KEY), policy=policy, log=make_log(self.log), **options
+            dataset, state_dir, owner=Secret(KEY), policy=policy, log=Log(self.log), **options
         )
         self.house = self.app.state.house
         ready = threading.Event()

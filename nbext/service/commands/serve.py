@@ -14,7 +14,7 @@ from nbext.errors import ConfigError
 from nbext.service.app import create_app
 from nbext.service.commands import folder
 from nbext.service.files import secret_file
-from nbext.service.logs import make_log
+from nbext.service.logs import Log
 from nbext.service.policy import Policy
 from nbext.service.server import Server, address_of, listen
 from nbext.service.surface import LOOPBACK_HOSTS
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = open_dataset(data, args.engine or Settings()["engine"])
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
     app = create_app(
-        dataset, folder.state_dir(args), owner=key, hosts=hosts, policy=policy, log=make_log(sys.stderr)
+        dataset, folder.state_dir(args), owner=key, hosts=hosts, policy=policy, log=Log(sys.stderr)
     )
     Server(app, on_ready=lambda: _announce(listener, source)).run(sockets=[listener])
     return 0

@@ -1,0 +1,351 @@
+"""Segments that take their time: waiting, cancelling, repeating, expiring, and two services on one folder."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from nbext.engine.dataset import Answer, Cancel, Dataset, Question
+from nbext.engine.open import open_dataset
+from nbext.errors import QueryCancelled, QueryTimeout, ResourceLimit
+from nbext.service.policy import Policy
+from tests.service.conftest import HOLDERS, KEY, Running
+
+
+@dataclass
+class Slow:
+    """The sample's dataset, whose questions do not begin before they are let go; they stop as the engine's do."""
+
+    real: Dataset
+    go: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    out_of_memory: bool = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+        self.asked.release()
+        while not self.go.wait(0.01):
+            if cancel and cancel.asked.is_set():
+                raise QueryCancelled("cancelled")
+            if cancel and cancel.deadline and time.monotonic() > cancel.deadline:
+                raise QueryTimeout("too slow: SELECT secret FROM /data/x")
+        if self.out_of_memory:
+            raise ResourceLimit("no memory for SELECT secret FROM /data/x")
+        return self.real.ask(question, limit=limit, cancel=cancel)
+
+
+@pytest.fixture
+def slow(data_dir, tmp_path):
+    """A service whose questions wait; two at once, three more in the queue."""
+    dataset = Slow(open_dataset(data_dir))
+    running = Running(data_dir, tmp_path, Policy(queue=3, query_seconds=20), dataset=dataset)
+    running.dataset = dataset
+    yield running
+    dataset.go.set()
+    running.stop()
+
+
+def body(number: int) -> dict[str, Any]:
+    return {"filters": {"token": {"token": "USDC", "balance": {"min": str(number)}}}, "limit": 10}
+
+
+def begin(service: Running, number: int = 1, **headers: str):
+    return service.post("/v1/segment/execute", body(number), headers={"Prefer": "wait=0", **headers})
+
+
+def test_a_caller_who_does_not_wait_is_told_where_to_ask(slow):
+    answer = begin(slow)
+    segment = answer.json()
+    assert answer.status_code == 202
+    assert answer.headers["Location"] == f"/v1/segment/{segment['id']}"
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert segment["status"] in ("queued", "running")
+    assert (segment["completedAt"], segment["durationMs"], segment["preview"]) == (None, None, [])
+    waiting = slow.get(answer.headers["Location"])
+    assert (waiting.status_code, waiting.headers["Location"]) == (202, answer.headers["Location"])
+    for form in ("json", "csv", "arrow"):
+        early = slow.get(segment["links"][form])
+        assert (early.status_code, early.json()["code"], early.headers["Retry-After"]) == (409, "not-ready", "1")
+    slow.dataset.go.set()
+    done = slow.get(answer.headers["Location"], headers={"Prefer": "wait=20"})
+    assert (done.status_code, done.json()["status"]) == (200, "completed")
+    assert slow.get(segment["links"]["json"]).status_code == 200
+
+
+def test_a_caller_waits_no_longer_than_it_prefers(slow):
+    began = time.monotonic()
+    answer = begin(slow, Prefer="respond-async, wait=1")
+    assert answer.status_code == 202
+    assert 0.9 < time.monotonic() - began < 5
+
+
+def test_a_running_segment_is_cancelled_and_may_be_run_again(slow):
+    first = begin(slow).json()
+    assert slow.dataset.asked.acquire(timeout=10)
+    cancelled = slow.delete(f"/v1/segment/{first['id']}")
+    assert (cancelled.status_code, cancelled.json()["status"]) == (200, "cancelled")
+    assert cancelled.json()["error"]["code"] == "cancelled"
+    assert slow.get(first["links"]["json"]).json()["code"] == "not-completed"
+    assert slow.delete(f"/v1/segment/{first['id']}").json()["code"] == "finished"
+    slow.dataset.go.set()
+    assert slow.execute(body(1))["status"] == "completed"
+
+
+def test_a_waiting_segment_is_cancelled_at_once(slow):
+    begin(slow, 1), begin(slow, 2)
+    third = begin(slow, 3).json()
+    assert third["status"] == "queued"
+    slow.delete(f"/v1/segment/{third['id']}")
+    assert slow.get(f"/v1/segment/{third['id']}").json()["status"] == "cancelled"
+
+
+def test_a_full_queue_is_503_and_leaves_nothing_behind(slow):
+    taken = [begin(slow, number).status_code for number in range(6)]
+    assert taken[:2] == [202, 202]
+    refused = begin(slow, 99, **{"Idempotency-Key": "later"})
+    assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (503, "busy", "2")
+    slow.dataset.go.set()
+    eventually(lambda: not slow.house.segments.jobs.ids())
+    again = slow.post("/v1/segment/execute", body(99), headers={"Idempotency-Key": "later"})
+    assert (again.status_code, "Idempotency-Replayed" in again.headers) == (200, False)
+
+
+def test_one_key_may_not_fill_the_queue(data_dir, tmp_path):
+    dataset = Slow(open_dataset(data_dir))
+    running = Running(data_dir, tmp_path, Policy(per_key=2), dataset=dataset)
+    try:
+        assert [begin(running, number).status_code for number in (1, 2, 3)] == [202, 202, 429]
+        assert begin(running, 3).json()["code"] == "too-many-segments"
+        assert begin(running, 1).status_code == 202
+    finally:
+        dataset.go.set()
+        running.stop()
+
+
+def hang_up(service: Running, *, after: threading.Semaphore) -> None:
+    raw = json.dumps(body(7)).encode()
+    head = f"POST /v1/segment/execute HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\nContent-Length: {len(raw)}\r\n"
+    with socket.create_connection((service.host, service.port), timeout=10) as caller:
+        caller.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + raw)
+        assert after.acquire(timeout=10)
+
+
+def eventually(check, seconds: float = 10.0):
+    until = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_segment_nobody_waits_for_any_more_is_cancelled(slow):
+    hang_up(slow, after=slow.dataset.asked)
+    eventually(lambda: slow.house.registry.with_status("cancelled"))
+
+
+def test_a_segment_whose_id_was_told_outlives_its_callers(slow):
+    told = begin(slow, 7).json()
+    assert slow.dataset.asked.acquire(timeout=10)
+    slow.dataset.asked.release()
+    hang_up(slow, after=slow.dataset.asked)
+    slow.dataset.go.set()
+    answer = slow.get(f"/v1/segment/{told['id']}", headers={"Prefer": "wait=10"})
+    assert answer.json()["status"] == "completed"
+
+
+def test_a_segment_past_the_time_limit_is_504_while_others_are_served(data_dir, tmp_path):
+    dataset = Slow(open_dataset(data_dir))
+    running = Running(data_dir, tmp_path, Policy(query_seconds=1), dataset=dataset)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            slow = pool.submit(running.post, "/v1/segment/execute", body(1))
+            assert dataset.asked.acquire(timeout=10)
+            began = time.monotonic()
+            assert running.get("/v1/tokens/ethereum/USDC").status_code == 200
+            assert time.monotonic() - began < 2
+            answer = slow.result(timeout=30)
+        assert (answer.status_code, answer.json()["code"]) == (504, "query-timeout")
+        assert "secret" not in answer.text
+        assert "secret" not in running.log.getvalue()
+        read = running.get(f"/v1/segment/{answer.json()['segment_id']}").json()
+        assert (read["status"], read["error"]["code"], read["error"]["status"]) == ("failed", "query-timeout", 504)
+    finally:
+        running.stop()
+
+
+def test_a_segment_past_the_memory_limit_is_507_and_the_service_goes_on(slow):
+    slow.dataset.out_of_memory = True
+    slow.dataset.go.set()
+    answer = slow.post("/v1/segment/execute", body(1))
+    assert (answer.status_code, answer.json()["code"]) == (507, "resource-limit")
+    assert "secret" not in answer.text
+    slow.dataset.out_of_memory = False
+    assert slow.execute(body(1))["status"] == "completed"
+
+
+def test_one_idempotency_key_is_one_segment_however_often_it_comes(service):
+    headers = {"Idempotency-Key": "eight-at-once"}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: service.post("/v1/segment/execute", HOLDERS, headers=headers), range(8)))
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    again = service.post("/v1/segment/execute", HOLDERS, headers=headers)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert again.json()["id"] == answers[0].json()["id"]
+    other = service.post("/v1/segment/execute", {**HOLDERS, "limit": 51}, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
+    _, text = service.house.keys.add("another caller", rate=None)
+    free = service.post(
+        "/v1/segment/execute", {**HOLDERS, "limit": 51}, headers={**headers, "x-api-key": text.reveal()}
+    )
+    assert free.status_code == 200
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 256, "é"])
+def test_an_idempotency_key_that_cannot_be_kept_is_400(service, name):
+    answer = service.post("/v1/segment/execute", HOLDERS, headers={"Idempotency-Key": name.encode()})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad-header")
+
+
+def test_a_claim_is_kept_for_a_day_and_no_longer(service):
+    headers = {"Idempotency-Key": "an old one"[3:].replace(" ", "-")}
+    service.post("/v1/segment/execute", HOLDERS, headers=headers)
+
+    def age(hours: float) -> None:
+        with service.house.database.write() as db:
+            db.execute("UPDATE idempotency SET created_at = ? WHERE name = ?",
+                       (time.time() - hours * 3600, headers["Idempotency-Key"]))
+
+    age(23.9)
+    assert service.post("/v1/segment/execute", {**HOLDERS, "limit": 3}, headers=headers).status_code == 422
+    age(24.1)
+    fresh = service.post("/v1/segment/execute", {**HOLDERS, "limit": 3}, headers=headers)
+    assert (fresh.status_code, "Idempotency-Replayed" in fresh.headers) == (200, False)
+
+
+def test_claims_segments_and_sign_ups_outlive_the_service(data_dir, tmp_path):
+    first = Running(data_dir, tmp_path)
+    before = first.post("/v1/segment/execute", HOLDERS, headers={"Idempotency-Key": "one"})
+    rows = first.get(before.json()["links"]["csv"]).content
+    first.post("/v1/signup/newsletter", {"email": "a@b.co"})
+    first.stop()
+    second = Running(data_dir, tmp_path)
+    try:
+        again = second.post("/v1/segment/execute", HOLDERS, headers={"Idempotency-Key": "one"})
+        assert again.headers["Idempotency-Replayed"] == "true"
+        assert again.json() == before.json()
+        assert second.get(before.json()["links"]["csv"]).content == rows
+        assert [each.email for each in second.house.signups.all()] == ["a@b.co"]
+    finally:
+        second.stop()
+
+
+def test_a_service_that_ends_puts_running_segments_back_and_the_next_one_finishes_them(data_dir, tmp_path):
+    dataset = Slow(open_dataset(data_dir))
+    first = Running(data_dir, tmp_path, dataset=dataset)
+    told = begin(first).json()
+    assert dataset.asked.acquire(timeout=10)
+    first.stop()
+    second = Running(data_dir, tmp_path)
+    try:
+        answer = second.get(f"/v1/segment/{told['id']}", headers={"Prefer": "wait=20"})
+        assert (answer.status_code, answer.json()["status"]) == (200, "completed")
+        assert answer.json()["createdAt"] == told["createdAt"]
+    finally:
+        second.stop()
+
+
+def test_two_services_on_one_folder_share_segments_and_stop_each_others(data_dir, tmp_path):
+    dataset = Slow(open_dataset(data_dir))
+    one, two = Running(data_dir, tmp_path, dataset=dataset), Running(data_dir, tmp_path)
+    try:
+        told = begin(one).json()
+        assert dataset.asked.acquire(timeout=10)
+        seen = two.get(f"/v1/segment/{told['id']}")
+        assert (seen.status_code, seen.json()["status"]) == (202, "running")
+        assert begin(two).json()["id"] == told["id"]
+        assert two.delete(f"/v1/segment/{told['id']}").status_code == 202
+        eventually(lambda: two.get(f"/v1/segment/{told['id']}").json()["status"] == "cancelled")
+        done = two.execute(body(1))
+        assert one.get(done["links"]["csv"]).content == two.get(done["links"]["csv"]).content
+        assert one.execute(body(1))["cached"] is True
+    finally:
+        dataset.go.set()
+        one.stop()
+        two.stop()
+
+
+def test_a_caller_of_one_service_waits_for_a_segment_that_another_runs(data_dir, tmp_path):
+    dataset = Slow(open_dataset(data_dir))
+    one, two = Running(data_dir, tmp_path, dataset=dataset), Running(data_dir, tmp_path)
+    try:
+        begin(one)
+        assert dataset.asked.acquire(timeout=10)
+        threading.Timer(0.5, dataset.go.set).start()
+        assert two.execute(body(1))["status"] == "completed"
+    finally:
+        one.stop()
+        two.stop()
+
+
+def test_a_damaged_result_is_set_aside_and_the_others_are_served(data_dir, tmp_path):
+    first = Running(data_dir, tmp_path)
+    kept = [first.execute(body(number)) for number in (1, 2, 3)]
+    files = [first.house.registry.get(segment["id"]).kept.file for segment in kept]
+    first.stop()
+    whole = (tmp_path / "results" / files[0]).read_bytes()
+    (tmp_path / "results" / files[0]).write_bytes(whole[:-1])
+    flipped = bytearray((tmp_path / "results" / files[1]).read_bytes())
+    flipped[len(flipped) // 2] ^= 1
+    (tmp_path / "results" / files[1]).write_bytes(bytes(flipped))
+    second = Running(data_dir, tmp_path)
+    try:
+        assert second.get(kept[0]["links"]["json"]).status_code == 410
+        assert second.get(kept[1]["links"]["csv"]).json()["code"] == "expired"
+        assert second.get(kept[2]["links"]["csv"]).status_code == 200
+        read = second.get(f"/v1/segment/{kept[0]['id']}")
+        assert (read.status_code, read.json()["status"]) == (200, "expired")
+        assert sorted(path.name for path in (tmp_path / "aside").iterdir()) == sorted(files[:2])
+        warnings = [line["event"] for line in second.lines() if line["level"] == "warning"]
+        assert warnings == ["damaged result set aside"] * 2
+        assert second.execute(body(1))["cached"] is False
+        assert second.get(kept[0]["links"]["json"]).json()["data"] == kept[0]["preview"]
+    finally:
+        second.stop()
+
+
+def test_a_result_past_its_keeping_is_410_and_is_made_anew_when_asked_for(service):
+    segment = service.execute(body(41))
+    with service.house.database.write() as db:
+        db.execute("UPDATE segments SET used_at = used_at - 31 * 86400 WHERE id = ?", (segment["id"],))
+    answer = service.get(segment["links"]["csv"])
+    assert (answer.status_code, answer.json()["code"]) == (410, "expired")
+    assert answer.json()["detail"].startswith("Results are kept for 30 days.")
+    assert service.get(f"/v1/segment/{segment['id']}").json()["status"] == "expired"
+    again = service.execute(body(41))
+    assert (again["id"], again["cached"]) == (segment["id"], False)
+    assert service.get(segment["links"]["csv"]).status_code == 200
+
+
+def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_dir, tmp_path):
+    running = Running(data_dir, tmp_path)
+    try:
+        kept = [running.execute(body(number)) for number in (1, 2, 3)]
+        running.house.caretaker.expire()
+        files = sorted((tmp_path / "results").iterdir(), key=lambda path: path.stat().st_mtime)
+        together = sum(path.stat().st_size for path in files)
+        running.house.segments.policy = Policy(keep_bytes=together - 1)
+        running.house.caretaker.expire()
+        statuses = [running.get(segment["links"]["self"]).json()["status"] for segment in kept]
+        assert statuses == ["expired", "completed", "completed"]
+        assert sorted((tmp_path / "results").iterdir()) == sorted(files[1:])
+    finally:
+        running.stop()

@@ -1,0 +1,111 @@
+"""``nbext serve`` as a process: the line when ready, the key's file, signals, the log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from nbext.cli import main
+from tests.service.conftest import HOLDERS
+
+LINE = re.compile(r"nbext serves on (http://\S+) \(key: (.+)\)\n")
+
+
+class Process:
+    """One ``nbext serve``."""
+
+    def __init__(self, data: Path, *options: str, key: str | None = None) -> None:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("NBEXT_")}
+        self.log = data / "serve.log"
+        data.mkdir(exist_ok=True)
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "nbext.cli", "serve", "--data", str(data), *options],
+                stdout=subprocess.PIPE, stderr=log, text=True, env=environ | ({"NBEXT_API_KEY": key} if key else {}),
+            )
+        began = time.monotonic()
+        found = LINE.fullmatch(self.process.stdout.readline())
+        assert found, self.log.read_text()
+        self.seconds = time.monotonic() - began
+        self.url, self.source = found.groups()
+        self.key = key or (data / "service" / "owner.key").read_text().strip()
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.headers["x-api-key"] = self.key
+
+    def end(self, how: int = signal.SIGTERM) -> int:
+        self.session.close()
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        code = self.process.wait(timeout=30)
+        self.process.stdout.close()
+        return code
+
+
+@contextmanager
+def serve(data: Path, *options: str, key: str | None = None):
+    process = Process(data, *options, key=key)
+    try:
+        yield process
+    finally:
+        process.end(signal.SIGKILL)
+
+
+def test_it_says_one_line_when_ready_keeps_its_key_and_ends_in_order(tmp_path):
+    with serve(tmp_path) as running:
+        path = tmp_path / "service" / "owner.key"
+        assert running.source == str(path)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert running.session.get(running.url + "/about", timeout=10).status_code == 200
+        assert running.end(signal.SIGINT) == 0
+    assert running.key not in running.log.read_text()
+    assert path.read_text().strip() == running.key
+    assert list((tmp_path / "service" / "leases").iterdir()) == []
+
+
+def test_the_log_is_json_and_holds_no_key_address_path_or_statement(tmp_path):
+    with serve(tmp_path, key="the-secret-key") as running:
+        post = running.session.post
+        post(running.url + "/v1/signup/newsletter", json={"email": "someone@example.com"}, timeout=10)
+        post(running.url + "/v1/signup/newsletter", json={"email": "not-an-address"}, timeout=10)
+        post(running.url + "/v1/segment/execute", json=HOLDERS, timeout=60)
+        post(running.url + "/explain", data=b"{", headers={"Content-Type": "application/json"}, timeout=60)
+        running.session.get(running.url + "/someone@example.com?key=the-secret-key", timeout=10)
+        assert running.end(signal.SIGTERM) == 0
+    assert running.source == "NBEXT_API_KEY"
+    assert not (tmp_path / "service" / "owner.key").exists()
+    text = running.log.read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    asked = [(line["method"], line["route"], line["status"]) for line in lines if line["event"] == "request"]
+    assert asked == [
+        ("POST", "/v1/signup/newsletter", 202), ("POST", "/v1/signup/newsletter", 422),
+        ("POST", "/v1/segment/execute", 200), ("POST", "/explain", 400), ("GET", "unknown", 404),
+    ]
+    assert all(re.fullmatch("[0-9a-f]{16}", line["request_id"]) for line in lines if line["event"] == "request")
+    for word in ("the-secret-key", "someone", "not-an-address", str(tmp_path), "SELECT", "Traceback"):
+        assert word not in text
+
+
+def test_a_port_that_is_taken_is_one_clear_line(tmp_path, capsys, service):
+    assert main(["serve", "--data", str(tmp_path), "--port", str(service.port)]) == 2
+    assert capsys.readouterr().err == (
+        f"ConfigError: cannot listen on 127.0.0.1 port {service.port}: Address already in use. Choose another --port.\n"
+    )
+
+
+@pytest.mark.parametrize("port", ["99999", "-1"])
+def test_a_port_that_is_none_is_refused(tmp_path, capsys, port):
+    assert main(["serve", "--data", str(tmp_path), "--port", port]) == 2
+    assert capsys.readouterr().err.startswith(f"ConfigError: cannot listen on 127.0.0.1 port {port}: ")
