@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 
 from nbext.engine.catalog import TableCatalog
 from nbext.engine.clock import TableClock
 from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, DataAbout, Question, Value
-from nbext.engine.shape import MATCHED, Build, Shapes, Statement, answer
+from nbext.engine.sets import combined, first_of
+from nbext.engine.shape import RETURNED, Build, Shapes, Statement
 from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from nbext.engine.generation import Generation
+    from nbext.engine.sets import Wallets
 
 MEMORY = "1GB"
 _SPILL = "4GB"
@@ -55,14 +56,18 @@ class DuckDataset:
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
-        returning = self._shapes.returning(question)
-        if limit == 0:
-            counted = self._run(self._shapes.counting(question), question.values, cancel)
-            return Answer(counted[MATCHED][0].as_py(), returning.no_rows())
-        return answer(returning, self._run(returning, (*question.values, limit), cancel))
+        naming, values = self._shapes.naming(question), question.values
+        wallets = combined(self._shapes.sets(question), lambda leaf: _integers(self._run(leaf, values, cancel)))
+        if limit == 0 or not len(wallets):
+            return Answer(len(wallets), naming.no_rows())
+        first = pa.table({"wallet": first_of(wallets, limit)})
+        return Answer(len(wallets), naming.finished(self._run(naming, values, cancel, first)))
 
     def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
-        """Return the SQL with its values written in, and DuckDB's plan of it."""
+        """Return one statement with its values written in that gives the answer's rows, and DuckDB's plan of it.
+
+        To answer, the conditions of that statement are fetched one by one (`nbext.engine.sets`).
+        """
         statement, values = self._shapes.returning(question), (*question.values, limit)
         with self._connection.cursor() as cursor:
             cursor.execute("USE generation")
@@ -77,8 +82,12 @@ class DuckDataset:
     def _read(self, name: str, build: Build, values: Sequence[Value] = ()) -> pa.Table:
         return self._run(self._shapes.reading(name, build, values), values, None)
 
-    def _run(self, statement: Statement, values: Sequence[Value], cancel: Cancel | None) -> pa.Table:
+    def _run(
+        self, statement: Statement, values: Sequence[Value], cancel: Cancel | None, returned: pa.Table | None = None
+    ) -> pa.Table:
         cursor = self._connection.cursor()
+        if returned is not None:
+            cursor.register(RETURNED, returned)
         running = self._workers.submit(_fetch, cursor, statement.prepared, statement.arguments(values))
         try:
             stopped = _wait(running, cancel)
@@ -145,6 +154,11 @@ def _locked_down(generation: Generation, memory: str, threads: int) -> duckdb.Du
 def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any]) -> pa.Table:
     cursor.execute("USE generation")
     return cursor.execute(sql, values).to_arrow_table()
+
+
+def _integers(fetched: pa.Table) -> Wallets:
+    wallets: Wallets = fetched["wallet"].combine_chunks().to_numpy()
+    return wallets
 
 
 def _wait(running: Future[pa.Table], cancel: Cancel | None) -> NbextError | None:

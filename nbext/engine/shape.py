@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ibis
 import sqlglot as sg
@@ -24,14 +24,16 @@ from ibis.backends.sql import compilers
 from nbext.engine.dataset import Answer, Question, Tables, Value
 from nbext.engine.exact import LIMB_TYPE, as_text
 from nbext.engine.layout import TABLES
+from nbext.engine.sets import Node, taken_apart
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
+Kept = TypeVar("Kept")
 Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
 MATCHED = "matched"
-_RETURNED = "returned"
+RETURNED = "returned"
 _KEPT = 512
 # What stands in for the value number n: no block, limb or address looks like one of these.
 _INTEGER_HOLE = 9_000_000_000_000_000_000
@@ -61,6 +63,10 @@ class Statement:
         """Return the SQL with the values written into it."""
         return self._filled(lambda number, kind: sge.convert(_plain(values[number])), pretty=pretty)
 
+    def finished(self, fetched: pa.Table) -> pa.Table:
+        """Return fetched rows as an answer's: amounts as digits, integers of 64 bits."""
+        return as_text(fetched.cast(self.schema))
+
     def no_rows(self) -> pa.Table:
         """Return the rows of an answer that matched nothing, or only counted."""
         return as_text(self.schema.empty_table())
@@ -84,7 +90,7 @@ class Shapes:
     def __init__(self, dialect: str, tables: Tables | None = None) -> None:
         self._compiler = getattr(compilers, dialect).compiler
         self.tables: Tables = tables or unbound_tables()
-        self._kept: OrderedDict[tuple[str, ...], Statement] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def counting(self, question: Question) -> Statement:
@@ -96,13 +102,19 @@ class Shapes:
         values = (*question.values, 0)
         return self._keep(("rows", question.shape), values, lambda holes: self._rows(question, holes))
 
+    def sets(self, question: Question) -> Node:
+        """Return the question's wallets as sets to combine, each leaf a statement; their values are the question's."""
+        return self._keep(("sets", question.shape), question.values, lambda holes: self._sets(question, holes))
+
+    def naming(self, question: Question) -> Statement:
+        """Return the statement of the rows of those wallets that are in a table named `RETURNED`."""
+        return self._keep(("name", question.shape), question.values, lambda holes: self._name(question, holes))
+
     def reading(self, name: str, build: Build, values: Sequence[Value] = ()) -> Statement:
         """Return the statement of a table that the engine itself reads, kept under its name."""
         return self._keep(("read", name), values, lambda holes: self._read(build, holes))
 
-    def _keep(
-        self, name: tuple[str, ...], values: Sequence[Value], compiled: Callable[[_Holes], Statement]
-    ) -> Statement:
+    def _keep(self, name: tuple[str, ...], values: Sequence[Value], compiled: Callable[[_Holes], Kept]) -> Kept:
         holes = _Holes(values)
         key = (*name, *holes.kinds)
         with self._lock:
@@ -111,7 +123,15 @@ class Shapes:
             self._kept.move_to_end(key)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-            return self._kept[key]
+            kept: Kept = self._kept[key]
+            return kept
+
+    def _sets(self, question: Question, holes: _Holes) -> Node:
+        wallets = question.wallets(self.tables, holes.scalars)
+        return taken_apart(wallets.select("wallet"), lambda table: self._statement(table, holes))
+
+    def _name(self, question: Question, holes: _Holes) -> Statement:
+        return self._statement(question.rows(self.tables, holes.scalars, _returned()), holes)
 
     def _count(self, question: Question, holes: _Holes) -> Statement:
         wallets = question.wallets(self.tables, holes.scalars)
@@ -121,14 +141,12 @@ class Shapes:
         """Join the two halves so that the wallets are found once, counted, and cut, in one statement."""
         scalars = holes.scalars[:-1]
         matched = self._statement(question.wallets(self.tables, scalars).select("wallet"), holes).tree
-        rows = self._statement(
-            question.rows(self.tables, scalars, ibis.table({"wallet": "int32"}, name=_RETURNED)), holes
-        )
+        rows = self._statement(question.rows(self.tables, scalars, _returned()), holes)
         wallet, found = sg.column("wallet", quoted=True), sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
         first = sg.select(wallet).from_(found).order_by(wallet).limit(sge.convert(holes.stand_ins[-1]))
         # DuckDB would find the wallets once for each use; the other engines have no such word.
         once = True if self._compiler.dialect is compilers.duckdb.compiler.dialect else None
-        ctes = [_named(MATCHED, matched, materialized=once), _named(_RETURNED, first), *rows.tree.ctes]
+        ctes = [_named(MATCHED, matched, materialized=once), _named(RETURNED, first), *rows.tree.ctes]
         tree = rows.tree.copy()
         tree.set("with_", sge.With(expressions=ctes))
         total = sg.select(sge.Count(this=sge.Star())).from_(found).subquery()
@@ -144,9 +162,9 @@ class Shapes:
 
 
 def answer(returning: Statement, fetched: pa.Table) -> Answer:
-    """Return what `Shapes.returning` fetched as an answer: amounts as digits, integers of 64 bits."""
+    """Return what `Shapes.returning` fetched as an answer."""
     matched = int(fetched[MATCHED][0].as_py()) if fetched.num_rows else 0
-    return Answer(matched, as_text(fetched.drop_columns([MATCHED]).cast(returning.schema)))
+    return Answer(matched, returning.finished(fetched.drop_columns([MATCHED])))
 
 
 class _Holes:
@@ -168,6 +186,10 @@ class _Holes:
 def unbound_tables(**where: str) -> Mapping[str, ir.Table]:
     """Return the layout's tables as names only; ``where`` may give their catalog and database."""
     return {name: ibis.table(columns, name=name, **where) for name, columns in TABLES.items()}
+
+
+def _returned() -> ir.Table:
+    return ibis.table({"wallet": "int32"}, name=RETURNED)
 
 
 def _kind(value: Value) -> str:

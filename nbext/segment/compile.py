@@ -60,7 +60,8 @@ def build(node: Any, tables: Tables) -> Wallets:
 def _rows(wallets: ir.Table, shown: Sequence[Any], names: Sequence[str], tables: Tables) -> ir.Table:
     rows = tables["wallets"].select("wallet", "address").semi_join(wallets, "wallet")
     for (contract, at), name in zip(shown, names, strict=True):
-        held = leaves.balances(contract, at, tables)
+        # Of the few wallets returned only: else the engine would read the limbs of every holder.
+        held = leaves.balances(contract, at, tables).semi_join(wallets, "wallet")
         nft = leaves.is_nft(contract)
         amounts = held.select("wallet", **{name: held.size if nft else exact.column(exact.of(held))})
         joined = rows.left_join(amounts, "wallet")
