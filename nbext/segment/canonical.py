@@ -133,23 +133,22 @@ def _moving(node: Moving) -> dict[str, Any]:
         "total": node.total and _amounts(node.total),
         "count": _numbers(node.count),
         "unit": "raw" if node.contract and not nft else None,
-        "after": node.blocks.first,
-        "before": node.blocks.last,
+        **_window(node.blocks),
     })  # fmt: skip
 
 
 def _acting(node: Acting) -> dict[str, Any]:
     return _given({
-        "first": _window(node.first),
-        "last": _window(node.last),
+        "first": _window(node.first) or None,
+        "last": _window(node.last) or None,
         "transfers": node.transfers and _numbers(node.transfers),
         "activeDays": node.days and _numbers(node.days),
         "chain": name_of(node.chain_id),
     })  # fmt: skip
 
 
-def _window(blocks: Blocks) -> dict[str, int] | None:
-    return _given({"after": blocks.first, "before": blocks.last}) or None
+def _window(blocks: Blocks) -> dict[str, Any]:
+    return _given({"after": blocks.first, "before": blocks.last})
 
 
 def _numbers(bounds: Range) -> dict[str, int]:

@@ -49,7 +49,7 @@ def saved(whole: Saved, tables: Tables) -> Wallets:
     table = settled(build(whole.node, tables), lambda: leaves.seen(whole.seen, tables))
     if leaves.given(whole.exclude):
         table = table.anti_join(leaves.wallets_at(whole.exclude, tables), "wallet")
-    return Wallets(table)
+    return Wallets(table, loose=whole.loose)
 
 
 def build(node: Any, tables: Tables) -> Wallets:

@@ -247,6 +247,10 @@ def read_exclude(value: Any, pointer: str, field: Field, report: Report) -> Any:
 
 
 def _address_or_burn(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
+        hint = did_you_mean(value[:80], (BURN,))
+        report.add(pointer, "address", f'{shown(value)} is neither an address nor the word "burn".{hint}')
+        return None
     return BURN if value == BURN else read_address(value, pointer, field, report)
 
 

@@ -141,7 +141,7 @@ def _history(leaf: Leaf, tables: Tables) -> ir.Table:
 
 def _owned(leaf: Leaf, tables: Tables) -> ir.Table:
     owners = tables["owners"]
-    mine = owners.filter(owners.contract == leaf.contract.contract, past.among(exact.of(owners, "id_"), leaf.ids))
+    mine = past.of_ids(owners.filter(owners.contract == leaf.contract.contract), "id_", leaf.ids)
     return past.counted(mine.group_by("wallet").agg(count=mine["count"].sum()))
 
 
@@ -161,7 +161,9 @@ def _held(leaf: Leaf, history: ir.Table) -> Wallets:
     else:
         still = still & (history.from_block <= leaf.at)
         standing = (history.from_block <= leaf.at) & (history.to_block > leaf.at)
-    fell = history.filter(still, ~enough).select("wallet")
+    # A balance that another of the same block replaced stood in no block.
+    stood = history.from_block < history.to_block
+    fell = history.filter(still, stood, ~enough).select("wallet")
     inside = size.within(history, leaf.within.low, leaf.within.high)
     if leaf.within.none_too:
         outside = history.filter(standing, ~inside).select("wallet")

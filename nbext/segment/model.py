@@ -100,6 +100,10 @@ class Blocks:
     last: int | None = None
 
 
+# No data reaches this block.
+NO_BLOCKS = Blocks(first=2**62 - 1)
+
+
 @dataclass(frozen=True)
 class Holding:
     """token, nft: the wallet's balance of a contract, or its count of some token ids.
@@ -173,12 +177,16 @@ class Seen:
 
 @dataclass(frozen=True)
 class Saved:
-    """A whole segment, with the wallets it sees and excludes; ``name`` is its id where it is part of another."""
+    """A whole segment, with the wallets it sees and excludes.
+
+    As part of another, ``name`` is its id, and ``loose`` says that it may hold wallets the other does not see.
+    """
 
     node: Node
     seen: tuple[Seen, ...]
     exclude: tuple[str, ...]
     name: str = ""
+    loose: bool = False
 
 
 @dataclass(frozen=True)

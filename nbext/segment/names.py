@@ -88,7 +88,7 @@ class Names:
         detail = f"the data holds no {what} with the symbol {shown(symbol)} on {chain.name}."
         self.report.add(pointer, "unknown-symbol", detail + hint)
 
-    def timestamp(self, time: Time, chain: Chain, pointer: str) -> int | None:
+    def timestamp(self, time: Time, chain: Chain) -> int | None:
         """Return the seconds since 1970 of a time that is not a block."""
         if time.timestamp is not None:
             return time.timestamp
@@ -108,7 +108,7 @@ class Names:
             return time.block
         if not self.timed(chain, pointer):
             return None
-        found = self.dataset.clock.block_at(chain.id, self.timestamp(time, chain, pointer) or 0)
+        found = self.dataset.clock.block_at(chain.id, self.timestamp(time, chain) or 0)
         return -1 if found is None else found
 
     def first_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
@@ -118,26 +118,26 @@ class Names:
         if not self.timed(chain, pointer):
             return None
         # The clock tells the last block at or before a time: the one after it is the first not before.
-        before = self.dataset.clock.block_at(chain.id, (self.timestamp(time, chain, pointer) or 0) - 1)
+        before = self.dataset.clock.block_at(chain.id, (self.timestamp(time, chain) or 0) - 1)
         return 0 if before is None else before + 1
 
     def within_data(self, block: int, chain: Chain, time: Time, pointer: str) -> bool:
         """Check that a block lies within the data of its chain."""
         extent = next(one for one in self.dataset.about.chains if one.chain_id == chain.id)
         first, last = extent.first_block, extent.last_block
-        late = time.block is None and block == last and self._after_the_end(time, chain, pointer)
+        late = time.block is None and block == last and self._after_the_end(time, chain)
         if first <= block <= last and not late:
             return True
         where = "after the end of" if late or block > last else "before the start of"
         span = f"blocks {first:,} to {last:,}" + (
             f", the last at {iso(extent.last_timestamp)}" if extent.last_timestamp is not None else ""
         )
-        self.report.add(pointer, "range", f"{shown(time.text)} is {where} the data: {chain.name} {span}.")
+        self.report.add(pointer, "range", f"{time.shown()} is {where} the data: {chain.name} has {span}.")
         return False
 
-    def _after_the_end(self, time: Time, chain: Chain, pointer: str) -> bool:
+    def _after_the_end(self, time: Time, chain: Chain) -> bool:
         last = self.dataset.clock.last(chain.id)[1]
-        asked = self.timestamp(time, chain, pointer)
+        asked = self.timestamp(time, chain)
         return last is not None and asked is not None and asked > last
 
 

@@ -54,7 +54,8 @@ class _Parser:
     def word(self, name: str, value: object, allowed: tuple[str, ...]) -> Any:
         if value not in allowed or not isinstance(value, str):
             hint = did_you_mean(value[:80], allowed) if isinstance(value, str) else ""
-            self.report.add(f"/{name}", name, f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(allowed)}.")
+            detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(allowed)}."
+            self.report.add(f"/{name}", "choice", detail)
         return value
 
     def limit(self, value: Any) -> int:
@@ -81,7 +82,7 @@ class _Parser:
         if not rest:
             detail = f"filters hold no condition. Give at least one of: {', '.join(MAP_KEYS)}."
             self.report.add("/filters", "empty-group", detail)
-        children = tuple(self.map(rest, "/filters", 1, (*MAP_KEYS, *SCOPE_KEY)))
+        children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
         return children, Scope(scope.get("chain"), scope.get("asOf"), scope.get("exclude"))
 
     def value(self, field: Field, value: Any, pointer: str) -> Any:
@@ -134,7 +135,7 @@ class _Parser:
             wrong_type(self.report, pointer, "an object with conditions", members)
             return Joined("all", ())
         if not members:
-            self.report.add(pointer, "empty-group", "an empty object. Give at least one condition.")
+            self.report.add(pointer, "empty-group", "the object is empty. Give at least one condition.")
         children = tuple(self.map(members, pointer, depth + 1, MAP_KEYS))
         return children[0] if len(children) == 1 else Joined("all", children)
 
@@ -172,7 +173,7 @@ class _Parser:
         """Check which fields must stand together, and which must not."""
         for one in condition.fields:
             if one.required and one.name not in given:
-                self.report.add(pointer, "required", f"{condition.name} needs {one.name!r}: {one.help}")
+                self.report.add(pointer, "required", f"{condition.name} needs {one.name!r}: {_lower(one.help)}")
         for name, other in condition.exclusive:
             if name in given and other in given:
                 self.report.add(pointer, "exclusive", f"{condition.name} takes {name!r} or {other!r}, not both.")
@@ -183,6 +184,10 @@ class _Parser:
         if not given.keys() - condition.idle and not any(field.required for field in condition.fields):
             names = ", ".join(field.name for field in condition.fields if field.name not in condition.idle)
             self.report.add(pointer, "empty", f"{condition.name} asks for nothing. Give at least one of: {names}.")
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _defaults(condition: Condition) -> dict[str, Any]:

@@ -10,16 +10,27 @@ import ibis
 
 from nbext.engine import exact
 from nbext.engine.layout import FOREVER
+from nbext.wire.addresses import BURN_ADDRESSES
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from nbext.engine.dataset import Tables
+    from nbext.segment.slots import Ids
 
 
-def among(number: exact.Limbs, numbers: tuple[exact.Limbs, ...]) -> ir.BooleanValue:
-    """Say where a number is one of a list."""
-    return reduce(or_, (exact.equal(number, one) for one in numbers))
+def of_ids(table: ir.Table, prefix: str, ids: Ids) -> ir.Table:
+    """Return the rows of a table whose token id, the limbs of that prefix, is one of some ids."""
+    number = exact.of(table, prefix)
+    parts: list[ir.Table] = []
+    if ids.small is not None:
+        listed = ids.small.unnest().name("listed").as_table()
+        listed = listed.select(listed=listed.listed.cast(exact.LIMB_TYPE))
+        small = table.filter(number.hi == 0, number.mid == 0)
+        parts.append(small.semi_join(listed, [(f"{prefix}lo", "listed")]))
+    if ids.large:
+        parts.append(table.filter(reduce(or_, (exact.equal(number, one) for one in ids.large))))
+    return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
 
 
 def counted(table: ir.Table) -> ir.Table:
@@ -28,11 +39,11 @@ def counted(table: ir.Table) -> ir.Table:
     return table.mutate(hi=zero, mid=zero, lo=table["count"].cast(exact.LIMB_TYPE), size=table["count"].cast("int64"))
 
 
-def history_of_ids(contract: Any, ids: tuple[exact.Limbs, ...], tables: Tables) -> ir.Table:
+def history_of_ids(contract: Any, ids: Ids, tables: Tables) -> ir.Table:
     """Build how many of some token ids each wallet owned, and when: the columns of the table ``history``."""
     moved = tables["transfers"]
-    moved = moved.filter(moved.contract == contract.contract, among(exact.of(moved), ids))
-    changes = _changes_721(moved) if contract.standard == "ERC721" else _changes_1155(moved)
+    moved = of_ids(moved.filter(moved.contract == contract.contract), "", ids)
+    changes = _changes_721(moved, tables) if contract.standard == "ERC721" else _changes_1155(moved)
     changes = changes.group_by("wallet", "block").agg(change=changes.change.sum())
     by_block = ibis.window(group_by="wallet", order_by="block")
     so_far = ibis.window(group_by="wallet", order_by="block", preceding=None, following=0)
@@ -62,15 +73,26 @@ def activity(chain_id: Any, at: Any, tables: Tables) -> ir.Table:
     )
 
 
-def _changes_721(moved: ir.Table) -> ir.Table:
-    """Build what each wallet gained and lost: an id's owner is the recipient of its last transfer."""
+def _changes_721(moved: ir.Table, tables: Tables) -> ir.Table:
+    """Build what each wallet gained and lost.
+
+    An id's owner is the recipient of its last transfer, whoever sends it on. Before its first transfer it
+    was its sender's: the data may begin after the id was minted.
+    """
     by_id = ibis.window(group_by=["hi", "mid", "lo"], order_by=["block", "log_index"])
-    owned = moved.select(
-        wallet=moved.recipient, from_block=moved.block, to_block=moved.block.lead().over(by_id)
+    moves = moved.select(
+        "block", "sender", "recipient", before=moved.recipient.lag().over(by_id), until=moved.block.lead().over(by_id)
     )
-    gained = owned.select("wallet", block=owned.from_block, change=ibis.literal(1, type="int64"))
-    lost = owned.filter(owned.to_block.notnull())
-    return gained.union(lost.select("wallet", block=lost.to_block, change=ibis.literal(-1, type="int64")))
+    lost = moves.filter(moves.until.notnull())
+    zero = tables["wallets"].filter(tables["wallets"].address == BURN_ADDRESSES[0]).select(sender="wallet")
+    first = moves.filter(moves.before.isnull()).anti_join(zero, "sender")
+    one = ibis.literal(1, type="int64")
+    return (
+        moves.select("block", wallet=moves.recipient, change=one)
+        .union(lost.select(block=lost.until, wallet=lost.recipient, change=-one))
+        .union(first.select(block=ibis.literal(0, type="int64"), wallet=first.sender, change=one))
+        .union(first.select("block", wallet=first.sender, change=-one))
+    )
 
 
 def _changes_1155(moved: ir.Table) -> ir.Table:

@@ -8,6 +8,32 @@ from typing import Any
 
 from nbext.errors import AmbiguousSymbol, FieldError, InvalidSegment, ValidationError
 
+# What is wrong, in one word for programs.
+CODES = {
+    "address": "not an address",
+    "ambiguous-symbol": "several contracts bear the symbol; `candidates` lists them",
+    "chain": "an unknown chain, or one that the data holds nothing of",
+    "checksum": "a mixed-case address whose EIP-55 checksum does not match",
+    "choice": "not one of the words that may stand here",
+    "decimals": "more decimals than the token has, or a token whose decimals nobody knows",
+    "depth": "groups nested too deep",
+    "empty": "an object or a list that asks for nothing",
+    "empty-group": "filters or a group without a condition",
+    "exclusive": "fields that do not go together",
+    "needs": "a field that is only taken beside another",
+    "no-times": "a time on a chain of which the data has no block times",
+    "range": "a number or a time out of range",
+    "required": "a field that must be given",
+    "size": "too many conditions, or too long a list",
+    "standard": "a token where a collection is asked for, or the other way round",
+    "symbol": "not a symbol",
+    "twice": "a contract that stands in a list twice",
+    "type": "another type of value than the field takes",
+    "unknown-contract": "a contract that the data does not hold",
+    "unknown-key": "a condition or field that there is not",
+    "unknown-segment": "a segment that is not saved here",
+    "unknown-symbol": "a symbol that no contract of the data bears",
+}
 # Enough to mend a query by; a hostile body must not make an answer of a megabyte.
 MOST = 50
 

@@ -18,6 +18,7 @@ from nbext.segment.model import (
     Amounts,
     Asked,
     Being,
+    Blocks,
     Holding,
     Joined,
     Leaf,
@@ -43,6 +44,7 @@ from nbext.wire.addresses import BURN_ADDRESSES
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract, Dataset
+    from nbext.wire.chains import Chain
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
 # Stands where a condition could not be resolved; its error is already noted, so no plan is made of it.
@@ -138,6 +140,7 @@ class _Resolver:
         else:
             counts = self.scope.counts(asked, "count")
             within = Amounts(counts.low, counts.high, counts.none_too)
+        self.scope.trivial(asked, "balance" if name == "token" else "count", within)
         ids = tuple(sorted(set(asked.values.get("tokenIds") or ())))
         return Holding(contract, within, ids, self.scope.at(chain, asked.pointer), self.scope.since(asked, chain))
 
@@ -177,8 +180,13 @@ class _Resolver:
             self.scope.amounts(asked, "amount", contract, low=0) if "amount" in asked.values else None,
             self.scope.amounts(asked, "total", contract, low=0) if "total" in asked.values else None,
             self._number(asked),
-            self.scope.upto(self.scope.blocks(span, chain, asked.pointer), chain),
+            self.window(span, chain, asked.pointer),
         )
+
+    def window(self, span: Span, chain: Chain, pointer: str) -> Blocks:
+        """Return the blocks whose transfers are looked at: up to the segment's time, window or none."""
+        blocks, end = self.scope.blocks(span, chain, pointer), self.scope.at(chain, pointer)
+        return Blocks(None, end) if span == Span() else blocks
 
     def _number(self, asked: Asked) -> Range:
         """Return the bounds of how many transfers: none will do where a bound of 0 is asked for, and none above."""
@@ -239,7 +247,9 @@ class _Resolver:
         whole = inner.whole()
         report.close()
         self.scope.warnings.extend(scope.warnings)
-        return Saved(whole.node, whole.seen, whole.exclude, name)
+        self.scope.used.extend(chain for chain in scope.chains() if chain not in self.scope.used)
+        # It may look at a later time than this segment does, and so hold wallets not seen yet.
+        return Saved(whole.node, whole.seen, whole.exclude, name, loose=self.scope.as_of is not None)
 
 
 def _excluded(given: tuple[str, ...] | None) -> tuple[str, ...]:

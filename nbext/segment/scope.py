@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nbext.segment.amounts import TooManyDecimals, to_raw
 from nbext.segment.kinds import MAX_UINT256
-from nbext.segment.model import Amounts, Asked, Blocks, Bounds, Joined, Negated, Query, Range, Span
+from nbext.segment.model import NO_BLOCKS, Amounts, Asked, Blocks, Bounds, Joined, Negated, Query, Range, Span
 from nbext.segment.names import NFT_STANDARDS, Names
 from nbext.segment.report import at, plain, shown
 from nbext.segment.times import Time, iso
@@ -68,7 +68,7 @@ class Scope:
         if self.as_of is None or not any(self.ats.values()):
             return None
         if len(self.ats) > 1 and self.as_of.block is None:
-            stamp = self.names.timestamp(self.as_of, self.default, "")
+            stamp = self.names.timestamp(self.as_of, self.default)
             return None if stamp is None else iso(stamp)
         return self.ats.get(self.default.id)
 
@@ -120,12 +120,12 @@ class Scope:
         """Return a time of the segment's chain as a time that another chain can tell."""
         clock = self.names.dataset.clock
         stamp = (
-            self.names.timestamp(time, self.default, pointer) if time.block is None
+            self.names.timestamp(time, self.default) if time.block is None
             else clock.timestamp_of(self.default.id, time.block)
         )
         if stamp is None:
-            self.report.add(pointer, "no-times", f"the data has no block times for {self.default.name}, so block "
-                            f"{shown(time.text)} cannot be found on {chain.name}.")
+            detail = f"the data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
+            self.report.add(pointer, "no-times", detail)
             return time
         last = clock.last(chain.id)[1]
         if last is not None and stamp > last:
@@ -184,6 +184,12 @@ class Scope:
         self.report.add(pointer, "decimals", detail)
         return None
 
+    def trivial(self, asked: Asked, name: str, within: Range) -> None:
+        """Warn of a lower bound of 0 without an upper one: it asks nothing."""
+        if within.none_too and within.high is None:
+            pointer = at(at(asked.pointer, name), "min")
+            self.warnings.append(f"{pointer}: 0 without max holds of every wallet seen.")
+
     def counts(self, asked: Asked, name: str, low: int = 1) -> Range:
         """Return bounds of a count."""
         bounds = asked.values.get(name) or Bounds()
@@ -199,24 +205,32 @@ class Scope:
             return None
         end = self.at(chain, pointer)
         if end is not None and block > end:
-            self.report.add(pointer, "range", f"{shown(time.text)} is after asOf (block {end:,}).")
+            self.report.add(pointer, "range", f"{time.shown()} is after asOf, which is block {end:,}.")
         return block
 
     def blocks(self, span: Span, chain: Chain, pointer: str) -> Blocks:
-        """Return the blocks of a window."""
-        after, before = span.after, span.before
-        first = None if after is None else self.names.first_block(after, chain, at(pointer, "after"))
-        last = None if before is None else self.names.last_block(before, chain, at(pointer, "before"))
-        if first is not None and last is not None and first > last and not (after and before and last < 0):
+        """Return the blocks of a window, up to the segment's time."""
+        if self._reversed(span, chain):
             self.report.add(pointer, "range", "the window is empty: after lies behind before.")
+        first = None if span.after is None else self.names.first_block(span.after, chain, at(pointer, "after"))
+        last = None if span.before is None else self.names.last_block(span.before, chain, at(pointer, "before"))
+        end = self.at(chain, "/filters/asOf")
+        if end is not None and span != Span():
+            last = end if last is None else min(end, last)
+        latest = self.names.dataset.clock.last(chain.id)[0] if last is None else last
+        if latest < 0 or (first or 0) > latest:
+            self.warnings.append(f"{pointer}: no block of the data lies in this window.")
+            return NO_BLOCKS
         return Blocks(first, last)
 
-    def upto(self, blocks: Blocks, chain: Chain) -> Blocks:
-        """Return a window that ends where the segment's time does."""
-        end = self.at(chain, "/filters/asOf")
-        if end is None:
-            return blocks
-        return Blocks(blocks.first, end if blocks.last is None else min(end, blocks.last))
+    def _reversed(self, span: Span, chain: Chain) -> bool:
+        after, before = span.after, span.before
+        if after is None or before is None or (after.block is None) != (before.block is None):
+            return False
+        if after.block is not None and before.block is not None:
+            return after.block > before.block
+        stamps = [self.names.timestamp(time, chain) for time in (after, before)]
+        return stamps[0] is not None and stamps[1] is not None and stamps[0] > stamps[1]
 
 
 def _chains(node: Asked | Joined | Negated) -> Iterator[Chain | None]:

@@ -20,6 +20,14 @@ class Slot:
     type: str
 
 
+@dataclass(frozen=True)
+class Ids:
+    """Token ids: those of one limb as one list, so that their number is no part of the shape; the others as limbs."""
+
+    small: Any
+    large: tuple[exact.Limbs, ...]
+
+
 @dataclass
 class Slots:
     """Values in the order in which they were taken out."""
@@ -41,13 +49,18 @@ class Slots:
             high: Any = None if tree.high is None else self._bound(size.upper(tree.high))
             return Amounts(low, high, tree.none_too)
         if isinstance(tree, tuple) and tree and isinstance(tree[0], int):
-            return tuple(self._limbs(exact.split(one)) for one in tree)
+            return self._ids(tree)
         if (isinstance(tree, int) and not isinstance(tree, bool)) or _is_texts(tree):
             return self.take(tree)
         return _rebuilt(tree, self.emptied)
 
     def _bound(self, bound: size.Bound) -> size.Bound:
         return size.Bound(self._limbs(bound.limbs), self.take(bound.size), bound.sharp)
+
+    def _ids(self, ids: tuple[int, ...]) -> Ids:
+        small = tuple(one for one in ids if one < exact.BASE)
+        large = tuple(self._limbs(exact.split(one)) for one in ids if one >= exact.BASE)
+        return Ids(self.take(small) if small else None, large)
 
     def _limbs(self, amount: exact.Limbs) -> exact.Limbs:
         return exact.Limbs(*(self.take(limb) for limb in amount))
@@ -77,7 +90,7 @@ def _rebuilt(tree: Any, change: Callable[[Any], Any]) -> Any:
 
 def _type(value: Value) -> str:
     if isinstance(value, tuple):
-        return f"array<{_type(value[0])}>"
+        return f"array<{max((_type(one) for one in value), key=len)}>"
     if isinstance(value, str):
         return "string"
     return "int64" if -(2**63) <= value < 2**63 else "decimal(38,0)"

@@ -23,6 +23,10 @@ class Time:
     back: int | None = None
     block: int | None = None
 
+    def shown(self) -> str:
+        """Return the time as a message shows it."""
+        return repr(self.text) if self.block is None else f"block {self.block:,}"
+
 
 def read_time(value: object) -> Time | None:
     """Return the time that a JSON value writes, or None.

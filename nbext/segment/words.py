@@ -6,7 +6,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nbext.segment.amounts import from_raw
-from nbext.segment.model import Acting, All, Being, Blocks, Holding, Moving, Node, Not, Owning, Range, Saved, Some
+from nbext.segment.model import (
+    NO_BLOCKS,
+    Acting,
+    All,
+    Being,
+    Blocks,
+    Holding,
+    Moving,
+    Node,
+    Not,
+    Owning,
+    Range,
+    Saved,
+    Some,
+)
 from nbext.segment.names import NFT_STANDARDS, name_of
 from nbext.segment.report import plain
 from nbext.wire.addresses import BURN_ADDRESSES
@@ -14,11 +28,25 @@ from nbext.wire.addresses import BURN_ADDRESSES
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
 
+# What a condition's words begin with, and how that is denied.
+_DENIED = {
+    "hold ": "do not hold ",
+    "own ": "do not own ",
+    "received ": "did not receive ",
+    "sent or received ": "did not send or receive ",
+    "sent ": "did not send ",
+    "burned ": "did not burn ",
+    "took ": "did not take ",
+    "were ": "were not ",
+    "are ": "are not ",
+}
+
 
 def in_words(node: Node) -> str:
-    """Return what a node asks of a wallet, as the rest of a sentence that begins with "wallets that".
+    """Return what a node asks, in words.
 
-    At the top, a whole segment says which wallets it leaves out.
+    A whole segment is "wallets that ...", with those that it leaves out; a part of one is only the rest
+    of that sentence.
     """
     if isinstance(node, Saved) and not node.name:
         return "wallets that " + _inner(node.node) + _excluding(node)
@@ -27,52 +55,56 @@ def in_words(node: Node) -> str:
 
 def _inner(node: Any) -> str:
     if isinstance(node, All | Some):
-        return _joined(node)
+        word = " and " if isinstance(node, All) else " or "
+        return word.join(_member(child) for child in node.children)
     if isinstance(node, Not):
-        return f"not ({_inner(node.child)})"
+        return _denied(node.child)
     return _WORDS[type(node)](node)
 
 
-def _joined(node: All | Some) -> str:
-    word = " and " if isinstance(node, All) else " or "
-    parts = [
-        f"({_inner(child)})" if isinstance(child, All | Some) and len(child.children) > 1 else _inner(child)
-        for child in node.children
-    ]
-    return word.join(parts)
+def _member(node: Node) -> str:
+    several = isinstance(node, All | Some) and len(node.children) > 1
+    return f"({_inner(node)})" if several else _inner(node)
+
+
+def _denied(node: Node) -> str:
+    text = _inner(node)
+    if not isinstance(node, All | Some | Not | Acting | Being):
+        return next(denied + text[len(start) :] for start, denied in _DENIED.items() if text.startswith(start))
+    return f"not ({text})"
 
 
 def _holding(node: Holding) -> str:
     contract = node.contract
     if contract.standard in NFT_STANDARDS:
-        what = f"{_name(contract)} NFTs"
+        what = f"own {_amount(node.within, _name(contract), str)}"
         if node.ids:
-            what += f" with the ids {_listed([plain(str(one)) for one in node.ids])}"
-        text = f"own {_bounds(node.within, str)} {what} on {name_of(contract.chain_id)}"
+            what += f" (ids {_listed([plain(str(one)) for one in node.ids])})"
     else:
-        text = f"hold {_bounds(node.within, _units(contract))} {_name(contract)} on {name_of(contract.chain_id)}"
-    since = "" if node.since is None else f", at least the lower bound at every block since {node.since:,}"
-    return text + _as_of(node.at) + since
+        what = f"hold {_amount(node.within, _name(contract), _units(contract))}"
+    text = f"{what} on {name_of(contract.chain_id)}" + _as_of(node.at)
+    if node.since is None:
+        return text
+    low = "" if node.within.low <= 1 else f" {_units(contract)(node.within.low)} or more"
+    return f"{text}, and held{low} at every block since {node.since:,}"
 
 
 def _owning(node: Owning) -> str:
-    number = _bounds(node.within, str)
-    if node.of:
-        return f"own NFTs from {number} of {_listed([_name(one) for one in node.of])} on {name_of(node.chain_id)}"
-    return f"own NFTs from {number} collections on {name_of(node.chain_id)}" + _as_of(node.at)
+    what = f"of {_listed([_name(one) for one in node.of])}" if node.of else "collections"
+    return f"own NFTs of {_number(node.within)} {what} on {name_of(node.chain_id)}" + _as_of(node.at)
 
 
 def _moving(node: Moving) -> str:
     verb = {"in": "received", "out": "sent", "any": "sent or received", "mint": "were minted", "burn": "burned"}
     what = "anything" if node.contract is None else _name(node.contract)
-    text = f"{verb[node.direction]} {what} {_bounds(node.count, str)} times on {name_of(node.chain_id)}"
-    units = _units(node.contract) if node.contract else str
-    if node.amount is not None:
-        text += f", {_bounds(node.amount, units)} each time"
-    if node.total is not None:
-        text += f", {_bounds(node.total, units)} in all"
+    times = "" if node.count == Range(1, None, none_too=False) else f" {_number(node.count)} times"
+    text = f"{verb[node.direction]} {what}{times} on {name_of(node.chain_id)}"
     if node.counterparty:
-        text += f", with {_listed(list(node.counterparty))}"
+        text += f", {'from' if node.direction == 'in' else 'to' if node.direction == 'out' else 'with'} "
+        text += _listed(list(node.counterparty))
+    units = _units(node.contract) if node.contract else str
+    text += "" if node.amount is None else f", {_number(node.amount, units)} each time"
+    text += "" if node.total is None else f", {_number(node.total, units)} in all"
     return text + _window(node.blocks)
 
 
@@ -80,18 +112,16 @@ def _acting(node: Acting) -> str:
     parts = [
         "were first seen" + _window(node.first) if node.first != Blocks() else "",
         "were last seen" + _window(node.last) if node.last != Blocks() else "",
-        f"took part in {_bounds(node.transfers, str)} transfers" if node.transfers else "",
-        f"were active on {_bounds(node.days, str)} days" if node.days else "",
+        f"took part in {_number(node.transfers)} transfers" if node.transfers else "",
+        f"were active on {_number(node.days)} days" if node.days else "",
     ]
     return " and ".join(part for part in parts if part) + f" on {name_of(node.chain_id)}" + _as_of(node.at)
 
 
 def _being(node: Being) -> str:
-    parts = [
-        "" if node.contract is None else f"are {'' if node.contract else 'not '}known to be contracts",
-        f"are one of {_listed(list(node.among))}" if node.among else "",
-    ]
-    return " and ".join(part for part in parts if part)
+    known = "" if node.contract is None else f"are {'' if node.contract else 'not '}known to be contracts"
+    among = f"are one of {_listed(list(node.among))}" if node.among else ""
+    return " and ".join(part for part in (known, among) if part)
 
 
 def _saved(node: Saved) -> str:
@@ -108,7 +138,16 @@ _WORDS: dict[type, Callable[[Any], str]] = {
 }
 
 
-def _bounds(within: Range, written: Callable[[int], str]) -> str:
+def _amount(within: Range, name: str, written: Callable[[int], str]) -> str:
+    """Write bounds of a balance. Without a lower bound, some is meant: the smallest unit would say nothing."""
+    if within.low == 1 and within.high is None:
+        return name
+    if within.low == 1 and within.high is not None and within.high > 1:
+        return f"some {name}, at most {written(within.high)}"
+    return f"{_number(within, written)} {name}"
+
+
+def _number(within: Range, written: Callable[[int], str] = str) -> str:
     low, high = within.low, within.high
     if high is None:
         return "any number of" if low == 0 else f"at least {written(low)}"
@@ -131,6 +170,8 @@ def _listed(names: list[str]) -> str:
 
 
 def _window(blocks: Blocks) -> str:
+    if blocks == NO_BLOCKS:
+        return " in no block of the data"
     first = "" if blocks.first is None else f" from block {blocks.first:,}"
     return first + ("" if blocks.last is None else f" up to block {blocks.last:,}")
 
@@ -140,6 +181,6 @@ def _as_of(block: int | None) -> str:
 
 
 def _excluding(node: Saved) -> str:
-    if node.exclude == tuple(sorted(BURN_ADDRESSES)) or not node.exclude:
-        return "" if node.exclude else "; burn addresses too"
-    return f"; without {_listed(list(node.exclude))}"
+    if node.exclude == tuple(sorted(BURN_ADDRESSES)):
+        return ""
+    return f"; without {_listed(list(node.exclude))}" if node.exclude else "; burn addresses too"

@@ -58,14 +58,20 @@ class World:
 def sided(standard: str | None, transfers: list[Transfer]) -> dict[str, list[tuple[int, int]]]:
     """Return each wallet's changes of balance, as (block, change), in order: one contract's transfers."""
     changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    owners: dict[int, str] = {}
+    owners: dict[int, str | None] = {}
     for one in sorted(transfers, key=lambda one: (one.block, one.log_index)):
         moved = one.count if standard == "ERC1155" else 1 if standard == "ERC721" else one.amount
-        loser = owners.get(one.amount) if standard == "ERC721" else one.sender
+        loser: str | None = one.sender
+        if standard == "ERC721":
+            if one.amount not in owners and one.sender != ZERO:
+                # Who sends an id that was never seen had it from the beginning.
+                changes[one.sender].append((0, 1))
+                owners[one.amount] = one.sender
+            loser = owners.get(one.amount)
+            owners[one.amount] = one.recipient
         if loser is not None:
             changes[loser].append((one.block, -moved))
         changes[one.recipient].append((one.block, moved))
-        owners[one.amount] = one.recipient
     return changes
 
 
@@ -216,7 +222,8 @@ class WorldDataset:
 def scalar_of(value: Any) -> ibis.expr.types.Scalar:
     """Return a question's value as the literal that its documentation says."""
     if isinstance(value, tuple):
-        return ibis.literal(list(value), type=f"array<{'string' if isinstance(value[0], str) else 'int64'}>")
+        kinds = {"string" if isinstance(one, str) else "int64" if one < 2**63 else "decimal(38,0)" for one in value}
+        return ibis.literal(list(value), type=f"array<{max(kinds, key=len)}>")
     if isinstance(value, str):
         return ibis.literal(value, type="string")
     return ibis.literal(value, type="int64" if -(2**63) <= value < 2**63 else "decimal(38,0)")
