@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from nbext.engine.sample.cast import ROLES, ZERO, address, contract, wallets
 from nbext.engine.sample.diary import by_key
 from nbext.engine.sample.draw import Draw
@@ -21,6 +23,7 @@ def claims(market: Market, draw: Draw) -> None:
                 _claim(market, draw, wallet, key, day * DAY, keeps=keeps)
 
 
+@cache
 def _farmers() -> frozenset[str]:
     return frozenset(wallets("farmer"))
 
@@ -46,6 +49,7 @@ def sybils(market: Market, draw: Draw) -> None:
         market.sell(start + 3 * DAY, "arbitrum:ARB", leader, amount * size)
 
 
+# Key and number of wallets; in this order, 25 days apart.
 _SENT = {
     "ethereum:<b>GIFT</b>": 500,
     "ethereum:$GIFT$": 400,
@@ -60,6 +64,7 @@ _SENT = {
 
 def spam(market: Market, draw: Draw) -> None:
     """Send the spam contracts' tokens to wallets that never asked, each contract within two days."""
+    # Dormant wallets get none, or they would not look dormant.
     everyone = [wallet for role in ("trader", "holder", "whale", "newcomer", "gamer") for wallet in wallets(role)]
     for number, (key, count) in enumerate(_SENT.items()):
         start = (120 + 25 * number) * DAY

@@ -35,6 +35,7 @@ def address(text: str) -> str:
     return "0x" + digest(text)[:40]
 
 
+# Addresses are asked for by every story: hash each name once.
 @cache
 def wallets(role: str) -> tuple[str, ...]:
     """Return the addresses of all wallets of a role."""

@@ -41,6 +41,7 @@ class Diary:
 
     def write(self, slot: int, key: str, sender: str, recipient: str, value: int, *, count: int = 1) -> None:
         """Write down one transfer; what would lie after the sample's end does not happen."""
+        # Stories need not look at the clock: what is cut off is always the latest part of a chain of events.
         if slot <= LAST_SLOT:
             self._transfers.append(Transfer(slot, by_key()[key], sender, recipient, value, count))
 
@@ -50,6 +51,7 @@ class Diary:
 
     def _opening(self) -> list[Transfer]:
         """Mint, in the first slot, all that the contracts among the wallets will ever send."""
+        # Only ERC20s: nothing of a collection is ever in a contract's hands.
         names = {contract(name) for name in CONTRACTS}
         sent: dict[tuple[Known, str], int] = defaultdict(int)
         for transfer in self._transfers:

@@ -37,6 +37,7 @@ class Draw:
 
     def some(self, items: Sequence[T], count: int) -> list[T]:
         """Return so many different items, in random order."""
+        # Shuffled only as far as needed. random.sample may change between versions of Python.
         pool = list(items)
         for place in range(min(count, len(pool))):
             other = place + self.below(len(pool) - place)

@@ -93,9 +93,11 @@ def _of(keys: Sequence[str]) -> list[Log]:
 
 def _ethereum_etl(folder: Path) -> list[Path]:
     chosen = _of(_ON_ETHEREUM)
+    # Names without what follows from the chain: ethereum-etl writes one chain a file and does not say which.
     rows = etl_rows(chosen)
     token, sender, recipient, *rest = rows[0]
     rows[0] = (token, sender, checksummed(recipient), *rest)
+    # The bad value has a hash of its own: one flaw a row.
     rows += [rows[10], (*rows[11][:3], "1e18", "0x" + "ab" * 32, *rows[11][5:])]
     contracts = [known for known in KNOWN if known.key in _ON_ETHEREUM]
     times = sorted({(log.block, timestamp(log.transfer.slot)) for log in chosen})
@@ -134,6 +136,7 @@ def _cryo_transfers(chosen: Sequence[Log], value: str) -> Any:
     def binary(texts: Iterable[str]) -> Any:
         return pa.array([bytes.fromhex(text[2:]) for text in texts], pa.binary())
 
+    # As bytes, as digits, and as a float that has lost some of them: cryo writes all three.
     values = [log.transfer.value for log in chosen]
     return pa.table(
         {

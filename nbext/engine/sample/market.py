@@ -54,6 +54,7 @@ class Market:
         Those few units are what a floating-point number would lose; more digits would only cost space.
         """
         amount = raw_amount(key, dollars)
+        # Round in decimal digits, which compress; a float's rounding would differ between machines.
         amount = int(str(amount)[:3].ljust(len(str(amount)), "0"))
         amount += self._draw.below(1_000) if self._draw.chance(25) else 0
         self.diary.write(slot, key, contract("exchange"), wallet, amount)

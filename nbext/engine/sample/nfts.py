@@ -69,6 +69,7 @@ def taker(draw: Draw, plan: Plan) -> str:
         role = "flipper" if roll < 14 else "whale" if roll < 18 else "holder" if roll < 24 else "collector"
         return draw.pick(wallets(role))
     crowd = community(plan.community)
+    # The smaller of two draws: the first wallets of a community own the most.
     return crowd[min(draw.below(len(crowd)), draw.below(len(crowd)))]
 
 
@@ -84,6 +85,7 @@ def token_id(plan: Plan, number: int) -> int:
 def pieces(market: Market, draw: Draw) -> None:
     """Mint every piece and follow it from owner to owner; a few end burned."""
     flippers = frozenset(wallets("flipper"))
+    # Enough for all that a flipper ever buys, whatever becomes of what he sells.
     for wallet in wallets("flipper"):
         market.buy(1, "ethereum:WETH", wallet, 400_000)
     for plan in PLANS:
@@ -103,6 +105,7 @@ def _live(market: Market, draw: Draw, plan: Plan, piece: int, flippers: frozense
             _settle(market.diary, draw, owner, bought, slot)
         market.diary.write(slot, plan.key, owner, buyer, piece)
         owner = buyer
+    # A month after the last sale: nobody burns what he has just paid for.
     if draw.chance(2):
         market.diary.write(slot + 30 * DAY, plan.key, owner, DEAD, piece)
 

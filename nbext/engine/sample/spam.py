@@ -15,12 +15,15 @@ def _spam(chain: str, standard: str, symbol: str, name: str, decimals: int | Non
     return Known(chain, checksummed(address(f"spam {chain} {symbol}")), standard, symbol, name, decimals, spam=True)
 
 
+# Each symbol is one that no well-known contract of its chain bears, so that none becomes ambiguous.
 SPAM = (
     _spam("ethereum", "ERC721", "<b>GIFT</b>", "<img src=x onerror=alert(1)> Claim your gift"),
     _spam("ethereum", "ERC721", "$GIFT$", "$5,000 at https://gift.invalid and $WIN more$"),
+    # Not hostile but extreme: all of its 2^256 - 1 units exist.
     _spam("ethereum", "ERC20", "MAX", "Largest Possible Supply", 18),
     _spam("polygon", "ERC1155", "\u202eCDSU\u202c", "\u202edrawer eerf\u202c \u200fclaim"),
     _spam("polygon", "ERC721", "BAYC", "BoredApeYachtClub"),
+    # Reads as a missing value where a reader is careless.
     _spam("polygon", "ERC20", "NA", "NA", 0),
     _spam("base", "ERC20", "U\u0405DC", "U\u0405D Coin", 6),
     _spam("optimism", "ERC721", "{{key}}", "{key} $HOME `id` %token"),

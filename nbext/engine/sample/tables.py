@@ -17,7 +17,13 @@ from nbext.engine.sample.slots import timestamp
 from nbext.engine.sample.spam import SPAM
 from nbext.engine.sample.transfers import Log
 
-_TYPES = {"string": pa.string(), "boolean": pa.bool_(), "int32": pa.int32(), "int64": pa.int64()}
+_TYPES = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "decimal(38,0)": pa.decimal128(38, 0),
+}
 Row = tuple[Any, ...]
 
 
@@ -32,6 +38,7 @@ class Prepared:
     def __init__(self, logs: Sequence[Log]) -> None:
         order = sorted((*KNOWN, *SPAM), key=lambda known: (known.chain_id, known.address))
         self._contract = {known: number for number, known in enumerate(order)}
+        # The rank among all addresses, as ingest counts it.
         addresses = {side for log in logs for side in (log.transfer.sender, log.transfer.recipient)}
         self._wallet = {address: rank for rank, address in enumerate(sorted(addresses))}
         self._logs = sorted(logs, key=lambda log: (self._contract[log.transfer.contract], log.block, log.log_index))
@@ -110,7 +117,7 @@ class Prepared:
 def arrow(name: str, rows: Sequence[Row]) -> pa.Table:
     """Return rows as an Arrow table in the layout's columns and types, those that are shipped."""
     columns = zip(shipped(name).items(), zip(*rows, strict=True), strict=True)
-    return pa.table({column: _array(values, kind) for (column, kind), values in columns})
+    return pa.table({column: pa.array(values, _TYPES[kind]) for (column, kind), values in columns})
 
 
 def _summary(logs: Sequence[Log]) -> Row:
@@ -122,9 +129,3 @@ def _summary(logs: Sequence[Log]) -> Row:
 def _facts(known: Known) -> Row:
     words = (known.standard, known.name, known.symbol, known.decimals)
     return (known.chain_id, known.address, *words, None, not known.spam, known.spam)
-
-
-def _array(values: Sequence[Any], kind: str) -> pa.Array:
-    if kind.startswith("decimal"):
-        return pa.array([str(value) for value in values]).cast(pa.decimal128(38, 0))
-    return pa.array(values, _TYPES[kind])

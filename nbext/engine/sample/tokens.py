@@ -26,6 +26,7 @@ def traders(market: Market, draw: Draw) -> None:
     for wallet in wallets("trader"):
         chain = draw.pick(_CHAINS)
         for _ in range(1 + draw.below(2) + draw.below(2)):
+            # Some are active on a second chain.
             if draw.chance(8):
                 chain = draw.pick(_CHAINS)
             key = draw.pick(of_chain[chain])
@@ -67,6 +68,7 @@ def dormant(market: Market, draw: Draw) -> None:
 def newcomers(market: Market, draw: Draw) -> None:
     """Come to base in the last 90 days, later ones more often, and buy what is talked about."""
     for wallet in wallets("newcomer"):
+        # The smaller of two draws: the closer to the end, the more of them come.
         start = LAST_SLOT - min(draw.between(0, 90 * DAY), draw.between(0, 90 * DAY))
         for symbol in draw.some(_ON_BASE, draw.between(1, 2)):
             market.buy(min(LAST_SLOT, start + draw.below(DAY)), f"base:{symbol}", wallet, draw.tail(20, 5_000))
@@ -81,6 +83,7 @@ def bridgers(market: Market, draw: Draw) -> None:
         market.diary.write(slot + 2, "ethereum:USDC", wallet, contract("bridge"), amount // 2)
         market.diary.write(slot + 4, f"{chain}:USDC", ZERO, wallet, amount // 2)
         back = slot + draw.between(10 * DAY, 100 * DAY)
+        # Both legs or none: what left one chain must arrive on the other before the year ends.
         if draw.chance(40) and back + 4 <= LAST_SLOT:
             market.diary.write(back, f"{chain}:USDC", wallet, ZERO, amount // 2)
             market.diary.write(back + 4, "ethereum:USDC", contract("bridge"), wallet, amount // 2)
