@@ -78,6 +78,8 @@ def _fill(building: Path) -> None:
     import duckdb
 
     with duckdb.connect(str(building / _DATABASE)) as connection:
+        # In a notebook DuckDB draws one into the cell when a statement takes two seconds, as on a busy machine.
+        connection.execute("SET enable_progress_bar = false")
         for name in TABLES:
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
             path = str(PREPARED / f"{name}.parquet").replace("'", "''")
