@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -119,9 +120,12 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End in order: segments finish or are put back, then answers go out, then connections close."""
-        winding_down = asyncio.ensure_future(asyncio.to_thread(self._house.wind_down, self._grace))
+        # A thread of its own: when the interpreter ends, asyncio's executor takes no more work.
+        winding_down = threading.Thread(target=self._house.wind_down, args=(self._grace,), name="nbext-wind-down")
+        winding_down.start()
         await super().shutdown(sockets)
-        await winding_down
+        while winding_down.is_alive():
+            await asyncio.sleep(0.01)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
