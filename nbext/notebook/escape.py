@@ -6,10 +6,8 @@ import unicodedata
 from html import escape
 
 MAX_SHOWN = 200
-# Kept as they are although Unicode counts them as format characters: emoji sequences need the joiner.
-_HARMLESS = {"\u200d"}
-# Control, format (bidi and zero-width among them), surrogate, unassigned; line and paragraph separators.
-_HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"}
+# Control, format (bidi and zero-width among them), surrogate, private, unassigned; line and paragraph separators.
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def visible(value: object, limit: int | None = MAX_SHOWN) -> str:
@@ -36,6 +34,6 @@ def html(value: object, limit: int | None = MAX_SHOWN) -> str:
 
 
 def _shown(character: str) -> str:
-    if character in _HARMLESS or unicodedata.category(character) not in _HIDDEN_CATEGORIES:
+    if unicodedata.category(character) not in _HIDDEN:
         return character
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")

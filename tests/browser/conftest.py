@@ -59,19 +59,20 @@ def chromium() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+def context(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A fresh browser profile; where the test fails, its pages are kept as pictures."""
     context = chromium.new_context(viewport={"width": 1280, "height": 1400}, locale="en-GB")
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    yield page
+    context.set_default_timeout(20_000)
+    yield context
     if request.node.stash.get(FAILED, False):
         lab.ARTEFACTS.mkdir(exist_ok=True)
-        page.screenshot(path=lab.ARTEFACTS / f"failed-{request.node.name[:60]}.png")
+        for number, page in enumerate(context.pages):
+            page.screenshot(path=lab.ARTEFACTS / f"failed-{request.node.name[:60]}-{number}.png")
     context.close()
 
 
 @pytest.fixture
-def open_notebook(server: lab.Server, page: Any, request: pytest.FixtureRequest) -> Iterator[Open]:
+def open_notebook(server: lab.Server, context: Any, request: pytest.FixtureRequest) -> Iterator[Open]:
     """Open a notebook of the given cells; afterwards nothing may have left this machine."""
     opened: list[lab.Notebook] = []
 
@@ -79,7 +80,7 @@ def open_notebook(server: lab.Server, page: Any, request: pytest.FixtureRequest)
         name = name or request.node.name.split("[")[0][:60]
         if cells:
             server.write(name, cells)
-        opened.append(lab.Notebook(page, server, name).open(kernel=kernel))
+        opened.append(lab.Notebook(context.new_page(), server, name).open(kernel=kernel))
         return opened[-1]
 
     yield open_cells

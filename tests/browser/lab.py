@@ -76,10 +76,10 @@ def _prepare(home: Path) -> dict[str, str]:
 
 
 class Server:
-    """A running Jupyter server: its address, its token, and the folder of its notebooks."""
+    """A running Jupyter server: its address, its token, its folder, and the folder of its notebooks."""
 
-    def __init__(self, url: str, token: str, root: Path) -> None:
-        self.url, self.token, self.root = url, token, root
+    def __init__(self, url: str, token: str, home: Path) -> None:
+        self.url, self.token, self.home, self.root = url, token, home, home / "notebooks"
 
     def write(self, name: str, cells: Sequence[str]) -> str:
         """Write a notebook of code cells; return its path for the browser."""
@@ -87,6 +87,10 @@ class Server:
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.root / f"{name}.ipynb")
         return f"{name}.ipynb"
+
+    def write_saved(self, name: str, notebook: dict[str, Any]) -> None:
+        """Write a notebook as it was saved."""
+        (self.root / f"{name}.ipynb").write_text(json.dumps(notebook), "utf-8")
 
     def read(self, name: str) -> dict[str, Any]:
         """The saved notebook."""
@@ -123,7 +127,7 @@ def running(home: Path) -> Iterator[Server]:
     with (home / "server.log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=root)
         try:
-            yield _wait_for(process, home, token, root)
+            yield _wait_for(process, home, token)
         finally:
             process.terminate()
             try:
@@ -133,12 +137,12 @@ def running(home: Path) -> Iterator[Server]:
                 process.wait()
 
 
-def _wait_for(process: subprocess.Popen[bytes], home: Path, token: str, root: Path) -> Server:
+def _wait_for(process: subprocess.Popen[bytes], home: Path, token: str) -> Server:
     end = time.monotonic() + 90
     while time.monotonic() < end and process.poll() is None:
         for found in (home / "runtime").glob("jpserver-*.json"):
             try:
-                server = Server(json.loads(found.read_text())["url"], token, root)
+                server = Server(json.loads(found.read_text())["url"], token, home)
                 server.api("status")
             except (OSError, ValueError):
                 continue
@@ -180,10 +184,18 @@ class Notebook:
         self.page.goto(f"{self.server.url}doc/tree/{self.name}.ipynb?reset&token={self.server.token}")
         # Asked again and again: wait_for_function takes the promise itself for a yes.
         end = time.monotonic() + 60
-        while not self.page.evaluate(_READY, kernel):
+        while not self._ready(kernel):
             assert time.monotonic() < end, "JupyterLab did not open the notebook within a minute"
             self.page.wait_for_timeout(100)
         return self
+
+    def _ready(self, kernel: bool) -> bool:
+        from playwright.sync_api import Error
+
+        try:
+            return bool(self.page.evaluate(_READY, kernel))
+        except Error:  # JupyterLab may go to another address while it resets itself
+            return False
 
     def command(self, name: str) -> None:
         """Run one of JupyterLab's commands; it resolves when the command has finished."""
@@ -207,7 +219,7 @@ class Notebook:
     def output(self, index: int) -> str:
         """What the outputs of one cell show as text."""
         cell = self.page.locator(".jp-Notebook-cell").nth(index)
-        return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
+        return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts()).strip()
 
     def save(self) -> dict[str, Any]:
         """Save it; return what the file then holds."""

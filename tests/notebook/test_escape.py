@@ -23,7 +23,8 @@ from nbext.notebook.escape import html, visible
         ("line\u2028end", "line\\u2028end"),
         ("lone \ud83d", "lone \\ud83d"),
         ("nul \x00", "nul \\x00"),
-        ("شبكة 👩\u200d🚀 Ⅷ", "شبكة 👩\u200d🚀 Ⅷ"),
+        ("شبكة 🚀 Ⅷ", "شبكة 🚀 Ⅷ"),
+        ("US\u200dDC \ue000", "US\\u200dDC \\ue000"),
         (None, "None"),
         (2**256 - 1, str(2**256 - 1)),
     ],
@@ -49,5 +50,5 @@ def test_no_text_leaves_markup_or_a_hidden_character(text):
     escaped = html(text, limit=None)
     assert not set(escaped) & set("<>\"'")
     assert unescape(escaped) == visible(text, limit=None)
-    hidden = [c for c in escaped if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}]
+    hidden = [c for c in escaped if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}]
     assert hidden == []

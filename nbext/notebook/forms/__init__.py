@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from nbext.client import Client
     from nbext.notebook.forms.builder import SegmentForm
     from nbext.notebook.forms.card import Card
     from nbext.notebook.forms.search import SearchForm
@@ -21,7 +22,7 @@ __all__ = ["search_form", "segment_form", "show", "signup_form"]
 
 
 def search_form(
-    term: str = "", *, chain: str | None = None, images: bool = False, client: Any = None
+    term: str = "", *, chain: str | None = None, images: bool | None = None, client: Client | None = None
 ) -> SearchForm:
     """Return a form that searches collections and tokens, shows their metadata and puts it into a variable.
 
@@ -32,28 +33,29 @@ def search_form(
     chain
         The chain to begin with; ethereum where none is given.
     images
-        Load pictures of what is picked, from https addresses only. They are on other people's servers.
+        Load the picture of what is picked, from https addresses only: it is on somebody's server, who then sees
+        this machine's address. Without a word, the setting ``images``.
     client
         The client to ask; without one, the notebook's.
     """
-    from nbext.connect import connect
     from nbext.notebook.forms.search import SearchForm
 
-    return SearchForm(client or connect(), term=term, chain=chain, images=images)
+    asked = _client(client)
+    allowed = asked.settings["images"] if images is None else images
+    return SearchForm(asked, term=term, chain=chain or asked.settings["chain"], images=allowed)
 
 
-def signup_form(*, client: Any = None) -> SignUpForm:
+def signup_form(*, client: Client | None = None) -> SignUpForm:
     """Return a form that registers an e-mail address for the newsletter.
 
     The address is in no output, and leaves the form's state once it was sent.
     """
-    from nbext.connect import connect
     from nbext.notebook.forms.signup import SignUpForm
 
-    return SignUpForm(client or connect())
+    return SignUpForm(_client(client))
 
 
-def segment_form(query: Any = None, *, client: Any = None) -> SegmentForm:
+def segment_form(query: Any = None, *, client: Client | None = None) -> SegmentForm:
     """Return a form that builds a segment, counts it, runs it, and writes the cell that does.
 
     Parameters
@@ -68,13 +70,12 @@ def segment_form(query: Any = None, *, client: Any = None) -> SegmentForm:
     ConfigError
         The service publishes no schema of its filters.
     """
-    from nbext.connect import connect
     from nbext.notebook.forms.builder import SegmentForm
 
-    return SegmentForm(client or connect(), query)
+    return SegmentForm(_client(client), query)
 
 
-def show(segment: pd.DataFrame, *, client: Any = None) -> Card:
+def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
     """Return a segment's card: counts, conditions in words, first rows, exports, and what each condition matches.
 
     Parameters
@@ -89,7 +90,21 @@ def show(segment: pd.DataFrame, *, client: Any = None) -> Card:
     UsageError
         The table does not say which segment it is.
     """
-    from nbext.connect import connect
     from nbext.notebook.forms.card import Card
 
-    return Card(client or connect(), segment)
+    return Card(_client(client), segment)
+
+
+def _client(given: Client | None) -> Client:
+    """Return the client to ask: the given one, the notebook's, or a new one where nbext is loaded in none."""
+    from nbext.connect import connect
+    from nbext.errors import ConfigError
+    from nbext.notebook import session
+
+    if given is not None:
+        return given
+    try:
+        here = session.current()
+    except ConfigError:
+        return connect()
+    return here.client

@@ -14,11 +14,12 @@ from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.editors import GroupEditor
 from nbext.notebook.forms.form import Form, Twin, message_of
 from nbext.notebook.forms.inputs import ScopeBar
-from nbext.notebook.forms.names import checked_name, keep
 from nbext.notebook.forms.parts import box, button, choice_field, code_html, markup, row, text_field, visibility
 from nbext.notebook.forms.schema import vocabulary
 from nbext.notebook.forms.tables import frame_html
 from nbext.notebook.forms.values import about
+from nbext.notebook.forms.variables import keep
+from nbext.notebook.store import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +211,7 @@ class SegmentForm(Form):
         if self._running:
             return
         self._require_complete()
-        name, limit = checked_name(self.name.value), self._limit_or_none()
+        name, limit = checked_name(self.name.value.strip()), self._limit_or_none()
         if limit is None:
             return
         filters, operator = self.filters(), self.operator.value

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 import ipywidgets as w
 
+from nbext.errors import ValidationError
 from nbext.notebook.escape import html, visible
 from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.form import Form, Twin
-from nbext.notebook.forms.names import checked_name, keep
 from nbext.notebook.forms.parts import (
     box,
     button,
@@ -27,7 +27,9 @@ from nbext.notebook.forms.parts import (
     visibility,
 )  # fmt: skip
 from nbext.notebook.forms.values import about, count_text, is_missing, records, shown
-from nbext.wire.chains import DEFAULT_CHAIN, chain_names
+from nbext.notebook.forms.variables import keep
+from nbext.notebook.store import checked_name
+from nbext.wire.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.wire.operations import MAX_SEARCH_TERM
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ LINE_HEADS = '<div class="nbext-cells nbext-heads"><span>{}</span><span>{}</span
     '<span class="nbext-number">{}</span><span>{}</span></div>'
 )
 FACTS = (
-    ("Address", "checksumAddress"), ("Chain", "chain"), ("Standard", "tokenType"), ("Decimals", "decimals"),
+    ("Name", "name"), ("Symbol", "symbol"), ("Address", "checksumAddress"),
+    ("Chain", "chain"), ("Standard", "tokenType"), ("Decimals", "decimals"),
     ("Total supply", "totalSupply"), ("Owners", "ownerCount"), ("Holders", "holders"), ("Transfers", "transfers"),
     ("Deployer", "contractDeployer"), ("Deployed at block", "deployedBlockNumber"), ("Floor price", "floorPrice"),
 )  # fmt: skip
@@ -78,7 +81,7 @@ class SearchForm(Form):
 
     def _build(self, term: str, chain: str) -> None:
         self.term = text_field("Name or symbol", term, placeholder="for example: apes", width="320px")
-        self.chain = choice_field("Chain", [(name, name) for name in chain_names()], chain, width="160px")
+        self.chain = choice_field("Chain", *chains_and(chain), width="160px")
         self.kind = choice_field("What", KINDS, "nft", width="160px")
         self.go = button("Search", self.guarded(self.search), classes="nbext-main nbext-search")
         self.term.changed(lambda _: self._typed()).entered(self.guarded(self.search))
@@ -184,7 +187,8 @@ class SearchForm(Form):
         if self.question is None:
             said = self.said or "No search yet."
             return Twin(f"<p>{lines_html(said)}</p>", f"{self.title}: {visible(said)}")
-        asked = f"{visible(self.question.term)} on {self.question.chain} ({self.question.kind})"
+        kind = next(label for label, value in KINDS if value == self.question.kind)
+        asked = f"{visible(self.question.term)!r} in {kind} on {self.question.chain}"
         rows = [result_cells(result) for result in self.results]
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
@@ -249,8 +253,7 @@ class Detail:
         self.frame = frame
         metadata = (records(frame) or [{}])[0]
         self.facts = [(label, fact(metadata[key])) for label, key in FACTS if not is_missing(metadata.get(key))]
-        name = f'<div class="nbext-title">{html(shown(metadata.get("name")) or "No name")}</div>'
-        self.text.value = image_html(metadata.get("logo"), self.form.images) + name + facts_html(self.facts)
+        self.text.value = image_html(metadata.get("logo"), self.form.images) + facts_html(self.facts)
         self.line.value = ""
         visibility(self.widget, True)
         self.form.renew()
@@ -259,7 +262,7 @@ class Detail:
         if self.frame is None or self.form.picked is None:
             return
         self.name.error = ""
-        name = checked_name(self.name.value)
+        name = checked_name(self.name.value.strip())
         keep(name, self.frame)
         magic = "%token" if is_token(self.form.picked) else "%nft"
         chain, address = self.form.picked.get("chain"), self.form.picked.get("address")
@@ -311,6 +314,16 @@ def image_html(url: object, allowed: bool) -> str:
     if not loads or visible(url, None) != url or "\\" in url:
         return ""
     return f'<img src="{html(url, None)}" alt="" width="64" height="64" referrerpolicy="no-referrer" loading="lazy">'
+
+
+def chains_and(chain: str) -> tuple[list[tuple[str, str]], str]:
+    """Return the chains to choose from and the one to begin with, which a remote service may call its own way."""
+    names = list(chain_names())
+    try:
+        chain = chain_of(chain).name
+    except ValidationError:
+        names.append(chain)
+    return [(visible(name, 40), name) for name in names], chain
 
 
 def too_long(term: str) -> str:

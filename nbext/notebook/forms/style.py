@@ -80,8 +80,8 @@ CSS = """
 }
 .nbext-form .nbext-name.jupyter-button:hover { text-decoration: underline; }
 .nbext-cells {
-  display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 1.2fr) minmax(0, 1.2fr) minmax(0, 2.2fr);
-  gap: 8px; align-items: center; padding: 0 12px 0 0; font-size: 13px; line-height: 32px;
+  display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 2.4fr);
+  gap: 16px; align-items: center; padding: 0 12px 0 0; font-size: 13px; line-height: 32px;
 }
 .nbext-cells > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
 .nbext-heads { font-size: 12px; font-weight: 600; color: var(--nb-mute); line-height: 28px; }
@@ -93,7 +93,7 @@ CSS = """
 .nbext-facts {
   display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 16px; font-size: 13px; margin: 0;
 }
-.nbext-facts dt { color: var(--nb-mute); font-weight: normal; }
+.nbext-facts dt { color: var(--nb-mute); font-weight: normal; width: auto; float: none; }
 .nbext-facts dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate; }
 .nbext-code {
   display: block; font-family: var(--nb-mono); font-size: 12px; line-height: 1.5; white-space: pre-wrap;

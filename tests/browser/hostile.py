@@ -1,0 +1,205 @@
+"""A service that speaks the eight operations and means harm: every text of every answer is an attacker's.
+
+It also serves as the trap: whatever asks it for anything but an operation was made to by a name.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from nbext.segment.schema import json_schema
+
+MARK = "h0stile"
+_SHAPES = (
+    "<script>window.pwned=1</script>",
+    "</script><script>window.pwned=2</script>",
+    "<img src=x onerror=window.pwned=3>",
+    "<img src='{trap}/img.png'>",
+    "<svg onload=window.pwned=4>",
+    "<svg><script>window.pwned=5</script></svg>",
+    "<svg><animate onbegin=window.pwned=6 attributeName=x dur=1s>",
+    "<iframe src=javascript:window.top.pwned=7></iframe>",
+    "<iframe srcdoc='<script>top.pwned=8</script>'></iframe>",
+    "<a href=\"javascript:window.pwned=9\">click</a>",
+    "javascript:window.pwned=10",
+    "<body onload=window.pwned=11>",
+    "<input autofocus onfocus=window.pwned=12>",
+    "<details open ontoggle=window.pwned=13>",
+    "<video src=x onerror=window.pwned=14>",
+    "<audio src={trap}/a.mp3 autoplay>",
+    "<object data=javascript:window.pwned=15></object>",
+    "<embed src={trap}/e.svg>",
+    "<link rel=stylesheet href={trap}/s.css>",
+    "<style>@import url({trap}/i.css);*{{background:url({trap}/b.png)}}</style>",
+    "<meta http-equiv=refresh content='0;url={trap}/m'>",
+    "<base href={trap}/>",
+    "<form action={trap}><button autofocus>x</button></form>",
+    "<math><mtext></mtext><script>window.pwned=16</script></math>",
+    "<template><script>window.pwned=17</script></template>",
+    "\"><script>window.pwned=18</script>",
+    "'><img src=x onerror=window.pwned=19>",
+    "' onmouseover='window.pwned=20' autofocus onfocus='window.pwned=21",
+    "\" onfocus=\"window.pwned=22\" autofocus=\"",
+    "&lt;script&gt;window.pwned=23&lt;/script&gt;",
+    "&#60;img src=x onerror=window.pwned=24&#62;",
+    "$PEPE and $WIF",
+    "$$\\href{{javascript:window.pwned=25}}{{click}}$$",
+    "\\(\\unicode{{x}}\\) \\[x\\]",
+    "**bold** [link](javascript:window.pwned=26) ![i]({trap}/md.png)",
+    "\u202egnirts detrever\u202c \u2066isolated\u2069",
+    "zero\u200bwidth\ufeff \u200ejoin\u00ad",
+    "\x1b[31mred\x1b[0m \x1b]8;;{trap}/osc\x07link\x1b]8;;\x07 \r\n\x08",
+    "{{{{2*2}}}} {{{{__import__('os').system('true')}}}} ${{7*7}} `id`",
+    "<b>{long}</b>",
+)  # fmt: skip
+COUNT = len(_SHAPES)
+
+
+def names(trap: str) -> list[str]:
+    """Return the hostile names; each begins with a mark that says which it is, so that it can be looked for."""
+    return [f"{MARK}{i:02d} " + shape.format(trap=trap, long="x" * 20_000) for i, shape in enumerate(_SHAPES)]
+
+
+class Hostile:
+    """The service as the tests see it: its address, what it was asked, and what its trap caught."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.names = names(url)
+        self.asked: list[tuple[str, str, Any]] = []
+        self.caught: list[str] = []
+        self.delay = threading.Event()
+
+    def of(self, operation: str) -> list[Any]:
+        """The bodies of the requests to one path."""
+        return [body for _, path, body in self.asked if path.split("?")[0] == operation]
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
+        """Answer one request, or catch it."""
+        key = (method, path.split("/")[1] if path.count("/") < 2 else "/".join(path.split("/")[1:3]))
+        make = {
+            ("GET", "about"): self._about, ("GET", "schema"): self._schema, ("POST", "v1/search"): self._search,
+            ("GET", "v1/nfts"): self._metadata, ("GET", "v1/tokens"): self._metadata,
+            ("POST", "v1/signup"): self._sign_up, ("POST", "v1/segment"): self._execute,
+            ("GET", "v1/segment"): self._rows, ("POST", "explain"): self._explain,
+        }.get(key)  # fmt: skip
+        if make is None:
+            self.caught.append(f"{method} {path}")
+            return 404, {}
+        self.asked.append((method, path, body))
+        return make(path, body)
+
+    def _about(self, *_: Any) -> tuple[int, Any]:
+        everything = " ".join(name[:80] for name in self.names)
+        data = {"name": everything, "synthetic": True, "fingerprint": "f", "chains": []}
+        return 200, {"service": "nbext", "version": everything, "grammar": 1, "engine": everything, "data": data,
+                     "links": {}}  # fmt: skip
+
+    def _schema(self, *_: Any) -> tuple[int, Any]:
+        """The schema that we serve, its words exchanged for hostile ones."""
+        supply = iter(self.names * 20)
+
+        def spoilt(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {k: next(supply) if k in ("description", "title") and isinstance(v, str) else
+                        [next(supply)] if k == "examples" else spoilt(v) for k, v in value.items()}  # fmt: skip
+            return [spoilt(one) for one in value] if isinstance(value, list) else value
+
+        return 200, spoilt(json_schema())
+
+    def _record(self, index: int) -> dict[str, Any]:
+        text = self.names[index % COUNT]
+        other = self.names[(index + 1) % COUNT]
+        return {
+            "chain": "ethereum", "chainId": 1, "address": f"0x{index + 1:040x}", "checksumAddress": text, "name": text,
+            "symbol": other, "tokenType": text, "totalSupply": text, "ownerCount": 7, "contractDeployer": other,
+            "floorPrice": None, "logo": f"{self.url}/logo.png", "imageUrl": f"{self.url}/image.png", "verified": True,
+            "possibleSpam": True, "deployedBlockNumber": 1, "transfers": 1, "asOf": {"block": 1, "timestamp": text},
+            "score": 1.0,
+        }  # fmt: skip
+
+    def _search(self, _: str, body: Any) -> tuple[int, Any]:
+        offset, limit = body.get("offset", 0), body.get("limit", 20)
+        items = [self._record(index) for index in range(COUNT)][offset : offset + limit]
+        found = {"type": "nft", "chain": "ethereum", "searchTerm": body["searchTerm"]}
+        return 200, found | {"total": COUNT, "items": items}
+
+    def _metadata(self, path: str, _: Any) -> tuple[int, Any]:
+        return 200, self._record(int(path.rsplit("/", 1)[1], 16) - 1)
+
+    def _sign_up(self, _: str, body: Any) -> tuple[int, Any]:
+        if "refused" in body["email"]:
+            detail = f"{body['email']} is refused: " + " ".join(name[:60] for name in self.names[:6])
+            return 422, {"title": "Refused", "status": 422, "detail": detail, "code": "x",
+                         "errors": [{"pointer": "/email", "code": "x", "detail": detail}]}  # fmt: skip
+        self.delay.wait(0.5)
+        return 202, {"email": body["email"], "status": "recorded", "delivered": False}
+
+    def _execute(self, _: str, body: Any) -> tuple[int, Any]:
+        if "refused" in json.dumps(body["filters"]):
+            errors = [{"pointer": "/filters/token/token", "code": "x", "detail": self.names[2]},
+                      {"pointer": f"/filters/{self.names[0]}", "code": "x", "detail": self.names[4]}]  # fmt: skip
+            return 422, {"title": "Refused", "status": 422, "detail": self.names[0], "code": "x", "errors": errors}
+        returned = min(COUNT, body["limit"])
+        return 200, {
+            "id": "sg_hostile", "status": "completed", "operator": body["operator"], "filters": body["filters"],
+            "fileType": "json", "limit": body["limit"], "chain": self.names[0], "chainId": 1,
+            "asOf": {"block": 1, "timestamp": self.names[1]}, "counts": {"matched": COUNT, "returned": returned},
+            "truncated": False, "columns": self._columns(), "preview": [], "createdAt": "2024-01-01T00:00:00Z",
+            "completedAt": "2024-01-01T00:00:00Z", "durationMs": 1, "cached": False, "error": None,
+            "warnings": self.names,
+            "links": {"self": "/v1/segment/sg_hostile", "json": "/v1/segment/sg_hostile/json"},
+        }  # fmt: skip
+
+    def _columns(self) -> list[dict[str, Any]]:
+        return [
+            {"name": self.names[0], "type": "string"},
+            {"name": "balance", "type": "uint256", "decimals": 2, "symbol": self.names[31]},
+        ]
+
+    def _rows(self, path: str, _: Any) -> tuple[int, Any]:
+        data = [{self.names[0]: name, "balance": str(10**i)} for i, name in enumerate(self.names)]
+        if path.endswith("/json") or "/json?" in path:
+            page = {"limit": COUNT, "offset": 0, "total": COUNT, "next": None}
+            return 200, {"id": "sg_hostile", "columns": self._columns(), "data": data, "page": page}
+        return self._execute("", {"filters": {}, "operator": "AND", "limit": COUNT})
+
+    def _explain(self, *_: Any) -> tuple[int, Any]:
+        parts = [{"words": name, "matched": i} for i, name in enumerate(self.names)]
+        everything = " ".join(name[:60] for name in self.names)
+        return 200, {"id": "sg_hostile", "canonical": {}, "words": everything, "sql": "", "plan": "", "parts": parts}
+
+
+@contextmanager
+def running() -> Iterator[Hostile]:
+    """Serve on a free port of loopback."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def _respond(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            status, document = hostile.answer(self.command, self.path, body)
+            written = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(written)))
+            self.end_headers()
+            self.wfile.write(written)
+
+        do_GET = do_POST = do_DELETE = do_HEAD = _respond  # noqa: N815  names of http.server
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing: the tests look at what was asked."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        hostile = Hostile(f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield hostile
+        server.shutdown()
