@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from nbext.notebook import grammars, schema
-from nbext.notebook.cursor import Cursor, cursor_of
+from nbext.notebook.cursor import cursor_of
 from nbext.notebook.options import Grammar
-from nbext.wire.operations import OPERATORS
 
 if TYPE_CHECKING:
     from IPython.core.completer import CompletionContext, SimpleMatcherResult
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 _CELL = re.compile(r"%%(segment_query)\b")
 _LINE = re.compile(r"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%(segment|token|nft|nbext)\s")
 _SHOWN = 200
+# The keys of a whole request; a cell may be one.
+_REQUEST = {("filters",), ("operator",), ("fileType",), ("limit",)}
 # Keys whose values are symbols or addresses of contracts.
 _CONTRACTS = {"token", "nft", "of"}
 
@@ -59,7 +60,7 @@ def offers(session: Session, lines: list[str], line: int, column: int) -> Offer 
     if cell and before.startswith(cell.group()) and len(before) > cell.end():
         return _in_line(session, grammars.BY_MAGIC[cell[1]], before[cell.end() :])
     found = _LINE.match(before)
-    if found is None:
+    if found is None or lines[0].startswith("%%"):
         return None
     rest = before[found.end() :]
     if found[1] == "segment" and rest.lstrip().startswith("{") and " -" not in rest:
@@ -87,7 +88,7 @@ def _words(session: Session, grammar: Grammar, done: list[str]) -> Iterable[str]
         if not done:
             return grammars.COMMANDS
         return {"set": (setting for setting in session.settings.all()),
-                "schema": schema.keys(session.knowledge.schema or {}, [])}.get(done[0], ())  # fmt: skip
+                "schema": schema.keys(session.knowledge.schema or {}, ["filters"])}.get(done[0], ())  # fmt: skip
     if grammar in (grammars.TOKEN, grammars.NFT):
         if not done:
             return [*(["search"] if grammar is grammars.NFT else []), *session.knowledge.chains]
@@ -99,10 +100,12 @@ def _in_body(session: Session, text: str) -> Offer:
     cursor = cursor_of(text)
     if cursor.place == "python":
         return cursor.typed, _starting(cursor.typed, tables(session))
-    path = cursor.path[1:] if cursor.path[:1] == ("filters",) else cursor.path
-    path = tuple(name for name in path if name not in ("all", "any", "not"))
+    known = session.knowledge.schema or {}
+    # A cell is the filters, or a whole request that holds them.
+    path = cursor.path if cursor.path[:1] in _REQUEST else ("filters", *cursor.path)
     if cursor.place == "key":
-        names = _starting(cursor.typed, schema.keys(session.knowledge.schema or {}, path))
+        found = [*schema.keys(known, path), *(schema.keys(known, ()) if not cursor.path else ())]
+        names = _starting(cursor.typed, found)
         return cursor.typed, names if cursor.quoted else [f'"{name}": ' for name in names]
     if cursor.place == "value":
         words = _starting(cursor.typed, _values(session, path))
@@ -111,13 +114,9 @@ def _in_body(session: Session, text: str) -> Offer:
 
 
 def _values(session: Session, path: tuple[str, ...]) -> list[str]:
-    if not path:
-        return []
     listed = schema.values(session.knowledge.schema or {}, path)
     if path[-1] == "chain":
         return list(session.knowledge.chains)
-    if path[-1] == "operator":
-        return list(OPERATORS)
     if path[-1] in _CONTRACTS:
         return list(session.knowledge.symbols)
     return listed
@@ -141,6 +140,3 @@ def _can_be_json(value: Any) -> bool:
 def _starting(typed: str, words: Iterable[str]) -> list[str]:
     lowered = typed.lower()
     return [word for word in words if word.lower().startswith(lowered)]
-
-
-__all__ = ["Cursor", "matcher", "offers"]

@@ -1,4 +1,4 @@
-"""A JSON Schema of filters, read for its names: which keys a place may hold, and which values."""
+"""The JSON Schema of a request, read for its names: which keys a place may hold, and which values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from nbext.errors import UsageError, did_you_mean
 Schema = Mapping[str, Any]
 # A schema that refers to itself is followed this far and no further.
 _DEPTH = 12
+# A table's cell lists this many names; completion knows all.
+_LISTED = 12
 
 
 def variants(root: Schema, schema: Any, depth: int = 0) -> Iterator[Schema]:
@@ -61,10 +63,16 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     UsageError
         There is no condition of that name.
     """
-    top = keys(root, [])
+    top = keys(root, ["filters"])
     if condition is None:
-        return [{"condition": name, "fields": ", ".join(keys(root, [name])), "meaning": _meaning(root, schema)}
-                for name, schema in top.items()]  # fmt: skip
+        return [
+            {
+                "condition": name,
+                "fields": ", ".join(_inside(root, ["filters", name])[:_LISTED]),
+                "meaning": _meaning(root, schema),
+            }
+            for name, schema in top.items()
+        ]
     if condition not in top:
         raise UsageError(
             f"%nbext schema: unknown condition {condition!r}.{did_you_mean(condition, top)} Allowed: {', '.join(top)}."
@@ -72,10 +80,10 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     return [
         {
             "field": name,
-            "allowed": ", ".join(_inside(root, [condition, name])) or _types(root, schema),
+            "allowed": ", ".join(_inside(root, ["filters", condition, name])[:_LISTED]) or _types(root, schema),
             "meaning": _meaning(root, schema),
         }
-        for name, schema in keys(root, [condition]).items()
+        for name, schema in keys(root, ["filters", condition]).items()
     ]
 
 

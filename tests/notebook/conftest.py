@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from tests.notebook.shells import loaded_shell
 
@@ -17,6 +18,7 @@ def home(tmp_path_factory):
     for name in ("NBEXT_BASE_URL", "NBEXT_API_KEY", "NBEXT_TRACEBACK"):
         patch.delenv(name, raising=False)
     yield folder
+    InteractiveShell.clear_instance()
     patch.undo()
 
 

@@ -52,13 +52,15 @@ class Shell:
 
 @contextmanager
 def loaded_shell() -> Iterator[Shell]:
-    """A shell with nbext in it; afterwards it is taken out again, and the shell is gone."""
+    """The process's shell with nbext in it; afterwards nbext and the test's names are taken out again."""
     shell = Shell()
+    names = set(shell.ip.user_ns)
     with capture_output():
         shell.ip.run_line_magic("load_ext", "nbext")
     try:
         yield shell
     finally:
-        shell.ip.run_line_magic("unload_ext", "nbext")
-        shell.ip.reset(new_session=False)
-        InteractiveShell.clear_instance()
+        with capture_output():
+            shell.ip.run_line_magic("unload_ext", "nbext")
+        for name in set(shell.ip.user_ns) - names:
+            del shell.ip.user_ns[name]
