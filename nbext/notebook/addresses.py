@@ -7,6 +7,7 @@ from typing import Any
 
 from nbext.errors import UsageError, ValidationError
 from nbext.notebook.body import Expression, evaluated
+from nbext.notebook.escape import visible
 from nbext.notebook.options import Args, Grammar
 from nbext.wire.addresses import looks_like_address
 from nbext.wire.chains import chain_of
@@ -81,9 +82,9 @@ def _example(grammar: Grammar) -> str:
     return f"Such as: {grammar.examples[0]}"
 
 
-def wrong_form(grammar: Grammar, line: str) -> UsageError:
+def wrong_form(grammar: Grammar, line: str, cell: str) -> UsageError:
     """Build the error of a line magic that was written with two percent signs."""
     return UsageError(
         f"%{grammar.magic} is not a cell magic: everything stands on its line. Write one percent sign: "
-        f"{grammar.magic} {line.strip()}".rstrip()
+        f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
     )

@@ -60,7 +60,6 @@ def _status(session: Session, args: Args, words: list[str]) -> None:
 def _connect(session: Session, args: Args, words: list[str]) -> None:
     if len(words) > 1:
         raise UsageError(f"%nbext connect takes a URL and nothing else: {KEY_REFUSED}")
-    session.disconnect()
     session.connect(words[0] if words else None)
 
 

@@ -35,7 +35,8 @@ def of_service(about: Mapping[str, Any] | None, base_url: str) -> str:
 
 def data_in_words(data: Mapping[str, Any]) -> str:
     """Return whose data it is, and whether it is made up."""
-    return visible(data.get("name")) + (" (synthetic: made up)" if data.get("synthetic") else "")
+    name = visible(data.get("name"))
+    return name if not data.get("synthetic") or "synthetic" in name.lower() else f"{name} (synthetic)"
 
 
 def chains_in_words(data: Mapping[str, Any]) -> str:

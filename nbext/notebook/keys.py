@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Protocol
 
@@ -52,11 +53,14 @@ def prompt(base_url: str) -> Secret:
     ConfigError
         Nothing was typed, or the notebook has nobody at its keyboard.
     """
-    from getpass import getpass
+    from getpass import GetPassWarning, getpass
 
     try:
-        secret = Secret(getpass(f"API key for {base_url}: ").strip())
-    except (NotImplementedError, EOFError, OSError, RuntimeError):
+        with warnings.catch_warnings():
+            # Where the terminal cannot hide what is typed, nothing is asked.
+            warnings.simplefilter("error", GetPassWarning)
+            secret = Secret(getpass(f"API key for {base_url}: ").strip())
+    except (NotImplementedError, EOFError, OSError, RuntimeError, GetPassWarning):
         secret = Secret("")
     if not secret:
         raise ConfigError(

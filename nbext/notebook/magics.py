@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
-from nbext.errors import UsageError
-from nbext.notebook import commands, grammars, running
-from nbext.notebook.addresses import chain_and_addresses, wrong_form
-from nbext.notebook.hand_over import hand_over, prepared
+from nbext.notebook import commands, grammars, metadata, running
+from nbext.notebook.addresses import wrong_form
+from nbext.notebook.hand_over import prepared
 from nbext.notebook.options import Args, Grammar
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def takes(grammar: Grammar, *, body: bool = False) -> Callable[[Magic], Any]:
     def wrap(run: Magic) -> Any:
         def magic(self: NbextMagics, line: str, cell: str | None = None) -> Any:
             if cell is not None and cell.strip() and not body:
-                raise wrong_form(grammar, line)
+                raise wrong_form(grammar, line, cell)
             args = grammar.parse(line)
             if args["help"]:
                 print(grammar.help())
@@ -62,38 +61,16 @@ class NbextMagics(Magics):
     @takes(grammars.TOKEN)
     def token(self, args: Args, cell: str | None) -> Any:
         """Read the metadata of tokens."""
-        chain, addresses = chain_and_addresses(grammars.TOKEN, args, self.session.names)
-        client = self.session.client
-        strict, refresh = bool(args["strict"]), bool(args["refresh"])
-        frame = self.session.call(lambda _: client.tokens(chain, addresses, strict=strict, refresh=refresh), "token")
-        return hand_over(self.session, frame, args)
+        return metadata.read(self.session, grammars.TOKEN, args)
 
     @takes(grammars.NFT)
     def nft(self, args: Args, cell: str | None) -> Any:
         """Read the metadata of collections, or search them."""
         if args.words and args.words[0].text == "search":
-            return self._search(args)
-        chain, addresses = chain_and_addresses(grammars.NFT, args, self.session.names)
-        client = self.session.client
-        strict, refresh = bool(args["strict"]), bool(args["refresh"])
-        frame = self.session.call(lambda _: client.nfts(chain, addresses, strict=strict, refresh=refresh), "nft")
-        return hand_over(self.session, frame, args)
+            return metadata.search(self.session, args)
+        return metadata.read(self.session, grammars.NFT, args)
 
     @takes(grammars.NBEXT)
     def nbext(self, args: Args, cell: str | None) -> Any:
         """Run one command of the root magic."""
         return commands.run(self.session, args)
-
-    def _search(self, args: Args) -> Any:
-        term = " ".join(word.text for word in args.words[1:])
-        if not term:
-            raise UsageError("%nft search: a term is missing. Such as: %nft search punk --chain ethereum")
-        client, chain = self.session.client, args["chain"] or self.session.settings["chain"]
-        limit = 20 if args["limit"] is None else args["limit"]
-        frame = self.session.call(
-            lambda _: client.search_nfts(
-                term, chain, type=args["type"] or "nft", limit=limit, offset=args["offset"] or 0
-            ),
-            "search",
-        )
-        return hand_over(self.session, frame, args)

@@ -130,17 +130,22 @@ class TerminalView:
 
 
 class NoView:
-    """Draws nothing: for those who asked for no bar."""
+
+
+class NoView:
+    """Nothing: for those who asked for no bar, and for files, where a line written over itself is noise."""
 
     def show(self, text: str, share: float | None) -> None:
         """Draw nothing."""
 
     def close(self) -> None:
-        """Leave nothing."""
+        """Take nothing away."""
 
 
 def view_for(shell: object, *, wanted: bool = True) -> View:
     """Return the view that fits a shell: a kernel's front end draws HTML, a terminal text."""
     if not wanted:
         return NoView()
-    return NotebookView() if getattr(shell, "kernel", None) is not None else TerminalView()
+    if getattr(shell, "kernel", None) is not None:
+        return NotebookView()
+    return TerminalView() if sys.stderr.isatty() else NoView()

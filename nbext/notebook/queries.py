@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from nbext.notebook.options import Args
 from nbext.notebook.places import at
 from nbext.wire.operations import FILE_TYPES, MAX_LIMIT, OPERATORS
 
-_REQUEST_KEYS = ("operator", "filters", "fileType", "limit")
+_REQUEST_KEYS = ("operator", "fileType", "limit", "filters")
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,30 @@ class Query:
             return error
         lines = []
         for field in error.errors:
-            lines.append(f"{field['pointer'] or '/'}: {field['detail']}")
+            pointer = field["pointer"]
+            lines.append(f"{pointer or '/'}: {field['detail']}{self._misplaced(pointer)}{self._unwrapped(pointer)}")
             position = self.body.place_of(self._in_cell(field["pointer"]))
             if position is not None:
                 lines.append(f"  {at(self.body.text, position)}")
         error.args = ("\n".join(lines),)
         return error
+
+    def _misplaced(self, pointer: str) -> str:
+        """Return where a key of a request belongs that stands among the filters."""
+        key = pointer.removeprefix("/filters/")
+        if self.whole or key not in _REQUEST_KEYS:
+            return ""
+        option = {"fileType": "--type"}.get(key, f"--{key}")
+        beside = f'{{"{key}": ..., "filters": {{...}}}}'
+        return f" It belongs on the first line ({option}), or beside the filters: {beside}."
+
+    def _unwrapped(self, pointer: str) -> str:
+        """Return how a contract is written that stands where a condition belongs."""
+        key = pointer.removeprefix("/filters/")
+        value = self.filters.get(key)
+        if key not in ("token", "nft") or not isinstance(value, str):
+            return ""
+        return f" Write {json.dumps({key: {key: value}}, ensure_ascii=False)}."
 
     def _in_cell(self, pointer: str) -> str:
         return pointer if self.whole else pointer.removeprefix("/filters") if pointer.startswith("/filters") else ""
@@ -54,8 +73,9 @@ def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Que
     """
     read = body.read(text, names)
     if not isinstance(read.value, dict):
+        begin = len(text) - len(text.lstrip())
         kind = "a list" if isinstance(read.value, list) else "a single value"
-        raise UsageError(f"a segment's filters are one JSON object, {{...}}; this is {kind}.\n  {at(text, 0)}")
+        raise UsageError(f"a segment's filters are one JSON object, {{...}}; this is {kind}.\n  {at(text, begin)}")
     whole = isinstance(read.value.get("filters"), dict)
     request: dict[str, Any] = read.value if whole else {"filters": read.value}
     if whole:
@@ -107,6 +127,8 @@ def _limit(args: Args, in_body: Any, default: int) -> int:
     limit = args["limit"] if args["limit"] is not None else in_body
     if limit is None:
         return default
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:
-        raise UsageError(f"the limit is a whole number from 0 (only count) to {MAX_LIMIT:,}, not {visible(limit)}.")
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise UsageError(f"the limit is a whole number, not {visible(repr(limit))}.")
+    if not 0 <= limit <= MAX_LIMIT:
+        raise UsageError(f"the limit is a whole number from 0 (only count) to {MAX_LIMIT:,}, not {limit:,}.")
     return limit

@@ -42,7 +42,8 @@ def run_cell(session: Session, args: Args, cell: str | None) -> Any:
             "%%segment_query: the cell is empty below its first line. The filters belong there, as JSON, "
             'such as {"token": {"token": "USDC"}}'
         )
-    return run(session, _query(session, text, args), args)
+    # The magic's own line is the cell's first: places are counted as the editor counts them.
+    return run(session, _query(session, "\n" + text, args), args)
 
 
 def run_line(session: Session, args: Args) -> Any:

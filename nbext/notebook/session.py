@@ -87,19 +87,18 @@ class Session:
         NoService, ConfigError
             There is no service to ask, or no key for it.
         """
-        from nbext.connect import connect
-
+        before = self.settings.arguments.get("base_url")
         if base_url is not None:
             self.settings.set("base_url", base_url)
             self._typed_key = None
-        url = self.settings["base_url"]
-        key = self._key_for(url) if url else None
-        client = connect(url, key, settings=self.settings)
-        self.key_source = self.key_source if url else "made for this session"
-        self._client = client
-        self._learn(client)
-        self.say(introduction.of_service(self.about, client.base_url))
-        return client
+        try:
+            self._client = self._connected()
+        except (NbextError, KeyboardInterrupt):
+            # What was set before still holds.
+            self.settings.arguments["base_url"] = before
+            raise
+        self.say(introduction.of_service(self.about, self._client.base_url))
+        return self._client
 
     def disconnect(self) -> None:
         """Forget the client; the next call connects anew."""
@@ -161,14 +160,26 @@ class Session:
             return frame
         raise located
 
-    def _key_for(self, url: str) -> Secret:
+    def _connected(self) -> Client:
+        from nbext.connect import connect
+
+        url = self.settings["base_url"]
+        key, source = None, "made for this session"
+        if url:
+            check_address(url, insecure=self.settings["insecure"])
+            key, source = self._key_for(url)
+        client = connect(url, key, settings=self.settings)
+        self._learn(client)
+        self.key_source = source
+        return client
+
+    def _key_for(self, url: str) -> tuple[Secret, str]:
         if self._typed_key is not None:
-            self.key_source = "prompt"
-            return self._typed_key
-        secret, self.key_source = keys.find(url, self.say)
-        if self.key_source == "prompt":
+            return self._typed_key, "prompt"
+        secret, source = keys.find(url, self.say)
+        if source == "prompt":
             self._typed_key = secret
-        return secret
+        return secret, source
 
     def _learn(self, client: Client) -> None:
         """Keep what the service says of itself: completion must not ask the network."""
@@ -177,6 +188,19 @@ class Session:
             return
         self.about = client.about()
         self.knowledge.learn_service(self.about, client.schema())
+
+
+def check_address(url: str, *, insecure: bool) -> None:
+    """Refuse a URL that no client could use, before a key is asked for.
+
+    Raises
+    ------
+    ConfigError
+        The URL is none, or a key must not be sent there.
+    """
+    from nbext.client.origin import Origin
+
+    Origin.of(url, insecure=insecure)
 
 
 _CURRENT: list[Session] = []

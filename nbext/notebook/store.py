@@ -63,7 +63,9 @@ def cut_in_words(about: dict[str, Any]) -> str | None:
     matched, returned = about.get("matched"), about.get("returned")
     if matched is None or returned is None:
         return "the service says that the limit cut rows off; --limit takes more."
-    return f"{returned:,} of {matched:,} wallets; --limit 0 counts, --all fetches"
+    # An export holds what its segment kept: there is nothing to fetch by it.
+    how = "; --limit 0 counts, --all fetches" if about.get("operation") == "execute_segment" else ""
+    return f"{returned:,} of {matched:,} wallets{how}"
 
 
 def converted(frame: pd.DataFrame, kind: str) -> Any:

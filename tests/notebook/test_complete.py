@@ -55,7 +55,7 @@ def quoted(names):
         ('%%segment_query\n{"not": {"any": [{"|', ("", CONDITIONS)),
         ('%%segment_query\n{"filters": {"tr|', ("tr", ["transfer"])),
         ('%%segment_query\n{"operator": "|', ("", ["AND", "OR"])),
-        ('%%segment_query\n{"transfer": {"direction": |', ("", [f'"{w}"' for w in ("in", "out", "any", "mint", "burn")])),
+        ('%%segment_query\n{"transfer": {"direction": |', ("", ['"in"', '"out"', '"any"', '"mint"', '"burn"'])),
         ('%%segment_query\n{"transfer": {"direction": "m|', ("m", ["mint"])),
         ('%%segment_query\n{"token": {"token": "U|', ("U", ["USDC", "UNI"])),
         ('%%segment_query\n{"token": {"chain": "pol|', ("pol", ["polygon", "polygon-zkevm"])),
