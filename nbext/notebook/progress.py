@@ -130,9 +130,6 @@ class TerminalView:
 
 
 class NoView:
-
-
-class NoView:
     """Nothing: for those who asked for no bar, and for files, where a line written over itself is noise."""
 
     def show(self, text: str, share: float | None) -> None:
