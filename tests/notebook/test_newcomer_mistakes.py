@@ -232,9 +232,9 @@ ethereum USDC''',
         "%nbext stats",
         "UsageError: %nbext: unknown command 'stats'. Did you mean 'status'? Allowed: status, connect, login, logout, set, config, history, save, schema, search, signup, build, help.",
     ),
-    "a misspelt setting": (
-        "%nbext set limt 5",
-        "ConfigError: unknown setting 'limt'. Did you mean 'limit'? Allowed: base_url, data_dir, engine, chain, limit, connect_timeout, read_timeout, deadline, execute_deadline, download_deadline, attempts, max_body_mb, insecure, ca_bundle, frame, images, remote.",
+    "a setting of another kind": (
+        "%nbext set limit many",
+        "ConfigError: limit (argument): 'many' is not a whole number from 1 to 1,000,000.",
     ),
 }
 
