@@ -16,6 +16,7 @@ from nbext.engine.layout import FOREVER, TABLES
 BUCKET_ROWS = 4_000_000
 _SQL_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN",
               "decimal(38,0)": "DECIMAL(38,0)"}
+_UPPER = ("hi", "mid", "id_hi", "id_mid")
 # A contract whose amounts cannot add up to this is summed in HUGEINT, which ends at 1.7e38.
 _NARROW = "1e37"
 # Where an opening balance stands in its block: before every log. Openings known from a snapshot, and
@@ -25,9 +26,15 @@ _HELD_BEFORE = -2
 
 
 def create_tables(stage: Stage) -> None:
-    """Make the empty tables of the layout."""
+    """Make the empty tables of the layout.
+
+    The upper limbs are nearly all 0 or -1. Left to choose, DuckDB packs their bits, and then reading them
+    takes longer than all other columns together (0.2 microseconds a value); runs of equal values do not.
+    """
     for table, columns in TABLES.items():
-        stage.run(f"CREATE TABLE out.{table} ({', '.join(f'{name(c)} {_SQL_TYPES[t]}' for c, t in columns.items())})")
+        described = (f"{name(c)} {_SQL_TYPES[t]}" + (" USING COMPRESSION RLE" if c in _UPPER else "")
+                     for c, t in columns.items())
+        stage.run(f"CREATE TABLE out.{table} ({', '.join(described)})")
 
 
 def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
@@ -35,15 +42,19 @@ def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
     _profile(stage)
     buckets = _buckets(stage)
     for done, (first, last) in enumerate(buckets, 1):
-        _effective(stage, first, last)
-        _token_changes(stage, zero)
-        _collection_changes(stage, zero)
-        _owners(stage)
-        _history(stage)
+        rows = _effective(stage, first, last)
+        _follow_tokens(stage, rows)
+        stage.run("INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest "
+                  "ORDER BY contract, hi, mid, lo, recipient")
+        wide = stage.value(f"SELECT count(*) FROM profile WHERE NOT nft AND NOT narrow "
+                           f"AND contract BETWEEN {first} AND {last}")
+        _history(stage, rows, zero, wide=bool(wide))
         advance(done / len(buckets))
-    stage.drop("effective", "moves", "narrow", "wide")
-    stage.run(f"INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo, size FROM out.history "
-              f"WHERE to_block = {FOREVER} AND NOT (hi = 0 AND mid = 0 AND lo = 0)")
+    stage.drop("moves")
+    stage.run(f"""
+        INSERT INTO out.balances SELECT contract, wallet, hi, mid, lo, size FROM out.history
+        WHERE to_block = {FOREVER} AND (lo <> {amounts.decimal(0)} OR mid <> {amounts.decimal(0)}
+            OR hi <> {amounts.decimal(0)})""")
 
 
 def _profile(stage: Stage) -> None:
@@ -72,88 +83,76 @@ def _buckets(stage: Stage) -> list[tuple[int, int]]:
     return buckets
 
 
-def _effective(stage: Stage, first: int, last: int) -> None:
-    """Make the bucket's transfers: a snapshot stands for all that came up to its block."""
+def _effective(stage: Stage, first: int, last: int) -> str:
+    """Return the SQL of the bucket's transfers: a snapshot stands for all that came up to its block."""
     columns = "contract, block, log_index, sender, recipient, hi, mid, lo"
     within = f"contract BETWEEN {first} AND {last}"
-    snapshots = stage.value(f"SELECT count(*) FROM opened WHERE {within}")
-    opened = (f"""ANTI JOIN (SELECT contract, max(block) AS until FROM opened GROUP BY 1) o
-                    ON o.contract = t.contract AND t.block <= o.until WHERE t.{within}
-                  UNION ALL SELECT contract, block, {OPENING}, -1, wallet, hi, mid, lo FROM opened WHERE {within}"""
-              if snapshots else f"WHERE {within}")
-    source = f"SELECT {columns} FROM out.transfers t {opened}"
-    stage.run(f"CREATE OR REPLACE TEMP TABLE effective AS SELECT e.*, nft, multi, narrow, first_block "
-              f"FROM ({source}) e JOIN profile USING (contract)")
+    rows = f"SELECT {columns} FROM out.transfers t WHERE {within}"
+    if stage.value(f"SELECT count(*) FROM opened WHERE {within}"):
+        rows = f"""
+            SELECT {columns} FROM out.transfers t
+            ANTI JOIN (SELECT contract, max(block) AS until FROM opened GROUP BY 1) o
+                ON o.contract = t.contract AND t.block <= o.until
+            WHERE {within}
+            UNION ALL SELECT contract, block, {OPENING}, -1, wallet, hi, mid, lo FROM opened WHERE {within}"""
+    return f"(SELECT * FROM ({rows}) JOIN profile USING (contract))"
 
 
-def _token_changes(stage: Stage, zero: int) -> None:
-    """Make the bucket's changes of ERC20 balances: one HUGEINT where sums fit, else three limbs."""
-    both = """
-        FROM (SELECT contract, recipient AS wallet, block, log_index, {plus} FROM effective WHERE {where}
-              UNION ALL SELECT contract, sender, block, log_index, {minus} FROM effective WHERE {where} AND sender >= 0)
-        """
-    moved = "NOT nft AND sender <> recipient AND NOT (hi = 0 AND mid = 0 AND lo = 0) AND "
-    amount = f"CASE WHEN mid = 0 THEN lo::HUGEINT ELSE mid::HUGEINT * {amounts.BASE}::HUGEINT + lo::HUGEINT END"
-    stage.run("CREATE OR REPLACE TEMP TABLE narrow AS SELECT *" + both.format(
-        plus=f"{amount} AS v", minus=f"-({amount})", where=moved + "narrow"))
-    stage.run("CREATE OR REPLACE TEMP TABLE wide AS SELECT *" + both.format(
-        plus="hi, mid, lo", minus="-hi, -mid, -lo", where=moved + "NOT narrow"))
-
-
-def _collection_changes(stage: Stage, zero: int) -> None:
-    """Follow each token id from owner to owner, and add the changes of how many each wallet owns.
-
-    The owner is whoever the id went to last, also where a log is missing and another wallet sends it on:
-    then that earlier owner, not the sender, has one less.
-    """
+def _follow_tokens(stage: Stage, rows: str) -> None:
+    """Make ``moves``: each transfer of a token id with who owned it before, wherever a log may be missing."""
     custody = "PARTITION BY contract, hi, mid, lo, CASE WHEN multi THEN recipient END ORDER BY block, log_index"
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE moves AS
         SELECT *, coalesce(prior, sender) AS owner FROM (
             SELECT contract, block, log_index, sender, recipient, hi, mid, lo, first_block,
                 lag(recipient) OVER w AS prior, lead(recipient) OVER w IS NULL AS latest
-            FROM effective WHERE nft WINDOW w AS ({custody}))""")
+            FROM {rows} WHERE nft WINDOW w AS ({custody}))""")
+
+
+def _amount_changes(rows: str, which: str, plus: str, minus: str) -> str:
+    """Return the SQL of what each transfer of an ERC20 adds to one wallet and takes from another."""
+    nothing = " AND ".join(f"{limb} = {amounts.decimal(0)}" for limb in ("lo", "mid", "hi"))
+    moved = f"FROM {rows} WHERE NOT nft AND {which} AND sender <> recipient AND NOT ({nothing})"
+    # A snapshot's balances come from nowhere: no wallet has less for them.
+    return (f"SELECT contract, recipient AS wallet, block, log_index, {plus} {moved} UNION ALL "
+            f"SELECT contract, sender AS wallet, block, log_index, {minus} {moved} AND sender >= 0")
+
+
+def _count_changes(zero: int) -> str:
+    """Return the SQL of how many token ids each wallet has more or less, by ``moves``.
+
+    The owner before has one less, also where a log is missing and another wallet sends the id on. Whoever
+    sends an id first had it since before the data begins.
+    """
+    one = amounts.decimal(1)
     known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, -1))"
-    stage.run(f"""
-        INSERT INTO narrow
-        SELECT contract, wallet, block, log_index, sum(v)::HUGEINT FROM (
-            SELECT contract, recipient AS wallet, block, log_index, 1 AS v FROM moves WHERE recipient <> owner
-            UNION ALL SELECT contract, owner, block, log_index, -1 FROM moves WHERE recipient <> owner AND {known}
-            UNION ALL SELECT contract, sender, first_block, {_HELD_BEFORE}, 1 FROM moves
+    return f"""
+        SELECT contract, wallet, block, log_index, sum(v) AS v FROM (
+            SELECT contract, recipient AS wallet, block, log_index, {one} AS v FROM moves WHERE recipient <> owner
+            UNION ALL SELECT contract, owner, block, log_index, -{one} FROM moves WHERE recipient <> owner AND {known}
+            UNION ALL SELECT contract, sender, first_block, {_HELD_BEFORE}, {one} FROM moves
                       WHERE prior IS NULL AND {known})
-        GROUP BY 1, 2, 3, 4""")
+        GROUP BY 1, 2, 3, 4"""
 
 
-def _owners(stage: Stage) -> None:
-    stage.run("INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest "
-              "ORDER BY contract, hi, mid, lo, recipient")
-
-
-def _history(stage: Stage) -> None:
+def _history(stage: Stage, rows: str, zero: int, *, wide: bool) -> None:
     """Add up the bucket's changes, wallet by wallet, to the balances that stood between them."""
     window = "WINDOW w AS (PARTITION BY contract, wallet ORDER BY block, log_index ROWS UNBOUNDED PRECEDING)"
     until = f"coalesce(lead(block) OVER w, {FOREVER}) AS to_block"
+    place = "contract, wallet, block, log_index"
+    amount = amounts.whole("mid", "lo")
+    changes = _amount_changes(rows, "narrow", f"{amount} AS v", f"-({amount}) AS v")
     hi, mid, lo = amounts.normal("total")
-    parts = [f"""SELECT contract, wallet, block, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo, log_index FROM (
-        SELECT contract, wallet, block, log_index, {until}, sum(v) OVER w AS total FROM narrow {window})"""]
-    if stage.value("SELECT count(*) FROM wide"):
+    parts = [f"""
+        SELECT {place}, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo
+        FROM (SELECT {place}, {until}, sum(v) OVER w AS total
+              FROM ({changes} UNION ALL {_count_changes(zero)}) {window})"""]
+    if wide:
         sums = ", ".join(f"(sum({limb}) OVER w)::HUGEINT AS {limb}" for limb in ("hi", "mid", "lo"))
-        parts.append(f"""SELECT contract, wallet, block, to_block, {_carried()}, log_index FROM (
-            SELECT contract, wallet, block, log_index, {until}, {sums} FROM wide {window})""")
+        hi, mid, lo = amounts.carried("hi", "mid", "lo")
+        changes = _amount_changes(rows, "NOT narrow", "hi, mid, lo", "-hi AS hi, -mid AS mid, -lo AS lo")
+        parts.append(f"""
+            SELECT {place}, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo
+            FROM (SELECT {place}, {until}, {sums} FROM ({changes}) {window})""")
     stage.run(f"INSERT INTO out.history SELECT contract, wallet, block, to_block, hi, mid, lo, "
-              f"{size.sql('hi', 'mid', 'lo')} FROM ({' UNION ALL '.join(parts)}) "
-              f"ORDER BY contract, wallet, block, log_index")
-
-
-def _carried() -> str:
-    base = f"{amounts.BASE}::HUGEINT"
-
-    def remainder(total: str) -> str:
-        return f"((({total}) % {base}) + {base}) % {base}"
-
-    def carry(total: str) -> str:
-        return f"((({total}) - {remainder(total)}) // {base})"
-
-    middle = f"mid + {carry('lo')}"
-    return ", ".join(f"({sql})::{amounts.DECIMAL} AS {limb}" for limb, sql in (
-        ("hi", f"hi + {carry(middle)}"), ("mid", remainder(middle)), ("lo", remainder("lo"))))
+              f"{size.sql('hi', 'mid', 'lo')} FROM ({' UNION ALL '.join(parts)}) ORDER BY {place}")

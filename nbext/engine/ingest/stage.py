@@ -51,6 +51,7 @@ class Stage:
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
         })
+        self.run("SET enable_progress_bar = false")  # the command draws its own
         self.run(f"ATTACH {quoted(building / TABLES)} AS out")
         if previous:
             self.run(f"ATTACH {quoted(previous.tables)} AS prev (READ_ONLY)")

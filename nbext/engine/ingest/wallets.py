@@ -19,32 +19,48 @@ def collect(stage: Stage, file: Opened, chain: int) -> None:
     """Add the addresses of a transfers file, as they are spelled there."""
     sides = " UNION ALL ".join(f"SELECT {file.text(side)} AS address FROM {file.relation}"
                                for side in ("sender", "recipient"))
-    stage.run(f"INSERT INTO spelled SELECT DISTINCT address FROM ({sides})")
+    met = "" if stage.value("SELECT count(*) FROM spelled") == 0 else "ANTI JOIN spelled USING (address)"
+    stage.run(f"INSERT INTO spelled SELECT DISTINCT address FROM ({sides}) {met}")
     stage.run(f"INSERT INTO spelled_contracts SELECT DISTINCT {chain}, {file.text('contract')} FROM {file.relation}")
 
 
 def rank(stage: Stage) -> None:
     """Make ``wallets`` and ``contracts`` (rank and address) and the maps from a spelling to its rank."""
     valid = ADDRESS.format("address")
-    before = "UNION ALL SELECT address FROM prev.main.wallets" if stage.previous else ""
+    before = "UNION SELECT address FROM prev.main.wallets" if stage.previous else ""
+    address = "address" if _all_lower(stage) else "DISTINCT lower(address) AS address"
+    stage.run(f"CREATE TABLE lowered AS SELECT {address} FROM spelled WHERE {valid}")
+    # The spellings are distinct already: only what comes beside them is looked up.
     stage.run(f"""
-        CREATE TABLE wallets AS SELECT DISTINCT address FROM (
-            SELECT lower(address) AS address FROM spelled WHERE {valid}
-            UNION ALL SELECT address FROM openings UNION ALL SELECT '{ZERO}' {before}
+        CREATE TABLE wallets AS SELECT address FROM (
+            FROM lowered UNION ALL FROM (SELECT address FROM openings UNION SELECT '{ZERO}' {before})
+                ANTI JOIN lowered USING (address)
         ) ORDER BY address""")
+    stage.drop("lowered")
     before = "UNION SELECT chain_id, address FROM prev.main.contracts" if stage.previous else ""
     stage.run(f"""
         CREATE TABLE contract_ranks AS SELECT chain_id, address FROM (
             SELECT chain_id, lower(address) AS address FROM spelled_contracts WHERE {valid}
             UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known {before}
         ) ORDER BY 1, 2""")
-    # A row's place in a sorted table is its rank: cheaper than a window over all addresses.
-    stage.run("CREATE TABLE wallet_map AS SELECT s.address, w.rowid::INTEGER AS wallet "
-              "FROM (SELECT DISTINCT address FROM spelled) s JOIN wallets w ON lower(s.address) = w.address")
+    _map_wallets(stage)
     stage.run("CREATE TABLE contract_map AS SELECT DISTINCT s.chain_id, s.address, c.rowid::INTEGER AS contract "
               "FROM spelled_contracts s JOIN contract_ranks c "
               "ON c.chain_id = s.chain_id AND c.address = lower(s.address)")
     stage.drop("spelled", "spelled_contracts")
+
+
+def _map_wallets(stage: Stage) -> None:
+    """Make ``wallet_map``. A row's place in a sorted table is its rank: cheaper than a window over all."""
+    if _all_lower(stage):
+        stage.run("CREATE VIEW wallet_map AS SELECT address, rowid::INTEGER AS wallet FROM wallets")
+    else:
+        stage.run("CREATE TABLE wallet_map AS SELECT s.address, w.rowid::INTEGER AS wallet "
+                  "FROM spelled s JOIN wallets w ON lower(s.address) = w.address")
+
+
+def _all_lower(stage: Stage) -> bool:
+    return bool(stage.value("SELECT coalesce(bool_and(address = lower(address)), true) FROM spelled"))
 
 
 def zero(stage: Stage) -> int:
