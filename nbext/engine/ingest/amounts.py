@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.layout import LIMB_DIGITS
+from nbext.engine.size import DIGITS
 
 BASE = 10**LIMB_DIGITS
 MAXIMUM = 2**256 - 1
@@ -76,6 +77,20 @@ def normal(total: str) -> tuple[str, str, str]:
            f"WHEN {total} >= 0 THEN {rest}::{DECIMAL} ELSE ({rest} + {BASE}::HUGEINT)::{DECIMAL} END")
     hi = f"CASE WHEN {total} < 0 THEN {decimal(-1)} ELSE {decimal(0)} END"
     return hi, mid, lo
+
+
+def size(digits: str) -> str:
+    """Return the SQL of the size (`nbext.engine.size`) of a signed amount below 10**38, from its decimal text.
+
+    DuckDB writes a DECIMAL as text in a fifth of the time that it takes to divide one.
+    """
+    step = 10**DIGITS
+
+    def of(text: str) -> str:
+        return (f"CASE WHEN length({text}) <= {DIGITS} THEN {text}::BIGINT "
+                f"ELSE (length({text}) - {DIGITS}) * {step} + left({text}, {DIGITS})::BIGINT END")
+
+    return f"CASE WHEN {digits}[1] = '-' THEN -({of(f'substr({digits}, 2)')}) ELSE {of(digits)} END"
 
 
 def whole(mid: str, lo: str) -> str:

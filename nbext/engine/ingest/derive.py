@@ -144,15 +144,16 @@ def _history(stage: Stage, rows: str, zero: int, *, wide: bool) -> None:
     changes = _amount_changes(rows, "narrow", f"{amount} AS v", f"-({amount}) AS v")
     hi, mid, lo = amounts.normal("total")
     parts = [f"""
-        SELECT {place}, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo
-        FROM (SELECT {place}, {until}, sum(v) OVER w AS total
+        SELECT {place}, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo, {amounts.size('digits')} AS size
+        FROM (SELECT {place}, {until}, sum(v) OVER w AS total, total::VARCHAR AS digits
               FROM ({changes} UNION ALL {_count_changes(zero)}) {window})"""]
     if wide:
         sums = ", ".join(f"(sum({limb}) OVER w)::HUGEINT AS {limb}" for limb in ("hi", "mid", "lo"))
         hi, mid, lo = amounts.carried("hi", "mid", "lo")
         changes = _amount_changes(rows, "NOT narrow", "hi, mid, lo", "-hi AS hi, -mid AS mid, -lo AS lo")
         parts.append(f"""
-            SELECT {place}, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo
-            FROM (SELECT {place}, {until}, {sums} FROM ({changes}) {window})""")
-    stage.run(f"INSERT INTO out.history SELECT contract, wallet, block, to_block, hi, mid, lo, "
-              f"{size.sql('hi', 'mid', 'lo')} FROM ({' UNION ALL '.join(parts)}) ORDER BY {place}")
+            SELECT *, {size.sql('hi', 'mid', 'lo')} AS size FROM (
+                SELECT {place}, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo
+                FROM (SELECT {place}, {until}, {sums} FROM ({changes}) {window}))""")
+    stage.run(f"INSERT INTO out.history SELECT contract, wallet, block, to_block, hi, mid, lo, size "
+              f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {place}")
