@@ -13,6 +13,9 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 # file -> module with a function page() -> str
 PAGES = {
+    "magics.md": "nbext.reference.magics_page",
+    "segment-language.md": "nbext.reference.language_page",
+    "operations.md": "nbext.reference.operations_page",
     "settings.md": "nbext.reference.settings_page",
     "errors.md": "nbext.reference.errors_page",
 }

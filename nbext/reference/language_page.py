@@ -1,0 +1,74 @@
+"""The page of the segment language: every group, condition, scope key and field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nbext.reference import table
+from nbext.segment.fields import CONDITIONS, GROUPS, SCOPE, Condition, Field
+
+_RULES = """# The segment language
+
+A segment is a JSON object of conditions. `operator` (AND, the default, or OR) joins the direct children of the
+object. Every key is a child; a list under a key is several children; inside groups, several keys mean AND. Unknown
+keys, empty groups and an empty object are errors, never ignored.
+
+* Amounts are decimal texts in the token's own unit, exact to the last digit; `"unit": "raw"` takes the smallest unit,
+  and is the only way where a token's decimals are unknown. Bounds are inclusive.
+* Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, or block
+  numbers. The wall clock plays no part: the answer says the block it holds at.
+* A contract is named by its address or its symbol. A symbol that several contracts bear is refused with the
+  candidates. Addresses may be written in any case; a mixed-case address must carry its right EIP-55 checksum.
+* A condition may name its own chain, so a segment may cross chains.
+* Rows are ordered by address, so a limit keeps the same wallets wherever the segment runs.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    return (
+        _RULES
+        + "\n## At the top of the object\n\n"
+        + _fields(SCOPE)
+        + "\n## Groups\n\n"
+        + table(["group", "what it means", "example"], [[f"`{g.name}`", g.help, _code(g.examples[0])] for g in GROUPS])
+        + "".join(_condition(condition) for condition in CONDITIONS)
+    )
+
+
+def _condition(condition: Condition) -> str:
+    examples = "\n".join(json.dumps({condition.name: example}) for example in condition.examples)
+    return (
+        f"\n## {condition.name}\n\n{condition.help}\n\n{_fields(condition.fields)}{_together(condition)}"
+        f"\n```json\n{examples}\n```\n"
+    )
+
+
+def _fields(fields: tuple[Field, ...]) -> str:
+    rows = [[f"`{f.name}`{' (required)' if f.required else ''}", _meaning(f), _examples(f)] for f in fields]
+    return table(["field", "what it means", "examples"], rows)
+
+
+def _meaning(field: Field) -> str:
+    choices = f" One of {', '.join(f'`{c}`' for c in field.choices)}." if field.choices else ""
+    unit = f" Counted in {field.unit}." if field.unit and field.unit != "token" else ""
+    unit = " In the token's unit." if field.unit == "token" else unit
+    default = "" if field.default is None else f" Default: {_code(field.default)}."
+    return f"{field.help}{choices}{unit}{default}"
+
+
+def _together(condition: Condition) -> str:
+    lines = [f"* Not both `{one}` and `{other}`." for one, other in condition.exclusive]
+    lines += [
+        f"* `{name}` only beside {' or '.join(f'`{other}`' for other in others)}." for name, others in condition.needs
+    ]
+    return "\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def _examples(field: Field) -> str:
+    return ", ".join(map(_code, field.examples))
+
+
+def _code(value: Any) -> str:
+    return f"`{json.dumps(value)}`"
