@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 
+from nbext.engine.about import about
 from nbext.engine.catalog import TableCatalog
 from nbext.engine.clock import TableClock
-from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, DataAbout, Question, Value
+from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value
 from nbext.engine.sets import combined, first_of
 from nbext.engine.shape import RETURNED, Build, Shapes, Statement
-from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, SegmentFailed, StorageError
+from nbext.engine.waiting import TICK, ended
+from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
     from nbext.engine.generation import Generation
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 MEMORY = "1GB"
 _SPILL = "4GB"
 _QUESTIONS_AT_ONCE = 16
-# How soon a cancelled question is noticed, in seconds.
-_TICK = 0.05
 
 
 class DuckDataset:
@@ -90,12 +89,12 @@ class DuckDataset:
             cursor.register(RETURNED, returned)
         running = self._workers.submit(_fetch, cursor, statement.prepared, statement.arguments(values))
         try:
-            stopped = _wait(running, cancel)
+            stopped = ended(running, cancel)
         finally:
             # Also where the caller's own thread is interrupted. Before the query begins an interrupt is lost.
             while not running.done():
                 cursor.interrupt()
-                wait([running], _TICK)
+                wait([running], TICK)
             cursor.close()
         try:
             return running.result()
@@ -110,18 +109,6 @@ class DuckDataset:
                 "Narrow it, or give the service more: engine duckdb://?memory=4GB."
             )
         return SegmentFailed(f"DuckDB could not answer: {str(error).splitlines()[0]}")
-
-
-def about(generation: Generation, engine: str) -> DataAbout:
-    """Return whose data a generation is, as asked through an engine."""
-    manifest = generation.manifest
-    return DataAbout(
-        name=manifest["name"],
-        synthetic=manifest["synthetic"],
-        fingerprint=generation.fingerprint,
-        engine=engine,
-        chains=generation.chains,
-    )
 
 
 def _locked_down(generation: Generation, memory: str, threads: int) -> duckdb.DuckDBPyConnection:
@@ -159,13 +146,3 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any]) -
 def _integers(fetched: pa.Table) -> Wallets:
     wallets: Wallets = fetched["wallet"].combine_chunks().to_numpy()
     return wallets
-
-
-def _wait(running: Future[pa.Table], cancel: Cancel | None) -> NbextError | None:
-    """Wait for the end, or return why it should be ended now."""
-    while not wait([running], _TICK if cancel else None).done:
-        if cancel and cancel.asked.is_set():
-            return QueryCancelled("the segment was cancelled.")
-        if cancel and cancel.deadline is not None and time.monotonic() >= cancel.deadline:
-            return QueryTimeout("the segment ran past its time limit.")
-    return None

@@ -27,7 +27,9 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
     data_dir
         The data folder, as `nbext ingest --data` filled it.
     engine
-        ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``.
+        ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``; ``pyspark://HOST:PORT`` or
+        ``pyspark://local``; ``bigquery://PROJECT/DATASET``; ``trino://USER@HOST:PORT/CATALOG/SCHEMA``. All but
+        DuckDB are connected to at the first question.
 
     Raises
     ------
@@ -36,7 +38,11 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
     StorageError
         The generation is damaged or missing.
     """
-    url = urlsplit(engine)
+    try:
+        url = urlsplit(engine)
+        _ = url.port
+    except ValueError as error:
+        raise ConfigError(f"engine: {engine[:80]!r} is not a URL: {error}.") from None
     if url.scheme not in _ENGINES or "://" not in engine:
         raise ConfigError(
             f"engine: {engine[:80]!r} names no engine.{did_you_mean(url.scheme, _ENGINES)} "
@@ -60,7 +66,7 @@ def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
         if name not in allowed:
             raise ConfigError(
                 f"engine: {url.scheme}:// takes no option {name!r}.{did_you_mean(name, allowed)} "
-                f"Allowed: {', '.join(allowed)}."
+                f"Allowed: {', '.join(allowed) or 'none'}."
             )
         if not allowed[name].match(value):
             raise ConfigError(f"engine: {name}={value[:40]!r} is not allowed. Write memory=4GB, threads=8.")
@@ -77,4 +83,44 @@ def _duckdb(chosen: Generation, url: SplitResult) -> Dataset:
     return DuckDataset(chosen, memory=options.get("memory", MEMORY), threads=threads)
 
 
-_ENGINES = {"duckdb": _duckdb}
+def _spark(chosen: Generation, url: SplitResult) -> Dataset:
+    from nbext.engine.away import AwayDataset
+    from nbext.engine.spark import Spark
+
+    _options(url)
+    if url.netloc == "local":
+        return AwayDataset(chosen, Spark(chosen, "local[*]"))
+    _needs(url, bool(url.hostname and url.port), "pyspark://HOST:PORT, or pyspark://local")
+    return AwayDataset(chosen, Spark(chosen, f"spark://{url.netloc}"))
+
+
+def _bigquery(chosen: Generation, url: SplitResult) -> Dataset:
+    from nbext.engine.away import AwayDataset
+    from nbext.engine.warehouse import bigquery
+
+    _options(url)
+    parts = _path(url, 1, "bigquery://PROJECT/DATASET")
+    return AwayDataset(chosen, bigquery(url.netloc, *parts))
+
+
+def _trino(chosen: Generation, url: SplitResult) -> Dataset:
+    from nbext.engine.away import AwayDataset
+    from nbext.engine.warehouse import trino
+
+    _options(url)
+    catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")
+    return AwayDataset(chosen, trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema))
+
+
+def _path(url: SplitResult, parts: int, form: str) -> list[str]:
+    named = [part for part in url.path.split("/") if part]
+    _needs(url, bool(url.hostname) and len(named) == parts, form)
+    return named
+
+
+def _needs(url: SplitResult, met: bool, form: str) -> None:
+    if not met:
+        raise ConfigError(f"engine: {url.geturl()[:80]!r} is not complete. Write {form}.")
+
+
+_ENGINES = {"duckdb": _duckdb, "pyspark": _spark, "bigquery": _bigquery, "trino": _trino}

@@ -79,7 +79,12 @@ class Statement:
     def _filled(self, fill: Callable[[int, str], sge.Expr], *, pretty: bool = False) -> str:
         def visit(node: sge.Expr) -> sge.Expr:
             hole = _hole(node)
-            return node if hole is None else fill(*hole)
+            if hole is None:
+                return node
+            filling = fill(*hole)
+            # Some engines take a number of more than 64 bits only as text that is cast.
+            as_text = isinstance(node, sge.Literal) and node.is_string and not isinstance(filling, sge.Cast)
+            return sge.Literal.string(filling.sql()) if as_text and filling.is_number else filling
 
         return str(self.tree.transform(visit).sql(dialect=self.dialect, pretty=pretty))
 
@@ -150,7 +155,7 @@ class Shapes:
         tree = rows.tree.copy()
         tree.set("with_", sge.With(expressions=ctes))
         total = sg.select(sge.Count(this=sge.Star())).from_(found).subquery()
-        tree.select(total.as_(MATCHED), copy=False)
+        tree.select(total.as_(MATCHED, quoted=True), copy=False)
         return Statement(tree, rows.dialect, rows.schema)
 
     def _read(self, build: Build, holes: _Holes) -> Statement:

@@ -1,0 +1,65 @@
+"""A standalone Spark cluster on loopback, from the pip package: a master and two workers, each its own process."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+_READY = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED = "Registering worker"
+
+
+def spark_home() -> Path:
+    """Return the folder of the pip package, or skip where Spark cannot run."""
+    pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java 17, and there is no java on this machine")
+    return Path(pyspark.__file__).parent
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[str]:
+    """Start the cluster and give its ``spark://HOST:PORT``; its processes end with the block."""
+    home, log = spark_home(), folder / "master.log"
+    with ExitStack() as processes:
+        processes.enter_context(_daemon(home, "master.Master", log, "--port", "0"))
+        url = _await(log, _READY).group(1)
+        for number in (1, 2):
+            words = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"worker{number}"), url)
+            processes.enter_context(_daemon(home, "worker.Worker", folder / f"worker{number}.log", *words))
+        while log.read_text("utf-8").count(_REGISTERED) < 2:
+            _await(log, re.compile(_REGISTERED))
+            time.sleep(0.2)
+        yield url
+
+
+@contextmanager
+def _daemon(home: Path, kind: str, log: Path, *words: str) -> Iterator[None]:
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"]
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home), "SPARK_NO_DAEMONIZE": "1"}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*command, "--webui-port", "0", *words], stdout=out, stderr=out, env=environment, cwd=log.parent
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _await(log: Path, pattern: re.Pattern[str], seconds: float = 120) -> re.Match[str]:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := pattern.search(log.read_text("utf-8")):
+            return found
+        time.sleep(0.2)
+    raise AssertionError(f"{log.name} never said {pattern.pattern}: {log.read_text('utf-8')[-2000:]}")

@@ -1,0 +1,256 @@
+WITH `matched` AS (
+  SELECT
+    `t20`.`wallet`
+  FROM (
+    SELECT
+      `t18`.`wallet`
+    FROM (
+      SELECT
+        `t17`.*
+        EXCEPT (`count`)
+      FROM (
+        SELECT
+          `t16`.`wallet`,
+          `t16`.`from_block`,
+          `t16`.`to_block`,
+          `t16`.`count`,
+          CAST('0' AS NUMERIC) AS `hi`,
+          CAST('0' AS NUMERIC) AS `mid`,
+          CAST(`t16`.`count` AS NUMERIC) AS `lo`,
+          `t16`.`count` AS `size`
+        FROM (
+          SELECT
+            `t15`.`wallet`,
+            `t15`.`block` AS `from_block`,
+            COALESCE(
+              LEAD(`t15`.`block`) OVER (PARTITION BY `t15`.`wallet` ORDER BY `t15`.`block` ASC),
+              4611686018427387904
+            ) AS `to_block`,
+            SUM(`t15`.`change`) OVER (
+              PARTITION BY `t15`.`wallet`
+              ORDER BY `t15`.`block` ASC
+              ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+            ) AS `count`
+          FROM (
+            SELECT
+              `t14`.`wallet`,
+              `t14`.`block`,
+              SUM(`t14`.`change`) AS `change`
+            FROM (
+              SELECT
+                *
+              FROM (
+                SELECT
+                  `t7`.`block`,
+                  `t7`.`recipient` AS `wallet`,
+                  `t7`.`count` AS `change`
+                FROM (
+                  SELECT
+                    *
+                  FROM `project`.`nbext`.`transfers` AS `t1`
+                  WHERE
+                    `t1`.`contract` = 4 AND `t1`.`hi` = 0 AND `t1`.`mid` = 0
+                ) AS `t7`
+                WHERE
+                  EXISTS(
+                    SELECT
+                      1
+                    FROM (
+                      SELECT
+                        CAST(`t4`.`listed` AS NUMERIC) AS `listed`
+                      FROM (
+                        SELECT
+                          IF(pos = pos_2, `listed`, NULL) AS `listed`
+                        FROM UNNEST(GENERATE_ARRAY(0, GREATEST(ARRAY_LENGTH([0, 1])) - 1)) AS pos
+                        CROSS JOIN UNNEST([0, 1]) AS `listed` WITH OFFSET AS pos_2
+                        WHERE
+                          pos = pos_2
+                          OR (
+                            pos > (
+                              ARRAY_LENGTH([0, 1]) - 1
+                            ) AND pos_2 = (
+                              ARRAY_LENGTH([0, 1]) - 1
+                            )
+                          )
+                      ) AS `t4`
+                    ) AS `t9`
+                    WHERE
+                      `t7`.`lo` = `t9`.`listed`
+                  )
+              ) AS `t12`
+              UNION ALL
+              SELECT
+                *
+              FROM (
+                SELECT
+                  `t7`.`block`,
+                  `t7`.`sender` AS `wallet`,
+                  -(
+                    `t7`.`count`
+                  ) AS `change`
+                FROM (
+                  SELECT
+                    *
+                  FROM `project`.`nbext`.`transfers` AS `t1`
+                  WHERE
+                    `t1`.`contract` = 4 AND `t1`.`hi` = 0 AND `t1`.`mid` = 0
+                ) AS `t7`
+                WHERE
+                  EXISTS(
+                    SELECT
+                      1
+                    FROM (
+                      SELECT
+                        CAST(`t4`.`listed` AS NUMERIC) AS `listed`
+                      FROM (
+                        SELECT
+                          IF(pos = pos_2, `listed`, NULL) AS `listed`
+                        FROM UNNEST(GENERATE_ARRAY(0, GREATEST(ARRAY_LENGTH([0, 1])) - 1)) AS pos
+                        CROSS JOIN UNNEST([0, 1]) AS `listed` WITH OFFSET AS pos_2
+                        WHERE
+                          pos = pos_2
+                          OR (
+                            pos > (
+                              ARRAY_LENGTH([0, 1]) - 1
+                            ) AND pos_2 = (
+                              ARRAY_LENGTH([0, 1]) - 1
+                            )
+                          )
+                      ) AS `t4`
+                    ) AS `t9`
+                    WHERE
+                      `t7`.`lo` = `t9`.`listed`
+                  )
+              ) AS `t13`
+            ) AS `t14`
+            GROUP BY
+              1,
+              2
+          ) AS `t15`
+        ) AS `t16`
+      ) AS `t17`
+    ) AS `t18`
+    WHERE
+      `t18`.`from_block` <= 192 AND `t18`.`to_block` > 192 AND `t18`.`size` >= 1
+  ) AS `t20`
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t2`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t2`
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(pos = pos_2, `address`, NULL) AS `address`
+              FROM UNNEST(GENERATE_ARRAY(
+                0,
+                GREATEST(
+                  ARRAY_LENGTH(
+                    [
+                      '0x0000000000000000000000000000000000000000',
+                      '0x000000000000000000000000000000000000dead'
+                    ]
+                  )
+                ) - 1
+              )) AS pos
+              CROSS JOIN UNNEST([
+                '0x0000000000000000000000000000000000000000',
+                '0x000000000000000000000000000000000000dead'
+              ]) AS `address` WITH OFFSET AS pos_2
+              WHERE
+                pos = pos_2
+                OR (
+                  pos > (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                  AND pos_2 = (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                )
+            ) AS `t5`
+            WHERE
+              `t2`.`address` = `t5`.`address`
+          )
+      ) AS `t11`
+      WHERE
+        `t20`.`wallet` = `t11`.`wallet`
+    )
+), `returned` AS (
+  SELECT
+    `wallet`
+  FROM `matched`
+  ORDER BY
+    `wallet`
+  LIMIT 100
+)
+SELECT
+  `t10`.`address`,
+  `t10`.`GAME_count`,
+  (
+    SELECT
+      COUNT(*)
+    FROM `matched`
+  ) AS `matched`
+FROM (
+  SELECT
+    `t5`.`wallet`,
+    `t5`.`address`,
+    COALESCE(`t9`.`GAME_count`, 0) AS `GAME_count`
+  FROM (
+    SELECT
+      `t0`.`wallet`,
+      `t0`.`address`
+    FROM `project`.`nbext`.`wallets` AS `t0`
+  ) AS `t5`
+  LEFT OUTER JOIN (
+    SELECT
+      `t7`.`wallet`,
+      `t7`.`size` AS `GAME_count`
+    FROM (
+      SELECT
+        `t2`.`wallet`,
+        `t2`.`hi`,
+        `t2`.`mid`,
+        `t2`.`lo`,
+        `t2`.`size`
+      FROM `project`.`nbext`.`history` AS `t2`
+      WHERE
+        `t2`.`contract` = 4 AND `t2`.`from_block` <= 192 AND `t2`.`to_block` > 192
+    ) AS `t7`
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM `returned` AS `t3`
+        WHERE
+          `t7`.`wallet` = `t3`.`wallet`
+      )
+  ) AS `t9`
+    ON `t5`.`wallet` = `t9`.`wallet`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM `returned` AS `t3`
+      WHERE
+        `t5`.`wallet` = `t3`.`wallet`
+    )
+) AS `t10`
+ORDER BY
+  `t10`.`address` ASC NULLS LAST

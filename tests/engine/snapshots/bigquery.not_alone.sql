@@ -1,0 +1,116 @@
+WITH `matched` AS (
+  SELECT
+    `t8`.`wallet`
+  FROM (
+    SELECT
+      `t0`.`wallet`
+    FROM `project`.`nbext`.`activity` AS `t0`
+    WHERE
+      `t0`.`chain_id` = 1 AND TRUE
+  ) AS `t8`
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t1`.`wallet`
+        FROM `project`.`nbext`.`balances` AS `t1`
+        WHERE
+          `t1`.`contract` = 2 AND `t1`.`size` >= 1
+      ) AS `t9`
+      WHERE
+        `t8`.`wallet` = `t9`.`wallet`
+    )
+    AND NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t3`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t3`
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(pos = pos_2, `address`, NULL) AS `address`
+              FROM UNNEST(GENERATE_ARRAY(
+                0,
+                GREATEST(
+                  ARRAY_LENGTH(
+                    [
+                      '0x0000000000000000000000000000000000000000',
+                      '0x000000000000000000000000000000000000dead'
+                    ]
+                  )
+                ) - 1
+              )) AS pos
+              CROSS JOIN UNNEST([
+                '0x0000000000000000000000000000000000000000',
+                '0x000000000000000000000000000000000000dead'
+              ]) AS `address` WITH OFFSET AS pos_2
+              WHERE
+                pos = pos_2
+                OR (
+                  pos > (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                  AND pos_2 = (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                )
+            ) AS `t7`
+            WHERE
+              `t3`.`address` = `t7`.`address`
+          )
+      ) AS `t11`
+      WHERE
+        `t8`.`wallet` = `t11`.`wallet`
+    )
+), `returned` AS (
+  SELECT
+    `wallet`
+  FROM `matched`
+  ORDER BY
+    `wallet`
+  LIMIT 100
+)
+SELECT
+  *,
+  (
+    SELECT
+      COUNT(*)
+    FROM `matched`
+  ) AS `matched`
+FROM (
+  SELECT
+    `t4`.`address`
+  FROM (
+    SELECT
+      `t0`.`wallet`,
+      `t0`.`address`
+    FROM `project`.`nbext`.`wallets` AS `t0`
+  ) AS `t4`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM `returned` AS `t2`
+      WHERE
+        `t4`.`wallet` = `t2`.`wallet`
+    )
+) AS `t5`
+ORDER BY
+  `t5`.`address` ASC NULLS LAST

@@ -1,0 +1,131 @@
+WITH `matched` AS (
+  SELECT
+    `t6`.`wallet`
+  FROM (
+    SELECT
+      `t0`.`wallet`
+    FROM `project`.`nbext`.`balances` AS `t0`
+    WHERE
+      `t0`.`contract` = 0 AND `t0`.`size` >= 1 AND `t0`.`size` <= 9000000008
+  ) AS `t6`
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t2`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t2`
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(pos = pos_2, `address`, NULL) AS `address`
+              FROM UNNEST(GENERATE_ARRAY(
+                0,
+                GREATEST(
+                  ARRAY_LENGTH(
+                    [
+                      '0x0000000000000000000000000000000000000000',
+                      '0x000000000000000000000000000000000000dead'
+                    ]
+                  )
+                ) - 1
+              )) AS pos
+              CROSS JOIN UNNEST([
+                '0x0000000000000000000000000000000000000000',
+                '0x000000000000000000000000000000000000dead'
+              ]) AS `address` WITH OFFSET AS pos_2
+              WHERE
+                pos = pos_2
+                OR (
+                  pos > (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                  AND pos_2 = (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                )
+            ) AS `t5`
+            WHERE
+              `t2`.`address` = `t5`.`address`
+          )
+      ) AS `t8`
+      WHERE
+        `t6`.`wallet` = `t8`.`wallet`
+    )
+), `returned` AS (
+  SELECT
+    `wallet`
+  FROM `matched`
+  ORDER BY
+    `wallet`
+  LIMIT 100
+)
+SELECT
+  `t10`.`address`,
+  `t10`.`USDC_balance`,
+  (
+    SELECT
+      COUNT(*)
+    FROM `matched`
+  ) AS `matched`
+FROM (
+  SELECT
+    `t5`.`wallet`,
+    `t5`.`address`,
+    `t9`.`USDC_balance`
+  FROM (
+    SELECT
+      `t0`.`wallet`,
+      `t0`.`address`
+    FROM `project`.`nbext`.`wallets` AS `t0`
+  ) AS `t5`
+  LEFT OUTER JOIN (
+    SELECT
+      `t7`.`wallet`,
+      STRUCT(`t7`.`hi` AS `hi`, `t7`.`mid` AS `mid`, `t7`.`lo` AS `lo`) AS `USDC_balance`
+    FROM (
+      SELECT
+        `t2`.`wallet`,
+        `t2`.`hi`,
+        `t2`.`mid`,
+        `t2`.`lo`,
+        `t2`.`size`
+      FROM `project`.`nbext`.`balances` AS `t2`
+      WHERE
+        `t2`.`contract` = 0
+    ) AS `t7`
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM `returned` AS `t3`
+        WHERE
+          `t7`.`wallet` = `t3`.`wallet`
+      )
+  ) AS `t9`
+    ON `t5`.`wallet` = `t9`.`wallet`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM `returned` AS `t3`
+      WHERE
+        `t5`.`wallet` = `t3`.`wallet`
+    )
+) AS `t10`
+ORDER BY
+  `t10`.`address` ASC NULLS LAST

@@ -1,0 +1,189 @@
+WITH `matched` AS (
+  SELECT
+    `t11`.`wallet`
+  FROM (
+    SELECT DISTINCT
+      *
+    FROM (
+      SELECT
+        *
+      FROM (
+        SELECT
+          `t1`.`wallet`
+        FROM `project`.`nbext`.`balances` AS `t1`
+        WHERE
+          `t1`.`contract` = 2 AND `t1`.`size` >= 1
+      ) AS `t5`
+      UNION ALL
+      SELECT
+        *
+      FROM (
+        SELECT
+          `t1`.`wallet`
+        FROM `project`.`nbext`.`balances` AS `t1`
+        WHERE
+          `t1`.`contract` = 1 AND `t1`.`size` >= 1
+      ) AS `t6`
+    ) AS `t9`
+  ) AS `t11`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t0`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t0`
+        WHERE
+          COALESCE(`t0`.`is_contract`, FALSE)
+      ) AS `t8`
+      WHERE
+        `t11`.`wallet` = `t8`.`wallet`
+    )
+    AND NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t2`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t2`
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(pos = pos_2, `address`, NULL) AS `address`
+              FROM UNNEST(GENERATE_ARRAY(
+                0,
+                GREATEST(
+                  ARRAY_LENGTH(
+                    [
+                      '0x0000000000000000000000000000000000000000',
+                      '0x000000000000000000000000000000000000dead'
+                    ]
+                  )
+                ) - 1
+              )) AS pos
+              CROSS JOIN UNNEST([
+                '0x0000000000000000000000000000000000000000',
+                '0x000000000000000000000000000000000000dead'
+              ]) AS `address` WITH OFFSET AS pos_2
+              WHERE
+                pos = pos_2
+                OR (
+                  pos > (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                  AND pos_2 = (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                )
+            ) AS `t7`
+            WHERE
+              `t2`.`address` = `t7`.`address`
+          )
+      ) AS `t13`
+      WHERE
+        `t11`.`wallet` = `t13`.`wallet`
+    )
+), `returned` AS (
+  SELECT
+    `wallet`
+  FROM `matched`
+  ORDER BY
+    `wallet`
+  LIMIT 100
+)
+SELECT
+  `t14`.`address`,
+  `t14`.`BAYC_count`,
+  `t14`.`UNI_balance`,
+  (
+    SELECT
+      COUNT(*)
+    FROM `matched`
+  ) AS `matched`
+FROM (
+  SELECT
+    `t5`.`wallet`,
+    `t5`.`address`,
+    COALESCE(`t12`.`BAYC_count`, 0) AS `BAYC_count`,
+    `t13`.`UNI_balance`
+  FROM (
+    SELECT
+      `t0`.`wallet`,
+      `t0`.`address`
+    FROM `project`.`nbext`.`wallets` AS `t0`
+  ) AS `t5`
+  LEFT OUTER JOIN (
+    SELECT
+      `t8`.`wallet`,
+      `t8`.`size` AS `BAYC_count`
+    FROM (
+      SELECT
+        `t2`.`wallet`,
+        `t2`.`hi`,
+        `t2`.`mid`,
+        `t2`.`lo`,
+        `t2`.`size`
+      FROM `project`.`nbext`.`balances` AS `t2`
+      WHERE
+        `t2`.`contract` = 2
+    ) AS `t8`
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM `returned` AS `t3`
+        WHERE
+          `t8`.`wallet` = `t3`.`wallet`
+      )
+  ) AS `t12`
+    ON `t5`.`wallet` = `t12`.`wallet`
+  LEFT OUTER JOIN (
+    SELECT
+      `t9`.`wallet`,
+      STRUCT(`t9`.`hi` AS `hi`, `t9`.`mid` AS `mid`, `t9`.`lo` AS `lo`) AS `UNI_balance`
+    FROM (
+      SELECT
+        `t2`.`wallet`,
+        `t2`.`hi`,
+        `t2`.`mid`,
+        `t2`.`lo`,
+        `t2`.`size`
+      FROM `project`.`nbext`.`balances` AS `t2`
+      WHERE
+        `t2`.`contract` = 1
+    ) AS `t9`
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM `returned` AS `t3`
+        WHERE
+          `t9`.`wallet` = `t3`.`wallet`
+      )
+  ) AS `t13`
+    ON `t5`.`wallet` = `t13`.`wallet`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM `returned` AS `t3`
+      WHERE
+        `t5`.`wallet` = `t3`.`wallet`
+    )
+) AS `t14`
+ORDER BY
+  `t14`.`address` ASC NULLS LAST

@@ -1,0 +1,100 @@
+WITH "matched" AS (
+  SELECT
+    "t10"."wallet"
+  FROM (
+    SELECT
+      "t6"."wallet"
+    FROM (
+      SELECT
+        "t4"."wallet",
+        COUNT(*) AS "number"
+      FROM (
+        SELECT
+          *
+        FROM "lake"."nbext"."balances" AS "t0"
+        WHERE
+          "t0"."contract" IN (2, 3, 4) AND "t0"."size" > 0
+      ) AS "t4"
+      GROUP BY
+        1
+    ) AS "t6"
+    WHERE
+      "t6"."number" >= 2
+  ) AS "t10"
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t2"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t2"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(_u.pos = _u_2.pos_2, _u_2."address") AS "address"
+              FROM UNNEST(SEQUENCE(
+                1,
+                GREATEST(
+                  CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+              )) AS _u(pos)
+              CROSS JOIN UNNEST(ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']) WITH ORDINALITY AS _u_2("address", pos_2)
+              WHERE
+                _u.pos = _u_2.pos_2
+                OR (
+                  _u.pos > CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                  AND _u_2.pos_2 = CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+            ) AS "t5"
+            WHERE
+              "t2"."address" = "t5"."address"
+          )
+      ) AS "t9"
+      WHERE
+        "t10"."wallet" = "t9"."wallet"
+    )
+), "returned" AS (
+  SELECT
+    "wallet"
+  FROM "matched"
+  ORDER BY
+    "wallet"
+  LIMIT 100
+)
+SELECT
+  *,
+  (
+    SELECT
+      COUNT(*)
+    FROM "matched"
+  ) AS "matched"
+FROM (
+  SELECT
+    "t4"."address"
+  FROM (
+    SELECT
+      "t0"."wallet",
+      "t0"."address"
+    FROM "lake"."nbext"."wallets" AS "t0"
+  ) AS "t4"
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "returned" AS "t2"
+      WHERE
+        "t4"."wallet" = "t2"."wallet"
+    )
+) AS "t5"
+ORDER BY
+  "t5"."address" ASC

@@ -1,0 +1,135 @@
+WITH "matched" AS (
+  SELECT
+    "t7"."wallet"
+  FROM (
+    SELECT
+      "t0"."wallet"
+    FROM "lake"."nbext"."activity" AS "t0"
+    WHERE
+      "t0"."chain_id" = 1 AND TRUE
+  ) AS "t7"
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t1"."wallet"
+        FROM "lake"."nbext"."balances" AS "t1"
+        WHERE
+          "t1"."contract" = 0
+          AND NOT (
+            (
+              "t1"."size" >= 0
+            ) AND (
+              "t1"."size" <= 5000000000
+            )
+          )
+      ) AS "t9"
+      WHERE
+        "t7"."wallet" = "t9"."wallet"
+    )
+    AND NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t3"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t3"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(_u.pos = _u_2.pos_2, _u_2."address") AS "address"
+              FROM UNNEST(SEQUENCE(
+                1,
+                GREATEST(
+                  CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+              )) AS _u(pos)
+              CROSS JOIN UNNEST(ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']) WITH ORDINALITY AS _u_2("address", pos_2)
+              WHERE
+                _u.pos = _u_2.pos_2
+                OR (
+                  _u.pos > CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                  AND _u_2.pos_2 = CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+            ) AS "t6"
+            WHERE
+              "t3"."address" = "t6"."address"
+          )
+      ) AS "t11"
+      WHERE
+        "t7"."wallet" = "t11"."wallet"
+    )
+), "returned" AS (
+  SELECT
+    "wallet"
+  FROM "matched"
+  ORDER BY
+    "wallet"
+  LIMIT 100
+)
+SELECT
+  "t10"."address",
+  "t10"."USDC_balance",
+  (
+    SELECT
+      COUNT(*)
+    FROM "matched"
+  ) AS "matched"
+FROM (
+  SELECT
+    "t5"."wallet",
+    "t5"."address",
+    "t9"."USDC_balance"
+  FROM (
+    SELECT
+      "t0"."wallet",
+      "t0"."address"
+    FROM "lake"."nbext"."wallets" AS "t0"
+  ) AS "t5"
+  LEFT OUTER JOIN (
+    SELECT
+      "t7"."wallet",
+      TRY_CAST(ROW("t7"."hi", "t7"."mid", "t7"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance"
+    FROM (
+      SELECT
+        "t2"."wallet",
+        "t2"."hi",
+        "t2"."mid",
+        "t2"."lo",
+        "t2"."size"
+      FROM "lake"."nbext"."balances" AS "t2"
+      WHERE
+        "t2"."contract" = 0
+    ) AS "t7"
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM "returned" AS "t3"
+        WHERE
+          "t7"."wallet" = "t3"."wallet"
+      )
+  ) AS "t9"
+    ON "t5"."wallet" = "t9"."wallet"
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "returned" AS "t3"
+      WHERE
+        "t5"."wallet" = "t3"."wallet"
+    )
+) AS "t10"
+ORDER BY
+  "t10"."address" ASC

@@ -1,0 +1,132 @@
+WITH "matched" AS (
+  SELECT
+    "t14"."wallet"
+  FROM (
+    SELECT
+      "t12"."wallet"
+    FROM (
+      SELECT
+        "t10"."wallet",
+        COUNT(*) AS "number",
+        SUM("t10"."hi") AS "hi",
+        SUM("t10"."mid") AS "mid",
+        SUM("t10"."lo") AS "lo"
+      FROM (
+        SELECT
+          "t8"."hi",
+          "t8"."mid",
+          "t8"."lo",
+          "t8"."wallet",
+          "t8"."other"
+        FROM (
+          SELECT
+            "t1"."hi",
+            "t1"."mid",
+            "t1"."lo",
+            "t1"."sender" AS "wallet",
+            "t1"."recipient" AS "other"
+          FROM "lake"."nbext"."transfers" AS "t1"
+          WHERE
+            "t1"."contract" = 0
+        ) AS "t8"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                "t0"."wallet" AS "other"
+              FROM "lake"."nbext"."wallets" AS "t0"
+              WHERE
+                "t0"."address" IN (
+                  '0x0000000000000000000000000000000000000000',
+                  '0x000000000000000000000000000000000000dead'
+                )
+            ) AS "t7"
+            WHERE
+              "t8"."other" = "t7"."other"
+          )
+      ) AS "t10"
+      GROUP BY
+        1
+    ) AS "t12"
+    WHERE
+      "t12"."number" >= 1
+  ) AS "t14"
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t2"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t2"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(_u.pos = _u_2.pos_2, _u_2."address") AS "address"
+              FROM UNNEST(SEQUENCE(
+                1,
+                GREATEST(
+                  CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+              )) AS _u(pos)
+              CROSS JOIN UNNEST(ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']) WITH ORDINALITY AS _u_2("address", pos_2)
+              WHERE
+                _u.pos = _u_2.pos_2
+                OR (
+                  _u.pos > CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                  AND _u_2.pos_2 = CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+            ) AS "t6"
+            WHERE
+              "t2"."address" = "t6"."address"
+          )
+      ) AS "t11"
+      WHERE
+        "t14"."wallet" = "t11"."wallet"
+    )
+), "returned" AS (
+  SELECT
+    "wallet"
+  FROM "matched"
+  ORDER BY
+    "wallet"
+  LIMIT 100
+)
+SELECT
+  *,
+  (
+    SELECT
+      COUNT(*)
+    FROM "matched"
+  ) AS "matched"
+FROM (
+  SELECT
+    "t4"."address"
+  FROM (
+    SELECT
+      "t0"."wallet",
+      "t0"."address"
+    FROM "lake"."nbext"."wallets" AS "t0"
+  ) AS "t4"
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "returned" AS "t2"
+      WHERE
+        "t4"."wallet" = "t2"."wallet"
+    )
+) AS "t5"
+ORDER BY
+  "t5"."address" ASC

@@ -1,0 +1,130 @@
+WITH "matched" AS (
+  SELECT
+    "t10"."wallet"
+  FROM (
+    SELECT
+      "t8"."wallet"
+    FROM (
+      SELECT
+        "t5"."wallet",
+        COUNT(*) AS "number",
+        SUM("t5"."hi") AS "hi",
+        SUM("t5"."mid") AS "mid",
+        SUM("t5"."lo") AS "lo"
+      FROM (
+        SELECT
+          "t0"."hi",
+          "t0"."mid",
+          "t0"."lo",
+          "t0"."recipient" AS "wallet",
+          "t0"."sender" AS "other"
+        FROM "lake"."nbext"."transfers" AS "t0"
+        WHERE
+          "t0"."contract" = 0
+          AND "t0"."block" >= 96
+          AND (
+            (
+              "t0"."hi" > 0
+            )
+            OR (
+              (
+                "t0"."hi" = 0
+              )
+              AND (
+                (
+                  "t0"."mid" > 0
+                )
+                OR (
+                  (
+                    "t0"."mid" = 0
+                  ) AND (
+                    "t0"."lo" >= 250000000
+                  )
+                )
+              )
+            )
+          )
+      ) AS "t5"
+      GROUP BY
+        1
+    ) AS "t8"
+    WHERE
+      "t8"."number" >= 1
+  ) AS "t10"
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t2"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t2"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(_u.pos = _u_2.pos_2, _u_2."address") AS "address"
+              FROM UNNEST(SEQUENCE(
+                1,
+                GREATEST(
+                  CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+              )) AS _u(pos)
+              CROSS JOIN UNNEST(ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']) WITH ORDINALITY AS _u_2("address", pos_2)
+              WHERE
+                _u.pos = _u_2.pos_2
+                OR (
+                  _u.pos > CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                  AND _u_2.pos_2 = CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+            ) AS "t4"
+            WHERE
+              "t2"."address" = "t4"."address"
+          )
+      ) AS "t7"
+      WHERE
+        "t10"."wallet" = "t7"."wallet"
+    )
+), "returned" AS (
+  SELECT
+    "wallet"
+  FROM "matched"
+  ORDER BY
+    "wallet"
+  LIMIT 100
+)
+SELECT
+  *,
+  (
+    SELECT
+      COUNT(*)
+    FROM "matched"
+  ) AS "matched"
+FROM (
+  SELECT
+    "t4"."address"
+  FROM (
+    SELECT
+      "t0"."wallet",
+      "t0"."address"
+    FROM "lake"."nbext"."wallets" AS "t0"
+  ) AS "t4"
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "returned" AS "t2"
+      WHERE
+        "t4"."wallet" = "t2"."wallet"
+    )
+) AS "t5"
+ORDER BY
+  "t5"."address" ASC

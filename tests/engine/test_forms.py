@@ -1,0 +1,53 @@
+"""Every form of the grammar is answered the same as a whole statement, and is written for the warehouses."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nbext.engine.open import open_dataset
+from nbext.engine.shape import MATCHED, Shapes, unbound_tables
+from tests.engine import forms
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+WAREHOUSES = {
+    "bigquery": {"catalog": "project", "database": "nbext"},
+    "trino": {"catalog": "lake", "database": "nbext"},
+}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    data_dir = tmp_path_factory.mktemp("forms")
+    forms.generation(data_dir)
+    opened = open_dataset(data_dir)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("form", forms.FORMS)
+def test_sets_combined_answer_as_the_whole_statement_does(dataset, form):
+    question = forms.question(form, dataset)
+    answer = dataset.ask(question, limit=100)
+    with dataset._connection.cursor() as cursor:
+        whole = cursor.execute("USE generation").execute(dataset.explain(question, limit=100)["sql"]).fetchall()
+    assert 0 < answer.matched < len(forms.WALLETS)
+    assert answer.matched == dataset.ask(question, limit=0).matched == whole[0][-1]
+    addresses = answer.rows["address"].to_pylist()
+    assert addresses == [row[0] for row in whole] == sorted(addresses)
+
+
+@pytest.mark.parametrize("warehouse", WAREHOUSES)
+@pytest.mark.parametrize("form", forms.FORMS)
+def test_the_sql_of_each_form_is_the_kept_one(dataset, form, warehouse):
+    shapes = Shapes(warehouse, unbound_tables(**WAREHOUSES[warehouse]))
+    question = forms.question(form, dataset)
+    sql = shapes.returning(question).with_literals((*question.values, 100), pretty=True) + "\n"
+    kept = SNAPSHOTS / f"{warehouse}.{form}.sql"
+    if os.environ.get("KEEP_SNAPSHOTS"):
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(sql, "utf-8")
+    assert MATCHED in sql
+    assert sql == kept.read_text("utf-8"), "write it anew with KEEP_SNAPSHOTS=1, and read what changed"
