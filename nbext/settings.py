@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -152,10 +152,17 @@ class Settings:
 
     arguments: dict[str, Any] = field(default_factory=dict)
     ipython: Mapping[str, Any] = field(default_factory=dict)
-    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    environ: InitVar[Mapping[str, str] | None] = None
     folder: Path | None = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, environ: Mapping[str, str] | None) -> None:
+        variables = os.environ if environ is None else environ
+
+        # A closure, not an attribute: the environment holds the key, and repr() and vars() show attributes.
+        def variable(name: str) -> str | None:
+            return variables.get(name)
+
+        self._variable = variable
         for name in self.arguments:
             setting_named(name)
         self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder or Path.cwd())
@@ -168,7 +175,7 @@ class Settings:
         setting = setting_named(name)
         places = (
             ("argument", self.arguments),
-            (setting.env, {name: self.environ[setting.env]} if self.environ.get(setting.env) else {}),
+            (setting.env, {name: self._variable(setting.env) or None}),
             (str(self._pyproject_path), self._pyproject),
             ("IPython configuration", self.ipython),
         )

@@ -72,3 +72,8 @@ def test_an_unknown_name_in_pyproject_is_an_error_and_not_ignored(settings):
 def test_data_stays_in_the_users_data_folder_unless_another_is_named(settings, tmp_path):
     assert default_data_dir(settings(environ={"NBEXT_DATA_DIR": str(tmp_path / "d")})) == tmp_path / "d"
     assert default_data_dir(settings()).name == "nbext"
+
+
+def test_neither_repr_nor_attributes_show_the_environment_which_holds_the_key():
+    settings = Settings(environ={"NBEXT_API_KEY": "s3cret"})
+    assert "s3cret" not in repr(settings) + repr(vars(settings))

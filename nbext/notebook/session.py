@@ -92,8 +92,8 @@ class Session:
             self.settings.set("base_url", base_url)
             self._typed_key = None
         try:
-            self._client = self._connected()
-        except (NbextError, KeyboardInterrupt):
+            self._client = self.call(lambda _: self._connected(), "connecting")
+        except NbextError:
             # What was set before still holds.
             self.settings.arguments["base_url"] = before
             raise
@@ -140,7 +140,7 @@ class Session:
     def call(self, run: Callable[[Bar], Result], label: str) -> Result:
         """Run one call of the client, with a bar, until Ctrl-C."""
         view = view_for(self.shell, wanted=self.settings["progress"])
-        return call(self.client, run, label=label, view=view)
+        return call(run, label=label, view=view)
 
     def ask(self, query: Query, client: Client | None = None) -> pd.DataFrame:
         """Run a query and note it in the history; an error names its places in the cell."""
