@@ -29,6 +29,11 @@ def shown(value: Any) -> Any:
     >>> shown("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
     '0xd8da6bf2…7aa96045'
     """
+    if isinstance(value, tuple):  # a row's label of several levels
+        return tuple(shown(part) for part in value)
+    if isinstance(value, dict | list | set):
+        # pandas would write the texts inside of them as they are.
+        return visible(repr(value))
     if not isinstance(value, str):
         return value
     if _ADDRESS.match(value):
@@ -43,7 +48,12 @@ def is_ours(frame: pd.DataFrame) -> bool:
 
 def as_html(frame: pd.DataFrame) -> str | None:
     """Return a table as HTML in which ``$`` stays a dollar sign."""
-    return _drawn(frame, _pandas_html, '\n<p>{} rows × {} columns</p>')
+    html = _drawn(frame, _pandas_html, "\n<p>{} rows × {} columns</p>")
+    if html is None or html.endswith("</div>"):
+        return html
+    # pandas has the size inside of the element that its rules of style are for.
+    table, _, size = html.rpartition("</div>")
+    return f"{table}{size.lstrip()}\n</div>"
 
 
 def as_text(frame: pd.DataFrame) -> str:

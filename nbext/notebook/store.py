@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import csv
 import keyword
 import os
 from collections.abc import Callable, MutableMapping
@@ -32,7 +33,7 @@ def checked_name(name: str) -> str:
     """
     if not name.isidentifier():
         raise UsageError(
-            f"{visible(name)!r} cannot name a variable: letters, digits and _, not beginning with a digit."
+            f"'{visible(name)}' cannot name a variable: letters, digits and _, not beginning with a digit."
         )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise UsageError(f"{name!r} is a word of Python itself; choose another name for the result.")
@@ -126,7 +127,9 @@ def write(frame: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     try:
         if path.suffix.lower() == ".csv":
-            (frame if raw else frame.map(_harmless)).to_csv(draft, index=False, encoding="utf-8")
+            table = frame if raw else frame.map(_harmless)
+            # All texts in quotes: a bare carriage return would end the row for some readers.
+            table.to_csv(draft, index=False, encoding="utf-8", quoting=csv.QUOTE_NONNUMERIC)
         elif path.suffix.lower() == ".json":
             frame.to_json(draft, orient="records", date_format="iso")
         else:

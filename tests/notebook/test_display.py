@@ -1,0 +1,146 @@
+"""How our tables are shown: nothing hides, runs or becomes maths, and the data stays as it is."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import nbext
+from nbext.notebook.display import as_html, as_text, shown
+
+ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
+NASTY = {
+    "dollars": "$PEPE and $WIF",
+    "maths": "$$\\href{javascript:alert(1)}{x}$$",
+    "script": "<script>alert('1')</script>",
+    "escape": "\x1b[31mred\x1b]8;;http://x\x07",
+    "bidi": "USDC\u202ecod.exe",
+    "zero width": "US\u200bDC",
+    "return": "a\rb",
+    "long": "x" * 20_000,
+}
+
+
+def ours(**columns):
+    frame = pd.DataFrame(columns)
+    frame.attrs["nbext"] = {"operation": "test"}
+    return frame
+
+
+def formatted(shell, value):
+    data, _ = shell.ip.display_formatter.format(value)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (ADDRESS, "0xd8da6bf2…7aa96045"),
+        ("0x" + "A" * 40, "0xAAAAAAAA…AAAAAAAA"),
+        ("0x" + "a" * 64, "0x" + "a" * 64),
+        ("$PEPE", "$PEPE"),
+        ("a\x1b[0m\u202e", "a\\x1b[0m\\u202e"),
+        ("x" * 300, "x" * 200 + "… (300 characters)"),
+        (7, 7),
+        (None, None),
+    ],
+)
+def test_a_cell_is_shown_so_that_nothing_in_it_hides(value, expected):
+    assert shown(value) == expected
+
+
+def test_html_ignores_maths_escapes_names_and_shows_control_characters(shell):
+    frame = ours(name=list(NASTY.values()))
+    html = formatted(shell, frame)["text/html"]
+    assert 'class="dataframe tex2jax_ignore mathjax_ignore"' in html
+    assert "$PEPE and $WIF" in html
+    assert "&lt;script&gt;" in html
+    assert "<script>" not in html
+    assert "\\x1b[31mred" in html
+    for hidden in ("\x1b", "\u202e", "\u200b", "\r", "x" * 201):
+        assert hidden not in html
+
+
+def test_text_shows_control_characters(shell):
+    text = formatted(shell, ours(name=list(NASTY.values())))["text/plain"]
+    for hidden in ("\x1b", "\u202e", "\u200b", "\r", "x" * 201):
+        assert hidden not in text
+    assert "USDC\\u202ecod.exe" in text
+
+
+def test_headers_and_index_are_shown_as_safely_as_cells(shell):
+    frame = ours(**{"a\u202eb": [1]})
+    frame.index = ["\x1b[31m"]
+    for text in formatted(shell, frame).values():
+        assert "\u202e" not in text
+        assert "\x1b" not in text
+        assert "a\\u202eb" in text
+
+
+def test_showing_changes_neither_data_nor_options(shell):
+    frame = ours(name=list(NASTY.values()), n=range(len(NASTY)))
+    before = frame.copy(deep=True)
+    options = {name: pd.get_option(name) for name in ("display.html.use_mathjax", "display.show_dimensions")}
+    formatted(shell, frame)
+    pd.testing.assert_frame_equal(frame, before)
+    assert frame.attrs == {"nbext": {"operation": "test"}}
+    assert options == {name: pd.get_option(name) for name in options}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 59, 60, 61, 120, 121, 5000])
+def test_a_long_table_is_cut_where_pandas_cuts_it(shell, rows):
+    plain = pd.DataFrame({"a": range(rows), "b": ["text"] * rows})
+    frame = plain.copy()
+    frame.attrs["nbext"] = {}
+    data = formatted(shell, frame)
+    assert as_text(frame) == repr(plain) == data["text/plain"]
+    ignored = 'class="dataframe tex2jax_ignore mathjax_ignore"'
+    shown_by_pandas = plain._repr_html_().replace('class="dataframe"', ignored)
+    assert "".join(data["text/html"].split()) == "".join(shown_by_pandas.split())
+
+
+def test_other_tables_are_shown_as_ever(shell):
+    plain = pd.DataFrame({"name": ["$a and $b"], "address": [ADDRESS]})
+    assert formatted(shell, plain) == {"text/plain": repr(plain), "text/html": plain._repr_html_()}
+
+
+def test_a_table_made_of_ours_is_shown_as_ours(shell):
+    frame = ours(address=[ADDRESS] * 3, n=[1, 2, 3])
+    assert "0xd8da6bf2…7aa96045" in formatted(shell, frame[frame["n"] > 1].head(1))["text/html"]
+
+
+def test_a_formatter_of_the_user_keeps_other_tables(shell):
+    shell.run("%unload_ext nbext")
+    html = shell.ip.display_formatter.formatters["text/html"]
+    html.for_type(pd.DataFrame, lambda frame: "mine")
+    shell.run("%load_ext nbext")
+    assert formatted(shell, pd.DataFrame({"a": [1]}))["text/html"] == "mine"
+    assert "mathjax_ignore" in formatted(shell, ours(a=[1]))["text/html"]
+    shell.run("%unload_ext nbext")
+    assert formatted(shell, ours(a=[1]))["text/html"] == "mine"
+    html.pop(pd.DataFrame)
+
+
+def test_strange_tables_are_shown_too(shell):
+    two = ours(a=[1], b=["x\u202e"])
+    two.columns = ["same", "same"]
+    many = ours(a=[1, 2])
+    many.index = pd.MultiIndex.from_tuples([("a\u202e", 1), ("b", 2)])
+    objects = ours(a=[{"k": "v\u202e"}, [1], None, pd.NA])
+    for frame in (two, many, objects, ours(), ours(a=[])):
+        assert formatted(shell, frame)["text/plain"]
+        assert as_html(frame)
+    assert "\u202e" not in as_html(two)
+    assert "\u202e" not in as_html(many)
+    assert "\u202e" not in as_html(objects)
+
+
+def test_the_package_uses_no_styler():
+    # Styler does not escape HTML unless told to, and never its headers.
+    for path in Path(nbext.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr in ("style", "Styler"):
+                assert not isinstance(node.value, ast.Name) or node.value.id not in ("frame", "df", "table", "pd"), path

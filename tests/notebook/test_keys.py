@@ -1,0 +1,144 @@
+"""Where the key of a remote service comes from, and that it stays a secret."""
+
+from __future__ import annotations
+
+import time
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked, NoKeyringError
+
+from nbext.errors import ConfigError
+from nbext.notebook import keys
+from nbext.notebook.session import current
+
+URL = "https://api.example.org"
+
+
+class Ring(KeyringBackend):
+    """A keyring in memory, whose mood a test chooses."""
+
+    priority = 1
+
+    def __init__(self, kept=None, error=None, seconds=0.0):
+        self.kept, self.error, self.seconds = dict(kept or {}), error, seconds
+
+    def _mood(self):
+        time.sleep(self.seconds)
+        if self.error:
+            raise self.error
+
+    def get_password(self, service, username):
+        self._mood()
+        return self.kept.get((service, username))
+
+    def set_password(self, service, username, password):
+        self._mood()
+        self.kept[service, username] = password
+
+    def delete_password(self, service, username):
+        self._mood()
+        del self.kept[service, username]
+
+
+@pytest.fixture
+def ring():
+    """Use a keyring of a test's choice; the real one comes back afterwards."""
+    before = keyring.get_keyring()
+    yield keyring.set_keyring
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def nobody_types(monkeypatch):
+    """A prompt that nobody answers."""
+
+    def refuse(prompt):
+        raise EOFError(prompt)
+
+    monkeypatch.setattr("getpass.getpass", refuse)
+
+
+def test_the_environment_comes_before_the_keyring(ring, monkeypatch):
+    ring(Ring({("nbext", URL): "from the ring"}))
+    monkeypatch.setenv("NBEXT_API_KEY", " from the environment ")
+    secret, source = keys.find(URL, print)
+    assert (secret.reveal(), source) == ("from the environment", "NBEXT_API_KEY")
+    monkeypatch.delenv("NBEXT_API_KEY")
+    secret, source = keys.find(URL, print)
+    assert (secret.reveal(), source) == ("from the ring", "keyring")
+
+
+@pytest.mark.parametrize("error", [NoKeyringError("none"), KeyringLocked("locked"), OSError("bus"), RuntimeError("x")])
+def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(ring, monkeypatch, capsys, error):
+    ring(Ring(error=error))
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "typed")
+    secret, source = keys.find(URL, print)
+    assert (secret.reveal(), source) == ("typed", "prompt")
+    assert capsys.readouterr().out == (
+        f"nbext: the keyring cannot be used ({type(error).__name__}); "
+        "set NBEXT_API_KEY, or type the key when asked.\n"
+    )
+
+
+def test_a_keyring_that_does_not_answer_is_left_behind(ring, monkeypatch, nobody_types, capsys):
+    monkeypatch.setattr(keys, "KEYRING_SECONDS", 0.1)
+    ring(Ring(seconds=3))
+    start = time.monotonic()
+    with pytest.raises(ConfigError) as caught:
+        keys.find(URL, print)
+    assert time.monotonic() - start < 2
+    assert "it did not answer in time" in capsys.readouterr().out
+    assert str(caught.value) == (
+        f"there is no API key for {URL}. Set NBEXT_API_KEY before starting Jupyter, or run "
+        "`%nbext login` where you can type."
+    )
+
+
+def test_login_keeps_the_key_where_that_is_wanted_and_logout_forgets_it(shell, ring, monkeypatch):
+    kept = Ring()
+    ring(kept)
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "s3cret")
+    shell.run(f"%nbext set base_url {URL}")
+    printed = shell.run("%nbext login --keep").printed
+    assert printed == "nbext: the key is used for this session and kept in the keyring.\n"
+    assert kept.kept == {("nbext", URL): "s3cret"}
+    assert "s3cret" not in repr(vars(current()))
+    assert shell.run("%nbext logout").printed == (
+        "nbext: the key is forgotten here. A key in NBEXT_API_KEY stays until that variable is unset.\n"
+    )
+    assert kept.kept == {}
+
+
+def test_login_without_a_remote_service_says_that_no_key_is_needed(shell):
+    assert shell.error("%nbext login") == (
+        "UsageError: %nbext login: the embedded service needs no key. `%nbext connect URL` chooses another."
+    )
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "%nbext login s3cret",
+        "%nbext login --key s3cret",
+        "%nbext connect https://api.example.org s3cret",
+        "%nbext connect https://api.example.org --api-key=s3cret",
+        "%nbext set api_key s3cret",
+        "%nbext set x-api-key s3cret",
+        "%token ethereum USDC --key s3cret",
+        "%nft search api_key=s3cret",
+        '%%segment_query --x-api-key s3cret\n{"token": {"token": "UNI"}}',
+    ],
+)
+def test_a_key_in_a_cell_is_refused_and_not_repeated(shell, cell):
+    error = shell.error(cell)
+    assert "a key is never written in a cell" in error
+    assert "s3cret" not in error
+
+
+@pytest.mark.parametrize("cell", ["%config Nbext.api_key = 's3cret'"])
+def test_no_trait_holds_a_key(shell, cell):
+    shell.run(cell)
+    assert "s3cret" not in repr(current().settings.all())
+    assert not [name for name in type(shell.ip.configurables[-1]).class_trait_names() if "key" in name]

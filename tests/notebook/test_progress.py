@@ -1,0 +1,85 @@
+"""The bar: after half a second, with what is known, and gone at the end."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from nbext.client.progress import Progress
+from nbext.notebook.progress import Bar, NoView, TerminalView, view_for
+
+
+class Kept:
+    """A view that keeps what it was told to draw."""
+
+    def __init__(self) -> None:
+        self.drawn: list[tuple[str, float | None]] = []
+        self.closed = 0
+
+    def show(self, text: str, share: float | None) -> None:
+        self.drawn.append((text, share))
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def drawn_after(*reports, delay=0.01):
+    view = Kept()
+    with Bar("segment", view, delay=delay) as bar:
+        for report in reports:
+            bar(report)
+        until = time.monotonic() + 5
+        while not view.drawn and time.monotonic() < until:
+            time.sleep(0.005)
+    assert view.closed == 1
+    return view.drawn[0]
+
+
+def test_a_quick_call_draws_nothing():
+    view = Kept()
+    with Bar("segment", view, delay=30):
+        pass
+    assert (view.drawn, view.closed) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    ("reports", "expected"),
+    [
+        ((), ("segment: waiting, 0 s", None)),
+        ((Progress("running", "queued", "a"),), ("segment: queued, 0 s", None)),
+        ((Progress("running", "\x1b[31m", "a"),), ("segment: \\x1b[31m, 0 s", None)),
+        ((Progress("fetching", done=1_500_000),), ("segment: 1.5 MB, 0 s", None)),
+        ((Progress("fetching", done=1_500_000, total=6_000_000),), ("segment: 1.5 MB of 6.0 MB, 0 s", 0.25)),
+    ],
+)
+def test_the_bar_says_what_is_known(reports, expected):
+    assert drawn_after(*reports) == expected
+
+
+def test_the_bar_goes_away_when_the_call_fails():
+    view = Kept()
+
+    def fail():
+        with Bar("segment", view, delay=0):
+            time.sleep(0.1)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert view.closed == 1
+
+
+def test_a_terminals_line_is_written_over_and_blanked(capsys):
+    view = TerminalView()
+    view.show("segment: waiting, 1 s", None)
+    view.show("short", 0.5)
+    view.close()
+    assert capsys.readouterr().err == (
+        "\rsegment: waiting, 1 s\rshort (50%)          \r" + " " * len("short (50%)") + "\r"
+    )
+
+
+def test_nothing_is_drawn_into_a_file_or_where_no_bar_is_wanted():
+    assert type(view_for(object())) is NoView
+    assert type(view_for(object(), wanted=False)) is NoView
