@@ -62,5 +62,6 @@ def loaded_shell() -> Iterator[Shell]:
     finally:
         with capture_output():
             shell.ip.run_line_magic("unload_ext", "nbext")
+        shell.ip.config.pop("Nbext", None)  # what a test's %config left
         for name in set(shell.ip.user_ns) - names:
             del shell.ip.user_ns[name]
