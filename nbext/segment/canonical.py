@@ -44,9 +44,9 @@ def segment_id(plan: Plan, fingerprint: str) -> str:
 
 def canonical(query: Query, whole: Saved, chain: Chain, as_of: int | str | None) -> dict[str, Any]:
     """Return the canonical request of a resolved query."""
-    children = whole.node.children if isinstance(whole.node, All | Some) else (whole.node,)
+    assert isinstance(whole.node, All | Some)
     filters = {
-        **_map(children),
+        **_map(whole.node.children, type(whole.node)),
         "chain": chain.name,
         **({} if as_of is None else {"asOf": as_of}),
         "exclude": list(whole.exclude),
@@ -59,12 +59,17 @@ def canonical(query: Query, whole: Saved, chain: Chain, as_of: int | str | None)
     }
 
 
-def _map(nodes: Sequence[Node]) -> dict[str, Any]:
-    """Return nodes as one map: several under one key as a list."""
+def _map(nodes: Sequence[Node], join: type[All | Some]) -> dict[str, Any]:
+    """Return joined nodes as one map: several under one key as a list."""
     entries: dict[str, list[Any]] = {}
     for node in nodes:
         key, value = _entry(node)
         entries.setdefault(key, []).append(value)
+    # The list under a group's key is that group's members: two groups need a group around them.
+    own, other = ("all", "any") if join is All else ("any", "all")
+    if len(entries.get(other, ())) > 1:
+        groups = [{other: value} for value in entries[other]]
+        entries = {own if key == other else key: [groups] if key == other else one for key, one in entries.items()}
     return {key: values[0] if len(values) == 1 else values for key, values in entries.items()}
 
 
@@ -80,12 +85,7 @@ def _entry(node: Node) -> tuple[str, Any]:
 
 def _member(node: Node) -> dict[str, Any]:
     """Return a node as a map inside a group, whose keys all hold."""
-    if isinstance(node, All):
-        keys = [_entry(child)[0] for child in node.children]
-        # A list under `all` or `any` is that group's members, so two of them need maps of their own.
-        if max(keys.count("all"), keys.count("any")) <= 1:
-            return _map(node.children)
-    return _map([node])
+    return _map(node.children if isinstance(node, All) else (node,), All)
 
 
 def _leaf(node: Any) -> tuple[str, dict[str, Any]]:

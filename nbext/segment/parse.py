@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from nbext.errors import did_you_mean
 from nbext.segment.fields import CONDITION, GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY, Condition, Field
@@ -14,6 +14,7 @@ from nbext.segment.report import Report, at, shown
 from nbext.wire.operations import DEFAULT_LIMIT, FILE_TYPES, MAX_LIMIT, OPERATORS
 
 Child = Asked | Joined | Negated
+By = Literal["all", "any"]
 BODY_KEYS = ("operator", "filters", "fileType", "limit")
 MAP_KEYS = (*CONDITION, *GROUP)
 
@@ -48,8 +49,8 @@ class _Parser:
         limit = self.limit(body.get("limit", DEFAULT_LIMIT))
         children, scope = self.filters(body)
         self.report.close()
-        root = Joined("all" if operator == "AND" else "any", children)
-        return Query(operator, root, scope, limit, file_type)
+        by: By = "all" if operator == "AND" else "any"
+        return Query(operator, Joined(by, _flat(by, children)), scope, limit, file_type)
 
     def word(self, name: str, value: object, allowed: tuple[str, ...]) -> Any:
         if value not in allowed or not isinstance(value, str):
@@ -124,10 +125,8 @@ class _Parser:
         members = tuple(self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value))
         if key == "not":
             yield from (Negated(member) for member in members)
-        elif key == "all":
-            yield Joined("all", members)
-        else:
-            yield Joined("any", members)
+        elif members:
+            yield _join("all" if key == "all" else "any", members)
 
     def conjunction(self, members: Any, pointer: str, depth: int) -> Child:
         """Read a map inside a group: its keys all hold."""
@@ -136,8 +135,7 @@ class _Parser:
             return Joined("all", ())
         if not members:
             self.report.add(pointer, "empty-group", "the object is empty. Give at least one condition.")
-        children = tuple(self.map(members, pointer, depth + 1, MAP_KEYS))
-        return children[0] if len(children) == 1 else Joined("all", children)
+        return _join("all", tuple(self.map(members, pointer, depth + 1, MAP_KEYS)))
 
     def condition_or_list(self, condition: Condition, value: Any, pointer: str) -> Iterator[Child]:
         if not isinstance(value, list | tuple):
@@ -184,6 +182,31 @@ class _Parser:
         if not given.keys() - condition.idle and not any(field.required for field in condition.fields):
             names = ", ".join(field.name for field in condition.fields if field.name not in condition.idle)
             self.report.add(pointer, "empty", f"{condition.name} asks for nothing. Give at least one of: {names}.")
+
+
+def _join(by: By, members: tuple[Child, ...]) -> Child:
+    flat = _flat(by, members)
+    return flat[0] if len(flat) == 1 else Joined(by, flat)
+
+
+def _flat(by: By, members: tuple[Child, ...]) -> tuple[Child, ...]:
+    """Return members in one normal form, so that what means the same is written the same.
+
+    A group inside one of its own kind is spliced in, and children under one key stand together.
+    """
+    spliced = [
+        child for one in members for child in (one.children if isinstance(one, Joined) and one.by == by else (one,))
+    ]
+    first: dict[str, int] = {}
+    for index, child in enumerate(spliced):
+        first.setdefault(_key(child), index)
+    return tuple(sorted(spliced, key=lambda child: first[_key(child)]))
+
+
+def _key(child: Child) -> str:
+    if isinstance(child, Asked):
+        return child.name
+    return child.by if isinstance(child, Joined) else "not"
 
 
 def _lower(sentence: str) -> str:

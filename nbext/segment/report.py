@@ -58,7 +58,7 @@ class Report:
     def ambiguous(self, pointer: str, detail: str, candidates: list[Mapping[str, Any]]) -> None:
         """Note a symbol that several contracts bear."""
         self.add(pointer, "ambiguous-symbol", detail)
-        self.candidates.extend(candidates)
+        self.candidates.extend(one for one in candidates if one not in self.candidates)
 
     def close(self) -> None:
         """Raise what was found, or return.

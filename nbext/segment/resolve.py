@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nbext.errors import ValidationError
@@ -177,8 +177,8 @@ class _Resolver:
             asked.values["direction"],
             contract,
             tuple(sorted(set(asked.values.get("counterparty", ())))),
-            self.scope.amounts(asked, "amount", contract, low=0) if "amount" in asked.values else None,
-            self.scope.amounts(asked, "total", contract, low=0) if "total" in asked.values else None,
+            self._moved(asked, "amount", contract),
+            self._moved(asked, "total", contract),
             self._number(asked),
             self.window(span, chain, asked.pointer),
         )
@@ -187,6 +187,12 @@ class _Resolver:
         """Return the blocks whose transfers are looked at: up to the segment's time, window or none."""
         blocks, end = self.scope.blocks(span, chain, pointer), self.scope.at(chain, pointer)
         return Blocks(None, end) if span == Span() else blocks
+
+    def _moved(self, asked: Asked, name: str, contract: Contract | None) -> Amounts | None:
+        """Return bounds of what transfers moved; without min, nothing moved will do, as transfers of 0 do."""
+        if name not in asked.values:
+            return None
+        return replace(self.scope.amounts(asked, name, contract, low=0), none_too=False)
 
     def _number(self, asked: Asked) -> Range:
         """Return the bounds of how many transfers: none will do where a bound of 0 is asked for, and none above."""

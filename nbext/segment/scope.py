@@ -65,17 +65,16 @@ class Scope:
 
     def canonical_time(self) -> int | str | None:
         """Return asOf as a block; as a time where several chains turn it into blocks of their own."""
-        if self.as_of is None or not any(self.ats.values()):
+        if self.as_of is None or all(block is None for block in self.ats.values()):
             return None
-        if len(self.ats) > 1 and self.as_of.block is None:
-            stamp = self.names.timestamp(self.as_of, self.default)
-            return None if stamp is None else iso(stamp)
-        return self.ats.get(self.default.id)
+        if len(self.ats) == 1:
+            return self.ats[self.default.id]
+        stamp = self.names.timestamp(self.as_of, self.default) if self.as_of.block is None else None
+        return self.as_of.block if stamp is None else iso(stamp)
 
     def chains(self) -> list[Chain]:
-        """Return the segment's chains: those of its conditions, and its own where it names one or they name none."""
-        own = [self.default] if self.query.scope.chain is not None or not self.used else []
-        return list(dict.fromkeys([*self.used, *own]))
+        """Return the segment's chains: those of its conditions, or its own where they have none."""
+        return self.used or [self.default]
 
     def contracts(self, asked: Asked, name: str, chain: Chain) -> tuple[Contract, ...]:
         """Return the contracts that a list names, each once."""

@@ -66,7 +66,7 @@ class One:
 
     def own_chains(self, conditions: Mapping[str, Any]) -> set[int]:
         chains = self.chains(conditions)
-        return chains | {self.default} if not chains or "chain" in self.filters else chains
+        return chains or {self.default}
 
     def chains(self, members: Any) -> set[int]:
         found: set[int] = set()

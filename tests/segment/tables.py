@@ -195,6 +195,20 @@ class WorldDataset:
     """A dataset over a world's tables, in DuckDB: what it answers is only what the question's expressions say."""
 
     def __init__(self, world: World) -> None:
+        self.names(world)
+        self.connection = ibis.duckdb.connect()
+        for name, table in tables(world).items():
+            self.connection.create_table(name, table)
+        self.tables = {name: self.connection.table(name) for name in TABLES}
+
+    @classmethod
+    def unconnected(cls, world: World) -> WorldDataset:
+        """Return a dataset that knows names and times, and answers nothing."""
+        dataset = cls.__new__(cls)
+        dataset.names(world)
+        return dataset
+
+    def names(self, world: World) -> None:
         self.world = world
         self.catalog = WorldCatalog(world)
         self.clock = WorldClock(world)
@@ -203,10 +217,6 @@ class WorldDataset:
             for chain_id, last in world.last_blocks.items()
         )
         self.about = DataAbout("world", True, "fingerprint", "duckdb", chains)
-        self.connection = ibis.duckdb.connect()
-        for name, table in tables(world).items():
-            self.connection.create_table(name, table)
-        self.tables = {name: self.connection.table(name) for name in TABLES}
 
     def ask(self, question: Question, *, limit: int) -> Answer:
         scalars = [scalar_of(value) for value in question.values]

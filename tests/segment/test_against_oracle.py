@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 
 from nbext.engine.dataset import Contract
 from nbext.segment import language
@@ -280,7 +280,25 @@ def prepared(world: World, asked: Sequence[dict[str, Any]]) -> list[dict[str, An
     return [settled(request, asked[0]) for request in asked]
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+# Shrinking takes minutes here, and the failing request is printed as it is.
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
+
+
+@settings(max_examples=12, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=st.tuples(requests(saved=False), requests(), requests()))
 def test_duckdb_answers_what_the_oracle_says(world, asked):
     check(world, prepared(world, asked))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(asked=st.tuples(requests(saved=False), requests()))
+def test_the_canonical_form_is_a_request_that_means_the_same(asked):
+    world = World(CONTRACTS, [Transfer(0, 1, 0, ZERO, WALLETS[2], 1)], LAST, SECONDS)
+    dataset = WorldDataset.unconnected(world)
+    request = settled(asked[1], asked[0])
+    saved = {"first": asked[0]}
+    plan = language.resolve(language.parse(request), dataset, saved.get)
+    again = language.resolve(language.parse(plan.canonical), dataset, saved.get)
+    assert again.canonical == plan.canonical
+    assert again.whole == plan.whole
+    assert again.columns == plan.columns
