@@ -44,7 +44,7 @@ def both(sets: Sequence[Wallets]) -> Wallets:
     these = [one for one in sets if not one.all_but]
     others = [one.table for one in sets if one.all_but]
     if not these:
-        return Wallets(_union(others), all_but=True)
+        return Wallets(_union(others), all_but=True, loose=any(one.loose for one in sets))
     # Sets made of what wallets did come first: they are the smaller ones, and are all seen.
     these.sort(key=lambda one: one.loose)
     table = reduce(lambda left, right: left.semi_join(right, "wallet"), (one.table for one in these))
