@@ -128,7 +128,8 @@ def _count_changes(zero: int) -> str:
     known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, -1))"
     return f"""
         SELECT contract, wallet, block, log_index, sum(v) AS v FROM (
-            SELECT contract, recipient AS wallet, block, log_index, {one} AS v FROM moves WHERE recipient <> owner
+            SELECT contract, recipient AS wallet, block, log_index, {one} AS v FROM moves
+                WHERE recipient <> owner OR NOT {known}
             UNION ALL SELECT contract, owner, block, log_index, -{one} FROM moves WHERE recipient <> owner AND {known}
             UNION ALL SELECT contract, sender, first_block, {_HELD_BEFORE}, {one} FROM moves
                       WHERE prior IS NULL AND {known})

@@ -146,14 +146,16 @@ def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingR
         ragged.append((row.number - 1, f"{row.actual_columns} fields where {row.expected_columns} belong"))
         return "skip"
 
-    # One thread: Arrow tells a ragged row's number only then.
-    names = pacsv.open_csv(file, parse_options=pacsv.ParseOptions(newlines_in_values=True),
+    parsing = pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
+    names = pacsv.open_csv(file, parse_options=pacsv.ParseOptions(newlines_in_values=True,
+                                                                  invalid_row_handler=lambda row: "skip"),
                            read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 16)).schema.names
     file.seek(0)
+    # One thread: Arrow tells a ragged row's number only then.
     return pacsv.open_csv(
         file,
+        parse_options=parsing,
         read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 24),
-        parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep),
         convert_options=pacsv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]),
     )

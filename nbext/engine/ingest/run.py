@@ -283,6 +283,8 @@ def _read_transfers(run: Run) -> None:
         run.job.progress("reading transfers", done / len(files))
         with _refusing(file.source):
             transfers.take(stage, file, _chain_id(run, file))
+    if stage.value("SELECT count(*) FROM bad"):
+        wallets.forget_unused(stage)
 
 
 def _build(run: Run) -> None:

@@ -33,7 +33,7 @@ def rank(stage: Stage) -> None:
     # The spellings are distinct already: only what comes beside them is looked up.
     stage.run(f"""
         CREATE TABLE wallets AS SELECT address FROM (
-            FROM lowered UNION ALL FROM (SELECT address FROM openings UNION SELECT '{ZERO}' {before})
+            FROM lowered UNION ALL FROM (SELECT address FROM openings {before})
                 ANTI JOIN lowered USING (address)
         ) ORDER BY address""")
     stage.drop("lowered")
@@ -64,8 +64,42 @@ def _all_lower(stage: Stage) -> bool:
 
 
 def zero(stage: Stage) -> int:
-    """Return the rank of the zero address."""
-    return int(stage.value("SELECT rowid FROM wallets WHERE address = ?", [ZERO]))
+    """Return the rank of the zero address, or one that no wallet has where the data does not name it."""
+    rank = stage.value("SELECT rowid FROM wallets WHERE address = ?", [ZERO])
+    return -2 if rank is None else int(rank)
+
+
+def forget_unused(stage: Stage) -> None:
+    """Take out of the ranks the addresses that only bad rows named, so that those leave no trace."""
+    before = "UNION SELECT address FROM prev.main.wallets" if stage.previous else ""
+    used = f"""
+        SELECT address FROM wallets w WHERE EXISTS (SELECT 1 FROM incoming WHERE sender = w.rowid)
+            OR EXISTS (SELECT 1 FROM incoming WHERE recipient = w.rowid)
+        UNION SELECT address FROM openings {before}"""
+    wallets = _closed_ranks(stage, "wallets", used, "address")
+    before = "UNION SELECT chain_id, address FROM prev.main.contracts" if stage.previous else ""
+    used = f"""
+        SELECT chain_id, address FROM contract_ranks c WHERE EXISTS (SELECT 1 FROM incoming WHERE contract = c.rowid)
+        UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known {before}"""
+    contracts = _closed_ranks(stage, "contract_ranks", used, "chain_id, address")
+    if wallets or contracts:
+        stage.run("""
+            CREATE OR REPLACE TABLE incoming AS SELECT i.* REPLACE (c.now AS contract, s.now AS sender,
+                r.now AS recipient) FROM incoming i
+            JOIN contract_ranks_moves c ON c.old = contract JOIN wallets_moves s ON s.old = sender
+            JOIN wallets_moves r ON r.old = recipient""")
+    stage.drop("wallets_moves", "contract_ranks_moves")
+
+
+def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
+    """Rank the used rows of a table anew; make the map from old ranks to new, and say whether any moved."""
+    stage.run(f"CREATE TABLE kept AS SELECT {key} FROM ({used}) ORDER BY {key}")
+    stage.run(f"CREATE TABLE {table}_moves AS SELECT t.rowid::INTEGER AS old, k.rowid::INTEGER AS now "
+              f"FROM {table} t JOIN kept k USING ({key})")
+    moved = stage.value(f"SELECT (SELECT count(*) FROM {table}) > (SELECT count(*) FROM kept)")
+    stage.drop(table)
+    stage.run(f"ALTER TABLE kept RENAME TO {table}")
+    return bool(moved)
 
 
 def open_snapshots(stage: Stage) -> None:

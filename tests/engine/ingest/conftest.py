@@ -1,0 +1,60 @@
+"""Files of made-up transfers, and what to take them in with."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.engine.ingest.reading_back import transaction, wallet
+from tests.engine.ingest.replay import Log
+
+ETL = list(Log._fields)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """An empty data folder."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def contracts_file(tmp_path):
+    """A contracts export that says of wallet(1000) that it is an ERC20 and of wallet(2000) that it is an ERC721."""
+    path = tmp_path / "contracts.csv"
+    path.write_text("address,bytecode,function_sighashes,is_erc20,is_erc721,block_number\n"
+                    f"{wallet(1000)},0x,,true,false,5\n{wallet(2000)},0x,,false,true,\n")
+    return path
+
+
+@pytest.fixture
+def log():
+    """Make a log; what is not given counts up or is the same every time."""
+    numbers = itertools.count(1)
+
+    def make(sender=1, recipient=2, value=5, *, block=100, index=None, contract=1000, tx=None):
+        n = next(numbers)
+        return Log(wallet(contract), wallet(sender), wallet(recipient), value,
+                   transaction(tx or n), n if index is None else index, block)
+
+    return make
+
+
+def write_parquet(path, logs, **columns):
+    """Write logs as ethereum-etl does; ``columns`` add to or take the place of its columns."""
+    rows = {name: [getattr(log, name) for log in logs] for name in ETL}
+    rows["value"] = [str(value) for value in rows["value"]]
+    pq.write_table(pa.table({**rows, **columns}), path)
+    return path
+
+
+def write_csv(path, logs):
+    """Write logs as ethereum-etl's CSV."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(ETL)
+        writer.writerows(logs)
+    return path

@@ -1,0 +1,151 @@
+"""What cannot be read is refused with its file and row, and nothing of it is in the data."""
+
+from __future__ import annotations
+
+import gzip
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nbext.engine import generation
+from nbext.errors import IngestError
+from tests.engine.ingest.conftest import write_csv, write_parquet
+from tests.engine.ingest.reading_back import Tables, take, wallet
+from tests.engine.ingest.replay import tokens
+
+
+@pytest.fixture
+def good(tmp_path, log):
+    """A file of two good rows, and its logs."""
+    logs = [log(0, 1, 10**20), log(1, 2, 10**19)]
+    return write_parquet(tmp_path / "good.parquet", logs), logs
+
+
+def only_the_good_file_is_there(data, logs):
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(logs).balances
+        assert len(tables.rows("SELECT * FROM wallets")) == 3
+
+
+def footerless(path, log):
+    whole = write_parquet(path, [log()]).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+def cut_archive(path, log):
+    plain = write_csv(path, [log(sender=n) for n in range(2_000)]).read_bytes()
+    packed = gzip.compress(plain)
+    path.write_bytes(packed[: len(packed) // 2])
+
+
+def broken_pages(path, log):
+    whole = bytearray(write_parquet(path, [log(value=10**20 + n) for n in range(20_000)]).read_bytes())
+    middle = len(whole) // 2
+    whole[middle : middle + 2_000] = bytes(2_000)
+    path.write_bytes(whole)
+
+
+DAMAGED = [
+    ("footer.parquet", footerless, "the file cannot be read"),
+    ("pages.parquet", broken_pages, "the file cannot be read|can be read"),
+    ("cut.csv.gz", cut_archive, "the file cannot be read"),
+    ("empty.csv", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
+    ("empty.parquet", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
+    ("header.csv", lambda path, log: write_csv(path, []), "a header and no rows"),
+    ("other.csv", lambda path, log: path.write_text("a,b\n1,2\n"), r"its columns \(a, b\) are none that nbext takes in"),
+    ("other.parquet", lambda path, log: pq.write_table(pa.table({"x": [1]}), path), r"its columns \(x\)"),
+    ("page.csv", lambda path, log: path.write_text("<html><body>404</body></html>\n"), "its columns"),
+    ("list.json", lambda path, log: path.write_text('{"tokens": {}}'), "not a token list"),
+    ("list2.json", lambda path, log: path.write_text('{"tokens": ['), "the file cannot be read"),
+    ("deep.json", lambda path, log: path.write_text("[" * 100_000), "the file cannot be read"),
+    ("floats.parquet", lambda path, log: write_parquet(path, [log(sender=77)], value=[1.5]),
+     "column 'value' holds floating-point numbers"),
+    ("types.parquet", lambda path, log: write_parquet(path, [log(sender=77)], log_index=[[1]]),
+     "row 1: log index is not a whole number"),
+    ("latin.csv", lambda path, log: path.write_bytes(write_csv(path, [log()]).read_bytes() + b"\xff\xfe,,,,,,\n"),
+     "the file cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "says"), DAMAGED, ids=[name for name, *_ in DAMAGED])
+def test_a_file_that_cannot_be_read_is_named_and_leaves_nothing(data, tmp_path, good, log, name, make, says):
+    path = tmp_path / name
+    make(path, log)
+    report = take(data, path, good[0])
+    assert [error.path for error in report.refused] == [str(path)]
+    with pytest.raises(IngestError, match=says):
+        raise report.refused[0]
+    only_the_good_file_is_there(data, good[1])
+
+
+def test_when_no_file_can_be_used_nothing_is_made(data, tmp_path):
+    (tmp_path / "empty.csv").touch()
+    with pytest.raises(IngestError, match="0 bytes"):
+        take(data, tmp_path / "empty.csv")
+    assert generation.current(data) is None
+
+
+BAD_VALUES = {
+    "1e18": None, "-1": None, "1.0": None, "": None, " 1": None, "1_000": None, "0x": None, "0xzz": None,
+    str(2**256): None, hex(2**256): None, "٣": None,
+    hex(2**256 - 1): 2**256 - 1, "0x0a": 10, "007": 7, str(2**256 - 1): 2**256 - 1, "0": 0, "0x" + "0" * 64: 0,
+}
+
+
+def test_each_value_is_read_exactly_or_refused_with_its_row(data, tmp_path, log, contracts_file):
+    rows = [log(0, 10 + n, 0) for n in range(len(BAD_VALUES))]
+    report = take(data, write_parquet(tmp_path / "t.parquet", rows, value=list(BAD_VALUES)), contracts_file)
+    refused = [(n, text) for n, (text, value) in enumerate(BAD_VALUES.items(), 1) if value is None]
+    with Tables(data) as tables:
+        held = {holder: amount for (_, holder), amount in tables.balances().items() if int(holder, 16)}
+        wallets = {address for (address,) in tables.rows("SELECT address FROM wallets")}
+    assert held == {wallet(10 + n): v for n, v in enumerate(BAD_VALUES.values()) if v}
+    assert report.bad_rows == len(refused)
+    listed = (data / "bad-rows.csv").read_text("utf-8").splitlines()[1:]
+    assert [int(line.split(",")[1]) for line in listed] == [n for n, _ in refused]
+    assert wallets == {wallet(0)} | {wallet(10 + n) for n, v in enumerate(BAD_VALUES.values()) if v is not None}
+
+
+@pytest.mark.parametrize(("column", "value", "why"), [
+    ("from_address", "0x12", "sender is not an address"),
+    ("to_address", None, "recipient is not an address"),
+    ("token_address", "0x" + "g" * 40, "token address is not an address"),
+    ("transaction_hash", "0x12", "transaction hash is not 0x and 64 hex digits"),
+    ("transaction_hash", "0x" + "z" * 64, "transaction hash is not 0x and 64 hex digits"),
+    ("log_index", -1, "log index is not a whole number"),
+    ("block_number", None, "block number is not a whole number"),
+])
+def test_a_bad_field_is_named_with_file_and_row(data, tmp_path, log, column, value, why):
+    logs = [log(0, 1, 10**20), log(0, 2, 10**20)]
+    path = write_parquet(tmp_path / "t.parquet", logs, **{column: [getattr(logs[0], column), value]})
+    report = take(data, path)
+    assert [(b.path, b.row, b.why) for b in report.bad] == [(str(path), 2, why)]
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(logs[:1]).balances
+        assert len(tables.rows("SELECT * FROM wallets")) == 2
+
+
+def test_ragged_rows_of_a_csv_are_counted_with_their_rows(data, tmp_path, log):
+    path = write_csv(tmp_path / "t.csv", [log(0, 1, 10**20), log(0, 2, 10**20)])
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], lines[1], "0x1,2", lines[2]]) + "\n")
+    report = take(data, path)
+    assert (report.rows, report.new) == (3, 2)
+    assert [(b.row, b.why) for b in report.bad] == [(2, "2 fields where 7 belong")]
+
+
+def test_times_in_milliseconds_are_told_and_refused(data, tmp_path, log):
+    path = write_parquet(tmp_path / "t.parquet", [log(), log()], block_timestamp=[1_600_000_000, 1_600_000_012_000])
+    with pytest.raises(IngestError, match=r"row 2: block_timestamp is 1600000012000.*looks like milliseconds") as caught:
+        take(data, path)
+    assert (caught.value.path, caught.value.row) == (str(path), 2)
+
+
+def test_addresses_in_any_case_are_one_wallet(data, tmp_path, log):
+    mixed = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
+    rows = [log(0, 1, 10**20), log(0, 1, 10**20), log(0, 1, 10**20)]
+    take(data, write_parquet(tmp_path / "t.parquet", rows, to_address=[mixed, mixed.lower(), "0x" + mixed[2:].upper()],
+                             token_address=[mixed, mixed.lower(), mixed]))
+    with Tables(data) as tables:
+        assert tables.balances()[mixed.lower(), mixed.lower()] == 3 * 10**20

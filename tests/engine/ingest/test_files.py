@@ -1,0 +1,231 @@
+"""Every kind of file is told by its columns, and read exactly."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from nbext.engine.ingest.kinds import recognise
+from nbext.errors import IngestError, ValidationError
+from tests.engine.ingest.conftest import write_csv, write_parquet
+from tests.engine.ingest.reading_back import Tables, take, wallet
+from tests.engine.ingest.replay import tokens
+
+HUGE = 2**256 - 1
+
+
+def raw(address):
+    return bytes.fromhex(address[2:])
+
+
+def balances(data):
+    with Tables(data) as tables:
+        return tables.balances()
+
+
+@pytest.fixture
+def made(log):
+    return [log(0, 1, HUGE), log(1, 2, 10**30), log(0, 3, 10**20, contract=1001)]
+
+
+def test_csv_gzip_and_parquet_of_the_same_rows_make_the_same_data(tmp_path, made):
+    plain = write_csv(tmp_path / "a.csv", made)
+    packed = tmp_path / "b.csv.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    parquet = write_parquet(tmp_path / "c.parquet", made)
+    prints = set()
+    for path in (plain, packed, parquet):
+        take(tmp_path / path.stem, path)
+        with Tables(tmp_path / path.stem) as tables:
+            prints.add(tables.generation.fingerprint)
+    assert len(prints) == 1
+    assert balances(tmp_path / "a") == tokens(made).balances
+
+
+def test_a_bigquery_export_whose_numbers_are_text_is_read(data, tmp_path, made):
+    path = write_parquet(tmp_path / "t.parquet", made, log_index=["1", "2", "3"], block_number=["10", "11", "12"],
+                         block_timestamp=[f"2021-06-09 10:00:0{n} UTC" for n in range(3)])
+    take(data, path)
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(made).balances
+        assert tables.rows("SELECT block, timestamp FROM blocks") == [
+            (10, 1_623_232_800), (11, 1_623_232_801), (12, 1_623_232_802)]
+
+
+def test_a_stream_of_several_types_gives_its_token_transfers(data, tmp_path, made):
+    take(data, write_parquet(tmp_path / "t.parquet", made, type=["token_transfer", "token_transfer", "log"]))
+    assert balances(data) == tokens(made[:2]).balances
+
+
+def cryo(path, logs, **values):
+    columns = {
+        "block_number": [log.block_number for log in logs],
+        "transaction_index": [0 for _ in logs],
+        "log_index": [log.log_index for log in logs],
+        "transaction_hash": [raw(log.transaction_hash) for log in logs],
+        "erc20": [raw(log.token_address) for log in logs],
+        "from_address": [raw(log.from_address) for log in logs],
+        "to_address": [raw(log.to_address) for log in logs],
+        **values,
+        "chain_id": [1 for _ in logs],
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_cryos_binary_addresses_and_value_strings_are_read(data, tmp_path, made):
+    path = cryo(tmp_path / "t.parquet", made, value_string=[str(log.value) for log in made],
+                value_f64=[float(log.value) for log in made])
+    report = take(data, path, chain=None)
+    assert (report.files[0].kind, report.erc20) == ("erc20_transfers (cryo)", 3)
+    assert balances(data) == tokens(made).balances
+
+
+def test_cryos_binary_values_are_read_exactly(data, tmp_path, made):
+    take(data, cryo(tmp_path / "t.parquet", made, value_binary=[log.value.to_bytes(32, "big") for log in made]))
+    assert balances(data) == tokens(made).balances
+
+
+def test_cryos_erc721_transfers_are_nfts_although_their_contract_column_is_named_erc20(data, tmp_path, log):
+    made = [log(0, 1, HUGE), log(0, 1, 10**18)]
+    report = take(data, cryo(tmp_path / "t.parquet", made, token_id_string=[str(log.value) for log in made]))
+    assert (report.erc20, report.nft, report.odd["inferred"]) == (0, 2, 0)
+    with Tables(data) as tables:
+        assert tables.owners() == {(wallet(1000), HUGE): wallet(1), (wallet(1000), 10**18): wallet(1)}
+
+
+def test_a_file_of_another_chain_than_was_asked_for_is_refused(data, tmp_path, made):
+    path = cryo(tmp_path / "t.parquet", made, value_string=["1"] * 3)
+    with pytest.raises(IngestError, match=r"its rows are of chain 1; given was --chain polygon"):
+        take(data, path, chain="polygon")
+
+
+def test_a_file_that_names_no_chain_needs_one(data, tmp_path, made):
+    with pytest.raises(IngestError, match="of which chain are these rows"):
+        take(data, write_parquet(tmp_path / "t.parquet", made), chain=None)
+
+
+def test_a_misspelt_chain_is_corrected(data, tmp_path, made):
+    with pytest.raises(ValidationError, match="Did you mean 'ethereum'"):
+        take(data, write_parquet(tmp_path / "t.parquet", made), chain="etherium")
+
+
+ETHERSCAN = ["blockNumber", "timeStamp", "hash", "from", "contractAddress", "to", "value", "tokenName",
+             "tokenSymbol", "tokenDecimal", "transactionIndex"]
+
+
+def etherscan(path, logs):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(ETHERSCAN)
+        for log in logs:
+            writer.writerow([log.block_number, 1_622_447_001, log.transaction_hash, log.from_address,
+                             log.token_address, log.to_address, log.value, "SuperFarm", "SUPER", 18, 3])
+    return path
+
+
+def test_etherscans_tokentx_is_read_with_the_names_in_its_rows(data, tmp_path, log):
+    made = [log(0, 1, 9, tx=5), log(0, 1, 9, tx=5), log(1, 2, 4)]
+    take(data, etherscan(tmp_path / "a.csv", made))
+    # The same rows in another export, which begins elsewhere, are the same transfers.
+    report = take(data, etherscan(tmp_path / "b.csv", made[1:]))
+    assert (report.new, report.odd["duplicates"]) == (0, 2)
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(made).balances
+        known = tables.contract(wallet(1000))
+    assert (known["name"], known["symbol"], known["decimals"], known["standard"]) == ("SuperFarm", "SUPER", 18, "ERC20")
+
+
+def test_tokens_give_names_exactly_as_they_stand_on_chain(data, tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text("address,symbol,name,decimals,total_supply,block_number\n"
+                    f"{wallet(1)},NA,<b>null</b>,18,{HUGE},1\n"
+                    f'{wallet(2)},"a,""b""",🦄 _x_,,,\n'
+                    f"{wallet(3)},,,300,1e18,\n", encoding="utf-8")
+    take(data, path)
+    with Tables(data) as tables:
+        found = [tables.contract(wallet(n)) for n in (1, 2, 3)]
+    assert [(c["symbol"], c["name"], c["decimals"], c["total_supply"]) for c in found] == [
+        ("NA", "<b>null</b>", 18, str(HUGE)), ('a,"b"', "🦄 _x_", None, None), (None, None, None, None)]
+
+
+def test_cryos_metadata_is_read(data, tmp_path):
+    pq.write_table(pa.table({"erc20": [raw(wallet(1))], "name": ["One"], "symbol": ["ONE"],
+                             "decimals": pa.array([6], pa.uint32()), "chain_id": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"erc721": [raw(wallet(2))], "name": ["Two"], "symbol": ["TWO"], "chain_id": [1]}),
+                   tmp_path / "b.parquet")
+    take(data, tmp_path / "a.parquet", tmp_path / "b.parquet", chain=None)
+    with Tables(data) as tables:
+        assert [tables.contract(wallet(n))["standard"] for n in (1, 2)] == ["ERC20", "ERC721"]
+
+
+def write_list(path, *entries):
+    path.write_text(json.dumps({"name": "A list", "tokens": list(entries)}), encoding="utf-8")
+    return path
+
+
+def test_a_token_list_names_tokens_on_many_chains_and_the_rest_is_counted(data, tmp_path):
+    path = write_list(
+        tmp_path / "list.json",
+        {"chainId": 1, "address": wallet(1).upper().replace("X", "x"), "symbol": "ONE", "name": "A \ud800 name",
+         "decimals": 6, "logoURI": "https://example.org/1.png"},
+        {"chainId": 501000101, "address": "5mbK36SZ7J19An8jFochhQS4of8g6BwUjbeCSxBSoWdp", "symbol": "S", "decimals": 6},
+        {"chainId": 1, "address": "0x12", "symbol": "BAD"},
+    )
+    report = take(data, path, chain=None)
+    assert (report.rows, report.bad_rows) == (3, 1)
+    assert (report.bad[0].row, report.bad[0].why) == (3, "not an address")
+    assert report.odd["tokens on chains that nbext does not name"] == 1
+    with Tables(data) as tables:
+        assert tables.contract(wallet(1)) == {
+            "standard": "ERC20", "name": "A � name", "symbol": "ONE", "decimals": 6, "verified": True,
+            "total_supply": None, "holders": None, "transfers": None}
+
+
+def test_what_the_chain_says_goes_before_what_a_list_says(data, tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text(f"address,symbol,name,decimals,total_supply\n{wallet(1)},CHAIN,,18,\n")
+    take(data, path, write_list(tmp_path / "l.json", {"chainId": 1, "address": wallet(1), "symbol": "LIST",
+                                                      "name": "Listed", "decimals": 6}))
+    with Tables(data) as tables:
+        known = tables.contract(wallet(1))
+    assert (known["symbol"], known["name"], known["decimals"], known["verified"]) == ("CHAIN", "Listed", 18, True)
+
+
+def test_blocks_give_times_to_transfers_that_have_none(data, tmp_path, log):
+    blocks = tmp_path / "blocks.csv"
+    blocks.write_text("number,hash,timestamp\n100,0x1,1600000000\n101,0x2,1600000012\n")
+    take(data, blocks, write_parquet(tmp_path / "t.parquet", [log(block=100)]))
+    with Tables(data) as tables:
+        assert tables.rows("SELECT block, timestamp FROM blocks") == [(100, 1_600_000_000), (101, 1_600_000_012)]
+        assert tables.generation.chains[0].last_timestamp == 1_600_000_012
+
+
+@pytest.mark.parametrize(("columns", "kind"), [
+    (["token_address", "from_address", "to_address", "value", "transaction_hash", "log_index", "block_number"],
+     "token_transfers (ethereum-etl)"),
+    (["Address", "Balance"], "holders"),
+    (["HolderAddress", "Balance", "PendingBalanceUpdate"], "holders"),
+    (["chain_id", "contract_address", "owner", "token_id"], "holders by token id"),
+    (["number", "timestamp", "hash"], "blocks"),
+])
+def test_a_kind_is_told_by_columns_in_any_case(columns, kind):
+    found, _ = recognise(columns)
+    assert found.name == kind
+
+
+def test_columns_that_fit_nothing_are_no_kind():
+    assert recognise(["a", "b"]) is None
+
+
+def test_arrows_own_csv_of_the_rows_is_read(data, tmp_path, made):
+    table = pq.read_table(write_parquet(tmp_path / "t.parquet", made))
+    pacsv.write_csv(table, tmp_path / "t.csv")
+    take(data, tmp_path / "t.csv")
+    assert balances(data) == tokens(made).balances
