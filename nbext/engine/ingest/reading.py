@@ -188,6 +188,11 @@ def unreadable(source: Source, error: Exception) -> IngestError:
     return IngestError(f"{source.path}: the file cannot be read: {first}", path=source.name)
 
 
+def is_about(source: Source, error: Exception) -> bool:
+    """Say whether DuckDB's error is about that file: its name stands in it, or it is about the data read."""
+    return str(source.path) in str(error) or not isinstance(error, duckdb.IOException)
+
+
 def text_of(path: Path) -> str:
     """Return a (possibly gzipped) UTF-8 text file's content."""
     with open_regular(path) as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import duckdb
 
 from nbext.engine import generation
 from nbext.engine.ingest import (
@@ -56,6 +59,11 @@ class Run:
     report: Report
     opened: list[reading.Opened] = field(default_factory=list)
     lists: list[tuple[int, Source, int]] = field(default_factory=list)
+
+    def names(self) -> dict[int, str]:
+        """Return the path of each file that is taken in, by its number."""
+        return {file.number: file.source.name for file in self.opened} | {
+            number: source.name for number, source, _ in self.lists}
 
     def holding(self, what: str) -> list[reading.Opened]:
         """Return the opened files that hold transfers, tokens, contracts, blocks or holders."""
@@ -133,13 +141,32 @@ def _locked(folder: Path) -> Iterator[None]:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".ingest.lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-    except BlockingIOError:
-        raise StorageError(f"{folder}: another `nbext ingest` is at work there; wait until it has ended.") from None
-    except PermissionError as error:
+        lock = (folder / ".ingest.lock").open("w")
+    except OSError as error:
         raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(f"{folder}: another `nbext ingest` is at work there; wait until it has ended.") from None
+        with _storage_errors(folder):
+            yield
+
+
+@contextmanager
+def _storage_errors(folder: Path) -> Iterator[None]:
+    """Say in our own words that memory or the disk did not suffice."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise StorageError(f"{folder}: the memory allowed does not suffice ({_first_line(error)}). "
+                           "Allow more (--memory 8GB), or take fewer files at a time.") from None
+    except (duckdb.IOException, OSError) as error:
+        raise StorageError(f"{folder} cannot be written: {_first_line(error)}. Nothing was changed.") from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:300]
 
 
 def _not_taken(found: list[Source], previous: generation.Generation | None) -> tuple[list[Source], list[Source]]:
@@ -161,6 +188,7 @@ def _not_taken(found: list[Source], previous: generation.Generation | None) -> t
 def _take(
     job: Job, previous: generation.Generation | None, fresh: list[Source], refused: list[IngestError]
 ) -> Report:
+    shutil.rmtree(job.folder / ".stage", ignore_errors=True)  # of a run that was killed
     while True:
         report = Report(refused=refused, generation=previous.folder.name if previous else None)
         if not fresh:
@@ -176,6 +204,9 @@ def _take(
 
 def _walk(run: Run, fresh: list[Source]) -> Report:
     _open(run, fresh)
+    fresh = [*(file.source for file in run.opened), *(source for _, source, _ in run.lists)]
+    if not fresh:
+        return run.report
     _read_facts(run)
     _read_transfers(run)
     stage, report = run.stage, run.report
@@ -187,7 +218,7 @@ def _walk(run: Run, fresh: list[Source]) -> Report:
     report.files = [FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f)) for f in run.opened]
     report.files += [FileTaken(s.name, "token list", rows, None) for _, s, rows in run.lists]
     report.rows = sum(file.rows for file in report.files)
-    tally.write_lists(stage, report, run.job.folder, fresh)
+    tally.write_lists(stage, report, run.job.folder, run.names())
     for source in fresh:
         with _refusing(source):
             source.check_unchanged()
@@ -198,13 +229,16 @@ def _walk(run: Run, fresh: list[Source]) -> Report:
 @contextmanager
 def _refusing(source: Source) -> Iterator[None]:
     """Turn an error about one file into the refusal of that file."""
-    import duckdb
-
     try:
         yield
     except IngestError as error:
         raise _Refused(error, source) from None
+    except PermissionError as error:
+        raise _Refused(reading.unreadable(source, error), source) from None
     except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException) as error:
+        # What went wrong with our own files is not the source's fault.
+        if not reading.is_about(source, error):
+            raise
         raise _Refused(reading.unreadable(source, error), source) from None
 
 
@@ -215,14 +249,23 @@ def _open(run: Run, fresh: list[Source]) -> None:
     tokens.begin(stage)
     for number, source in enumerate(fresh):
         run.job.progress("reading", number / len(fresh))
-        with _refusing(source):
-            if reading.first_bytes(source).lstrip()[:1] in (b"{", b"["):
-                run.lists.append((number, source, tokens.take_list(stage, number, source)))
-            else:
-                run.opened.append(reading.open_table(stage, number, source))
+        try:
+            with _refusing(source):
+                _open_one(run, number, source)
+        except _Refused as without:
+            # Nothing of the file is in the stage yet: the run can go on.
+            run.report.refused.append(without.error)
     for file in run.opened:
-        stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", [
-            (file.number, row, why) for row, why in file.ragged]) if file.ragged else None
+        if file.ragged:
+            stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", [
+                (file.number, row, why) for row, why in file.ragged])
+
+
+def _open_one(run: Run, number: int, source: Source) -> None:
+    if reading.first_bytes(source).lstrip()[:1] in (b"{", b"["):
+        run.lists.append((number, source, tokens.take_list(run.stage, number, source)))
+    else:
+        run.opened.append(reading.open_table(run.stage, number, source))
 
 
 def _chain_id(run: Run, file: reading.Opened) -> int:

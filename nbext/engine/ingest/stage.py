@@ -14,6 +14,7 @@ from nbext.engine.generation import TABLES, Generation
 from nbext.engine.ingest.sources import Source
 
 DEFAULT_MEMORY = "4GB"
+SMALL = 32 << 20
 
 
 def quoted(text: str | Path) -> str:
@@ -45,7 +46,10 @@ class Stage:
         self.work, self.building, self.previous = work, building, previous
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        self.connection = duckdb.connect(str(work / "stage.duckdb"), config={
+        sources = list(sources)
+        # A database on disk is written through at every statement: 0.5 s a run that little data need not pay.
+        small = sum(source.size for source in sources) < SMALL
+        self.connection = duckdb.connect(":memory:" if small else str(work / "stage.duckdb"), config={
             "memory_limit": memory,
             "temp_directory": str(work / "spill"),
             "autoinstall_known_extensions": "false",

@@ -9,7 +9,6 @@ from pathlib import Path
 from nbext import __version__
 from nbext.engine.generation import FORMAT
 from nbext.engine.ingest.report import SHOWN, BadRow, Gap, Report
-from nbext.engine.ingest.sources import Source
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.ingest.wallets import zero
 from nbext.engine.layout import TABLES
@@ -68,12 +67,12 @@ def _gaps(stage: Stage, report: Report) -> None:
     report.gaps = [Gap(names.get(chain, str(chain)), first, last) for chain, first, last in largest]
 
 
-def write_lists(stage: Stage, report: Report, folder: Path, sources: list[Source]) -> None:
+def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str]) -> None:
     """Write the bad rows and the contracts classified by behaviour to files beside the data."""
     report.bad_rows = stage.value("SELECT count(*) FROM bad")
     bad = stage.rows("SELECT file, row, why, value FROM bad ORDER BY file, row")
     if bad:
-        rows = [BadRow(sources[file].name, row, why, value) for file, row, why, value in bad]
+        rows = [BadRow(paths[file], row, why, value) for file, row, why, value in bad]
         report.bad, report.bad_path = rows[:SHOWN], str(folder / "bad-rows.csv")
         _write(folder / "bad-rows.csv", ("file", "row", "why", "value"),
                [(b.path, b.row, b.why, b.value) for b in rows])

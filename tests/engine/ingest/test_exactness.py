@@ -36,7 +36,7 @@ def in_order(rows):
     return sorted(rows, key=lambda row: row[:3])
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow,
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow,
                                                                 HealthCheck.function_scoped_fixture])
 @given(made=logs())
 def test_every_table_is_what_a_replay_with_python_integers_makes(made, contracts_file):

@@ -1,0 +1,208 @@
+"""Taking more in: the same again, a day more, altered files, two runs at once, and a process that is killed."""
+
+from __future__ import annotations
+
+import fcntl
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from nbext.engine import generation
+from nbext.errors import StorageError
+from tests.engine.ingest.conftest import write_csv, write_parquet
+from tests.engine.ingest.reading_back import Tables, take, wallet
+from tests.engine.ingest.replay import tokens
+
+ALL = ("wallets", "balances", "owners", "history", "transfers", "activity", "blocks", "contracts")
+
+
+def everything(data):
+    """Every row of every table, in its order, and the fingerprint."""
+    with Tables(data) as tables:
+        rows = {table: tables.rows(f"SELECT * FROM {table} ORDER BY rowid") for table in ALL}
+        return rows, tables.generation.fingerprint
+
+
+@pytest.fixture
+def days(tmp_path, log):
+    """Two days of transfers whose wallets and contracts interleave, and both in one file."""
+    one = [log(0, 5, 10**20, block=100), log(5, 3, 10**19, block=101), log(0, 9, 7, contract=2000, block=101)]
+    two = [log(3, 4, 10**18, block=102), log(9, 1, 7, contract=2000, block=103),
+           log(0, 2, 10**20, contract=900, block=103)]
+    paths = [write_parquet(tmp_path / f"{n}.parquet", logs) for n, logs in enumerate((one, two, one + two))]
+    return paths, one, two
+
+
+def test_a_file_that_was_taken_in_is_skipped_also_under_another_name(data, tmp_path, days):
+    path = days[0][0]
+    first = take(data, path)
+    copy = tmp_path / "copy.parquet"
+    copy.write_bytes(path.read_bytes())
+    again = take(data, path, copy)
+    assert again.skipped == [str(path), str(copy)]
+    assert (again.changed, again.generation, again.rows) == (False, first.generation, 0)
+
+
+def test_the_same_rows_in_another_file_change_nothing(data, tmp_path, days):
+    take(data, days[0][0])
+    before = everything(data)
+    report = take(data, write_csv(tmp_path / "same.csv", days[1]))
+    assert (report.rows, report.new, report.odd["duplicates"], report.changed) == (3, 0, 3, False)
+    assert everything(data) == before
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 2), (2, 0)], ids=["in order", "backwards", "whole", "part"])
+def test_a_day_more_makes_the_data_that_one_run_over_all_files_makes(tmp_path, days, contracts_file, order):
+    for n in order:
+        take(tmp_path / "steps", days[0][n], contracts_file)
+    take(tmp_path / "whole", days[0][2], contracts_file)
+    assert everything(tmp_path / "steps") == everything(tmp_path / "whole")
+
+
+def test_a_day_more_does_not_need_the_files_of_the_days_before(data, days, contracts_file):
+    take(data, days[0][0], contracts_file)
+    days[0][0].unlink()
+    take(data, days[0][1])
+    with Tables(data) as tables:
+        assert {key: amount for key, amount in tables.balances().items() if key[0] != wallet(2000)} == tokens(
+            [log for log in days[1] + days[2] if log.token_address != wallet(2000)]).balances
+        assert tables.owners() == {(wallet(2000), 7): wallet(1)}
+
+
+def test_rows_of_a_reorganised_block_stay_as_they_were_taken_in_first(data, tmp_path, log):
+    first = log(0, 1, 10**20, tx=5, index=3, block=100)
+    twin = first._replace(block_number=101, value=10**21)
+    report = take(data, write_parquet(tmp_path / "a.parquet", [first, twin, first]))
+    assert (report.new, report.odd["duplicates"], report.odd["conflicts"]) == (1, 2, 1)
+    later = take(data, write_parquet(tmp_path / "b.parquet", [twin]))
+    assert (later.new, later.odd["duplicates"]) == (0, 1)
+    with Tables(data) as tables:
+        assert tables.balances() == tokens([first]).balances
+
+
+def test_a_changed_file_adds_its_new_rows_and_takes_none_away(data, tmp_path, log):
+    one, two, three = (log(0, n, 10**20) for n in (1, 2, 3))
+    path = write_csv(tmp_path / "t.csv", [one, two])
+    take(data, path)
+    write_csv(path, [two, three])
+    report = take(data, path)
+    assert (report.skipped, report.new, report.odd["duplicates"]) == ([], 1, 1)
+    with Tables(data) as tables:
+        assert tables.balances() == tokens([one, two, three]).balances
+
+
+def test_the_same_log_on_another_chain_is_another_transfer(data, tmp_path, log):
+    row = log(0, 1, 10**20)
+    take(data, write_parquet(tmp_path / "a.parquet", [row]))
+    report = take(data, write_csv(tmp_path / "b.csv", [row]), chain="optimism")
+    assert report.new == 1
+    with Tables(data) as tables:
+        assert tables.rows("SELECT chain_id, address FROM contracts WHERE transfers > 0") == [
+            (1, wallet(1000)), (10, wallet(1000))]
+
+
+def test_blocks_that_are_missing_between_others_are_told_as_ranges(data, tmp_path, log):
+    logs = [log(block=block) for block in (*range(100, 150), *range(300, 350), *range(351, 360))]
+    report = take(data, write_parquet(tmp_path / "t.parquet", logs))
+    assert [(g.chain, g.first_block, g.last_block) for g in report.gaps] == [("ethereum", 150, 299)]
+    assert "no data of ethereum blocks 150 to 299 (150 blocks)" in str(report)
+
+
+def test_metadata_that_comes_later_classifies_transfers_that_came_before(data, tmp_path, log, contracts_file):
+    made = [log(0, 1, 10**20, contract=2000), log(0, 2, 10**20 + 1, contract=2000)]
+    first = take(data, write_parquet(tmp_path / "t.parquet", made))
+    assert (first.erc20, first.odd["inferred"]) == (2, 1)
+    take(data, contracts_file)
+    with Tables(data) as tables:
+        assert tables.owners() == {(wallet(2000), 10**20): wallet(1), (wallet(2000), 10**20 + 1): wallet(2)}
+        assert tables.rows("SELECT DISTINCT count FROM transfers") == [(1,)]
+
+
+def test_a_second_run_in_the_same_folder_is_turned_away(data, days):
+    data.mkdir()
+    with (data / ".ingest.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(StorageError, match=r"another `nbext ingest` is at work there"):
+            take(data, days[0][0])
+
+
+def test_the_files_of_a_generation_before_stay_readable_while_two_more_are_made(data, days, contracts_file):
+    take(data, days[0][0])
+    with Tables(data) as old:
+        before = old.balances()
+        take(data, days[0][1])
+        take(data, contracts_file)
+        assert old.balances() == before
+    assert len(list((data / "generations").iterdir())) == 2
+
+
+# A process that kills itself, as `kill -9` would, at the n-th time that something happens.
+SUICIDAL = """
+import os, signal, sys
+from pathlib import Path
+from nbext.engine.ingest import ingest, stage
+place, nth, path, data = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+happened = 0
+def dying(work):
+    def counted(*args, **options):
+        global happened
+        happened += 1
+        if happened == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(*args, **options)
+    return counted
+owner, name = {"statement": (stage.Stage, "run"), "sync": (os, "fsync"), "rename": (Path, "rename"),
+               "switch": (Path, "replace"), "prune": (__import__("shutil"), "rmtree")}[place]
+setattr(owner, name, dying(getattr(owner, name)))
+ingest([path], "ethereum", data)
+"""
+
+
+def killed_at(place, nth, path, data):
+    """Take a file in with a process that dies there; return whether it lived."""
+    command = [sys.executable, "-c", SUICIDAL, place, str(nth), str(path), str(data)]
+    code = subprocess.run(command, check=False, capture_output=True).returncode
+    assert code in (0, -signal.SIGKILL)
+    return code == 0
+
+
+MOMENTS = [("statement", 3), ("statement", 40), ("statement", 80), ("sync", 1), ("sync", 5), ("rename", 1),
+           ("sync", 9), ("switch", 2)]
+
+
+@pytest.mark.parametrize("moments", [MOMENTS[-1:], pytest.param(MOMENTS[:-1], marks=pytest.mark.load)],
+                         ids=["at the switch", "elsewhere"])
+def test_a_process_killed_at_any_moment_leaves_what_was_before_or_what_comes_after(tmp_path, days, moments):
+    take(tmp_path / "whole", days[0][0])
+    take(tmp_path / "whole", days[0][1])
+    after = everything(tmp_path / "whole")
+    data = tmp_path / "data"
+    take(data, days[0][0])
+    before = everything(data)
+    for place, nth in moments:
+        lived = killed_at(place, nth, days[0][1], data)
+        assert everything(data) == (after if generation.current(data).number == 2 else before)
+        assert not lived, f"nothing happened at {place} {nth}"
+    take(data, days[0][1])
+    assert everything(data) == after
+    assert not (data / ".stage").exists()
+    assert not [p.name for p in (data / "generations").iterdir() if p.name.startswith(".")]
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path, days):
+    (tmp_path / "data").write_text("a file, not a folder")
+    with pytest.raises(StorageError, match="cannot be written"):
+        take(tmp_path / "data", days[0][0])
+
+
+def test_what_is_served_between_the_rename_and_the_switch_is_the_old_generation(data, days):
+    take(data, days[0][0])
+    served = generation.current(data)
+    orphan = data / "generations" / "000002-0000aaaa"
+    orphan.mkdir()
+    assert generation.current(data) == served
+    take(data, days[0][1])
+    assert generation.current(data).number == 2
+    assert not orphan.exists()
