@@ -9,9 +9,11 @@ from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from nbext import __version__
 from nbext.engine.dataset import Dataset
@@ -25,6 +27,10 @@ from nbext.service.problems import Problem, answer_problem
 from nbext.service.routes import catalog, operator, segments, signups
 from nbext.service.surface import LOOPBACK_HOSTS, Surface
 from nbext.settings import Secret
+
+_ROUTERS = (segments.router, catalog.router, signups.router, operator.router)
+# Every route of the service; an application's own list may hold routers instead.
+ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 def create_app(
@@ -66,8 +72,8 @@ def create_app(
         redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
     )
     app.state.house = house
-    for room in (segments, catalog, signups, operator):
-        app.include_router(room.router)
+    for router in _ROUTERS:
+        app.include_router(router)
     app.add_exception_handler(NbextError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
@@ -96,10 +102,17 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     # The router itself raises these two: no such path, or not with that method.
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        problem = Problem("method", f"{request.method} is not taken here.", headers=error.headers)
+        allow = ", ".join(sorted(_methods(request)))
+        problem = Problem("method", f"{request.method} is not taken here, but: {allow}.", headers={"Allow": allow})
     else:
         problem = Problem("not-found", "The service has nothing at that path.")
     return answer_problem(request, problem)
+
+
+def _methods(request: Request) -> set[str]:
+    """Return the methods that the request's path takes: each is a route of its own, and the router names one."""
+    path = next((route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE), None)
+    return {method for route in ROUTES if route.path == path for method in route.methods or ()}
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:

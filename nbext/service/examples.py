@@ -8,7 +8,7 @@ from nbext.service.problems import CODES
 
 _ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
 _USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
-_FILTERS = {"token": {"token": "USDC", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}
+_FILTERS = {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}}
 _COLUMNS = [
     {"name": "address", "type": "string"},
     {

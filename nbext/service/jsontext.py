@@ -47,11 +47,13 @@ def read_json(raw: bytes) -> Any:
     return value
 
 
-def _exact(digits: str) -> Decimal:
+def _exact(digits: str) -> Decimal | int:
+    number = Decimal(digits)
     # A huge exponent would be a small text here and gigabytes of digits where it is first used.
-    if len(digits) > 400 or abs(Decimal(digits).adjusted()) > 400:
+    if len(digits) > 400 or abs(number.adjusted()) > 400:
         raise NotJson("a number has too many digits")
-    return Decimal(digits)
+    # In JSON 10.0 and 1e1 are the integer 10.
+    return int(number) if number == number.to_integral_value() else number
 
 
 def _no_constant(word: str) -> NoReturn:

@@ -8,7 +8,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from nbext.engine.dataset import Catalog
 from nbext.service import examples
+from nbext.service.filters_shape import filters_shape
 from nbext.service.metrics import TEXT_TYPE
 from nbext.service.problems import CODES
 from nbext.service.shapes import SHAPES, Schema, ref
@@ -39,6 +41,10 @@ class Told:
     headers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
+# What an answer's id leads to, by the names of the routes.
+_FOLLOWING = (
+    "read_segment", "cancel_segment", "export_segment_as_json", "export_segment_as_csv", "export_segment_as_arrow",
+)
 _WAITING = {202: ("Location", "Retry-After")}
 OPERATIONS: dict[tuple[str, str], Told] = {
     ("post", wire.EXECUTE): Told(
@@ -78,7 +84,7 @@ def _made(app: FastAPI) -> dict[str, Any]:
         for method, operation in methods.items():
             _tell(operation, method, path)
     made["components"] = {
-        "schemas": {**SHAPES, **_language()},
+        "schemas": {**SHAPES, **_language(app.state.house.dataset.catalog)},
         "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": wire.KEY_HEADER}},
     }
     made["security"] = [{"key": []}]
@@ -104,7 +110,9 @@ def _answer(told: Told, status: int, shape: str | None) -> dict[str, Any]:
     if shape in examples.ANSWERS:
         content["examples"] = {"example": {"value": examples.ANSWERS[shape]}}
     names = (wire.REQUEST_ID_HEADER, *told.headers.get(status, ()))
+    follow = {name: {"operationId": name, "parameters": {"id": "$response.body#/id"}} for name in _FOLLOWING}
     return {
+        **({"links": follow} if told.body == "ExecuteRequest" else {}),
         "description": {200: "The answer.", 202: "Taken; not finished, or nothing more to tell."}[status],
         "headers": {name: {"schema": {"type": "string"}} for name in names},
         "content": {told.media_type: content},
@@ -133,16 +141,17 @@ def _problems(codes: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _language() -> dict[str, Schema]:
-    """Return the shapes of the segment language, under names of their own."""
+def _language(catalog: Catalog) -> dict[str, Schema]:
+    """Return the shapes of the segment language: the part that bodies are told with, and the whole."""
     from nbext.segment import language
 
     schema = _moved(language.json_schema())
     parts = {f"filters.{name}": part for name, part in schema.pop("$defs").items()}
     schema.pop("$schema")
     counting = {"type": "boolean", "default": False, "description": "Count each condition alone, too."}
-    explained = {**schema, "properties": {**schema["properties"], "parts": counting}}
-    return {"ExecuteRequest": schema, "ExplainRequest": explained, **parts}
+    told = {**schema, "properties": {**schema["properties"], "filters": filters_shape(catalog)}}
+    explained = {**told, "properties": {**told["properties"], "parts": counting}}
+    return {"ExecuteRequest": told, "ExplainRequest": explained, "SegmentRequest": schema, **parts}
 
 
 def _moved(value: Any) -> Any:

@@ -151,7 +151,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener.bind((host, port))
         listener.listen(2048)
-    except OSError:
+    except (OSError, OverflowError):  # a port beyond 65535 overflows
         listener.close()
         raise
     return listener

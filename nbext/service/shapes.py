@@ -8,6 +8,7 @@ from typing import Any
 from nbext.service.exports import MAX_PAGE
 from nbext.service.problems import CODES
 from nbext.service.searching import DEFAULT_HITS, MAX_HITS, MAX_OFFSET
+from nbext.wire.chains import CHAINS, DEFAULT_CHAIN, chain_names
 from nbext.wire.operations import (
     FILE_TYPES,
     MAX_EMAIL,
@@ -145,7 +146,10 @@ EXPLAINED = closed(
 SEARCH_REQUEST = closed(
     {
         "type": {"type": "string", "enum": list(SEARCH_TYPES), "default": "nft"},
-        "chain": {"type": "string", "default": "ethereum", "description": "A name, alias, id or CAIP-2 identifier."},
+        "chain": {
+            "enum": [*chain_names(), *(chain.id for chain in CHAINS)], "default": DEFAULT_CHAIN.name,
+            "description": "A name or EIP-155 id; the usual aliases and CAIP-2 identifiers are taken too.",
+        },
         "searchTerm": {
             "type": "string", "minLength": 1, "maxLength": MAX_SEARCH_TERM,
             "pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$",
@@ -156,7 +160,17 @@ SEARCH_REQUEST = closed(
     },
     optional=("type", "chain", "limit", "offset"),
 )
-SIGN_UP_REQUEST = closed({"email": {"type": "string", "format": "email", "maxLength": MAX_EMAIL}})
+SIGN_UP_REQUEST = closed(
+    {
+        "email": {
+            "type": "string", "maxLength": MAX_EMAIL,
+            # The usual addresses; what else is one, email-validator says, and names such as .test are none.
+            "pattern": r"^[A-Za-z0-9][A-Za-z0-9_+]{0,60}@([a-z][a-z0-9]{0,30}\.){1,3}[a-z]{2,12}$",
+            "not": {"pattern": r"\.(arpa|invalid|local|localhost|onion|test)$"},
+            "description": "An e-mail address. Internationalised ones are taken, too.",
+        }
+    }
+)
 PAGE = closed(
     {
         "limit": {**COUNT, "minimum": 1, "maximum": MAX_PAGE},

@@ -5,12 +5,14 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from nbext.errors import ValidationError
 from nbext.service.answers import json_answer, kept_answer
 from nbext.service.body import JsonBody
 from nbext.service.house import FromHouse, Reader
-from nbext.service.routes.parameters import AddressOrSymbol, ChainText
+from nbext.service.problems import Problem
+from nbext.service.routes.parameters import ChainText, CollectionText, TokenText
 from nbext.service.searching import search_of
-from nbext.wire.chains import chain_of
+from nbext.wire.chains import Chain, chain_of
 from nbext.wire.operations import NFT, SEARCH, TOKEN
 
 router = APIRouter(tags=["catalog"])
@@ -27,15 +29,23 @@ def search_collections(key: Reader, body: JsonBody, house: FromHouse) -> Respons
 
 @router.get(TOKEN)
 def read_token(
-    request: Request, chain: ChainText, address: AddressOrSymbol, house: FromHouse, key: Reader
+    request: Request, chain: ChainText, address: TokenText, house: FromHouse, key: Reader
 ) -> Response:
     """Metadata of one ERC20 token; 404 where the data knows none, 409 where a symbol has several."""
-    return kept_answer(request, house.cards.token(chain_of(chain), address))
+    return kept_answer(request, house.cards.token(_chain(chain), address))
 
 
 @router.get(NFT)
 def read_collection(
-    request: Request, chain: ChainText, address: AddressOrSymbol, house: FromHouse, key: Reader
+    request: Request, chain: ChainText, address: CollectionText, house: FromHouse, key: Reader
 ) -> Response:
     """Metadata of one NFT collection; 404 where the data knows none, 409 where a symbol has several."""
-    return kept_answer(request, house.cards.collection(chain_of(chain), address))
+    return kept_answer(request, house.cards.collection(_chain(chain), address))
+
+
+def _chain(text: str) -> Chain:
+    # In a path a chain that nobody knows is a place that does not exist; in a body it is a field not allowed.
+    try:
+        return chain_of(text)
+    except ValidationError as error:
+        raise Problem("not-found", error.errors[0]["detail"]) from None

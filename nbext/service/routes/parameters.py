@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Header, Path, Query
 
@@ -15,17 +15,24 @@ SegmentId = Annotated[
 ChainText = Annotated[
     str,
     Path(
-        pattern="^[A-Za-z0-9][A-Za-z0-9:_-]{0,63}$",
+        pattern="^[A-Za-z0-9][A-Za-z0-9:_-]{0,63}$", examples=["ethereum"],
         description="A chain: its name, an alias, its EIP-155 id, or a CAIP-2 identifier such as eip155:1.",
     ),
 ]
-AddressOrSymbol = Annotated[
-    str,
-    Path(
-        min_length=1, max_length=256,
+
+
+def _contract(example: str) -> Any:
+    return Path(
+        min_length=1, max_length=256, examples=[example],
         description="A contract's address (0x and 40 hex digits; mixed case carries its EIP-55 checksum), or a symbol.",
-    ),
-]
+        json_schema_extra={
+            "anyOf": [{"pattern": "^0x[0-9a-f]{40}$"}, {"pattern": "^0x[0-9A-F]{40}$"}, {"pattern": "^[^0].*$"}]
+        },
+    )
+
+
+TokenText = Annotated[str, _contract("USDC")]
+CollectionText = Annotated[str, _contract("BAYC")]
 PageLimit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Rows of this page.")]
 PageOffset = Annotated[int, Query(ge=0, le=2**53, description="Rows before this page.")]
 Prefer = Annotated[
@@ -33,6 +40,7 @@ Prefer = Annotated[
 ]
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias=IDEMPOTENCY_HEADER, description="The same key with the same body is one segment, for 24 hours."),
+    # Told in the operation's words: no schema can say that a key goes with one body.
+    Header(alias=IDEMPOTENCY_HEADER, include_in_schema=False),
 ]
 PAGE = DEFAULT_PAGE

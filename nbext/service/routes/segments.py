@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
+from nbext.errors import ValidationError
 from nbext.service import exports
 from nbext.service.answers import describe, json_answer, not_changed, segment_answer
 from nbext.service.body import JsonBody
@@ -36,7 +37,11 @@ async def execute_segment(
     request: Request, *, key: Executor, body: JsonBody, house: FromHouse,
     idempotency_key: IdempotencyKey = None, prefer: Prefer = None,
 ) -> Response:
-    """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask."""
+    """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask.
+
+    With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
+    segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
+    """
     claim = claim_of(idempotency_key, key, body)
     found = await run_in_threadpool(house.segments.execute, body, key, claim)
     wait = patience(prefer, house.policy.wait_seconds, house.policy)
@@ -47,7 +52,9 @@ async def execute_segment(
 @router.post(EXPLAIN)
 def explain_segment(key: Executor, body: JsonBody, house: FromHouse) -> Response:
     """Tell what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
-    parts = body.pop("parts", False) is True
+    parts = body.pop("parts", False)
+    if not isinstance(parts, bool):
+        raise ValidationError.of("/parts", "type", "parts is true or false")
     return json_answer(house.segments.explain(body, parts=parts))
 
 
