@@ -144,7 +144,7 @@ class Hostile:
         if "refused" in json.dumps(body["filters"]):
             errors = [{"pointer": "/filters/token/token", "code": "x", "detail": self.names[2]},
                       {"pointer": f"/filters/{self.names[0]}", "code": "x", "detail": self.names[4]}]  # fmt: skip
-            return 422, {"title": "Refused", "status": 422, "detail": self.names[0], "code": "x", "errors": errors}
+            return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
         returned = min(COUNT, body["limit"])
         return 200, {
             "id": "sg_hostile", "status": "completed", "operator": body["operator"], "filters": body["filters"],

@@ -216,8 +216,16 @@ class Notebook:
             "() => [...window.jupyterapp.shell.currentWidget.content.widgets].map(c => c.model.sharedModel.source)"
         )
 
+    def wait_for_cells(self, count: int) -> None:
+        """Wait until the notebook has so many cells."""
+        cells = "count => window.jupyterapp.shell.currentWidget.content.widgets.length >= count"
+        self.page.wait_for_function(cells, arg=count)
+
     def output(self, index: int) -> str:
-        """What the outputs of one cell show as text."""
+        """What the outputs of one cell show as text; far from sight JupyterLab does not lay them out."""
+        scroll = "i => window.jupyterapp.shell.currentWidget.content.scrollToItem(i)"
+        self.page.evaluate(scroll, index)
+        self.page.wait_for_timeout(200)
         cell = self.page.locator(".jp-Notebook-cell").nth(index)
         return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts()).strip()
 

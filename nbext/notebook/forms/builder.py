@@ -161,7 +161,8 @@ class SegmentForm(Form):
 
     def refuse(self, error: NbextError) -> None:
         """Show an error beside the fields that it names, else in the form."""
-        self._show_count(None, "No count: see below." if not isinstance(error, ValidationError) else "")
+        marked = isinstance(error, ValidationError)
+        self._show_count(None, "Not counted: the fields marked above say why." if marked else "Not counted.")
         if not isinstance(error, ValidationError):
             self.failed(error)
             return

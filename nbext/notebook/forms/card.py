@@ -12,13 +12,14 @@ from nbext.notebook.forms import bins, pictures
 from nbext.notebook.forms.form import Form, Twin, message_of
 from nbext.notebook.forms.parts import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
 from nbext.notebook.forms.query import cell_text
+from nbext.notebook.forms.tables import frame_html, scale
 from nbext.notebook.forms.values import about, is_missing, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS = 8
-COLUMNS = 8
+# More bars than this are harder to read than a table.
+MOST_BARS = 16
 
 
 class Card(Form):
@@ -59,7 +60,7 @@ class Card(Form):
         sections = [
             facts_html(self.facts()),
             f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
-            section("First rows", self._rows()),
+            section("First rows", frame_html(self.frame)),
             section("Each condition alone", self._overlap()),
             *(section(f"How much: {name}", made) for name, made in self._spreads()),
             section("The same as a cell", code_html(self.cell())),
@@ -82,18 +83,6 @@ class Card(Form):
         """Return the cell that asks the same."""
         return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), None)
 
-    def _rows(self) -> str:
-        units = {str(column.get("name")): column for column in self.known.get("columns") or []}
-        names = [str(name) for name in self.frame.columns[:COLUMNS]]
-        heads = [f"{name} ({units[name]['symbol']})" if scale(units.get(name)) else name for name in names]
-        numbers = [i for i, name in enumerate(names) if units.get(name, {}).get("type") in ("integer", "uint256")]
-        rows = [
-            [in_units(value, units.get(name)) for name, value in zip(names, values, strict=True)]
-            for values in self.frame.iloc[:ROWS, :COLUMNS].itertuples(index=False, name=None)
-        ]
-        note = f'<div class="nbext-note">{len(rows):,} of {len(self.frame):,} rows</div>'
-        return table_html(heads, rows, numbers) + note if len(self.frame) else "<p>No wallet matches.</p>"
-
     def _overlap(self) -> str:
         if self.trouble:
             return f'<p class="nbext-note">{lines_html(self.trouble)}</p>'
@@ -101,11 +90,9 @@ class Card(Form):
         if not pairs or not isinstance(self.known.get("matched"), int):
             return ""
         pairs.append(("together", self.known["matched"]))
-        table = table_html(["Wallets that", "match"], [(words, f"{n:,}") for words, n in pairs], numbers=[1])
-        if not pictures.available():
-            return table
-        drawn = pictures.bars([words for words, _ in pairs], [n for _, n in pairs], "Wallets that match each condition")
-        return drawn + table
+        if not pictures.available() or len(pairs) > MOST_BARS:
+            return table_html(["Wallets that", "match"], [(words, f"{n:,}") for words, n in pairs], numbers=[1])
+        return pictures.bars([words for words, _ in pairs], [n for _, n in pairs], "Wallets that match each condition")
 
     def _spreads(self) -> list[tuple[str, str]]:
         made = []
@@ -139,36 +126,14 @@ def section(title: str, body: str) -> str:
     return f'<div class="nbext-section">{heading}{body}</div>' if body else ""
 
 
-def scale(column: Mapping[str, Any] | None) -> int:
-    """Return a column's decimals where its amounts can be written in the token's unit, else 0."""
-    decimals = (column or {}).get("decimals")
-    return decimals if isinstance(decimals, int) and (column or {}).get("symbol") else 0
-
-
-def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
-    """Return a cell of the table as text: amounts exactly, in the token's unit where that is known."""
-    if is_missing(value):
-        return ""
-    if (column or {}).get("type") not in ("integer", "uint256"):
-        return shown(value)
-    try:
-        amount = Decimal(int(value)).scaleb(-scale(column))
-    except ValueError:
-        return shown(value)
-    whole, _, rest = f"{amount:f}".partition(".")
-    return f"{int(whole):,}" + (f".{rest.rstrip('0')}" if rest.rstrip("0") else "")
-
-
 def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
     """Return how the amounts of a column are spread: a picture where one can be drawn, else a table."""
     amounts = [float(Decimal(int(value)).scaleb(-scale(column))) for value in values if not is_missing(value)]
-    zeros, edges, counts = bins.spread(amounts)
-    unit = visible(column.get("symbol") or "", 20)
-    if pictures.available() and counts:
-        note = f'<div class="nbext-note">{zeros:,} more hold none</div>' if zeros else ""
-        return pictures.histogram(counts, edges, f"{unit} per wallet".strip()) + note
-    rows = [(f"{low:,.12g} to {high:,.12g}", f"{n:,}") for low, high, n in zip(edges, edges[1:], counts, strict=False)]
-    return table_html([unit or "amount", "wallets"], [("0", f"{zeros:,}")] * bool(zeros) + rows, numbers=[1])
+    found = bins.spread(amounts)
+    unit = f"{visible(column.get('symbol') or 'amount', 20)} per wallet"
+    if pictures.available():
+        return pictures.histogram(found, unit)
+    return table_html([unit, "wallets"], [(label, f"{count:,}") for label, count in found], numbers=[1])
 
 
 def number(value: Any) -> str:

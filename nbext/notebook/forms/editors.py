@@ -11,7 +11,7 @@ import ipywidgets as w
 from nbext.notebook.escape import html
 from nbext.notebook.forms import query
 from nbext.notebook.forms.inputs import NOTHING, Input, Unfit
-from nbext.notebook.forms.parts import Field, box, button, choice_field, markup, row, visibility
+from nbext.notebook.forms.parts import MAX_HELP, Field, box, button, choice_field, markup, row, visibility
 from nbext.notebook.forms.schema import ConditionSpec, Vocabulary
 
 # So many fields of a condition are shown at once; the others wait behind a button, unless they are filled in.
@@ -72,7 +72,7 @@ class ConditionEditor(Editor):
         self._rest = row(*(one.widget for one in rest))
         visibility(self._rest, False)
         visibility(self.more, bool(rest))
-        head = markup(f'<span class="nbext-kind">{html(spec.label)}</span> <span>{html(spec.help, None)}</span>')
+        head = markup(f'<span class="nbext-kind">{html(spec.label)}</span> <span>{html(spec.help, MAX_HELP)}</span>')
         self.widget = box(
             row(head, self.more, self.bin, classes="nbext-head"),
             row(*(one.widget for one in list(self.inputs.values())[:FIRST_FIELDS])),
@@ -124,9 +124,12 @@ class TextEditor(Editor):
     def __init__(self, key: str, value: Any, changed: Changed, remove: Remove) -> None:
         super().__init__(changed, remove)
         self.key, self._last = key, value
-        self.field = Field(w.Textarea(value=query.json_text(value), description=f"{key[:40]} as JSON"), width="100%")
+        head = markup(f'<span class="nbext-kind">{html(key, 60)}</span>')
+        self.field = Field(w.Textarea(value=query.json_text(value), description="As JSON"), width="100%")
         self.field.changed(lambda _: self._read())
-        self.widget = box(row(self.field.widget, self.bin), self.trouble, classes="nbext-card")
+        self.widget = box(
+            row(head, self.bin, classes="nbext-head"), self.field.widget, self.trouble, classes="nbext-card"
+        )
 
     def _read(self) -> None:
         try:

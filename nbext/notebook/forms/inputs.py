@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nbext.notebook.escape import html, visible
-from nbext.notebook.forms.parts import Field, box, choice_field, markup, row, text_field, visibility
+from nbext.notebook.forms.parts import MAX_HELP, Field, box, choice_field, markup, row, text_field, visibility
 from nbext.notebook.forms.schema import FieldSpec, encoded
 
 # What an input gives when it is empty: its field is left out of the query.
@@ -43,7 +43,7 @@ class Input:
             }
         if spec.shape == "choice":
             blank = f"({spec.default})" if spec.default else "(the segment's)" if spec.name == "chain" else "(any)"
-            pairs = [(blank, _BLANK), *((choice, choice) for choice in spec.choices)]
+            pairs = [(blank, _BLANK), *((visible(choice, 60), choice) for choice in spec.choices)]
             return {"": choice_field(self.labelled, pairs, _BLANK, help=spec.help, width="170px")}
         if spec.shape == "flag":
             either: list[tuple[str, Any]] = [("(either)", _BLANK), ("yes", True), ("no", False)]
@@ -55,7 +55,7 @@ class Input:
     def _laid_out(self) -> Any:
         if self.spec.shape != "pair":
             return self.fields[""].widget
-        help_line = markup(f'<div class="nbext-help">{html(self.spec.help, None)}</div>')
+        help_line = markup(f'<div class="nbext-help">{html(self.spec.help, MAX_HELP)}</div>')
         pair = box(row(*(field.widget for field in self.fields.values())), help_line, classes="nbext-field")
         pair.layout.width = "270px"
         return pair
@@ -159,5 +159,5 @@ def _example(spec: FieldSpec, key: str | None = None) -> str:
         if isinstance(one, list):
             one = ", ".join(str(member) for member in one[:2])
         if one is not None and not isinstance(one, Mapping):
-            return f"e.g. {one}"
+            return f"e.g. {visible(one, 60)}"
     return ""

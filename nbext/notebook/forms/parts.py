@@ -11,6 +11,7 @@ from nbext.notebook.escape import html
 
 # Errors of a service may be long; tables cut sooner.
 MAX_MESSAGE = 500
+MAX_HELP = 400
 
 
 def lines_html(text: object) -> str:
@@ -99,7 +100,7 @@ class Field:
         text = (
             f'<div class="nbext-error" role="alert">{lines_html(self._error)}</div>'
             if self._error
-            else f'<div class="nbext-help">{html(self._help, None)}</div>' * bool(self._help)
+            else f'<div class="nbext-help">{html(self._help, MAX_HELP)}</div>' * bool(self._help)
         )
         self._below.value = text
         visibility(self._below, bool(text))
@@ -133,8 +134,8 @@ def table_html(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: 
 
 def facts_html(facts: Iterable[tuple[str, object]]) -> str:
     """Return names and values as a list; every value is shown literally."""
-    pairs = "".join(f"<dt>{html(name)}</dt><dd>{html(value)}</dd>" for name, value in facts)
-    return f'<dl class="nbext-facts mathjax_ignore tex2jax_ignore">{pairs}</dl>'
+    rows = "".join(f'<tr><th scope="row">{html(name)}</th><td>{html(value)}</td></tr>' for name, value in facts)
+    return f'<table class="nbext-facts mathjax_ignore tex2jax_ignore"><tbody>{rows}</tbody></table>'
 
 
 def code_html(text: str) -> str:

@@ -21,14 +21,19 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def histogram(counts: Sequence[int], edges: Sequence[float], title: str) -> str:
-    """Return a histogram over logarithmic bins as an HTML picture, with its words for screen readers."""
+def histogram(bins: Sequence[tuple[str, int]], title: str) -> str:
+    """Return upright bars, one for each bin, as an HTML picture with its words for screen readers."""
     figure, axes = _figure(2.6)
-    axes.stairs(counts, edges, fill=True, color=BLUE)
-    axes.set_xscale("log")
+    positions = range(len(bins))
+    drawn = axes.bar(positions, [count for _, count in bins], color=BLUE, width=0.92)
+    axes.bar_label(drawn, [f"{count:,}" if count else "" for _, count in bins], padding=2, fontsize=8)
+    many = len(bins) > 8
+    axes.set_xticks(positions, [label for label, _ in bins], rotation=30 * many, ha="right" if many else "center")
     axes.set_xlabel(visible(title, 60), parse_math=False, fontsize=8)
-    axes.set_ylabel("wallets", fontsize=8)
-    return _html(figure, f"Histogram of {title}: {sum(counts)} wallets in {len(counts)} bins")
+    axes.yaxis.set_visible(False)
+    axes.spines["left"].set_visible(False)
+    spoken = ", ".join(f"{label}: {count} wallets" for label, count in bins)
+    return _html(figure, f"{title}: {spoken}")
 
 
 def bars(labels: Sequence[str], values: Sequence[int], title: str) -> str:

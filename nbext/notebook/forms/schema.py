@@ -92,7 +92,8 @@ def words(name: str) -> str:
     >>> words("heldSince"), words("nft"), words("tokenIds")
     ('Held since', 'NFT', 'Token IDs')
     """
-    parts = [part.lower() for part in re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", name)]
+    # Labels may be set as maths by front ends, and a name comes from the service: letters and digits only.
+    parts = [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name[:60])]
     text = " ".join(_ACRONYMS.get(part, part) for part in parts)
     return text[:1].upper() + text[1:]
 

@@ -41,8 +41,9 @@ CSS = """
 }
 .nbext-field .widget-inline-hbox > * { flex: none; }
 .nbext-field select { height: 30px; }
-.nbext-field .nbext-help { color: var(--nb-mute); font-size: 11px; line-height: 1.35; margin-top: 2px; }
-.nbext-field .nbext-error { color: var(--nb-bad); font-size: 12px; line-height: 1.35; margin-top: 2px; }
+.nbext-field .nbext-help, .nbext-field .nbext-error { overflow-wrap: anywhere; line-height: 1.35; margin-top: 2px; }
+.nbext-field .nbext-help { color: var(--nb-mute); font-size: 11px; }
+.nbext-field .nbext-error { color: var(--nb-bad); font-size: 12px; }
 .nbext-wrong input, .nbext-wrong select, .nbext-wrong textarea { border-color: var(--nb-bad) !important; }
 
 .nbext-form .jupyter-button {
@@ -57,7 +58,7 @@ CSS = """
 .nbext-form .nbext-quiet.jupyter-button:hover:enabled { border-color: var(--nb-main); color: var(--nb-main); }
 .nbext-form .nbext-small.jupyter-button { height: 26px; line-height: 24px; padding: 0 9px; font-size: 12px; }
 
-.nbext-status { font-size: 13px; margin-top: 4px; }
+.nbext-form .nbext-status { font-size: 13px; margin-top: 6px; }
 .nbext-status .nbext-info { color: var(--nb-mute); }
 .nbext-status .nbext-good { color: var(--nb-good); font-weight: 600; }
 .nbext-status .nbext-bad {
@@ -80,7 +81,7 @@ CSS = """
 }
 .nbext-form .nbext-name.jupyter-button:hover { text-decoration: underline; }
 .nbext-cells {
-  display: grid; grid-template-columns: minmax(0, 2fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 2.4fr);
+  display: grid; grid-template-columns: minmax(0, 1.8fr) minmax(0, 1.1fr) minmax(0, 0.9fr) minmax(0, 3fr);
   gap: 16px; align-items: center; padding: 0 12px 0 0; font-size: 13px; line-height: 32px;
 }
 .nbext-cells > * { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
@@ -90,11 +91,12 @@ CSS = """
 .nbext-mark-good { color: var(--nb-good); }
 .nbext-mark-bad { color: var(--nb-bad); }
 
-.nbext-facts {
-  display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 16px; font-size: 13px; margin: 0;
+.nbext-form table.nbext-facts { font-size: 13px; margin: 0; border-collapse: collapse; }
+.nbext-form .nbext-facts th, .nbext-form .nbext-facts td {
+  text-align: left; vertical-align: top; padding: 1px 0; font-weight: normal; background: transparent;
 }
-.nbext-facts dt { color: var(--nb-mute); font-weight: normal; width: auto; float: none; }
-.nbext-facts dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.nbext-form .nbext-facts th { color: var(--nb-mute); padding-right: 20px; white-space: nowrap; }
+.nbext-form .nbext-facts td { overflow-wrap: anywhere; unicode-bidi: isolate; white-space: normal; max-width: 680px; }
 .nbext-code {
   display: block; font-family: var(--nb-mono); font-size: 12px; line-height: 1.5; white-space: pre-wrap;
   overflow-wrap: anywhere; user-select: all; background: var(--nb-soft); border: 1px solid var(--nb-line);
@@ -120,7 +122,9 @@ CSS = """
 .nbext-group > .nbext-head.widget-hbox { align-items: flex-end; justify-content: space-between; }
 .nbext-form .widget-hprogress { margin: 6px 0 0; }
 .nbext-form .progress { overflow: hidden; border-radius: 4px; background: var(--nb-line); }
-.nbext-head > .widget-html { flex: 1 1 auto; width: auto; min-width: 0; font-size: 12px; color: var(--nb-mute); }
+.nbext-head > .widget-html {
+  flex: 1 1 auto; width: auto; min-width: 0; font-size: 12px; color: var(--nb-mute); overflow-wrap: anywhere;
+}
 .nbext-head > .jupyter-button { flex: none; }
 .nbext-kind { font-size: 14px; font-weight: 600; color: var(--nb-text); margin-right: 6px; }
 .nbext-form .nbext-row.widget-hbox > .nbext-field { align-self: flex-start; }

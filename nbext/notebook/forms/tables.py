@@ -1,11 +1,13 @@
-"""The first rows of a table as HTML, every cell shown literally."""
+"""The first rows of a segment's table as HTML, every cell shown literally."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 from nbext.notebook.forms.parts import table_html
-from nbext.notebook.forms.values import records, shown
+from nbext.notebook.forms.values import about, is_missing, shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,13 +17,39 @@ ROWS = 8
 COLUMNS = 12
 
 
-def frame_html(frame: pd.DataFrame, rows: int = ROWS) -> str:
-    """Return the first rows of a table, and how many there are in all."""
-    import pandas as pd
-
-    names = list(frame.columns[:COLUMNS])
-    numbers = [index for index, name in enumerate(names) if pd.api.types.is_numeric_dtype(frame.dtypes.iloc[index])]
-    body = [[shown(row[str(name)]) for name in names] for row in records(frame.iloc[:rows, :COLUMNS])]
+def frame_html(frame: pd.DataFrame) -> str:
+    """Return the first rows of a table, amounts in their tokens' units, and how many rows there are in all."""
+    if not len(frame):
+        return "<p>No wallet matches.</p>"
+    known = {str(column.get("name")): column for column in about(frame).get("columns") or []}
+    names = [str(name) for name in frame.columns[:COLUMNS]]
+    heads = [f"{name} ({known[name]['symbol']})" if scale(known.get(name)) else name for name in names]
+    numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in ("integer", "uint256")]
+    rows = [
+        [in_units(value, known.get(name)) for name, value in zip(names, values, strict=True)]
+        for values in frame.iloc[:ROWS, :COLUMNS].itertuples(index=False, name=None)
+    ]
     left_out = f", {len(frame.columns) - COLUMNS:,} more columns" if len(frame.columns) > COLUMNS else ""
-    note = f'<div class="nbext-note">{min(rows, len(frame)):,} of {len(frame):,} rows{left_out}</div>'
-    return table_html([str(name) for name in names], body, numbers) + note
+    units = "; amounts in tokens, in the variable in the smallest unit" if any(map(scale, known.values())) else ""
+    note = f'<div class="nbext-note">{len(rows):,} of {len(frame):,} rows{left_out}{units}</div>'
+    return table_html(heads, rows, numbers) + note
+
+
+def scale(column: Mapping[str, Any] | None) -> int:
+    """Return a column's decimals where its amounts can be written in the token's unit, else 0."""
+    decimals = (column or {}).get("decimals")
+    return decimals if isinstance(decimals, int) and (column or {}).get("symbol") else 0
+
+
+def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
+    """Return a cell of the table as text: amounts exactly, in the token's unit where that is known."""
+    if is_missing(value):
+        return ""
+    if (column or {}).get("type") not in ("integer", "uint256"):
+        return shown(value)
+    try:
+        amount = Decimal(int(value)).scaleb(-scale(column))
+    except ValueError:
+        return shown(value)
+    whole, _, rest = f"{amount:f}".partition(".")
+    return f"{int(whole):,}" + (f".{rest.rstrip('0')}" if rest.rstrip("0") else "")
