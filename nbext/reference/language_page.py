@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from nbext.reference import table
-from nbext.segment.fields import CONDITIONS, GROUPS, SCOPE, Condition, Field
+from nbext.segment.fields import CONDITIONS, GROUPS, RULES, SCOPE, Condition, Field
+from nbext.segment.report import CODES
 
 _RULES = """# The segment language
 
@@ -14,14 +15,6 @@ A segment is a JSON object of conditions. `operator` (AND, the default, or OR) j
 object. Every key is a child; a list under a key is several children; inside groups, several keys mean AND. Unknown
 keys, empty groups and an empty object are errors, never ignored.
 
-* Amounts are decimal texts in the token's own unit, exact to the last digit; `"unit": "raw"` takes the smallest unit,
-  and is the only way where a token's decimals are unknown. Bounds are inclusive.
-* Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, or block
-  numbers. The wall clock plays no part: the answer says the block it holds at.
-* A contract is named by its address or its symbol. A symbol that several contracts bear is refused with the
-  candidates. Addresses may be written in any case; a mixed-case address must carry its right EIP-55 checksum.
-* A condition may name its own chain, so a segment may cross chains.
-* Rows are ordered by address, so a limit keeps the same wallets wherever the segment runs.
 """
 
 
@@ -29,11 +22,15 @@ def page() -> str:
     """Return the page."""
     return (
         _RULES
+        + "".join(f"* {rule}\n" for rule in RULES)
         + "\n## At the top of the object\n\n"
         + _fields(SCOPE)
         + "\n## Groups\n\n"
         + table(["group", "what it means", "example"], [[f"`{g.name}`", g.help, _code(g.examples[0])] for g in GROUPS])
         + "".join(_condition(condition) for condition in CONDITIONS)
+        + "\n## What is refused\n\nEvery error names its place with a JSON pointer, and one of these codes. "
+        "Several errors are reported together.\n\n"
+        + table(["code", "what is wrong"], [[f"`{code}`", text] for code, text in CODES.items()])
     )
 
 

@@ -55,16 +55,16 @@ def in_words(node: Node) -> str:
 
 def _inner(node: Any) -> str:
     if isinstance(node, All | Some):
-        word = " and " if isinstance(node, All) else " or "
-        return word.join(_member(child) for child in node.children)
+        if len(node.children) == 1:
+            return _inner(node.children[0])
+        return (" and " if isinstance(node, All) else " or ").join(map(_member, node.children))
     if isinstance(node, Not):
         return _denied(node.child)
     return _WORDS[type(node)](node)
 
 
 def _member(node: Node) -> str:
-    several = isinstance(node, All | Some) and len(node.children) > 1
-    return f"({_inner(node)})" if several else _inner(node)
+    return f"({_inner(node)})" if isinstance(node, All | Some) else _inner(node)
 
 
 def _denied(node: Node) -> str:
