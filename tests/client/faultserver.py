@@ -88,6 +88,10 @@ class FaultServer:
     def _serve(self, sock: socket.socket, number: int) -> None:
         try:
             came = sock.makefile("rb")
+            if came.peek(1)[:1] == b"\x16":
+                # The first byte of a TLS handshake: a plain server does not speak it.
+                sock.sendall(b"HTTP/1.1 400 X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                return
             while request := _read(came, number):
                 with self._lock:
                     self.requests.append(request)
