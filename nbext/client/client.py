@@ -18,6 +18,7 @@ from nbext.client.filters import encoded
 from nbext.client.overrides import Overrides
 from nbext.client.progress import Reporter, no_report
 from nbext.client.provenance import of_lookup
+from nbext.client.public import public
 from nbext.client.reading import Want, read
 from nbext.client.retry import Repeat
 from nbext.client.segments import Run
@@ -108,6 +109,7 @@ class Client:
 
     # ------------------------------------------------------------------ the eight operations
 
+    @public
     def execute_segment(
         self,
         filters: Mapping[str, Any],
@@ -166,6 +168,7 @@ class Client:
         run.ours = self._ours is True
         return run.execute(body)
 
+    @public
     def segment(self, segment_id: str) -> pd.DataFrame:
         """Return what the service knows of a segment.
 
@@ -184,7 +187,7 @@ class Client:
         ------
         GET /v1/segment/{id}
         """
-        run = self._run("json", "deadline", None, segment_id)
+        run = self._run("json", "deadline", None, inputs.segment_id_of(segment_id))
         call = run.call("GET", op.SEGMENT.format(id=run.id))
         reading = run.guarded(lambda: run.downloads().get(call, Want.SEGMENT))
         if reading.rows is not None:
@@ -194,6 +197,7 @@ class Client:
         of_lookup(table, "segment", self.base_url, reading.warnings, segment_id=run.id)
         return table
 
+    @public
     def export_json(
         self,
         segment_id: str,
@@ -212,6 +216,7 @@ class Client:
         """
         return self._export("json", segment_id, to, progress, overwrite=overwrite, raw=False)
 
+    @public
     def export_csv(
         self,
         segment_id: str,
@@ -259,6 +264,7 @@ class Client:
         """
         return self._export("csv", segment_id, to, progress, overwrite=overwrite, raw=raw)
 
+    @public
     def search_nfts(
         self,
         term: str,
@@ -307,6 +313,7 @@ class Client:
         of_lookup(table, "search_nfts", self.base_url, reading.warnings, term=text, matched=reading.stated.get("total"))
         return table
 
+    @public
     def tokens(
         self, chain: str, addresses: str | Iterable[str], *, strict: bool = False, refresh: bool = False
     ) -> pd.DataFrame:
@@ -340,6 +347,7 @@ class Client:
         """
         return self._look_up("tokens", chain, addresses, strict=strict, refresh=refresh)
 
+    @public
     def nfts(
         self, chain: str, addresses: str | Iterable[str], *, strict: bool = False, refresh: bool = False
     ) -> pd.DataFrame:
@@ -353,6 +361,7 @@ class Client:
         """
         return self._look_up("nfts", chain, addresses, strict=strict, refresh=refresh)
 
+    @public
     def sign_up(self, email: str) -> pd.DataFrame:
         """Sign an address up for the newsletter. It is never sent twice when it may have arrived.
 
@@ -385,6 +394,7 @@ class Client:
 
     # ------------------------------------------------------------------ beside them
 
+    @public
     def about(self) -> dict[str, Any]:
         """Return what the service says of itself: version, engine and data. Only ours is known to answer.
 
@@ -396,6 +406,7 @@ class Client:
         self._ours = found.get("service") == "nbext"
         return found
 
+    @public
     def schema(self) -> dict[str, Any] | None:
         """Return the JSON Schema of filters, or None where the service has none.
 
@@ -408,6 +419,7 @@ class Client:
         except (NotFound, BadRequest, ProtocolError):
             return None
 
+    @public
     def explain(self, filters: Mapping[str, Any], operator: str = "AND", limit: int | None = None) -> dict[str, Any]:
         """Return how our own service would run a segment: id, canonical, words, sql, plan, parts.
 
@@ -418,6 +430,7 @@ class Client:
         body = self.request_for(filters, operator, limit=limit)["body"]
         return self._document(self._call("POST", EXPLAIN, {**body, "parts": True}, "execute_deadline"))
 
+    @public
     def cancel(self, segment_id: str) -> None:
         """Tell our own service to stop a segment.
 
@@ -427,6 +440,7 @@ class Client:
         """
         self._transport.fetch(self._call("DELETE", op.SEGMENT.format(id=inputs.segment_id_of(segment_id))))
 
+    @public
     def request_for(
         self, filters: Mapping[str, Any], operator: str = "AND", file_type: str = "json", limit: int | None = None
     ) -> dict[str, Any]:
@@ -442,6 +456,11 @@ class Client:
 
     # ------------------------------------------------------------------ within
 
+    @property
+    def key(self) -> Secret:
+        """The key; it prints as stars."""
+        return self._transport.key
+
     def _run(self, file_type: str, deadline: str, progress: Reporter | None, segment_id: str | None = None) -> Run:
         return Run(
             self._transport,
@@ -450,13 +469,14 @@ class Client:
             file_type,
             ours=self._ours is True,
             tell=progress or no_report,
-            id=None if segment_id is None else inputs.segment_id_of(segment_id),
+            id=segment_id,
         )
 
     def _export(
         self, kind: str, segment_id: str, to: Any, progress: Reporter | None, *, overwrite: bool, raw: bool
     ) -> pd.DataFrame:
-        export = Export(self._run(kind, "download_deadline", progress, segment_id), self._ours)
+        run = self._run(kind, "download_deadline", progress, inputs.segment_id_of(segment_id))
+        export = Export(run, self._ours)
         if to is not None:
             # A file that cannot be written is refused before anything is asked for.
             export.check(to, overwrite=overwrite)

@@ -84,7 +84,7 @@ def _sniffed(answer: Answer, body: bytes) -> Opened:
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return Opened(document=body.decode("ascii"))
-    raise ProtocolError(f"the answer is neither JSON nor CSV: {body[:60]!r}.")
+    raise ProtocolError(f"the answer is neither JSON nor CSV: {len(body):,} bytes of plain text.")
 
 
 def _lines(body: bytes) -> Opened:

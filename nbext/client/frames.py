@@ -156,7 +156,7 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
         return text_dtype().__from_arrow__(values)
     if pa.types.is_integer(values.type):
         # Without the mask a missing value would turn the whole column into floats.
-        return _masked(pd.Int64Dtype(), values) if values.null_count else pd.array(values.to_numpy(), copy=False)
+        return _masked(pd.Int64Dtype(), values) if values.null_count else values.to_numpy()
     if pa.types.is_boolean(values.type):
         return _masked(pd.BooleanDtype(), values)
     return values.to_pandas().array

@@ -46,7 +46,10 @@ def next_of(document: Any, headers: Mapping[str, str], rows: int) -> Next | None
 def _about(document: Any) -> Iterator[Mapping[str, Any]]:
     for _, place in places(document):
         yield place
-        yield from (item for name, item in place.items() if bare(name) in ABOUT and isinstance(item, Mapping))
+        beside = [item for name, item in place.items() if bare(name) in ABOUT and isinstance(item, Mapping)]
+        yield from beside
+        for about in beside:
+            yield from (item for name, item in about.items() if bare(name) in ABOUT and isinstance(item, Mapping))
 
 
 # The name in the answer, and the one to ask with. A service's own spelling (next_page_token) is kept where it can be.

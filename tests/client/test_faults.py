@@ -120,10 +120,10 @@ def test_a_retry_after_without_sense_is_ignored(server, quick, asked):
     assert len(quick.tokens("ethereum", ADDRESS)) == 1
 
 
-def test_retry_after_is_honoured(server, quick):
+def test_retry_after_is_honoured(server, client):
     server.script(TOKEN_PATH, reply({}, 429, Retry_After="1"), reply(TOKEN))
     began = time.monotonic()
-    quick.tokens("ethereum", ADDRESS)
+    client.tokens("ethereum", ADDRESS)
     assert time.monotonic() - began >= 1
 
 

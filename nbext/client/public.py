@@ -1,0 +1,55 @@
+"""What leaves a client by its public methods: an error with no trace of the key, and no frames that hold answers."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from nbext.client.shown import redacted
+from nbext.errors import NbextError
+from nbext.settings import Secret
+
+
+class HasKey(Protocol):
+    """Something with a key."""
+
+    @property
+    def key(self) -> Secret:
+        """The key."""
+
+
+S = TypeVar("S", bound=HasKey)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def public(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Let a method's errors out without the key.
+
+    A service may echo the key in any text; tools that print the locals of frames would print its answer.
+    NBEXT_TRACEBACK=1 keeps the frames.
+    """
+
+    @functools.wraps(method)
+    def call(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+        try:
+            return method(self, *args, **options)
+        except NbextError as error:
+            failure = _cleaned(error, self.key)
+        raise failure
+
+    return call
+
+
+def _cleaned(error: NbextError, key: Secret) -> NbextError:
+    error.args = tuple(redacted(list(error.args), key))
+    for name, value in vars(error).items():
+        setattr(error, name, _same_kind(value, key))
+    error.__cause__ = error.__context__ = None
+    return error if os.environ.get("NBEXT_TRACEBACK") else error.with_traceback(None)
+
+
+def _same_kind(value: Any, key: Secret) -> Any:
+    return tuple(redacted(list(value), key)) if isinstance(value, tuple) else redacted(value, key)
