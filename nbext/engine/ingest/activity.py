@@ -61,16 +61,18 @@ def save_activity(stage: Stage) -> None:
     """Fill ``out.activity``. Days are counted on chains all of whose blocks have a time."""
     stage.run(f"CREATE TEMP TABLE days AS SELECT chain_id, block, timestamp // {DAY} AS day "
               "FROM out.blocks JOIN extents USING (chain_id) WHERE timed")
+    # Who is only known from a snapshot took part in no transfer, and was seen all the same.
     sides = """
-        SELECT contract, sender AS wallet, block FROM out.transfers
-        UNION ALL SELECT contract, recipient, block FROM out.transfers WHERE sender <> recipient"""
+        SELECT contract, sender AS wallet, block, 1 AS moved FROM out.transfers
+        UNION ALL SELECT contract, recipient, block, 1 FROM out.transfers WHERE sender <> recipient
+        UNION ALL SELECT contract, wallet, block, 0 FROM opened"""
     # By day first: that many fewer rows are left to count days in.
     stage.run(f"""
         INSERT INTO out.activity
         SELECT chain_id, wallet, min(first_block), max(last_block), sum(n)::BIGINT,
-            CASE WHEN count(day) = count(*) THEN count(*)::INTEGER END
+            CASE WHEN count(day) = count(*) THEN (count(*) FILTER (n > 0))::INTEGER END
         FROM (
-            SELECT chain_id, wallet, day, min(block) AS first_block, max(block) AS last_block, count(*) AS n
+            SELECT chain_id, wallet, day, min(block) AS first_block, max(block) AS last_block, sum(moved) AS n
             FROM ({sides}) JOIN contract_chain USING (contract) LEFT JOIN days USING (chain_id, block)
             GROUP BY 1, 2, 3)
         GROUP BY 1, 2 ORDER BY 1, 2""")
