@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -11,24 +12,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import ibis
 import pyarrow as pa
 
 from nbext.engine.about import about
+from nbext.engine.addresses import Addresses
 from nbext.engine.catalog import TableCatalog
 from nbext.engine.clock import TableClock
-from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value
+from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Tables, Value
 from nbext.engine.sets import combined, first_of
 from nbext.engine.shape import RETURNED, Build, Shapes, Statement
 from nbext.engine.waiting import TICK, ended
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
     from nbext.engine.generation import Generation
     from nbext.engine.sets import Wallets
 
 MEMORY = "1GB"
 _SPILL = "4GB"
 _QUESTIONS_AT_ONCE = 16
+# Fewer addresses than this are looked up in their table as fast as in a file of their own.
+_MANY_WALLETS = 100_000
+_BATCH = 100_000
 
 
 class DuckDataset:
@@ -50,6 +58,9 @@ class DuckDataset:
         self._connection = _locked_down(generation, memory, threads or os.cpu_count() or 1)
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self._shapes = Shapes("duckdb")
+        self._closing = threading.Event()
+        self._addresses = Addresses(generation.folder)
+        self._preparing = self._workers.submit(self._write_addresses)
         self.catalog: Catalog = TableCatalog(self._read)
         self.clock: Clock = TableClock(self._read, self.about.chains)
 
@@ -59,8 +70,23 @@ class DuckDataset:
         wallets = combined(self._shapes.sets(question), lambda leaf: _integers(self._run(leaf, values, cancel)))
         if limit == 0 or not len(wallets):
             return Answer(len(wallets), naming.no_rows())
-        first = pa.table({"wallet": first_of(wallets, limit)})
+        first = self._with_addresses(first_of(wallets, limit), cancel)
         return Answer(len(wallets), naming.finished(self._run(naming, values, cancel, first)))
+
+    def _with_addresses(self, wallets: Wallets, cancel: Cancel | None) -> pa.Table:
+        if self._addresses.ready:
+            return pa.table({"wallet": wallets, "address": self._addresses.of(wallets)})
+        reading = self._shapes.reading("addresses", _addresses_of, ())
+        return self._run(reading, (), cancel, pa.table({"wallet": wallets}))
+
+    def _write_addresses(self) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.execute("USE generation")
+            number = cursor.execute("SELECT count(*) FROM wallets").fetchall()[0][0]
+            if self._addresses.ready or number < _MANY_WALLETS:
+                return
+            reader = cursor.execute("SELECT address FROM wallets ORDER BY wallet").to_arrow_reader(_BATCH)
+            self._addresses.write((batch.column(0) for batch in reader if not self._closing.is_set()), number)
 
     def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
         """Return one statement with its values written in that gives the answer's rows, and DuckDB's plan of it.
@@ -75,6 +101,7 @@ class DuckDataset:
 
     def close(self) -> None:
         """Give back the file and the memory."""
+        self._closing.set()
         self._workers.shutdown(wait=True)
         self._connection.close()
 
@@ -141,6 +168,11 @@ def _locked_down(generation: Generation, memory: str, threads: int) -> duckdb.Du
 def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str, values: Sequence[Any]) -> pa.Table:
     cursor.execute("USE generation")
     return cursor.execute(sql, values).to_arrow_table()
+
+
+def _addresses_of(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+    returned = ibis.table({"wallet": "int32"}, name=RETURNED)
+    return tables["wallets"].semi_join(returned, "wallet").select("wallet", "address")
 
 
 def _integers(fetched: pa.Table) -> Wallets:

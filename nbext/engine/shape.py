@@ -112,7 +112,7 @@ class Shapes:
         return self._keep(("sets", question.shape), question.values, lambda holes: self._sets(question, holes))
 
     def naming(self, question: Question) -> Statement:
-        """Return the statement of the rows of those wallets that are in a table named `RETURNED`."""
+        """Return the statement of the rows of the wallets in a table named `RETURNED`: ``wallet`` and ``address``."""
         return self._keep(("name", question.shape), question.values, lambda holes: self._name(question, holes))
 
     def reading(self, name: str, build: Build, values: Sequence[Value] = ()) -> Statement:
@@ -136,7 +136,9 @@ class Shapes:
         return taken_apart(wallets.select("wallet"), lambda table: self._statement(table, holes))
 
     def _name(self, question: Question, holes: _Holes) -> Statement:
-        return self._statement(question.rows(self.tables, holes.scalars, _returned()), holes)
+        returned = ibis.table({"wallet": "int32", "address": "string"}, name=RETURNED)
+        tables = {**self.tables, "wallets": returned}
+        return self._statement(question.rows(tables, holes.scalars, returned.select("wallet")), holes)
 
     def _count(self, question: Question, holes: _Holes) -> Statement:
         wallets = question.wallets(self.tables, holes.scalars)
@@ -146,7 +148,8 @@ class Shapes:
         """Join the two halves so that the wallets are found once, counted, and cut, in one statement."""
         scalars = holes.scalars[:-1]
         matched = self._statement(question.wallets(self.tables, scalars).select("wallet"), holes).tree
-        rows = self._statement(question.rows(self.tables, scalars, _returned()), holes)
+        returned = ibis.table({"wallet": "int32"}, name=RETURNED)
+        rows = self._statement(question.rows(self.tables, scalars, returned), holes)
         wallet, found = sg.column("wallet", quoted=True), sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
         first = sg.select(wallet).from_(found).order_by(wallet).limit(sge.convert(holes.stand_ins[-1]))
         # DuckDB would find the wallets once for each use; the other engines have no such word.
@@ -191,10 +194,6 @@ class _Holes:
 def unbound_tables(**where: str) -> Mapping[str, ir.Table]:
     """Return the layout's tables as names only; ``where`` may give their catalog and database."""
     return {name: ibis.table(columns, name=name, **where) for name, columns in TABLES.items()}
-
-
-def _returned() -> ir.Table:
-    return ibis.table({"wallet": "int32"}, name=RETURNED)
 
 
 def _kind(value: Value) -> str:

@@ -2,6 +2,7 @@
 
     generate    write made-up transfers of any size
     ingest      ingest beside what DuckDB needs to read, sort and write the same rows
+    query       segments beside raw SQL, polars, pandas and arrays in memory
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ import sys
 from importlib import import_module
 
 # Each module has add_arguments(parser) and run(args).
-BENCHMARKS = {"generate": "tests.benchmarks.generate", "ingest": "tests.benchmarks.ingest"}
+BENCHMARKS = {
+    "generate": "tests.benchmarks.generate",
+    "ingest": "tests.benchmarks.ingest",
+    "query": "tests.benchmarks.query",
+}
 
 
 def main(words: list[str]) -> None:

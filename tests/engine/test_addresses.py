@@ -1,0 +1,64 @@
+"""Addresses in a file of fixed width are those of the table, or there is no file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from nbext.engine import duck
+from nbext.engine.addresses import FILE, Addresses
+from nbext.engine.open import open_dataset
+from tests.engine import forms
+
+TEXTS = [f"0x{n:040x}" for n in range(1000, 0, -1)]
+
+
+def columns(*lengths):
+    start = 0
+    for length in lengths:
+        # A slice of a longer column, as engines hand them over.
+        yield pa.array(["x", *TEXTS[start : start + length]]).slice(1)
+        start += length
+
+
+def test_addresses_are_looked_up_in_any_order_and_again_after_opening(tmp_path):
+    made = Addresses(tmp_path)
+    assert not made.ready
+    made.write(columns(400, 0, 600), 1000)
+    wallets = np.array([999, 0, 400, 399, 0], np.int32)
+    for addresses in (made, Addresses(tmp_path)):
+        assert addresses.ready
+        assert addresses.of(wallets).to_pylist() == [TEXTS[wallet] for wallet in wallets]
+        assert addresses.of(np.array([], np.int32)).to_pylist() == []
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
+@pytest.mark.parametrize(
+    ("texts", "number"), [(TEXTS[:5], 6), ([*TEXTS[:5], "0x1"], 6), ([TEXTS[0] + "0", TEXTS[1][:-1]], 2)]
+)
+def test_columns_that_are_not_all_the_addresses_leave_no_file(tmp_path, texts, number):
+    addresses = Addresses(tmp_path)
+    addresses.write([pa.array(texts)], number)
+    assert not addresses.ready
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_has_no_file(tmp_path):
+    addresses = Addresses(tmp_path / "absent")
+    addresses.write(columns(5), 5)
+    assert not addresses.ready
+
+
+def test_answers_are_the_same_with_the_file_and_without(tmp_path, monkeypatch):
+    forms.generation(tmp_path)
+    without = open_dataset(tmp_path)
+    expected = without.ask(forms.question("token", without), limit=100)
+    assert not without._addresses.ready
+    without.close()
+    monkeypatch.setattr(duck, "_MANY_WALLETS", 1)
+    dataset = open_dataset(tmp_path)
+    dataset._preparing.result()
+    assert dataset._addresses.ready
+    assert dataset.ask(forms.question("token", dataset), limit=100) == expected
+    dataset.close()
