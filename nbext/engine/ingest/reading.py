@@ -6,8 +6,10 @@ ragged rows and a cut archive are found before any row is used.
 
 from __future__ import annotations
 
+import csv
 import glob
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -80,9 +82,12 @@ class Opened:
 def first_bytes(source: Source) -> bytes:
     """Return the first bytes of a file; an empty file is refused."""
     with open_regular(source.path) as file:
-        found = bytes(file.read(4))
+        found = bytes(file.read(4096))
     if not found:
         raise IngestError(f"{source.path}: the file is empty (0 bytes).", path=source.name)
+    if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
+        raise IngestError(f"{source.path}: neither Parquet nor text; nbext reads Parquet, CSV, CSV.gz and token lists.",
+                          path=source.name)
     return found
 
 
@@ -95,7 +100,7 @@ def open_table(stage: Stage, number: int, source: Source) -> Opened:
         The file is damaged or empty, or its columns are none that are known.
     """
     start = first_bytes(source)
-    if start == _PARQUET:
+    if start.startswith(_PARQUET):
         opened = _open_parquet(stage, number, source)
     else:
         opened = _open_csv(stage, number, source, gzipped=start.startswith(_GZIP))
@@ -147,10 +152,7 @@ def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingR
         return "skip"
 
     parsing = pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
-    names = pacsv.open_csv(file, parse_options=pacsv.ParseOptions(newlines_in_values=True,
-                                                                  invalid_row_handler=lambda row: "skip"),
-                           read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 16)).schema.names
-    file.seek(0)
+    names = _header(file)
     # One thread: Arrow tells a ragged row's number only then.
     return pacsv.open_csv(
         file,
@@ -159,6 +161,16 @@ def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingR
         convert_options=pacsv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]),
     )
+
+
+def _header(file: Any) -> list[str]:
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    try:
+        return next(csv.reader(text), [])
+    except csv.Error as error:
+        raise pa.ArrowInvalid(f"not a CSV file: {error}") from None
+    finally:
+        text.detach().seek(0)
 
 
 def _numbered(reader: Any, taken: list[str], ragged: list[tuple[int, str]]) -> Iterator[pa.RecordBatch]:

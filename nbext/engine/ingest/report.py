@@ -16,7 +16,6 @@ ODDITIES = {
     "mints": "mints (from the zero address)",
     "burns": "burns (to the zero address)",
     "huge_values": "amounts or token ids of 2**127 or more",
-    "zero_balances": "balances of zero in snapshots, left out",
     "unknown_decimals": "ERC20 contracts of unknown decimals (ask with `unit: raw`)",
     "inferred": "contracts that no metadata classifies, taken by their behaviour",
 }

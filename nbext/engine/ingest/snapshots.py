@@ -72,6 +72,7 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
         SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')}
         FROM {file.relation} ORDER BY row""")
     block = _block(stage, file, chain, options)
+    zeros = 0
     while batch := rows.fetchmany(_BATCH):
         good, bad = [], []
         for row, address, text, contract, symbol in batch:
@@ -83,7 +84,9 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
                 bad.append((file.number, row, fault, str(address if "address" in fault else text)[:200]))
             elif digits is not None:
                 good.append((chain, token, address.lower(), block, digits))
+        zeros += len(batch) - len(good) - len(bad)
         _store(stage, good, bad)
+    stage.run("INSERT INTO odd VALUES (?, 'balances of zero, left out', ?)", [file.number, zeros])
     _replace(stage, file, by_id=by_id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -64,7 +65,9 @@ class Stage:
     def _shut(self, sources: Iterable[Source]) -> None:
         folders = [self.work, self.building, *([self.previous.folder] if self.previous else [])]
         self.run(f"SET allowed_directories = [{', '.join(quoted(f) for f in folders)}]")
-        self.run(f"SET allowed_paths = [{', '.join(quoted(s.path) for s in sources)}]")
+        # Also as patterns that match themselves only: so a name with `*` or `[` in it has to be asked for.
+        paths = {path for source in sources for path in (source.name, glob.escape(source.name))}
+        self.run(f"SET allowed_paths = [{', '.join(map(quoted, sorted(paths)))}]")
         self.run("SET enable_external_access = false")
         self.run("SET lock_configuration = true")
 

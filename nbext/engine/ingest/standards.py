@@ -12,8 +12,10 @@ from nbext.engine.ingest.stage import Stage
 SAMPLE = 4_000
 # Of the times that a value came again, how many must have come from its last owner. Logs can be missing.
 LINKED = 0.9
-# Ids of collections that number their tokens. An amount of a token with decimals is larger.
-COUNTED = 10**8
+# Ids of collections that number their tokens are below. An amount of a token with decimals is larger, as a rule.
+COUNTED = 10**6
+# Larger ids, too, if so many were sent on in a later block: a deposit that is forwarded whole looks the same.
+SENT_ON_LATER = 20
 
 
 def classify(stage: Stage) -> None:
@@ -58,9 +60,9 @@ def _is_nft() -> str:
     """Return the SQL of the verdict.
 
     Broken custody is an ERC20. Unbroken custody is an NFT where ids are counted or fill all 256 bits, or
-    where enough of them were sent on in a later block: an amount is passed on within its transaction.
+    where many of them were sent on in a later block: amounts are passed on too, mostly within their transaction.
     """
     custody = f"linked >= {LINKED} * again"
     numbered = f"hi = 0 AND mid = 0 AND lo < {COUNTED}"
     return (f"({custody} AND zeros <= 1 + linked AND ({numbered} OR least_hi > 0 "
-            "OR (linked_later >= 3 AND linked_later >= 0.3 * n)))")
+            f"OR (linked_later >= {SENT_ON_LATER} AND linked_later >= 0.3 * n)))")

@@ -1,0 +1,116 @@
+"""Holder snapshots: exact balances in any unit, token ids, and transfers that came after."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nbext.engine.ingest.snapshots import SnapshotOptions
+from nbext.errors import IngestError
+from tests.engine.ingest.conftest import write_parquet
+from tests.engine.ingest.reading_back import Tables, take, wallet
+
+TOKEN = wallet(1000)
+
+
+def holders(path, *rows, header="HolderAddress,Balance,PendingBalanceUpdate"):
+    path.write_text("\n".join([header, *(",".join(f'"{field}"' for field in row) for row in rows)]) + "\n")
+    return path
+
+
+def options(decimals=18, token=TOKEN, **others):
+    return SnapshotOptions(tokens={"": token} if token else {}, decimals=decimals, **others)
+
+
+def test_dust_and_large_balances_keep_every_digit(data, tmp_path):
+    path = holders(tmp_path / "export.csv", (wallet(1), "1E-18", "No"), (wallet(2), "1441.16569050617", "No"),
+                   (wallet(3), "3.128E-15", "No"), (wallet(4), "49880295", "No"), (wallet(5), "0.0", "No"))
+    report = take(data, path, options=options(block=12_000_000))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 1, (TOKEN, wallet(2)): 1_441_165_690_506_170_000_000,
+                                     (TOKEN, wallet(3)): 3_128, (TOKEN, wallet(4)): 49_880_295 * 10**18}
+        assert {row[2:4] for row in tables.history()} == {(12_000_000, 2**62)}
+        assert tables.contract(TOKEN)["standard"] == "ERC20"
+        assert len(tables.rows("SELECT * FROM wallets")) == 4
+        assert tables.rows("SELECT * FROM transfers UNION ALL SELECT * FROM transfers") == []
+    assert report.odd["balances of zero, left out"] == 1
+
+
+@pytest.mark.parametrize(("balance", "why"), [
+    ("-175198427.56", "balance is below zero"), ("1E-19", "balance has more than 18 decimals"),
+    ("1e60", "balance is above 2**256-1"), ("NaN", "balance is not a number"), ("1,5", "balance is not a number"),
+    ("1E999999999", "balance is not a number"),
+])
+def test_a_balance_that_cannot_be_exact_is_listed_with_its_row(data, tmp_path, balance, why):
+    path = holders(tmp_path / "export.csv", (wallet(1), "1", "No"), (wallet(2), balance, "No"), ("0x1", "1", "No"))
+    report = take(data, path, options=options())
+    assert [(b.row, b.why) for b in report.bad] == [(2, why), (3, "holder is not an address")]
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 10**18}
+
+
+def test_raw_balances_are_taken_as_they_are(data, tmp_path):
+    path = holders(tmp_path / "h.csv", (wallet(1), str(2**256 - 1)), header="address,balance")
+    take(data, path, options=options(None, unit="raw"))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 2**256 - 1}
+
+
+def test_without_decimals_a_balance_in_units_is_refused_and_says_what_helps(data, tmp_path):
+    path = holders(tmp_path / "export.csv", (wallet(1), "1.5", "No"))
+    with pytest.raises(IngestError, match=r"decimals of 0x.*3e8 are unknown.*--decimals N or --unit raw"):
+        take(data, path, options=options(None))
+
+
+def test_a_symbol_in_the_files_name_finds_the_token_that_is_known_by_it(data, tmp_path):
+    path = holders(tmp_path / "export-tokenholders-usdc.csv", (wallet(1), "1.5", "No"))
+    take(data, path)
+    with Tables(data) as tables:
+        assert tables.balances() == {("0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", wallet(1)): 1_500_000}
+
+
+def test_an_address_in_the_files_name_is_the_token(data, tmp_path):
+    path = holders(tmp_path / f"export-tokenholders-for-contract-{TOKEN}.csv", (wallet(1), "2", "No"))
+    take(data, path, options=options(0, token=None))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 2}
+
+
+def test_a_symbol_that_nobody_bears_is_refused_and_says_how_to_name_the_token(data, tmp_path):
+    path = holders(tmp_path / "export-nosuch.csv", (wallet(1), "2", "No"))
+    says = r"symbol 'nosuch' does not tell: no contract is known by it.*--token nosuch=0x"
+    with pytest.raises(IngestError, match=says):
+        take(data, path)
+
+
+def test_a_row_per_token_id_makes_owners(data, tmp_path):
+    rows = {"chain_id": [1, 1, 1], "contract_address": [TOKEN] * 3, "owner": [wallet(1), wallet(1), wallet(2)],
+            "token_id": ["0", str(2**256 - 1), "7"], "snapshot_unix": [1_746_448_100] * 3}
+    pq.write_table(pa.table(rows), tmp_path / "nfts.parquet")
+    take(data, tmp_path / "nfts.parquet", chain=None)
+    with Tables(data) as tables:
+        assert tables.owners() == {(TOKEN, 0): wallet(1), (TOKEN, 2**256 - 1): wallet(1), (TOKEN, 7): wallet(2)}
+        assert tables.balances() == {(TOKEN, wallet(1)): 2, (TOKEN, wallet(2)): 1}
+        assert tables.generation.chains[0].last_timestamp == 1_746_448_100
+        assert tables.contract(TOKEN)["standard"] == "ERC721"
+
+
+def test_transfers_after_a_snapshot_are_added_to_it_and_those_before_are_in_it(data, tmp_path, log):
+    path = holders(tmp_path / "h.csv", (wallet(1), "100"), (wallet(2), "50"), header="address,balance")
+    take(data, path, options=options(0, block=100))
+    later = write_parquet(tmp_path / "t.parquet", [log(9, 1, 70, block=100), log(1, 2, 30, block=101),
+                                                   log(1, 3, 30, block=103), log(0, 3, 30, block=104)])
+    take(data, later)
+    with Tables(data) as tables:
+        held = {holder: amount for (_, holder), amount in tables.balances().items()}
+        assert len(tables.transfers()) == 4
+    assert held == {wallet(0): -30, wallet(1): 40, wallet(2): 80, wallet(3): 60}
+
+
+def test_a_newer_snapshot_stands_in_the_place_of_the_one_before(data, tmp_path):
+    for number, balance in enumerate(("100", "90")):
+        path = holders(tmp_path / f"{number}.csv", (wallet(1 + number), balance), header="address,balance")
+        take(data, path, options=options(0, block=100 + number))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(2)): 90}
