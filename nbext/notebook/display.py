@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nbext.notebook.escape import visible
+from nbext.notebook.flags import flags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +73,7 @@ def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size
 
     rows = pd.get_option("display.max_rows")
     few = _few(frame, rows)
+    _mark_names(few)
     few.columns = few.columns.map(shown)
     few.index = few.index.map(shown) if len(few) else few.index
     with pd.option_context("display.html.use_mathjax", False, "display.show_dimensions", False):
@@ -79,6 +81,16 @@ def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size
     wanted = pd.get_option("display.show_dimensions")
     cut = rows is not None and 0 < rows < len(frame)
     return text + size.format(len(frame), frame.shape[1]) if text and (wanted is True or (wanted and cut)) else text
+
+
+def _mark_names(few: pd.DataFrame) -> None:
+    """Add a column that says which names pretend to be others, where one does. Only what is shown has it."""
+    names = [column for column in ("name", "symbol") if list(few.columns).count(column) == 1]
+    if not names or "name_flags" in few.columns:
+        return
+    found = ["; ".join(dict.fromkeys(filter(None, map(flags, row)))) for row in few[names].itertuples(index=False)]
+    if any(found):
+        few["name_flags"] = found
 
 
 def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pytest
 
 import nbext
 from nbext.notebook.display import as_html, as_text, shown
+from nbext.notebook.flags import flags
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
 NASTY = {
@@ -136,6 +137,36 @@ def test_strange_tables_are_shown_too(shell):
     assert "\u202e" not in as_html(two)
     assert "\u202e" not in as_html(many)
     assert "\u202e" not in as_html(objects)
+
+
+def test_names_that_pretend_to_be_others_are_marked_in_what_is_shown_and_not_in_the_data(shell):
+    frame = ours(symbol=["USDC", "USD\u0421", None], name=["USD Coin", "USD\u200b Coin", "\uff35\uff33\uff24"])
+    text = formatted(shell, frame)["text/plain"]
+    assert "name_flags" in text
+    with pd.option_context("display.max_colwidth", None, "display.width", 500):
+        rows = as_text(frame).splitlines()
+    assert rows[2].endswith("hidden characters; mixed scripts: Cyrillic, Latin; looks like 'USDC'")
+    assert rows[3].endswith("looks like 'USD'")
+    assert list(frame.columns) == ["symbol", "name"]
+    assert "name_flags" not in formatted(shell, ours(symbol=["USDC"], name=["アニメ NFT"]))["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("USDC", ""),
+        ("Ölkanne", ""),
+        ("アニメ NFT", ""),
+        ("Ελλάδα", ""),
+        (None, ""),
+        ("US\u200bDC", "hidden characters"),
+        ("a\x1bb", "hidden characters"),
+        ("U\u0405DT", "mixed scripts: Cyrillic, Latin; looks like 'USDT'"),
+        ("\uff35\uff33\uff24\uff23", "looks like 'USDC'"),
+    ],
+)
+def test_a_name_is_flagged_for_what_is_suspicious_in_it(name, expected):
+    assert flags(name) == expected
 
 
 def test_the_package_uses_no_styler():
