@@ -77,12 +77,14 @@ def _logout(session: Session, args: Args, words: list[str]) -> None:
 def _set(session: Session, args: Args, words: list[str]) -> None:
     if words and words[0].lower().replace("-", "_") in ("key", "api_key", "apikey", "x_api_key"):
         raise UsageError(f"%nbext set: {KEY_REFUSED}")
+    # As an error's line of settings has it: remote.paths.rows = "data.owners"
+    words = [word for word in words if word != "="]
     if len(words) != 2:
         raise UsageError(
             "%nbext set takes a name and a value, such as `%nbext set limit 500`. `%nbext config` lists the names."
         )
     session.set(words[0], words[1])
-    session.say(f"{words[0]} = {session.settings[words[0]]}")
+    session.say(f"{words[0]} = {visible(words[1] if '.' in words[0] else session.settings[words[0]])}")
 
 
 def _config(session: Session, args: Args, words: list[str]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,7 @@ def run(session: Session, query: Query, args: Args) -> Any:
     if args["card"]:
         if args["out"] is not None:
             store.put(session.names, args["out"], frame, session.say)
-        return forms().show(frame)
+        return forms().show(frame, client=session.client)
     if query.limit == 0:
         return _count(session, frame.attrs["nbext"].get("matched"), args)
     return hand_over(session, frame, args)
@@ -115,9 +114,28 @@ def _read(session: Session, args: Args, word: Word) -> Any:
     if word.kind == "python":
         segment_id = str(evaluated(Expression(word.text, word.column), args.line, session.names))
     client = session.client
-    export: dict[str, Callable[[str], Any]] = {"json": client.export_json, "csv": client.export_csv}
-    way = export["json"] if args["json"] else export["csv"] if args["csv"] else client.segment
-    return hand_over(session, session.call(lambda _: way(segment_id), "segment"), args)
+    if not (args["json"] or args["csv"]):
+        return hand_over(session, session.call(lambda _: client.segment(segment_id), "segment"), args)
+    export = client.export_json if args["json"] else client.export_csv
+    if args["to"] is None or args["out"] is not None:
+        return hand_over(session, session.call(lambda bar: export(segment_id, progress=bar), "export"), args)
+    return _export_to_file(session, args, segment_id)
+
+
+def _export_to_file(session: Session, args: Args, segment_id: str) -> None:
+    # Straight to the file: an export may hold more rows than the memory does.
+    client, path = session.client, store.checked_file(args["to"], overwrite=bool(args["overwrite"]))
+    raw, overwrite = bool(args["raw"]), bool(args["overwrite"])
+    if args["csv"]:
+        written = session.call(
+            lambda bar: client.export_csv(segment_id, to=path, overwrite=overwrite, raw=raw, progress=bar), "export"
+        )
+    else:
+        written = session.call(
+            lambda bar: client.export_json(segment_id, to=path, overwrite=overwrite, progress=bar), "export"
+        )
+    rows, size = int(written["rows"].iloc[0]), int(written["bytes"].iloc[0])
+    session.say(f"{args['to']}: {rows:,} row{'s' * (rows != 1)}, {size:,} bytes")
 
 
 def forms() -> Any:

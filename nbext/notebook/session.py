@@ -105,7 +105,10 @@ class Session:
         self._client = None
 
     def set(self, name: str, value: Any) -> None:
-        """Set a setting for this session."""
+        """Set a setting for this session; ``remote.paths.rows`` is one place inside of a setting."""
+        name, *inside = name.split(".")
+        if inside:
+            value = _with_value(self.settings[name], inside, value)
         self.settings.set(name, value)
         if name in _OF_THE_CONNECTION:
             self.disconnect()
@@ -201,6 +204,14 @@ def check_address(url: str, *, insecure: bool) -> None:
     from nbext.client.origin import Origin
 
     Origin.of(url, insecure=insecure)
+
+
+def _with_value(table: object, path: list[str], value: object) -> dict[str, Any]:
+    """Return a copy of a table with a value at a path of names."""
+    first, *rest = path
+    copy = dict(table) if isinstance(table, Mapping) else {}
+    copy[first] = _with_value(copy.get(first), rest, value) if rest else value
+    return copy
 
 
 _CURRENT: list[Session] = []

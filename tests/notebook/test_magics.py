@@ -141,6 +141,25 @@ def test_a_segment_is_read_and_exported_by_its_id(asked):
     )
 
 
+@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
+@pytest.mark.parametrize("way", ["--json", "--csv"])
+def test_an_export_goes_straight_to_a_file(asked, tmp_path, way, ending):
+    asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
+    asked.run("id_ = whales.attrs['nbext']['segment_id']")
+    path = tmp_path / f"rows{ending}"
+    ran = asked.run(f"%segment {{{{id_}}}} {way} --to {path}")
+    assert ran.printed == f"{path}: 5 rows, {path.stat().st_size:,} bytes\n"
+    assert asked.error(f"%segment {{{{id_}}}} {way} --to {path}").endswith("the file exists. --overwrite replaces it.")
+    both = asked.run(f"%segment {{{{id_}}}} {way} --to {path} --overwrite -o rows")
+    assert both.printed.endswith("rows = 5 rows, 2 columns\n")
+
+
+def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
+    asked.run('%nbext set remote.paths.rows = "data.owners"')
+    asked.run("%nbext set remote.paths.id job.handle")
+    assert current().settings["remote"] == {"paths": {"rows": "data.owners", "id": "job.handle"}}
+
+
 def test_a_segment_on_the_line_is_run(asked):
     frame = asked.value('%segment {"token": {"token": "UNI"}} --limit 2')
     assert list(frame.columns) == ["address", "UNI_balance"]
