@@ -61,7 +61,8 @@ class Caretaker:
             self._thread.join(timeout=5)
 
     def _live(self) -> None:
-        # Not in `repair`: running segments again may take a while, and the service is ready without.
+        # Not in `repair`: all this may take a while, and the service is ready without.
+        self._segments.warm_up()
         self._adopt()
         self._tidy()
         next_round = time.monotonic() + _ROUND

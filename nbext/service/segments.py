@@ -57,6 +57,10 @@ class Segments:
         module: ModuleType = language
         return module
 
+    def warm_up(self) -> None:
+        """Import the segment language before the first segment comes."""
+        _ = self.language
+
     def plan(self, body: Mapping[str, Any]) -> Any:
         """Return the plan of an execute's body; InvalidSegment or AmbiguousSymbol where there is none."""
         query = self.language.parse(body)
