@@ -76,12 +76,14 @@ def open_notebook(server: lab.Server, context: Any, request: pytest.FixtureReque
     """Open a notebook of the given cells; afterwards nothing may have left this machine."""
     opened: list[lab.Notebook] = []
 
-    def open_cells(*cells: str, name: str = "", kernel: bool = True) -> lab.Notebook:
+    def open_cells(*cells: str, name: str = "", kernel: bool = True, checked: bool = True) -> lab.Notebook:
         name = name or request.node.name.split("[")[0][:60]
         if cells:
             server.write(name, cells)
-        opened.append(lab.Notebook(context.new_page(), server, name).open(kernel=kernel))
-        return opened[-1]
+        notebook = lab.Notebook(context.new_page(), server, name).open(kernel=kernel)
+        if checked:
+            opened.append(notebook)
+        return notebook
 
     yield open_cells
     try:

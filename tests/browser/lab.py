@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
 import subprocess
 import sys
 import time
@@ -33,7 +34,7 @@ ARTEFACTS = Path(__file__).parents[2] / ".artefacts"
 LOOPBACK = {"127.0.0.1", "localhost"}
 
 
-def _share() -> Path:
+def share() -> Path:
     """Where JupyterLab's own files are: beside its package, which need not be this environment's prefix."""
     import jupyterlab
 
@@ -55,8 +56,8 @@ def _environment(home: Path) -> dict[str, str]:
     }
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("NBEXT_", "JUPYTER", "IPYTHON"))}
     kept |= {name: str(home / folder) for name, folder in own.items()}
-    kept["JUPYTER_PATH"] = os.pathsep.join([str(home / "kernels"), str(_share())])
-    kept["JUPYTERLAB_DIR"] = str(_share() / "lab")
+    kept["JUPYTER_PATH"] = os.pathsep.join([str(home / "kernels"), str(share())])
+    kept["JUPYTERLAB_DIR"] = str(share() / "lab")
     for folder in own.values():
         (home / folder).mkdir(parents=True, exist_ok=True)
     return kept
@@ -78,8 +79,9 @@ def _prepare(home: Path) -> dict[str, str]:
 class Server:
     """A running Jupyter server: its address, its token, its folder, and the folder of its notebooks."""
 
-    def __init__(self, url: str, token: str, home: Path) -> None:
-        self.url, self.token, self.home, self.root = url, token, home, home / "notebooks"
+    def __init__(self, url: str, token: str, home: Path, environment: dict[str, str]) -> None:
+        self.url, self.token, self.environment = url, token, environment
+        self.home, self.root = home, home / "notebooks"
 
     def write(self, name: str, cells: Sequence[str]) -> str:
         """Write a notebook of code cells; return its path for the browser."""
@@ -127,7 +129,7 @@ def running(home: Path) -> Iterator[Server]:
     with (home / "server.log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=root)
         try:
-            yield _wait_for(process, home, token)
+            yield _wait_for(process, home, token, environment)
         finally:
             process.terminate()
             try:
@@ -137,18 +139,45 @@ def running(home: Path) -> Iterator[Server]:
                 process.wait()
 
 
-def _wait_for(process: subprocess.Popen[bytes], home: Path, token: str) -> Server:
+def _wait_for(process: subprocess.Popen[bytes], home: Path, token: str, environment: dict[str, str]) -> Server:
     end = time.monotonic() + 90
     while time.monotonic() < end and process.poll() is None:
         for found in (home / "runtime").glob("jpserver-*.json"):
             try:
-                server = Server(json.loads(found.read_text())["url"], token, home)
+                server = Server(json.loads(found.read_text())["url"], token, home, environment)
                 server.api("status")
             except (OSError, ValueError):
                 continue
             return server
         time.sleep(0.2)
     raise AssertionError(f"JupyterLab did not start:\n{(home / 'server.log').read_text()[-3000:]}")
+
+
+@contextmanager
+def voila(server: Server, name: str) -> Iterator[str]:
+    """Serve one notebook with Voila, in the same folders and kernels; yield its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "voila", f"{name}.ipynb", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"]
+    with (server.home / "voila.log").open("w") as log:
+        process = subprocess.Popen(command, env=server.environment, stdout=log, stderr=log, cwd=server.root)
+        try:
+            _wait_for_port(process, port, server.home / "voila.log")
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise AssertionError(f"Voila did not start:\n{log.read_text()[-3000:]}")
 
 
 _READY = """async withKernel => {
@@ -165,6 +194,12 @@ _READY = """async withKernel => {
     await kernel.info;
     return true;
 }"""
+def leaving(urls: Sequence[str]) -> list[str]:
+    """Those of the addresses that are not on this machine."""
+    outside = [url for url in urls if urlsplit(url).scheme not in ("data", "blob", "about")]
+    return [url for url in outside if urlsplit(url).hostname not in LOOPBACK]
+
+
 class Notebook:
     """One notebook, open in a page; every request and every dialog of the page is kept."""
 
@@ -243,11 +278,6 @@ class Notebook:
 
     def check_nothing_left(self) -> None:
         """Nothing was asked of any machine but this one, no dialog opened, and no planted script ran."""
-        away = [
-            url
-            for url in self.requests
-            if urlsplit(url).scheme not in ("data", "blob", "about") and urlsplit(url).hostname not in LOOPBACK
-        ]
-        assert away == [], "requests left loopback"
+        assert leaving(self.requests) == [], "requests left loopback"
         assert self.dialogs == [], "a dialog opened"
         assert self.page.evaluate("() => window.pwned === undefined"), "a script out of the data ran"

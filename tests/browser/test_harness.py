@@ -1,21 +1,18 @@
-"""The harness itself: a notebook opens, runs, saves, and what a page asks for is seen."""
+"""The harness itself: what must not happen is seen when it does."""
 
 from __future__ import annotations
 
+import pytest
 
-def test_a_cell_runs_in_jupyterlab_and_a_button_of_it_works(open_notebook):
-    notebook = open_notebook(
-        "import ipywidgets as w\n"
-        "button, out = w.Button(description='Go'), w.HTML('waiting')\n"
-        "button.add_class('probe')\n"
-        "button.on_click(lambda _: setattr(out, 'value', 'done'))\n"
-        "w.VBox([button, out])",
-        "6 * 7",
-    )
+LEAK = "from IPython.display import HTML\nHTML('<img src=\"http://leak.invalid/a.png\" onerror=\"{script}\">')"
+
+
+def test_a_request_that_leaves_this_machine_and_a_script_that_runs_are_both_seen(open_notebook):
+    notebook = open_notebook(LEAK.format(script="window.pwned = 1"), checked=False)
     notebook.run_all()
-    notebook.page.locator(".probe").click()
-    notebook.page.get_by_text("done", exact=True).wait_for()
-    notebook.screenshot("harness")
-    assert notebook.output(1) == "42"
-    saved = notebook.save()
-    assert [cell["execution_count"] for cell in saved["cells"]] == [1, 2]
+    notebook.page.wait_for_function("() => window.pwned === 1")
+    with pytest.raises(AssertionError, match="requests left loopback"):
+        notebook.check_nothing_left()
+    notebook.requests.clear()
+    with pytest.raises(AssertionError, match="a script out of the data ran"):
+        notebook.check_nothing_left()

@@ -1,0 +1,213 @@
+"""Forms without a browser, over real HTTP: one request for each action, errors inside, nothing secret in a widget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ipywidgets as w
+import pytest
+
+import nbext
+from nbext.client import Client
+from nbext.notebook.forms.form import Form
+from tests.browser import hostile as service
+
+KEY = "key-5d1f0a"
+ADDRESS = "someone@example.org"
+
+
+@pytest.fixture
+def hostile() -> Iterator[service.Hostile]:
+    with service.running() as running:
+        yield running
+
+
+@pytest.fixture
+def client(hostile: service.Hostile) -> Client:
+    return nbext.connect(hostile.url, KEY)
+
+
+def soon(true: Callable[[], Any]) -> None:
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end, "not within ten seconds"
+        time.sleep(0.02)
+
+
+def enter(field: Any) -> None:
+    """Press Enter in a field, as the front end tells it."""
+    field.entry._handle_custom_msg({"event": "submit"}, [])
+
+
+def filled(client: Client) -> Any:
+    form = nbext.signup_form(client=client)
+    form.email.entry.value = ADDRESS
+    form.consent.value = True
+    return form
+
+
+def inside(widget: w.Widget) -> Iterator[w.Widget]:
+    yield widget
+    for child in getattr(widget, "children", ()):
+        yield from inside(child)
+
+
+def states(form: Form) -> str:
+    """Every trait of every widget of a form that a front end, and so a saved notebook, may get."""
+    return str([widget.get_state() for widget in inside(form.widget)])
+
+
+def test_clicks_and_enters_while_the_service_is_slow_send_one_sign_up(client, hostile):
+    form = filled(client)
+    for _ in range(3):
+        form.go.click()
+        enter(form.email)
+    assert form.go.disabled
+    soon(lambda: "Thank you" in form.said)
+    form.go.click()
+    enter(form.email)
+    assert form.background.join(5)
+    assert hostile.of("/v1/signup/newsletter") == [{"email": ADDRESS}]
+    assert (form.email.value, form.consent.value) == ("", False)
+
+
+def test_two_forms_send_one_sign_up_each(client, hostile):
+    forms = [filled(client), filled(client)]
+    for form in forms:
+        form.go.click()
+    for form in forms:
+        soon(lambda form=form: "Thank you" in form.said)
+    assert len(hostile.of("/v1/signup/newsletter")) == 2
+
+
+def test_after_a_sign_up_neither_widgets_nor_outputs_hold_the_address(client):
+    form = filled(client)
+    form.go.click()
+    soon(lambda: "Thank you" in form.said)
+    twin = form.twin()
+    for place in (states(form), str(form._repr_mimebundle_()), twin.html, twin.text):
+        assert ADDRESS not in place
+
+
+def test_an_error_that_echoes_the_address_is_shown_without_it(client):
+    form = filled(client)
+    form.email.entry.value = "refused@example.org"
+    form.go.click()
+    soon(lambda: "the address is refused" in form.said)
+    assert "refused@example.org" not in form.status.value + form.twin().html + form.twin().text
+
+
+WRONG = ("a@b", "a b@example.org", "x" * 250 + "@example.org", "a@example.org, b@example.org")
+
+
+@pytest.mark.parametrize("address", WRONG)
+def test_what_is_no_address_is_said_beside_the_field_and_never_sent(client, hostile, address):
+    form = filled(client)
+    form.email.entry.value = address
+    enter(form.email)
+    assert form.email.error
+    assert form.background.join(5)
+    assert hostile.of("/v1/signup/newsletter") == []
+
+
+def test_without_consent_nothing_is_sent(client, hostile):
+    form = filled(client)
+    form.consent.value = False
+    enter(form.email)
+    assert form.go.disabled
+    assert "agree" in form.said
+    assert hostile.of("/v1/signup/newsletter") == []
+
+
+def test_typing_fast_asks_once_and_enter_on_the_same_question_asks_no_more(client, hostile):
+    form = nbext.search_form(client=client)
+    for length in range(1, 6):
+        form.term.entry.value = "apes!"[:length]
+    enter(form.term)
+    soon(lambda: form.results)
+    enter(form.term)
+    form.go.click()
+    assert form.background.join(5)
+    assert [body["searchTerm"] for body in hostile.of("/v1/search")] == ["apes!"]
+
+
+def test_a_term_that_is_too_long_or_holds_nul_is_refused_beside_the_field(client, hostile):
+    form = nbext.search_form(client=client)
+    for term in ("x" * 257, "a\x00b"):
+        form.term.entry.value = term
+        enter(form.term)
+        assert form.term.error
+    assert form.background.join(5)
+    assert hostile.of("/v1/search") == []
+
+
+def test_a_service_that_is_gone_is_said_in_the_form_and_may_be_asked_again(client, hostile):
+    form = nbext.search_form(client=client)
+    real, form.client = form.client, nbext.connect("http://127.0.0.1:9", KEY)
+    form.term.entry.value = "ape"
+    enter(form.term)
+    soon(lambda: 'class="nbext-bad"' in form.status.value)
+    assert not form.go.disabled
+    form.client = real
+    enter(form.term)
+    soon(lambda: form.results)
+    assert 'class="nbext-bad"' not in form.status.value
+
+
+def test_a_form_that_is_closed_while_the_service_is_slow_fails_nowhere(client):
+    form = filled(client)
+    failures: list[Exception] = []
+    form.background._failed = failures.append
+    form.go.click()
+    for widget in list(inside(form.widget)):
+        widget.close()
+    assert form.background.join(10)
+    assert failures == []
+
+
+def test_no_widget_takes_a_password_and_none_holds_the_key(client):
+    table = client.execute_segment({"token": {"token": "x"}})
+    forms = [
+        nbext.search_form("ape", client=client), nbext.signup_form(client=client),
+        nbext.segment_form({"token": {"token": "x"}}, client=client), nbext.show(table, client=client),
+    ]  # fmt: skip
+    for form in forms:
+        assert form.background.join(10)
+        held = states(form) + form.twin().html + form.twin().text + repr(form)
+        assert KEY not in held
+        assert "PasswordModel" not in held
+
+
+def test_every_form_gives_html_and_text_beside_the_widget(client):
+    table = client.execute_segment({"token": {"token": "x"}})
+    for form in (nbext.search_form(client=client), nbext.signup_form(client=client), nbext.show(table, client=client)):
+        assert list(form._repr_mimebundle_()) == [
+            "application/vnd.jupyter.widget-view+json", "text/html", "text/plain",
+        ]  # fmt: skip
+        twin = form.twin()
+        assert twin.html.startswith("<")
+        assert form.title in twin.text
+
+
+def test_a_refused_query_is_marked_beside_the_field_and_the_mark_goes_when_it_is_mended(client):
+    form = nbext.segment_form({"token": {"token": "refused"}}, client=client)
+    entry = form.top.children[0].inputs["token"].fields[""]
+    soon(lambda: "h0stile02" in entry.error)
+    entry.entry.value = "fine"
+    assert entry.error == ""
+    soon(lambda: form.matched == service.COUNT)
+
+
+def test_a_service_without_a_schema_gets_no_builder_but_a_word_of_advice(hostile):
+    hostile._schema = lambda *_: (404, {"title": "Not found", "status": 404})
+    with pytest.raises(nbext.errors.ConfigError, match="publishes no schema"):
+        nbext.segment_form(client=nbext.connect(hostile.url, KEY))
+
+
+def test_show_wants_a_segments_table(client):
+    import pandas as pd
+
+    with pytest.raises(nbext.errors.UsageError, match="does not say which segment"):
+        nbext.show(pd.DataFrame({"address": []}), client=client)
