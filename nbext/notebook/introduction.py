@@ -28,7 +28,7 @@ def at_load(settings: Settings) -> str:
 def of_service(about: Mapping[str, Any] | None, base_url: str) -> str:
     """Return the line that the first call prints: the service's own words for its data."""
     if not about:
-        return f"nbext: the service is {_without_userinfo(base_url)}; its data is its own."
+        return f"nbext: {_without_userinfo(base_url)} answers."
     data = about.get("data") or {}
     return f"nbext: {data_in_words(data)}; {chains_in_words(data)}."
 
