@@ -349,3 +349,15 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
         assert sorted((tmp_path / "results").iterdir()) == sorted(files[1:])
     finally:
         running.stop()
+
+
+def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tmp_path):
+    running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(running.post, "/v1/segment/execute", body(1))
+        eventually(lambda: running.house.segments.jobs.running)
+        running.server.should_exit = True
+        answer = waiting.result(timeout=20)
+    running.stop()
+    assert (answer.status_code, answer.json()["status"]) == (202, "queued")
+    assert answer.headers["Location"] == f"/v1/segment/{answer.json()['id']}"

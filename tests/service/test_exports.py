@@ -1,0 +1,81 @@
+"""Big exports: the first bytes come before the last row is made, and memory stays small."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv as arrow_csv
+
+from nbext.service import exports
+from nbext.service.exports import page_of
+from nbext.service.results import BATCH, Results
+from tests.service.conftest import HOLDERS
+
+ROWS = 3 * BATCH + 5
+
+
+@pytest.fixture(scope="module")
+def big(service, tmp_path_factory):
+    """A segment of several batches, with the greatest amount there is, a null and a count."""
+    segment = service.house.registry.get(service.execute(HOLDERS)["id"])
+    columns = [*segment.facts["columns"], {"name": "BAYC_count", "type": "integer"}]
+    table = pa.table({
+        "address": [f"0x{number:040x}" for number in range(ROWS)],
+        "USDC_balance": [str(2**256 - 1 - number) if number % 7 else None for number in range(ROWS)],
+        "BAYC_count": pa.array([number if number % 5 else None for number in range(ROWS)], pa.int64()),
+    })
+    results = Results(tmp_path_factory.mktemp("big"))
+    kept = results.write(table)
+    return replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS), results.open(kept), table
+
+
+def test_json_is_exact_to_the_last_digit_and_page_after_page_whole(big):
+    segment, reader, table = big
+    rows, offset = [], 0
+    while offset is not None:
+        page = page_of(segment, 20_000, offset)
+        rows += json.loads(b"".join(exports.json_page(segment, reader, page)))["data"]
+        offset = offset + 20_000 if page["next"] else None
+    assert rows == table.to_pylist()
+
+
+def test_csv_is_exact_and_leaves_out_what_is_null(big):
+    segment, reader, table = big
+    text = b"".join(exports.csv(segment, reader))
+    assert text.splitlines()[1] == f"0x{'0' * 40},,".encode()
+    types = arrow_csv.ConvertOptions(
+        column_types={"USDC_balance": pa.string(), "BAYC_count": pa.int64()}, strings_can_be_null=True, null_values=[""]
+    )
+    assert arrow_csv.read_csv(io.BytesIO(text), convert_options=types).to_pylist() == table.to_pylist()
+
+
+def test_arrow_is_the_table_itself(big):
+    segment, reader, table = big
+    assert pa.ipc.open_stream(b"".join(exports.arrow(segment, reader))).read_all() == table
+
+
+@pytest.mark.parametrize("form", [exports.csv, exports.arrow])
+def test_the_first_rows_go_out_before_the_last_are_read(big, form):
+    segment, reader, _ = big
+
+    class Watched:
+        schema, num_record_batches, read = reader.schema, reader.num_record_batches, 0
+
+        def get_batch(self, number):
+            Watched.read = max(Watched.read, number + 1)
+            return reader.get_batch(number)
+
+    pieces = form(segment, Watched())
+    assert len(next(pieces) + next(pieces)) > 0
+    assert Watched.read <= 2 < reader.num_record_batches
+
+
+def test_a_page_reads_only_the_batches_that_it_needs(big):
+    segment, reader, table = big
+    page = page_of(segment, 3, BATCH - 1)
+    rows = json.loads(b"".join(exports.json_page(segment, reader, page)))["data"]
+    assert rows == table.slice(BATCH - 1, 3).to_pylist()
