@@ -29,6 +29,7 @@ def to_raw(amount: Decimal | int, decimals: int) -> int:
     number = int("".join(map(str, digits)) or "0")
     while exponent < 0 and number % 10 == 0 and number:
         number, exponent = number // 10, exponent + 1
+    # No power of ten is made for zero, whose exponent may be anything.
     if not number:
         return 0
     if -exponent > decimals:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 def segment_id(plan: Plan, fingerprint: str) -> str:
     """Return the id of a plan on some data: the same question of the same data has the same id."""
+    # Keys are not sorted: their order is the order of the columns.
     text = json.dumps([GRAMMAR, fingerprint, plan.canonical], separators=(",", ":"), ensure_ascii=True)
     digest = hashlib.sha256(text.encode("ascii")).digest()
     return "sg_" + base64.urlsafe_b64encode(digest[:18]).decode("ascii")
@@ -118,6 +119,7 @@ def _holding(node: Holding) -> tuple[str, dict[str, Any]]:
 def _owning(node: Owning) -> dict[str, Any]:
     if not node.of:
         return {"distinct": _numbers(node.within), "chain": name_of(node.chain_id)}
+    # In the order asked: nothing depends on it, but people know their list again.
     of = [contract.address for contract in node.of]
     return {"of": of, "atLeast": node.within.low, "chain": name_of(node.chain_id)}
 

@@ -56,5 +56,6 @@ def _column(contract: Contract, name: str) -> Column:
 
 
 def _symbol(contract: Contract) -> str:
+    # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
     clean = re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_SYMBOL]
     return clean or contract.address[:10]

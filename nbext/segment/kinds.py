@@ -126,6 +126,7 @@ def read_chain(value: Any, pointer: str, field: Field, report: Report) -> Any:
         wrong_type(report, pointer, "a chain: its name or its id", value)
         return None
     try:
+        # Long texts and huge integers are no chain, and must not be spelt out in the message.
         return chain_of(value if is_whole(value) and value.bit_length() < 64 else str(value)[:80], pointer)
     except ValidationError as error:
         report.take(error)
@@ -134,6 +135,7 @@ def read_chain(value: Any, pointer: str, field: Field, report: Report) -> Any:
 
 def read_id(value: Any, pointer: str, field: Field, report: Report) -> int | None:
     """Read a token id: a whole number, or its digits as text."""
+    # The length is bounded first: a million digits would take int() its time.
     number = int(value) if isinstance(value, str) and re.match(r"[0-9]{1,78}\Z", value) else value
     if not is_whole(number):
         wrong_type(report, pointer, "a token id: a whole number, or its digits as text", value)

@@ -96,6 +96,7 @@ def owning(leaf: Leaf, tables: Tables) -> Wallets:
 def moving(leaf: Leaf, tables: Tables) -> Wallets:
     """Build the wallets by the transfers that they took part in."""
     sides = _sides(leaf, _moved(leaf, tables), tables)
+    # Limbs are summed as they are, and carried once: each sum stays within 38 digits.
     sums = sides.group_by("wallet").agg(
         number=sides.count(), hi=sides.hi.sum(), mid=sides.mid.sum(), lo=sides.lo.sum()
     )
@@ -165,6 +166,7 @@ def _held(leaf: Leaf, history: ir.Table) -> Wallets:
     stood = history.from_block < history.to_block
     fell = history.filter(still, stood, ~enough).select("wallet")
     inside = size.within(history, leaf.within.low, leaf.within.high)
+    # A wallet that never held any has no history: it is found by not being found outside.
     if leaf.within.none_too:
         outside = history.filter(standing, ~inside).select("wallet")
         return Wallets(fell.union(outside).distinct(), all_but=True)

@@ -31,6 +31,7 @@ class Names:
 
     def chain(self, chain: Chain, pointer: str) -> bool:
         """Check that the data holds a chain; one that it does not is noted once."""
+        # Ten conditions on a chain that is not there are one mistake.
         if self.has(chain) or chain.id in self._unknown_chains:
             return self.has(chain)
         self._unknown_chains.add(chain.id)
@@ -43,6 +44,7 @@ class Names:
         if looks_like_address(text):
             return self._at(text, chain, pointer, nft=nft)
         found = list(self.dataset.catalog.by_symbol(chain.id, text, nft=nft))
+        # Never the "best" of several: anyone can give a contract the symbol USDC.
         if len(found) == 1:
             return found[0]
         if found:
@@ -125,6 +127,7 @@ class Names:
         """Check that a block lies within the data of its chain."""
         extent = next(one for one in self.dataset.about.chains if one.chain_id == chain.id)
         first, last = extent.first_block, extent.last_block
+        # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
         late = time.block is None and block == last and self._after_the_end(time, chain)
         if first <= block <= last and not late:
             return True

@@ -79,6 +79,7 @@ class _Parser:
         scope = {
             key: self.value(one, filters[key], at("/filters", key)) for key, one in SCOPE_KEY.items() if key in filters
         }
+        # A scope key alone asks for nothing: filters need a condition beside it.
         rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
         if not rest:
             detail = f"filters hold no condition. Give at least one of: {', '.join(MAP_KEYS)}."
@@ -91,6 +92,7 @@ class _Parser:
 
     def map(self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]) -> Iterator[Child]:
         """Read the children of a map: one for each key, or for each member of a key's list."""
+        # Before going down: a hostile body must not reach Python's own limit.
         if depth > MAX_DEPTH:
             self.report.add(pointer, "depth", f"groups are nested more than {MAX_DEPTH} deep.")
             return
@@ -148,6 +150,7 @@ class _Parser:
 
     def condition(self, condition: Condition, value: Any, pointer: str) -> Asked:
         self.conditions += 1
+        # Said once; the conditions after it are still read, so that their errors come too.
         if self.conditions == MAX_CONDITIONS + 1:
             self.report.add(pointer, "size", f"more than {MAX_CONDITIONS} conditions in one segment.")
         if not isinstance(value, Mapping):
@@ -163,6 +166,7 @@ class _Parser:
                 self.report.add(
                     at(pointer, key), "unknown-key", f"unknown field {shown(key)} of {condition.name}.{hint}"
                 )
+        # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
         if len(read) == len(value) or any(field.required for field in condition.fields):
             self.together(condition, read, pointer)
         return Asked(condition.name, {**_defaults(condition), **read}, pointer)

@@ -44,6 +44,7 @@ def history_of_ids(contract: Any, ids: Ids, tables: Tables) -> ir.Table:
     moved = tables["transfers"]
     moved = of_ids(moved.filter(moved.contract == contract.contract), "", ids)
     changes = _changes_721(moved, tables) if contract.standard == "ERC721" else _changes_1155(moved)
+    # What came and went within a block stood in no block.
     changes = changes.group_by("wallet", "block").agg(change=changes.change.sum())
     by_block = ibis.window(group_by="wallet", order_by="block")
     so_far = ibis.window(group_by="wallet", order_by="block", preceding=None, following=0)
@@ -61,6 +62,7 @@ def activity(chain_id: Any, at: Any, tables: Tables) -> ir.Table:
     contracts, blocks = tables["contracts"], tables["blocks"]
     moved = tables["transfers"].semi_join(contracts.filter(contracts.chain_id == chain_id), "contract")
     moved = moved.filter(moved.block <= at)
+    # A transfer to oneself is one transfer: its sender's.
     sent = moved.select("block", wallet=moved.sender)
     received = moved.filter(moved.sender != moved.recipient).select("block", wallet=moved.recipient)
     times = blocks.filter(blocks.chain_id == chain_id).select("block", day=blocks.timestamp // 86_400)

@@ -45,6 +45,7 @@ def condition_schema(condition: Condition) -> dict[str, Any]:
     }
     if required := [field.name for field in condition.fields if field.required]:
         schema["required"] = required
+    # Where no field is required, one that asks something is.
     if not required:
         asking = [field.name for field in condition.fields if field.name not in condition.idle]
         schema["anyOf"] = [{"required": [name]} for name in asking]

@@ -48,6 +48,7 @@ class Scope:
 
     def _default(self) -> Chain:
         """Return ethereum; where the data has none of it and every condition names its chain, the first named."""
+        # A user whose data is all on one other chain, and who says so in each condition, is not asked for ethereum.
         named = list(_chains(self.query.root))
         if self.names.has(DEFAULT_CHAIN) or not named or any(chain is None for chain in named):
             return DEFAULT_CHAIN
@@ -67,6 +68,7 @@ class Scope:
         """Return asOf as a block; as a time where several chains turn it into blocks of their own."""
         if self.as_of is None or all(block is None for block in self.ats.values()):
             return None
+        # A block is one chain's; a time is every chain's.
         if len(self.ats) == 1:
             return self.ats[self.default.id]
         stamp = self.names.timestamp(self.as_of, self.default) if self.as_of.block is None else None
@@ -101,6 +103,7 @@ class Scope:
     def at(self, chain: Chain, pointer: str) -> int | None:
         """Return the block of ``asOf`` on a chain; None for the end of the data."""
         if chain.id not in self.ats:
+            # Set first: an error in asOf is noted once, however many conditions look at that chain.
             self.ats[chain.id] = None
             if self.names.chain(chain, pointer) and self.as_of is not None:
                 self.ats[chain.id] = self._as_of(chain, self.as_of)
@@ -113,6 +116,7 @@ class Scope:
         block = self.names.last_block(time, chain, pointer)
         if block is None or not self.names.within_data(block, chain, time, pointer):
             return None
+        # The end of the data is what the prepared tables hold: no need to ask the history.
         return None if block == clock.last(chain.id)[0] else block
 
     def _abroad(self, time: Time, chain: Chain, pointer: str) -> Time:
@@ -127,6 +131,7 @@ class Scope:
             self.report.add(pointer, "no-times", detail)
             return time
         last = clock.last(chain.id)[1]
+        # Chains end at different times; a minute's lag of one must not refuse a segment across both.
         if last is not None and stamp > last:
             self.warnings.append(f"the data of {chain.name} ends at {iso(last)}, before asOf: its end is taken.")
             stamp = last
@@ -228,6 +233,7 @@ class Scope:
             return False
         if after.block is not None and before.block is not None:
             return after.block > before.block
+        # In time, not in blocks: two times between the same two blocks are a window, though no block lies in it.
         stamps = [self.names.timestamp(time, chain) for time in (after, before)]
         return stamps[0] is not None and stamps[1] is not None and stamps[0] > stamps[1]
 

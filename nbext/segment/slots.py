@@ -58,6 +58,7 @@ class Slots:
         return size.Bound(self._limbs(bound.limbs), self.take(bound.size), bound.sharp)
 
     def _ids(self, ids: tuple[int, ...]) -> Ids:
+        # Nearly all ids fit one limb, which an engine can look up in a list; the rest are compared one by one.
         small = tuple(one for one in ids if one < exact.BASE)
         large = tuple(self._limbs(exact.split(one)) for one in ids if one >= exact.BASE)
         return Ids(self.take(small) if small else None, large)

@@ -42,6 +42,7 @@ def read_time(value: object) -> Time | None:
         return Time(value, back=int(value[:-1]) * _SECONDS[value[-1]])
     if not _ISO_TEXT.match(value):
         return None
+    # The pattern takes a 30th of February; the calendar does not.
     try:
         moment = datetime.fromisoformat(value.upper())
     except ValueError:

@@ -69,6 +69,7 @@ def _member(node: Node) -> str:
 
 def _denied(node: Node) -> str:
     text = _inner(node)
+    # "do not a and b" would deny only a: what has several parts is denied as a whole.
     if not isinstance(node, All | Some | Not | Acting | Being):
         return next(denied + text[len(start) :] for start, denied in _DENIED.items() if text.startswith(start))
     return f"not ({text})"
