@@ -255,7 +255,8 @@ class _Resolver:
         self.scope.warnings.extend(scope.warnings)
         self.scope.used.extend(chain for chain in scope.chains() if chain not in self.scope.used)
         # It may look at a later time than this segment does, and so hold wallets not seen yet.
-        return Saved(whole.node, whole.seen, whole.exclude, name, loose=self.scope.as_of is not None)
+        loose = any(self.scope.at(chain, "/filters/asOf") is not None for chain in scope.chains())
+        return Saved(whole.node, whole.seen, whole.exclude, name, loose)
 
 
 def _excluded(given: tuple[str, ...] | None) -> tuple[str, ...]:

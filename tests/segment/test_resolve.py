@@ -279,6 +279,14 @@ def test_a_saved_segment_is_asked_again_as_of_the_outer_time(dataset):
     assert dataset.ask(language.compile(resolved(dataset, {**outer, "asOf": 0}, saved)), limit=0).matched == 0
 
 
+def test_as_of_the_end_of_the_data_is_no_as_of(dataset):
+    saved = {"sg_then": {"filters": {**token(), "asOf": 3}}}
+    outer = {"segment": {"id": "sg_then"}}
+    plain, at_the_end = resolved(dataset, outer, saved), resolved(dataset, {**outer, "asOf": 100}, saved)
+    assert at_the_end.canonical == plain.canonical
+    assert at_the_end.whole == plain.whole
+
+
 def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
     saved = {"sg_old": {"filters": token("GONE")}, "sg_self": {"filters": {"segment": {"id": "sg_self"}}}}
     assert errors(dataset, {"segment": {"id": "sg_old"}}, saved) == [(
