@@ -82,6 +82,8 @@ class Spark:
             builder.config("spark.ui.enabled", "false")
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.log.level", "ERROR")
+            # In a notebook its bars would land in whichever cell runs, line upon line.
+            .config("spark.ui.showConsoleProgress", "false")
             .getOrCreate()
         )
         for name in TABLES:
