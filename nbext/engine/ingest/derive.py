@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nbext.engine import size
-from nbext.engine.ingest import amounts
+from nbext.engine.ingest import amounts, transfers
 from nbext.engine.ingest.stage import Stage, name
 from nbext.engine.layout import FOREVER, TABLES
 
@@ -145,7 +145,8 @@ def _count_changes(zero: int) -> str:
 
 def _history(stage: Stage, rows: str, zero: int, *, wide: bool) -> None:
     """Add up the bucket's changes, wallet by wallet, to the balances that stood between them."""
-    window = "WINDOW w AS (PARTITION BY contract, wallet ORDER BY block, log_index ROWS UNBOUNDED PRECEDING)"
+    holding, moment = transfers.pair("contract", "wallet"), transfers.moment(stage)
+    window = f"WINDOW w AS (PARTITION BY {holding} ORDER BY {moment} ROWS UNBOUNDED PRECEDING)"
     until = f"coalesce(lead(block) OVER w, {FOREVER}) AS to_block"
     place = "contract, wallet, block, log_index"
     amount = amounts.whole("mid", "lo")
@@ -164,4 +165,4 @@ def _history(stage: Stage, rows: str, zero: int, *, wide: bool) -> None:
                 SELECT {place}, to_block, {hi} AS hi, {mid} AS mid, {lo} AS lo
                 FROM (SELECT {place}, {until}, {sums} FROM ({changes}) {window}))""")
     stage.run(f"INSERT INTO out.history SELECT contract, wallet, block, to_block, hi, mid, lo, size "
-              f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {place}")
+              f"FROM ({' UNION ALL '.join(parts)}) ORDER BY {holding}, {moment}")

@@ -54,10 +54,10 @@ def take(stage: Stage, file: Opened, chain: int) -> None:
     """
     check_times(stage, file)
     _insert(stage, file, chain, hexed=file.types["value"] == "BLOB")
-    value = next(n for n, reason in enumerate(REASONS) if reason[2] == "value_text")
-    spelled = f"FROM incoming i JOIN {file.relation} r ON r.row = i.row WHERE file = {file.number} AND fault = {value}"
-    if file.types["value"] == "VARCHAR" and stage.value(
-            f"SELECT count(*) {spelled} AND {file.text('value')} LIKE '0x%'"):
+    faulty = f"FROM incoming WHERE file = {file.number} AND fault IS NOT NULL"
+    if stage.value(f"SELECT count(*) {faulty}") and file.types["value"] == "VARCHAR" and stage.value(
+            f"SELECT count(*) FROM {file.relation} SEMI JOIN (SELECT row {faulty}) USING (row) "
+            f"WHERE {file.text('value')} LIKE '0x%'"):
         stage.run(f"DELETE FROM incoming WHERE file = {file.number}")
         _insert(stage, file, chain, hexed=True)
     _set_bad_apart(stage, file)
@@ -137,8 +137,24 @@ def refuse_all(stage: Stage, file: Opened) -> None:
 
 def save(stage: Stage) -> None:
     """Fill ``out.transfers``, sorted by contract and place; an NFT's transfer moves one token."""
-    stage.run("""
+    stage.run(f"""
         INSERT INTO out.transfers
         SELECT contract, block, log_index, sender, recipient, hi, mid, lo, CASE WHEN standard <> 'ERC20' THEN 1 END
         FROM arrived JOIN standards USING (contract)
-        ORDER BY contract, block, log_index, sender, recipient, hi, mid, lo""")
+        ORDER BY contract, {moment(stage)}, {pair('sender', 'recipient')}""")
+
+
+def moment(stage: Stage) -> str:
+    """Return the SQL to order one contract's logs by: one integer wherever block and log index fit in one.
+
+    DuckDB sorts by one 64-bit key in two thirds of the time that it takes for two.
+    """
+    tables = ("incoming", *(["prev.main.transfers"] if stage.previous else []))
+    greatest = [stage.rows(f"SELECT coalesce(max(block), 0), coalesce(max(log_index), 0) FROM {t}")[0] for t in tables]
+    fits = all(block < 2**29 and log_index < 2**33 for block, log_index in greatest)
+    return f"(block * {2**33} + log_index)" if fits else "block, log_index"
+
+
+def pair(first: str, second: str) -> str:
+    """Return the SQL of two ranks as one key that orders by the first, then by the second."""
+    return f"({first}::BIGINT * {2**32} + {second})"

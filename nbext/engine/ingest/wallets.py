@@ -28,15 +28,12 @@ def rank(stage: Stage) -> None:
     """Make ``wallets`` and ``contracts`` (rank and address) and the maps from a spelling to its rank."""
     valid = ADDRESS.format("address")
     before = "UNION SELECT address FROM prev.main.wallets" if stage.previous else ""
-    address = "address" if _all_lower(stage) else "DISTINCT lower(address) AS address"
-    stage.run(f"CREATE TABLE lowered AS SELECT {address} FROM spelled WHERE {valid}")
     # The spellings are distinct already: only what comes beside them is looked up.
-    stage.run(f"""
-        CREATE TABLE wallets AS SELECT address FROM (
-            FROM lowered UNION ALL FROM (SELECT address FROM openings {before})
-                ANTI JOIN lowered USING (address)
-        ) ORDER BY address""")
-    stage.drop("lowered")
+    address = "address" if _all_lower(stage) else "DISTINCT lower(address) AS address"
+    met = f"SELECT {address} FROM spelled WHERE {valid}"
+    if stage.previous or stage.value("SELECT count(*) FROM openings"):
+        met = f"({met}) UNION (SELECT address FROM openings {before})"
+    stage.run(f"CREATE TABLE wallets AS SELECT address FROM ({met}) ORDER BY address")
     before = "UNION SELECT chain_id, address FROM prev.main.contracts" if stage.previous else ""
     stage.run(f"""
         CREATE TABLE contract_ranks AS SELECT chain_id, address FROM (
