@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
+import re
 import statistics
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.generate import World, generate
+from tests.benchmarks.generate import FIRST_TIME, ROWS_PER_BLOCK, SECONDS_PER_BLOCK, World, generate
 from tests.benchmarks.rivals import Arrays, Case, Found, Pandas, Polars, RawDuckDB
 
 # The popularity of A, B (a collection) and C.
@@ -56,17 +57,22 @@ def plain(case: Case) -> dict[str, Any]:
 
 def other_kinds(case: Case, world: World) -> dict[str, dict[str, Any]]:
     """Return filters of the conditions that are not decided by balances as they stand."""
-    # The generated blocks are 12 seconds apart, and as many as the rows fill.
-    hours = [max(int(world.rows / 200 * 12 * share / 3600), 1) for share in (0.4, 0.25, 0.1)]
+    then, later, late = (at_share(world, share) for share in (0.6, 0.75, 0.9))
     collections = [world.contract_address(rank) for rank in (3, 10, 17, 24, 31)]
     return {
-        "heldSince": {"token": {**plain(case)["token"], "heldSince": f"{hours[0]}h"}, "nft": plain(case)["nft"]},
+        "heldSince": {"token": {**plain(case)["token"], "heldSince": then}, "nft": plain(case)["nft"]},
         "transfer in a window": {
-            "transfer": {"direction": "in", "token": case.token, "after": f"{hours[0]}h", "before": f"{hours[1]}h"}
+            "transfer": {"direction": "in", "token": case.token, "after": then, "before": later}
         },
-        "activity": {"activity": {"last": {"after": f"{hours[2]}h"}, "transfers": {"min": 3}}},
+        "activity": {"activity": {"last": {"after": late}, "transfers": {"min": 3}}},
         "collections atLeast 3": {"collections": {"of": collections, "atLeast": 3}},
     }
+
+
+def at_share(world: World, share: float) -> str:
+    """Return the time when that share of the transfers had been."""
+    seconds = int(world.rows / ROWS_PER_BLOCK * SECONDS_PER_BLOCK * share)
+    return datetime.fromtimestamp(FIRST_TIME + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def timed(work: Callable[[], Any], rounds: int) -> tuple[float, Any]:
@@ -94,15 +100,15 @@ def least_of(ours: Ours, token: str) -> int:
     return int(str(digits)[:2]) * 10 ** max(len(str(digits)) - 2, 0)
 
 
-def first_query(data_dir: str, case: Case) -> tuple[float, float, float]:
-    """Return the seconds to open the data and to answer first, and the gigabytes of memory then; in a new process."""
+def first_query(data_dir: str, case: Case) -> tuple[float, float]:
+    """Return the seconds to open the data and to answer first, in a new process."""
     import nbext.segment.language  # noqa: F401  a service has loaded its modules when it says that it is ready
 
     started = time.perf_counter()
     ours = Ours(Path(data_dir))
     opened = time.perf_counter()
     ours.ask(case)
-    return opened - started, time.perf_counter() - opened, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return opened - started, time.perf_counter() - opened
 
 
 def memory_of(data_dir: str, filters: list[dict[str, Any]]) -> float:
@@ -110,7 +116,10 @@ def memory_of(data_dir: str, filters: list[dict[str, Any]]) -> float:
     ours = Ours(Path(data_dir))
     for one in filters:
         ours.rows(one)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    # Not getrusage: a new process starts there with the peak of the one that started it.
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("utf-8"))
+    assert peak is not None
+    return int(peak.group(1)) / 2**20
 
 
 def prepared(args: argparse.Namespace, world: World) -> tuple[Path, Path]:
@@ -152,7 +161,7 @@ def run(args: argparse.Namespace) -> None:
     everything = [plain(case) for case in cases] + list(other_kinds(cases[0], world).values())
     spawn = multiprocessing.get_context("spawn")
     with spawn.Pool(1) as pool:
-        opened, first, _ = pool.apply(first_query, (str(data_dir), cases[0]))
+        opened, first = pool.apply(first_query, (str(data_dir), cases[0]))
     with spawn.Pool(1) as pool:
         memory = pool.apply(memory_of, (str(data_dir), everything))
     print(f"opened in {opened:.2f} s, first answer in {first:.2f} s; peak memory after all of these {memory:.2f} GB")
