@@ -60,7 +60,7 @@ def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one
     notebook.run_cell(5)
     card = page.locator(".nbext-form").nth(1)
     card.get_by_role("button", name="Save CSV").wait_for()
-    card.scroll_into_view_if_needed()
+    card.locator(".nbext-title").scroll_into_view_if_needed()
     notebook.screenshot("card")
     assert card.locator(".nbext-facts td").first.inner_text() == three_conditions
     assert card.locator("img.nbext-picture").count() == 4

@@ -3,6 +3,14 @@
 form        what every form has: status, errors inside, a static twin
 background  requests off the main thread, one at a time
 parts       fields, buttons, tables; style: their looks
+search      find collections and tokens; signup: the newsletter
+schema      the served grammar; query: filters as a tree, and back
+inputs      a field's input; editors: a condition's and a group's card; builder: the form of them
+card        a segment's table at a glance; bins and pictures: its charts
+
+The cell that a builder inserts goes the way of IPython's ``set_next_input``: front ends take it with the answer
+of the next cell that runs. JupyterLab does (a test sees it); front ends where it was not tried may not, and Voila
+has no cells. Everywhere a click selects the text of the cell, to be copied.
 """
 
 from __future__ import annotations

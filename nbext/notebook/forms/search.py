@@ -135,7 +135,8 @@ class SearchForm(Form):
                 question.term, question.chain, type=question.kind, limit=PAGE, offset=question.offset
             )
         except Exception:
-            self.question = None  # the same search may be tried again
+            if question == self.question:
+                self.question = None  # the same search may be tried again
             raise
         finally:
             self._rest()

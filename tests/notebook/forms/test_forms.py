@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -211,3 +213,35 @@ def test_show_wants_a_segments_table(client):
 
     with pytest.raises(nbext.errors.UsageError, match="does not say which segment"):
         nbext.show(pd.DataFrame({"address": []}), client=client)
+
+
+def test_without_matplotlib_a_card_has_tables_and_with_it_pictures_that_say_the_same(client, monkeypatch):
+    table = client.execute_segment({"token": {"token": "x"}}).head(3)
+    table.attrs["nbext"] = table.attrs["nbext"] | {"matched": 40}
+    drawn = nbext.show(table, client=client).body()
+    assert drawn.count('<img class="nbext-picture" src="data:image/png;base64,') == 1
+    assert "0.01 to 0.02: 1 wallets" in drawn
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    plain = nbext.show(table, client=client).body()
+    assert "<img" not in plain
+    assert '<td>0.01 to 0.02</td><td class="nbext-number">1</td>' in plain
+
+
+def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, hostile):
+    form = nbext.search_form(client=client)
+    real, started = client.search_nfts, threading.Event()
+
+    def slow_then_fails(*_: Any, **__: Any) -> None:
+        started.set()
+        time.sleep(0.3)
+        raise nbext.errors.ServerError("gone", status=503)
+
+    client.search_nfts = slow_then_fails
+    form.term.entry.value = "first"
+    enter(form.term)
+    assert started.wait(5)
+    client.search_nfts = real
+    form.term.entry.value = "second"
+    enter(form.term)
+    soon(lambda: form.results)
+    assert 'class="nbext-bad"' not in form.status.value
