@@ -120,7 +120,7 @@ DAMAGES = {
 }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_schema_and_parser_refuse_the_same_structures(data):
     request = data.draw(requests())
