@@ -123,9 +123,8 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     before = current(data_dir)
     whole = {"format": FORMAT, "number": before.number + 1 if before else 1, **manifest}
     write_manifest(building, whole)
-    for path in building.iterdir():
+    for path in (*building.rglob("*"), building):
         sync(path)
-    sync(building)
     name = f"{whole['number']:06d}-{whole['fingerprint'][:16]}"
     folder = data_dir / "generations" / name
     if folder.exists():  # renamed by a process that was killed before it could switch `current`

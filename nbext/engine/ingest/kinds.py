@@ -67,7 +67,7 @@ KINDS = (
          {"address": ("address", "contract_address"), "symbol": ("symbol",), "name": ("name",),
           "decimals": ("decimals",)},
          {"total_supply": ("total_supply",), "chain_id": ("chain_id",), "standard": ("standard",),
-          "logo": ("logo", "logo_uri", "logouri"), "deployed_block": ()}),
+          "logo": ("logo", "logo_uri", "logouri")}),
     Kind("erc20_metadata (cryo)", "tokens",
          {"address": ("erc20",), "symbol": ("symbol",), "name": ("name",), "decimals": ("decimals",)},
          {"chain_id": ("chain_id",)}, standard="ERC20"),

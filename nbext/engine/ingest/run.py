@@ -210,7 +210,7 @@ def _walk(run: Run, fresh: list[Source]) -> Report:
     _read_facts(run)
     _read_transfers(run)
     stage, report = run.stage, run.report
-    tally.count_rows(stage, report)
+    tally.count_rows(stage)
     report.odd.update(keys.drop_repeated(stage))
     report.new = stage.value("SELECT count(*) FROM incoming")
     _build(run)

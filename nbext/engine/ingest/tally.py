@@ -19,7 +19,7 @@ _WIDE = 10
 _HALF = 2**127
 
 
-def count_rows(stage: Stage, report: Report) -> None:
+def count_rows(stage: Stage) -> None:
     """Keep how many rows of each contract were read, before repeated ones are left out."""
     null = zero(stage)
     stage.run(f"""
