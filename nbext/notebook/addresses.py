@@ -25,6 +25,7 @@ def chain_and_addresses(grammar: Grammar, args: Args, names: Mapping[str, Any]) 
     if not args.words:
         raise grammar.error(args, f"a chain and an address belong here: {grammar.usage}. {_example(grammar)}")
     first, *rest = args.words
+    # The two are swapped so often that the mended line is worth building.
     if looks_like_address(first.text) or (rest and _is_chain(rest[0].text) and not _is_chain(first.text)):
         chain = rest[0].text if rest else "ethereum"
         raise grammar.error(
@@ -39,6 +40,7 @@ def chain_and_addresses(grammar: Grammar, args: Args, names: Mapping[str, Any]) 
     chain = first.text
     if first.kind == "python":
         chain = str(evaluated(Expression(first.text, first.column), args.line, names))
+    # One list, whatever mixture of symbols, addresses and variables was written: the order asked is kept.
     addresses: list[str] = []
     for word in rest:
         if word.kind == "python" or (word.kind == "word" and _holds_addresses(names.get(word.text))):
@@ -60,11 +62,13 @@ def _texts(grammar: Grammar, args: Args, word: Any, value: Any) -> list[str]:
             )
     if not items:
         raise grammar.error(args, f"{word.text} is empty: there is no address to ask for.", word)
+    # Commas between addresses are a habit from lists.
     return [item.rstrip(",") for item in items]
 
 
 def _holds_addresses(value: Any) -> bool:
     """Say whether a variable stands for addresses: a list or a column does, a text only if it is an address."""
+    # USDC = "..." must not take the symbol USDC away, so a text counts only where it can be nothing else.
     if isinstance(value, str):
         return looks_like_address(value)
     return isinstance(value, list | tuple | set) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1)

@@ -33,6 +33,7 @@ class Background:
     @property
     def status(self) -> Status:
         """Where it stands: running, completed, failed or cancelled."""
+        # Until the thread has noticed, a cancelled one still runs at the service.
         if not self._future.done():
             return "cancelled" if self._cancelled.is_set() else "running"
         error = self._future.exception()
@@ -50,6 +51,7 @@ class Background:
         NbextError
             The segment failed; as the magic itself would have.
         """
+        # Two steps, so that our error carries no other as its context.
         try:
             return self._future.result(timeout)
         except TimeoutError:
@@ -73,6 +75,7 @@ class Background:
     def run(self) -> None:
         """Run the query to its end; the thread's whole work."""
         query = self._query
+        # The thread ends here, whatever comes: an error belongs to whoever asks for the result.
         failure: NbextError
         try:
             frame = self._client.execute_segment(
@@ -101,6 +104,7 @@ def start(session: Session, query: Query) -> Background:
         if future.exception() is None:
             session.history.add(query, future.result().attrs.get("nbext", {}))
 
+    # The history lists what ran, also where nobody ever asks for the result.
     handle._future.add_done_callback(note)
     threading.Thread(target=handle.run, name="nbext-background", daemon=True).start()
     return handle

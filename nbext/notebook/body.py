@@ -86,6 +86,7 @@ def mask(text: str) -> tuple[str, dict[str, Expression]]:
     position = 0
     while position < len(text):
         string = _STRING.match(text, position)
+        # Texts are passed over whole: braces inside of them are a name's, not ours.
         if string:
             pieces.append(string.group())
             position = string.end()

@@ -42,6 +42,7 @@ def run(session: Session, args: Args) -> Any:
 def _status(session: Session, args: Args, words: list[str]) -> None:
     _at_most(words, 0, "status")
     client = session.client
+    # Asked anew: an ingest may have switched the data since the connection.
     if client.is_ours:
         session.about = client.about()
     about = session.about or {}
@@ -75,6 +76,7 @@ def _logout(session: Session, args: Args, words: list[str]) -> None:
 
 
 def _set(session: Session, args: Args, words: list[str]) -> None:
+    # Before anything else: an error about the value would repeat it.
     if words and words[0].lower().replace("-", "_") in ("key", "api_key", "apikey", "x_api_key"):
         raise UsageError(f"%nbext set: {KEY_REFUSED}")
     # As an error's line of settings has it: remote.paths.rows = "data.owners"
@@ -118,6 +120,7 @@ def _save(session: Session, args: Args, words: list[str]) -> None:
 
 def _schema(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 1, "schema")
+    # The schema comes with the connection.
     _ = session.client
     if session.knowledge.schema is None:
         raise UsageError("%nbext schema: this service's filters are its own; it does not publish their schema here.")

@@ -69,12 +69,14 @@ def offers(session: Session, lines: list[str], line: int, column: int) -> Offer 
 
 
 def _in_line(session: Session, grammar: Grammar, rest: str) -> Offer:
+    # The last piece is being typed, also where it is still empty.
     *done, typed = re.split(r"\s+", rest)
     if "{{" in typed:
         typed = typed.rpartition("{{")[2]
         return typed, _starting(typed, tables(session))
     if typed.startswith("-"):
         return typed, _starting(typed, (flag for flag in grammar.flags if flag.startswith("--")))
+    # After an option that takes a value, only its values.
     option = grammar.flags.get(done[-1]) if done else None
     if option is not None and option.kind == "text":
         words = option.choices or (session.knowledge.chains if option.name == "chain" else ())

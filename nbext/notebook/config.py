@@ -27,6 +27,7 @@ class ConfiguredValues(Mapping[str, Any]):
         self._configurable = configurable
 
     def __getitem__(self, name: str) -> Any:
+        # None is "not set" here: the next place in the order of settings is asked.
         value = getattr(self._configurable, name, None) if name in _NAMES else None
         if value is None:
             raise KeyError(name)

@@ -33,6 +33,7 @@ class _Level:
 
 def cursor_of(text: str) -> Cursor:
     """Return where the end of a text stands. It takes any text: what it cannot read it leaves aside."""
+    # Tolerant on purpose: while somebody types, nothing is whole.
     levels: list[_Level] = []
     position = 0
     while token := _TOKENS.search(text, position):

@@ -121,6 +121,7 @@ class Formatters:
 def install(shell: InteractiveShell) -> Formatters:
     """Show our tables our way in this shell; pandas is not imported for it."""
     formatters = Formatters(shell, {})
+    # By name, so that pandas need not be there yet.
     for mime, ours in zip(_TYPES, (_html_formatter, _text_formatter), strict=True):
         formatter = _formatter(shell, mime)
         for home in _HOMES:

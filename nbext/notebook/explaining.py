@@ -27,6 +27,7 @@ def dry_run(session: Session, query: Query) -> None:
     request = client.request_for(query.filters, query.operator, query.file_type, query.limit)
     body = json.dumps(request["body"], default=str, ensure_ascii=False, indent=2)
     session.say(f"{request['method']} {visible(request['url'])}\n{body}\n\n{_curl(request)}\n")
+    # A remote has no operation that checks without running.
     if not client.is_ours:
         session.say("Not checked: this service's grammar is not known here; it takes the filters as they are.")
         return
@@ -60,6 +61,7 @@ def _explained(session: Session, query: Query) -> Mapping[str, Any]:
 
 
 def _lines(value: Any) -> str:
+    # SQL and plans are the service's text: what hides in them is shown too.
     text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     return "\n".join(visible(line, None) for line in text.splitlines())
 

@@ -47,10 +47,12 @@ def load(shell: InteractiveShell) -> None:
         )
     if shell in _LOADED:
         return
+    # Its parent is the shell, whose configuration holds the profile's and the command line's.
     configurable = Nbext(parent=shell)
     made = session.Session(shell, ConfiguredValues(configurable))
     magics = NbextMagics(shell, made)
     loaded = Loaded(made, magics, complete.matcher(made), display.install(shell), configurable)
+    # Somebody may have a %token of their own: it comes back when ours goes.
     for kind, names in magics.magics.items():
         for name in names:
             loaded.replaced[kind, name] = shell.magics_manager.magics[kind].get(name)
@@ -66,6 +68,7 @@ def load(shell: InteractiveShell) -> None:
 
 def unload(shell: InteractiveShell) -> None:
     """Take all of it out again, and put back what stood in its places."""
+    # Twice, or never loaded, is no error: %reload_ext does not ask.
     loaded = _LOADED.pop(shell, None)
     if loaded is None:
         return

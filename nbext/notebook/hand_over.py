@@ -22,6 +22,7 @@ def prepared(grammar: Grammar, args: Args) -> Args:
     UsageError
         The name or the file cannot be used.
     """
+    # A query may take minutes: a name that cannot be used is said before them.
     if args["out"] is not None:
         store.checked_name(args["out"])
     if args["to"] is not None:
@@ -44,6 +45,7 @@ def hand_over(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     if args["to"] is not None:
         store.write(frame, store.checked_file(args["to"], overwrite=bool(args["overwrite"])), raw=bool(args["raw"]))
         session.say(f"{args['to']}: {store.in_words(frame)}")
+    # Converted last: files and provenance are those of the DataFrame.
     value = store.converted(frame, args["as"] or session.settings["frame"])
     if args["out"] is not None:
         store.put(session.names, args["out"], value, session.say)

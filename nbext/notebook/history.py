@@ -86,6 +86,7 @@ def save(folder: Path, name: str, query: Query) -> Path:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Written beside and renamed: a kernel that dies here leaves the old file whole.
         draft = path.with_suffix(f".{os.getpid()}.draft")
         draft.write_text(json.dumps(request, default=str, indent=2), "utf-8")
         draft.replace(path)

@@ -18,6 +18,7 @@ def at_load(settings: Settings) -> str:
         if url:
             return f"nbext {__version__}: {_without_userinfo(url)} answers, on its own data. `%nbext help` begins."
         folder = default_data_dir(settings)
+        # What ingest leaves; opening the data would load half of the service.
         own = (folder / "current").is_file()
     except ConfigError as error:
         return f"nbext {__version__}: {error} `%nbext config` shows every setting."

@@ -31,6 +31,7 @@ class Scan:
 def first_fault(text: str) -> Scan | None:
     """Return where the text stops being JSON, or None where it is JSON as far as its marks go."""
     scan = Scan()
+    # A machine of states and a stack, not recursion: no nesting is too deep for it.
     while True:
         scan.position = _skip(text, scan.position)
         if scan.position >= len(text):
@@ -131,6 +132,7 @@ def second_of_a_key(text: str) -> tuple[str, int, int] | None:
 def place_of(text: str, pointer: str) -> int | None:
     """Return where a JSON pointer's key or item stands, or its nearest parent's; None where nothing fits."""
     parts = [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+    # A field that is missing in the cell is shown at what it is missing from.
     best, depth = None, 0
     for path, position in places(text):
         length = len(path)

@@ -38,6 +38,7 @@ def find(base_url: str, say: Callable[[str], None]) -> tuple[Secret, str]:
     ConfigError
         There is none, and nobody to ask.
     """
+    # The environment first: it is what a server or a job sets, and never waits.
     if value := os.environ.get(KEY_VARIABLE, "").strip():
         return Secret(value), KEY_VARIABLE
     if secret := from_keyring(base_url, say):
@@ -113,6 +114,7 @@ def _with_keyring(action: Callable[[Keyring], None], say: Callable[[str], None])
         except (KeyringError, OSError, RuntimeError, ValueError) as error:
             trouble[:] = [type(error).__name__]
 
+    # In a thread, because backends over D-Bus have no time limit of their own.
     thread = threading.Thread(target=run, name="nbext-keyring", daemon=True)
     thread.start()
     thread.join(KEYRING_SECONDS)

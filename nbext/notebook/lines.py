@@ -67,6 +67,7 @@ def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
     if line[start] == "{":
         end = _end_of_braces(line, start)
         return Word(line[start:end], start, "json"), end
+    # Pieces in and out of quotes stand together in one word, as in a shell.
     end = start
     while end < len(line) and not line[end].isspace():
         piece = _PIECE.match(line, end)

@@ -49,6 +49,7 @@ def search(session: Session, args: Args) -> Any:
 def _of_the_other_kind(session: Session, grammar: Grammar, chain: str, addresses: list[str]) -> str:
     """Say so where what is no token is a collection, or the other way round."""
     client = session.client
+    # One more question, only after an error, and only to a service that is known to answer it.
     if not client.is_ours or len(addresses) != 1:
         return ""
     other, look_up = (grammars.NFT, client.nfts) if grammar is grammars.TOKEN else (grammars.TOKEN, client.tokens)

@@ -52,6 +52,7 @@ def _fault(text: str, scan: Scan) -> tuple[int, str]:
         return _at_the_end(text, scan)
     before = text[scan.previous] if scan.previous >= 0 else ""
     here = text[scan.position]
+    # Pointed at the comma, which is what has to go, and not at the bracket, where reading stopped.
     if before == "," and here in "}]":
         return scan.previous, f"JSON has no trailing comma: delete the comma before {here}."
     for pattern, words in _AT_THE_FAULT:
@@ -134,6 +135,7 @@ def _as_json(text: str) -> str:
     """Return what a Python literal would be in JSON, where the text is one and is not long."""
     if len(text) > _SHOWN * 4 or "0x" in re.sub(r"'[^']*'|\"[^\"]*\"", "", text):
         return ""
+    # Literals only: nothing of the cell is run.
     try:
         value = ast.literal_eval(text.strip())
         shown = json.dumps(value, default=_listed, allow_nan=False, ensure_ascii=False)

@@ -97,6 +97,7 @@ class Grammar:
         args = Args(line)
         rest = iter(words(line, self.magic))
         for word in rest:
+            # First of all, so that no other error repeats what may be a key.
             if word.kind == "word" and _KEY.match(word.text):
                 raise UsageError(f"{self.magic}: {KEY_REFUSED}")
             if word.kind == "word" and word.text == "--":
@@ -139,6 +140,7 @@ class Grammar:
 
     def _value(self, args: Args, option: Option, flag: str, given: Word) -> Any:
         if option.kind == "integer":
+            # 10,000 and 10_000 are how people and Python write it.
             digits = given.text.replace(",", "").replace("_", "")
             if not re.fullmatch(r"-?[0-9]{1,20}", digits):
                 raise self.error(args, f"{flag} takes a whole number, not {given.text!r}.", given)

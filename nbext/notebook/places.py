@@ -22,6 +22,7 @@ def excerpt(text: str, position: int, prefix: str = "") -> str:
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     line = text[start : len(text) if end < 0 else end].rstrip("\r")
+    # Hidden characters become escapes, which are longer: the caret is counted after that.
     column = min(position - start, len(line))
     cut_left = max(0, column - _SIDE)
     left = ("…" if cut_left else prefix) + visible(line[cut_left:column], None)

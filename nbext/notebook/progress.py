@@ -58,6 +58,7 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # Waited for, so that the bar is gone before the result is shown.
         self._stop.set()
         self._thread.join(1)
 

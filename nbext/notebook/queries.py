@@ -39,6 +39,7 @@ class Query:
             position = self.body.place_of(self._in_cell(field["pointer"]))
             if position is not None:
                 lines.append(f"  {at(self.body.text, position)}")
+        # The same error, not a new one: its class and its fields are what a caller catches and reads.
         error.args = ("\n".join(lines),)
         return error
 
@@ -76,6 +77,7 @@ def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Que
         begin = len(text) - len(text.lstrip())
         kind = "a list" if isinstance(read.value, list) else "a single value"
         raise UsageError(f"a segment's filters are one JSON object, {{...}}; this is {kind}.\n  {at(text, begin)}")
+    # No condition is named filters, so one glance tells the two forms apart.
     whole = isinstance(read.value.get("filters"), dict)
     request: dict[str, Any] = read.value if whole else {"filters": read.value}
     if whole:
@@ -110,6 +112,7 @@ def _check_request(request: Mapping[str, Any], read: body.Body) -> None:
 
 
 def _one_of(args: Args, option: str, in_body: Any, default: str) -> str:
+    # Neither wins: whichever we took, somebody would have meant the other.
     on_line = args[option]
     if on_line and in_body and on_line != in_body:
         raise UsageError(f"the line says --{option} {on_line}, the cell says {in_body}: say it once.")

@@ -28,6 +28,7 @@ def variants(root: Schema, schema: Any, depth: int = 0) -> Iterator[Schema]:
 
 def at_path(root: Schema, path: Sequence[str]) -> list[Schema]:
     """Return every schema that a place may follow; lists on the way to it are looked through."""
+    # A key that stands once and a list under the key lead to the same fields.
     found = _with_items(root, list(variants(root, root)))
     for name in path:
         inner: list[Schema] = []

@@ -87,6 +87,7 @@ class Session:
         NoService, ConfigError
             There is no service to ask, or no key for it.
         """
+        # A slip in a URL must not leave the notebook without the service that it had.
         before = self.settings.arguments.get("base_url")
         if base_url is not None:
             self.settings.set("base_url", base_url)
@@ -148,6 +149,7 @@ class Session:
     def ask(self, query: Query, client: Client | None = None) -> pd.DataFrame:
         """Run a query and note it in the history; an error names its places in the cell."""
         asked = client or self.client
+        # Raised after the except block, so that no frame of the call hangs on it.
         located: NbextError
         try:
             frame = self.call(
@@ -169,6 +171,7 @@ class Session:
         url = self.settings["base_url"]
         key, source = None, "made for this session"
         if url:
+            # Nobody is asked for a key that could not be sent.
             check_address(url, insecure=self.settings["insecure"])
             key, source = self._key_for(url)
         client = connect(url, key, settings=self.settings)

@@ -105,6 +105,7 @@ def checked_file(to: str, *, overwrite: bool) -> Path:
     path = Path(to).expanduser()
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"--to {visible(to)}: the file's ending says its format: {', '.join(FORMATS)}.")
+    # A link could lead a result anywhere.
     if path.is_dir() or path.is_symlink():
         raise UsageError(f"--to {visible(to)} is a {'link' if path.is_symlink() else 'folder'}; name a file.")
     if not path.parent.is_dir():

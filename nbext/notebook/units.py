@@ -43,11 +43,13 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
             "frame", "provenance", "this table carries no columns of a segment: attrs['nbext'] was lost on the way."
         )
     units = frame.copy()
+    # Copies: the table that came stays as it is, its provenance included.
     columns = [dict(column) for column in about["columns"]]
     for column in columns:
         decimals = column.get("decimals")
         if decimals is not None and column["name"] in units and column.get("unit") != "token":
             units[column["name"]] = _in_units(cast("pd.Series[Any]", units[column["name"]]), int(decimals), as_)
+            # Said in the provenance, so that a second call does not divide again.
             column["unit"] = "token"
     units.attrs["nbext"] = {**about, "columns": columns}
     return units

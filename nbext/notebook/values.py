@@ -64,6 +64,7 @@ def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
 
 def _from_library(value: Any) -> Any:
     """Take what numpy, pandas and polars hand out, by what it can do: none of them is imported here."""
+    # A table first: it can also be iterated, over its columns' names.
     if hasattr(value, "columns"):
         return _single_column(value)
     if type(value).__name__ == "NAType":
@@ -73,6 +74,7 @@ def _from_library(value: Any) -> Any:
         if type(item) is type(value):
             raise NotJson(_unknown(value))
         return _stamp(value) if type(value).__name__ == "datetime64" else to_json(item)
+    # Sorted: the same set makes the same query, and so the same segment's id.
     if isinstance(value, set | frozenset):
         return sorted((to_json(item) for item in value), key=repr)
     if hasattr(value, "tolist"):

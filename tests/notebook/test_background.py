@@ -1,0 +1,56 @@
+"""A segment in the background, on a service that takes its time."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from nbext.client import Client
+from nbext.errors import DeadlineExceeded, QueryCancelled
+from nbext.notebook.background import Background
+from nbext.notebook.queries import Query
+from tests.notebook.slow_service import SEGMENT, slow_service
+
+
+@pytest.fixture
+def running():
+    """A handle on a segment that is still running at the service, and the service."""
+    with slow_service() as service:
+        service.answers["GET /about"] = (0, 200, {"service": "nbext", "data": {}})
+        service.answers["POST /v1/segment/execute"] = (0, 202, SEGMENT)
+        service.answers["GET /v1/segment/seg_1"] = (0.1, 200, SEGMENT)
+        service.answers["DELETE /v1/segment/seg_1"] = (0, 200, {**SEGMENT, "status": "cancelled"})
+        client = Client(service.url, "key")
+        assert client.is_ours
+        handle = Background(client, Query({"token": {"token": "UNI"}}, "AND", "json", 10))
+        thread = threading.Thread(target=handle.run, daemon=True)
+        thread.start()
+        until = time.monotonic() + 20
+        while handle.segment_id is None and time.monotonic() < until:
+            time.sleep(0.01)
+        yield handle, service
+        handle.cancel()
+        thread.join(10)
+        client.close()
+
+
+def test_a_segment_that_runs_on_says_so_and_can_be_waited_for_again(running):
+    handle, _ = running
+    assert handle.status == "running"
+    with pytest.raises(DeadlineExceeded) as caught:
+        handle.result(0.05)
+    assert str(caught.value) == "the segment is not finished after 0.05 s and runs on."
+    assert caught.value.segment_id == "seg_1"
+    assert handle.status == "running"
+
+
+def test_cancelling_ends_it_here_and_at_the_service(running):
+    handle, service = running
+    handle.cancel()
+    with pytest.raises(QueryCancelled):
+        handle.result(20)
+    assert handle.status == "cancelled"
+    assert repr(handle) == "<segment in the background: cancelled>"
+    assert ("DELETE", "/v1/segment/seg_1") in service.asked
