@@ -6,6 +6,8 @@ import json
 from html import escape
 from typing import Any
 
+# The page needs no key, and these name what the data holds; SegmentRequest tells the same without.
+_OF_THE_DATA = ("ExecuteRequest", "ExplainRequest")
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 56rem; margin: 2rem auto; padding: 0 1rem; color: #1b1f24 }
 code, pre { font: 14px/1.45 ui-monospace, monospace } pre { background: #f4f5f7; padding: .75rem; overflow-x: auto }
@@ -30,7 +32,7 @@ def page(document: dict[str, Any]) -> str:
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{_STYLE}</style>'
         f"<h1>{escape(title)}</h1><p>Every request carries its key in the <code>x-api-key</code> header. Errors are "
         f"problem objects (RFC 9457). The whole contract is at <code>/openapi.json</code>.</p>{operations}"
-        f"<h2>Shapes</h2>{''.join(_shape(name, shape) for name, shape in document['components']['schemas'].items())}"
+        f"<h2>Shapes</h2>{_shapes(document['components']['schemas'])}"
     )
 
 
@@ -59,6 +61,10 @@ def _body(operation: dict[str, Any]) -> str:
         return ""
     content = operation["requestBody"]["content"]["application/json"]
     return _pre(content["examples"]["example"]["value"])
+
+
+def _shapes(shapes: dict[str, Any]) -> str:
+    return "".join(_shape(name, shape) for name, shape in shapes.items() if name not in _OF_THE_DATA)
 
 
 def _shape(name: str, shape: dict[str, Any]) -> str:
