@@ -1,6 +1,7 @@
 """``python -m tests.benchmarks NAME``: figures of one run on this machine, not tests.
 
     generate    write made-up transfers of any size
+    client      a million rows to a DataFrame, five million, and many look-ups
     ingest      ingest beside what DuckDB needs to read, sort and write the same rows
     query       segments beside raw SQL, polars, pandas and arrays in memory
 """
@@ -12,11 +13,7 @@ import sys
 from importlib import import_module
 
 # Each module has add_arguments(parser) and run(args).
-BENCHMARKS = {
-    "generate": "tests.benchmarks.generate",
-    "ingest": "tests.benchmarks.ingest",
-    "query": "tests.benchmarks.query",
-}
+BENCHMARKS = {name: f"tests.benchmarks.{name}" for name in ("client", "generate", "ingest", "query")}
 
 
 def main(words: list[str]) -> None:
