@@ -13,7 +13,7 @@ def safe(batch: Any, schema: Any) -> Any:
     """Return a batch whose texts a spreadsheet shows as they are: with ``'`` before what it would run."""
     import pyarrow as pa
 
-    columns = [_safe(column) if pa.types.is_string(column.type) else column for column in batch.columns]
+    columns = [_safe(column) if _is_text(column.type) else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -23,6 +23,12 @@ def safe_names(schema: Any) -> Any:
 
     names = _safe(pa.array(schema.names, pa.string())).to_pylist()
     return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _safe(texts: Any) -> Any:
