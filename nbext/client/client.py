@@ -22,15 +22,13 @@ from nbext.client.public import public
 from nbext.client.reading import Want, read
 from nbext.client.retry import Repeat
 from nbext.client.segments import Run
-from nbext.client.transport import IDEMPOTENCY_HEADER, Call, Scope, Transport
+from nbext.client.transport import Call, Scope, Transport
 from nbext.errors import ApiError, BadRequest, NbextError, NotFound, ProtocolError
 from nbext.settings import Secret, Settings
 from nbext.wire import operations as op
 
 if TYPE_CHECKING:
     import pandas as pd
-
-EXPLAIN = "/explain"
 
 
 class Client:
@@ -383,7 +381,7 @@ class Client:
         POST /v1/signup/newsletter
         """
         address = inputs.email_of(email)
-        headers = {IDEMPOTENCY_HEADER: str(uuid.uuid4())}
+        headers = {op.IDEMPOTENCY_HEADER: str(uuid.uuid4())}
         call = replace(self._call("POST", op.SIGN_UP, {"email": address}), headers=headers, repeat=Repeat.NEVER_TWICE)
         reading = read(self._transport.fetch(call), Want.RECEIPT, self._overrides, self._transport.key)
         told = reading.document if isinstance(reading.document, dict) else {}
@@ -428,7 +426,7 @@ class Client:
         POST /explain
         """
         body = self.request_for(filters, operator, limit=limit)["body"]
-        return self._document(self._call("POST", EXPLAIN, {**body, "parts": True}, "execute_deadline"))
+        return self._document(self._call("POST", op.EXPLAIN, {**body, "parts": True}, "execute_deadline"))
 
     @public
     def cancel(self, segment_id: str) -> None:

@@ -15,8 +15,8 @@ from nbext.client.reading import Reading, Want, read
 from nbext.client.totals import stated
 from nbext.client.transport import NO_CAP, Call, Incoming, Transport
 from nbext.errors import ProtocolError
+from nbext.wire.operations import ARROW_TYPE
 
-ARROW_TYPE = "application/vnd.apache.arrow.stream"
 MAX_HOPS, MAX_PAGES = 3, 10_000
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.client import frames, totals
 from nbext.client.deadline import Deadline
-from nbext.client.downloads import ARROW_TYPE, Downloads
+from nbext.client.downloads import Downloads
 from nbext.client.overrides import Overrides
 from nbext.client.progress import Progress, Reporter, no_report
 from nbext.client.provenance import of_query
@@ -19,7 +19,7 @@ from nbext.client.reading import Reading, Want
 from nbext.client.retry import Repeat
 from nbext.client.shown import shown
 from nbext.client.states import State
-from nbext.client.transport import IDEMPOTENCY_HEADER, Call, Scope, Transport
+from nbext.client.transport import Call, Scope, Transport
 from nbext.errors import (
     ApiError,
     Conflict,
@@ -43,7 +43,7 @@ _FAILURES: dict[State, type[SegmentFailed]] = {
     State.TIMED_OUT: QueryTimeout,
     State.EXPIRED: SegmentExpired,
 }
-ACCEPT = {"json": "application/json", "csv": "text/csv, application/json;q=0.5", "arrow": ARROW_TYPE}
+ACCEPT = {"json": "application/json", "csv": "text/csv, application/json;q=0.5", "arrow": op.ARROW_TYPE}
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Run:
     def execute(self, body: Mapping[str, Any]) -> pd.DataFrame:
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``."""
         headers = {
-            IDEMPOTENCY_HEADER: str(uuid.uuid4()),
+            op.IDEMPOTENCY_HEADER: str(uuid.uuid4()),
             # A short wait here: a long query is then known by its id, and can be cancelled.
             "Prefer": "wait=1",
             "Accept": f"application/json, {ACCEPT['csv']};q=0.9",

@@ -34,8 +34,8 @@ from nbext.errors import (
     TruncatedResponse,
 )
 from nbext.settings import Secret, Settings
+from nbext.wire.operations import IDEMPOTENCY_HEADER
 
-IDEMPOTENCY_HEADER = "Idempotency-Key"
 LOG = logging.getLogger("nbext")
 MAX_ERROR_BODY = 1_000_000
 MAX_REDIRECTS = 3

@@ -1,0 +1,140 @@
+"""The client and our own service, end to end, on the synthetic sample."""
+
+from __future__ import annotations
+
+import threading
+
+import pandas as pd
+import pytest
+
+import nbext
+from nbext.connect import connect
+from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
+from nbext.settings import Settings
+from nbext.wire.operations import NFT_FIELDS, SEARCH_FIELDS, SEGMENT_FIELDS, SIGN_UP_FIELDS, TOKEN_FIELDS
+
+pytest.importorskip("duckdb")
+UNI = {"token": {"token": "UNI", "balance": {"min": "10"}}}
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory):
+    """A client of the embedded service on fresh sample data."""
+    folder = tmp_path_factory.mktemp("embedded")
+    (folder / "pyproject.toml").write_text("")
+    settings = Settings(arguments={"data_dir": str(folder / "data")}, environ={}, folder=folder)
+    client = connect(settings=settings)
+    yield client
+    from nbext import embedded
+
+    embedded.start(folder / "data").stop()
+
+
+def test_the_package_offers_the_function_whoever_imported_the_module():
+    assert nbext.connect.__call__ is not None
+    assert callable(nbext.connect)
+    assert nbext.Client is type(nbext.Client("https://h.example", "key"))
+
+
+def test_the_embedded_service_is_ours_and_says_whose_data_it_has(embedded):
+    assert embedded.is_ours
+    assert embedded.about()["data"]["synthetic"] is True
+    assert embedded.schema()["$schema"].startswith("https://json-schema.org/")
+
+
+def test_a_segment_is_the_same_rows_by_every_way(embedded, tmp_path):
+    table = embedded.execute_segment(UNI, limit=50)
+    told = table.attrs["nbext"]
+    assert (len(table), told["returned"], told["truncated"], told["operator"]) == (50, 50, True, "AND")
+    assert table["address"].is_monotonic_increasing
+    for other in (
+        embedded.execute_segment(UNI, limit=50, file_type="csv"),
+        embedded.export_json(told["segment_id"]),
+        embedded.export_csv(told["segment_id"]),
+    ):
+        pd.testing.assert_frame_equal(other, table)
+    embedded.export_csv(told["segment_id"], to=tmp_path / "rows.parquet")
+    kept = pd.read_parquet(tmp_path / "rows.parquet")
+    assert kept["address"].tolist() == table["address"].tolist()
+
+
+def test_no_match_is_no_rows_with_the_same_columns(embedded):
+    none = embedded.execute_segment({"token": {"token": "UNI", "balance": {"min": "999999999"}}})
+    assert (len(none), list(none)) == (0, ["address", "UNI_balance"])
+
+
+def test_a_limit_of_zero_only_counts(embedded):
+    counted = embedded.execute_segment(UNI, limit=0)
+    assert len(counted) == 0
+    assert counted.attrs["nbext"]["matched"] == len(embedded.execute_segment(UNI, limit=1_000_000))
+
+
+def test_every_operation_has_its_columns(embedded):
+    segment = embedded.execute_segment(UNI, limit=1).attrs["nbext"]["segment_id"]
+    assert list(embedded.segment(segment)) == list(SEGMENT_FIELDS)
+    assert list(embedded.tokens("eth", "UNI")) == list(TOKEN_FIELDS)
+    assert list(embedded.nfts("1", "BAYC")) == list(NFT_FIELDS)
+    assert list(embedded.search_nfts("ape")) == list(SEARCH_FIELDS)
+    assert list(embedded.sign_up("someone@example.com")) == list(SIGN_UP_FIELDS)
+
+
+def test_what_the_service_refuses_is_the_error_of_its_field(embedded):
+    with pytest.raises(InvalidSegment) as caught:
+        embedded.execute_segment({"tokn": {"token": "UNI"}})
+    assert caught.value.errors == [
+        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "unknown condition 'tokn'. Did you mean 'token'?"}
+    ]
+    with pytest.raises(ValidationError, match="unknown chain 'etherum'"):
+        embedded.tokens("etherum", "UNI")
+    with pytest.raises(NotFound):
+        embedded.tokens("eth", "NOPE")
+    with pytest.raises(NotFound):
+        embedded.segment("no-such-segment")
+
+
+def test_metadata_that_is_known_is_not_asked_for_again(embedded, caplog):
+    caplog.set_level("DEBUG", "urllib3")
+    embedded.tokens("polygon", ["USDC", "WETH"])
+    caplog.clear()
+    embedded.tokens("polygon", ["USDC", "WETH"])
+    asked = [record.getMessage() for record in caplog.records if "GET" in record.getMessage()]
+    assert all("304" in line for line in asked)
+
+
+def test_a_service_that_died_is_started_again_once_for_all(embedded):
+    from nbext import embedded as door
+
+    running = next(iter(door._running.values()))
+    running._server.should_exit = True
+    running._thread.join(20)
+    found = []
+
+    def ask():
+        found.append(len(embedded.execute_segment(UNI, limit=10)))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == [10] * 4
+    assert embedded._transport._born == 1
+
+
+def test_a_service_that_cannot_be_started_again_is_told(settings):
+    def restart():
+        raise ServiceDied("its log is /some/log")
+
+    with pytest.raises(ServiceDied, match="could not be started again: its log is /some/log"):
+        nbext.Client("http://127.0.0.1:9", "key", settings=settings(), restart=restart).about()
+
+
+def test_an_ambiguous_symbol_names_its_candidates(server, settings):
+    from tests.client.faultserver import reply
+
+    candidates = [{"address": "0x1"}, {"address": "0x2"}]
+    problem = {"code": "ambiguous-symbol", "detail": "two bear it", "candidates": candidates}
+    server.script("*", reply(problem, 409, "application/problem+json"))
+    with pytest.raises(AmbiguousSymbol) as caught:
+        nbext.Client(server.url, "key", settings=settings(), restart=lambda: None).tokens("eth", "USDC")
+    assert [c["address"] for c in caught.value.candidates] == ["0x1", "0x2"]
