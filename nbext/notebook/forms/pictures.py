@@ -13,6 +13,7 @@ from nbext.notebook.escape import html, visible
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_NAMES = 14
 BLUE, GREY = "#1f77b4", "#9aa5b1"
 
 
@@ -28,7 +29,10 @@ def histogram(bins: Sequence[tuple[str, int]], title: str) -> str:
     drawn = axes.bar(positions, [count for _, count in bins], color=BLUE, width=0.92)
     axes.bar_label(drawn, [f"{count:,}" if count else "" for _, count in bins], padding=2, fontsize=8)
     many = len(bins) > 8
-    axes.set_xticks(positions, [label for label, _ in bins], rotation=30 * many, ha="right" if many else "center")
+    # More names than these would stand on each other.
+    step = -(-len(bins) // MOST_NAMES)
+    names = [label for label, _ in bins][::step]
+    axes.set_xticks(positions[::step], names, rotation=30 * many, ha="right" if many else "center")
     axes.set_xlabel(visible(title, 60), parse_math=False, fontsize=8)
     axes.yaxis.set_visible(False)
     axes.spines["left"].set_visible(False)
