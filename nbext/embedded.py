@@ -113,14 +113,17 @@ class Embedded:
         from nbext.engine.open import open_dataset
         from nbext.service.app import create_app
         from nbext.service.logs import Log
+        from nbext.service.policy import Policy
         from nbext.service.server import Server
 
         dataset = open_dataset(self._data_dir, self._engine)
         try:
             self.log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
+            # The first cell is often a %token: it is not to wait for imports that only a segment needs.
             app = create_app(
-                dataset, self.log_path.parent, owner=self.api_key, log=Log(self._log, level="warning")
+                dataset, self.log_path.parent, owner=self.api_key, policy=Policy(warm_up_seconds=5.0),
+                log=Log(self._log, level="warning"),
             )
         except BaseException:
             dataset.close()

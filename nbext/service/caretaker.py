@@ -62,9 +62,10 @@ class Caretaker:
 
     def _live(self) -> None:
         # Not in `repair`: all this may take a while, and the service is ready without.
-        self._segments.warm_up()
         self._adopt()
         self._tidy()
+        if not self._stop.wait(self._segments.policy.warm_up_seconds):
+            self._segments.warm_up()
         next_round = time.monotonic() + _ROUND
         while not self._stop.wait(_LOOK):
             if self._segments.jobs.ids():

@@ -24,6 +24,8 @@ class Policy:
         How long execute waits without a Prefer header, and at most with one.
     workers, queue, per_key
         Segments that run at once, that wait, and that one key may have under way.
+    warm_up_seconds
+        How long after its start a service imports the segment language, if no segment came before.
     keep_days, keep_bytes
         How long a result is kept after its last use, and how many bytes all results may take.
     """
@@ -37,6 +39,7 @@ class Policy:
     workers: int = 2
     queue: int = 256
     per_key: int = 128
+    warm_up_seconds: float = 0.0
     keep_days: float = 30.0
     keep_bytes: int = 20 << 30
 
