@@ -314,3 +314,29 @@ def test_the_canonical_form_is_a_request_that_means_the_same(asked):
     assert again.canonical == plan.canonical
     assert again.whole == plan.whole
     assert again.columns == plan.columns
+
+
+def test_one_condition_at_a_time_on_a_chain_made_for_it():
+    """Random queries are large: what each part does shows best alone."""
+    _, _, one, two, *_ = WALLETS
+    world = World(
+        CONTRACTS,
+        [
+            Transfer(0, 1, 0, ZERO, one, 5),
+            Transfer(0, 3, 1, one, two, 5),
+            Transfer(0, 5, 2, two, one, 5),
+            Transfer(0, 6, 3, two, two, 0),
+            Transfer(2, 6, 4, ZERO, two, 1),
+            Transfer(2, 7, 5, two, one, 1),
+            Transfer(2, 9, 6, one, two, 1),
+        ],
+        LAST,
+        SECONDS,
+    )
+    held = [{"token": {"token": "USDC", "heldSince": block}} for block in range(1, 8)]
+    owned = [{"nft": {"nft": "BAYC", "tokenIds": [1], "heldSince": block}} for block in range(5, 11)]
+    owned += [{**one, "asOf": 8} for one in owned[:4]]
+    counted = [{"transfer": {"count": {"min": number, "max": number}}} for number in range(1, 7)]
+    everyone = {"token": {"token": "USDC", "balance": {"min": 0}}}
+    denied = {**everyone, "not": [owned[4], {"activity": {"first": {"before": 2}}}]}
+    check(world, [{"filters": filters} for filters in [*held, *owned, *counted, denied]])
