@@ -32,5 +32,11 @@ def test_a_notebook_shows_tables_and_a_picture_and_names_no_path_of_a_machine(pa
     assert not any(place in text for place in ("/home/", "/root/", "/work/", "/Users/", "/tmp/"))
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_keeps_no_live_forms_so_that_their_static_twins_are_seen(path):
+    # Restored from kept state a form hides its twin, and its buttons reach no kernel.
+    assert "widgets" not in nbformat.read(path, as_version=4).metadata
+
+
 def test_there_is_a_quickstart():
     assert NOTEBOOKS[0].name == "01_quickstart.ipynb"
