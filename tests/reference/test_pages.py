@@ -13,5 +13,5 @@ def test_a_reference_page_is_what_the_code_says_today(name):
     assert kept == pages()[name], "run: python -m nbext.reference"
 
 
-def test_no_page_is_kept_that_nobody_makes():
-    assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES)
+def test_every_page_is_made_from_the_code_or_is_one_of_the_written_guides():
+    assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES) | {"scaling.md", "team.md"}

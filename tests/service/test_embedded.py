@@ -77,9 +77,10 @@ def test_a_service_that_ended_is_started_anew_when_it_is_asked_for(running, tmp_
 
 
 def test_an_engine_that_is_none_is_said_before_anything_starts(tmp_path):
+    before = set(threading.enumerate())
     with pytest.raises(ConfigError, match="names no engine"):
         embedded.start(tmp_path, engine="duckbd://")
-    assert [thread.name for thread in threading.enumerate() if thread.name == "nbext-service"] == []
+    assert {thread.name for thread in set(threading.enumerate()) - before if thread.name == "nbext-service"} == set()
 
 
 def test_without_the_local_extra_it_says_what_the_two_choices_are(tmp_path, monkeypatch):

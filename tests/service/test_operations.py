@@ -203,9 +203,9 @@ def test_the_schema_is_served_and_is_the_languages_own(service):
     [
         ({"filters": {"tokn": {"token": "USDC"}}}, "/filters/tokn", "unknown-key"),
         ({"filters": {}}, "/filters", "empty-group"),
-        ({**HOLDERS, "operator": "XOR"}, "/operator", "operator"),
+        ({**HOLDERS, "operator": "XOR"}, "/operator", "choice"),
         ({**HOLDERS, "limit": 10**9}, "/limit", "range"),
-        ({**HOLDERS, "fileType": "exe"}, "/fileType", "fileType"),
+        ({**HOLDERS, "fileType": "exe"}, "/fileType", "choice"),
         ({**HOLDERS, "filters": {"token": {"token": "'; DROP TABLE wallets; --"}}}, "/filters/token/token", None),
     ],
 )
