@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from nbext.errors import UsageError, ValidationError
-from nbext.notebook.body import Expression, evaluated
 from nbext.notebook.escape import visible
+from nbext.notebook.interpolated import text_of, value_of
 from nbext.notebook.options import Args, Grammar
 from nbext.wire.addresses import looks_like_address
 from nbext.wire.chains import chain_of
@@ -37,14 +38,12 @@ def chain_and_addresses(grammar: Grammar, args: Args, names: Mapping[str, Any]) 
         raise grammar.error(
             args, f"the chain is missing, it stands first: {grammar.magic} ethereum {first.text}", first
         )
-    chain = first.text
-    if first.kind == "python":
-        chain = str(evaluated(Expression(first.text, first.column), args.line, names))
+    chain = text_of(first, args, names)
     # One list, whatever mixture of symbols, addresses and variables was written: the order asked is kept.
     addresses: list[str] = []
     for word in rest:
         if word.kind == "python" or (word.kind == "word" and _holds_addresses(names.get(word.text))):
-            value = evaluated(Expression(word.text, word.column), args.line, names)
+            value = value_of(replace(word, kind="python"), args, names)
         else:
             value = word.text
         addresses += _texts(grammar, args, word, value)

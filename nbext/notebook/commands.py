@@ -11,6 +11,7 @@ from nbext import __version__
 from nbext.errors import UsageError, did_you_mean
 from nbext.notebook import grammars, history, introduction, schema
 from nbext.notebook.escape import visible
+from nbext.notebook.interpolated import text_of
 from nbext.notebook.options import KEY_REFUSED, Args
 from nbext.notebook.running import forms
 from nbext.notebook.running import run as run_query
@@ -36,7 +37,7 @@ def run(session: Session, args: Args) -> Any:
             f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, _COMMANDS)} "
             f"Allowed: {', '.join(_COMMANDS)}."
         )
-    return command(session, args, [word.text for word in args.words[1:]])
+    return command(session, args, [text_of(word, args, session.names) for word in args.words[1:]])
 
 
 def _status(session: Session, args: Args, words: list[str]) -> None:

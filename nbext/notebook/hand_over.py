@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbext.notebook import store
 from nbext.notebook.escape import visible
+from nbext.notebook.interpolated import settle
 from nbext.notebook.options import Args, Grammar
 
 if TYPE_CHECKING:
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
 
-def prepared(grammar: Grammar, args: Args) -> Args:
-    """Check where the result is to go, before anything runs: a name, a file, a kind of table.
+def prepared(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> Args:
+    """Put Python values into the options, and check where the result is to go, before anything runs.
 
     Raises
     ------
@@ -23,6 +25,7 @@ def prepared(grammar: Grammar, args: Args) -> Args:
         The name or the file cannot be used.
     """
     # A query may take minutes: a name that cannot be used is said before them.
+    settle(grammar, args, names)
     if args["out"] is not None:
         store.checked_name(args["out"])
     if args["to"] is not None:

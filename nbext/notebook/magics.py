@@ -31,7 +31,7 @@ def takes(grammar: Grammar, *, body: bool = False) -> Callable[[Magic], Any]:
             if args["help"]:
                 print(grammar.help())
                 return None
-            return run(self, prepared(grammar, args), cell)
+            return run(self, prepared(grammar, args, self.session.names), cell)
 
         magic.__name__, magic.__doc__ = run.__name__, grammar.help()
         # IPython's own {x} and $x stay as they are: a pasted on-chain name must never run code.

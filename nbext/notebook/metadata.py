@@ -8,6 +8,7 @@ from nbext.errors import NbextError, NotFound, UsageError
 from nbext.notebook import grammars
 from nbext.notebook.addresses import chain_and_addresses
 from nbext.notebook.hand_over import hand_over
+from nbext.notebook.interpolated import text_of
 from nbext.notebook.options import Args, Grammar
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def read(session: Session, grammar: Grammar, args: Args) -> Any:
 
 def search(session: Session, args: Args) -> Any:
     """Search collections, or tokens, by the words after ``search``."""
-    term = " ".join(word.text for word in args.words[1:])
+    term = " ".join(text_of(word, args, session.names) for word in args.words[1:])
     if not term:
         raise UsageError("%nft search: a term is missing. Such as: %nft search punk --chain ethereum")
     client, chain = session.client, args["chain"] or session.settings["chain"]

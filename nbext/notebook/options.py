@@ -130,7 +130,19 @@ class Grammar:
         given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
         if given is None or (given.kind == "word" and given.text in self.flags):
             raise self.error(args, f"{flag} needs a value: {option.spelling}.", word)
-        args.options[option.name] = self._value(args, option, flag, given)
+        # A Python value is known only when the line runs: `nbext.notebook.interpolated` reads it then.
+        args.options[option.name] = given if given.kind == "python" else self._value(args, option, flag, given)
+
+    def read(self, args: Args, name: str, given: Word) -> Any:
+        """Return the value of the option of that name, as if the word had been written after its flag.
+
+        Raises
+        ------
+        UsageError
+            The option does not take it.
+        """
+        option = next(option for option in self.options if option.name == name)
+        return self._value(args, option, option.flags[0], given)
 
     def _nearest(self, flag: str) -> str:
         # Compared without the dashes: they make every flag look like every other.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nbext.errors import UsageError
 from nbext.notebook import background, explaining, grammars, history, store
-from nbext.notebook.body import Expression, evaluated
 from nbext.notebook.hand_over import hand_over
-from nbext.notebook.lines import Word
+from nbext.notebook.interpolated import value_of
 from nbext.notebook.options import Args, Grammar
 from nbext.notebook.queries import Query, query_of
 
@@ -56,7 +56,10 @@ def run_line(session: Session, args: Args) -> Any:
     word = args.words[0]
     if word.kind == "json":
         return run(session, _query(session, word.text, args), args)
-    return _read(session, args, word)
+    value = value_of(word, args, session.names)
+    if isinstance(value, dict):
+        return run(session, _query(session, json.dumps(value), args), args)
+    return _read(session, args, str(value))
 
 
 def run(session: Session, query: Query, args: Args) -> Any:
@@ -106,13 +109,10 @@ def _in_background(session: Session, query: Query, args: Args) -> background.Bac
     return None
 
 
-def _read(session: Session, args: Args, word: Word) -> Any:
+def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
     if args["json"] and args["csv"]:
         raise grammars.SEGMENT.error(args, "--json and --csv exclude each other: the rows come once.")
-    segment_id = word.text
-    if word.kind == "python":
-        segment_id = str(evaluated(Expression(word.text, word.column), args.line, session.names))
     client = session.client
     if not (args["json"] or args["csv"]):
         return hand_over(session, session.call(lambda _: client.segment(segment_id), "segment"), args)

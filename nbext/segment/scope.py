@@ -13,6 +13,7 @@ from nbext.segment.model import NO_BLOCKS, Amounts, Asked, Blocks, Bounds, Joine
 from nbext.segment.names import NFT_STANDARDS, Names
 from nbext.segment.report import at, plain, shown
 from nbext.segment.times import Time, iso
+from nbext.wire.addresses import checksummed
 from nbext.wire.chains import DEFAULT_CHAIN, Chain
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Scope:
         """Return the contracts that a list names, each once."""
         pointer, found = at(asked.pointer, name), []
         for index, text in enumerate(asked.values[name]):
-            contract = self.names.contract(text, chain, at(pointer, index), nft=True)
+            contract = self._warned(self.names.contract(text, chain, at(pointer, index), nft=True), at(pointer, index))
             if contract is not None and contract in found:
                 self.report.add(at(pointer, index), "twice", f"{shown(text)} stands in the list twice.")
             elif contract is not None:
@@ -142,7 +143,18 @@ class Scope:
         text = asked.values.get(name)
         if text is None:
             return None
-        return self.names.contract(text, chain, at(asked.pointer, name), nft=name == "nft")
+        pointer = at(asked.pointer, name)
+        return self._warned(self.names.contract(text, chain, pointer, nft=name == "nft"), pointer)
+
+    def _warned(self, contract: Contract | None, pointer: str) -> Contract | None:
+        """Say so where a name leads to spam, or to a contract of which the data holds nothing."""
+        if contract is not None:
+            who = f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
+            if contract.spam:
+                self.warnings.append(f"{pointer}: {who} is marked as spam.")
+            if not contract.transfers and not contract.holders:
+                self.warnings.append(f"{pointer}: the data holds no transfer and no holder of {who}.")
+        return contract
 
     def amounts(self, asked: Asked, name: str, contract: Contract | None, low: int = 1) -> Amounts:
         """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""

@@ -20,15 +20,15 @@ def address(number):
 
 WORLD = World(
     contracts=[
-        Contract(0, 1, address(0xC0), "ERC20", symbol="UNI", decimals=18),
-        Contract(1, 1, address(0xC1), "ERC721", symbol="BAYC"),
-        Contract(2, 10, address(0xC2), "ERC721", symbol="QUEST"),
-        Contract(3, 1, address(0xC3), "ERC20", symbol="ODD", decimals=None),
-        Contract(4, 1, address(0xC4), "ERC20", symbol="TWICE", decimals=0),
-        Contract(5, 1, address(0xC5), "ERC20", symbol="twice", decimals=0, name="the other"),
+        Contract(0, 1, address(0xC0), "ERC20", symbol="UNI", decimals=18, transfers=1),
+        Contract(1, 1, address(0xC1), "ERC721", symbol="BAYC", transfers=1),
+        Contract(2, 10, address(0xC2), "ERC721", symbol="QUEST", transfers=1),
+        Contract(3, 1, address(0xC3), "ERC20", symbol="ODD", decimals=None, transfers=1),
+        Contract(4, 1, address(0xC4), "ERC20", symbol="TWICE", decimals=0, transfers=1),
+        Contract(5, 1, address(0xC5), "ERC20", symbol="twice", decimals=0, name="the other", transfers=1),
         Contract(6, 10, address(0xC0), "ERC20", symbol="OP", decimals=18),
-        Contract(7, 137, address(0xC7), "ERC20", symbol="POL", decimals=18),
-        Contract(8, 1, address(0xC8), "ERC20", symbol="MAD", decimals=2**31 - 1),
+        Contract(7, 137, address(0xC7), "ERC20", symbol="POL", decimals=18, transfers=1),
+        Contract(8, 1, address(0xC8), "ERC20", symbol="MAD", decimals=2**31 - 1, transfers=1, spam=True),
     ],
     transfers=[Transfer(0, 1, 0, ZERO, address(5), 1), Transfer(2, 5, 0, ZERO, address(5), 1)],
     last_blocks={1: 100, 10: 50, 137: 9},
@@ -300,3 +300,13 @@ def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
     assert detail.endswith("saved segments are nested more than 16 deep.")
 
 
+
+
+def test_a_name_that_leads_to_spam_or_to_nothing_is_called_out(dataset):
+    (nothing,) = resolved(dataset, {"token": {"token": "OP", "chain": 10}}).warnings
+    assert nothing == (
+        "/filters/token/token: the data holds no transfer and no holder of "
+        "'OP' (0x00000000000000000000000000000000000000C0)."
+    )
+    (spam,) = resolved(dataset, {"token": {"token": "MAD", "unit": "raw"}}).warnings
+    assert spam == "/filters/token/token: 'MAD' (0x00000000000000000000000000000000000000C8) is marked as spam."

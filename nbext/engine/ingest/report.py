@@ -135,7 +135,7 @@ class Report:
     def _bad(self) -> list[str]:
         if not self.bad_rows:
             return []
-        lines = [f"{self.bad_rows:,} bad rows, left out:"]
+        lines = [f"{self.bad_rows:,} bad row{'s' * (self.bad_rows != 1)}, left out:"]
         lines += [f"  {b.path}, row {b.row:,}: {b.why}" + (f": {b.value[:80]!r}" if b.value is not None else "")
                   for b in self.bad[:SHOWN]]
         return lines + ([f"  all of them: {self.bad_path}"] if self.bad_path else [])

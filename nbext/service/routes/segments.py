@@ -65,7 +65,7 @@ async def read_segment(
     """Get a segment by its id; 202 while it runs, ``expired`` where its result is no longer kept."""
     segment = await run_in_threadpool(house.segments.read, segment_id)
     segment = await finished(house.segments, segment, patience(prefer, 0, house.policy), request)
-    return segment_answer(segment, cached=segment.status == "completed")
+    return segment_answer(segment)
 
 
 @router.delete(SEGMENT)

@@ -35,7 +35,7 @@ def test_bad_rows_are_shown_and_the_command_says_that_there_were_some(tmp_path, 
     code = main(["ingest", str(path), "--chain", "1", "--data", str(tmp_path / "data")])
     printed = capsys.readouterr().out
     assert code == 1
-    assert "1 bad rows, left out:" in printed
+    assert "1 bad row, left out:" in printed
     assert f"{path}, row 2: value is not a whole number from 0 to 2**256-1: '1e18'" in printed
     assert f"all of them: {tmp_path / 'data' / 'bad-rows.csv'}" in printed
 
