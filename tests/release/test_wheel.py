@@ -24,7 +24,8 @@ def run(*command: str | Path, cwd: Path, home: Path, loopback_only: bool = True)
     done = subprocess.run(
         [*before, *map(str, command)],
         cwd=cwd,
-        env=environ | {"HOME": str(home)},
+        # A bar would come or go with the machine's speed.
+        env=environ | {"HOME": str(home), "NBEXT_PROGRESS": "false"},
         capture_output=True,
         text=True,
         timeout=900,
