@@ -12,6 +12,8 @@ MESSAGE_LENGTH = 500
 # Control, bidi and zero-width characters, surrogates, private use, line and paragraph separators.
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _STARS = "***"
+# So many first characters of a key are too much to show.
+_PART = 6
 
 
 def shown(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
@@ -26,12 +28,19 @@ def _escape(character: str) -> str:
     return " " if character in "\n\t" else character.encode("unicode_escape", "backslashreplace").decode()
 
 
+def _without(text: str, secret: str) -> str:
+    # Also its beginnings: a text that was cut may end inside of the key.
+    for length in range(len(secret), min(len(secret), _PART) - 1, -1):
+        text = text.replace(secret[:length], _STARS)
+    return text
+
+
 def redacted(value: Any, key: Secret | None) -> Any:
     """Return a JSON value with the key, wherever a text holds it, as stars."""
     if not key:
         return value
     if isinstance(value, str):
-        return value.replace(key.reveal(), _STARS)
+        return _without(value, key.reveal())
     if isinstance(value, list):
         return [redacted(item, key) for item in value]
     if isinstance(value, dict):
