@@ -69,6 +69,7 @@ class Setting:
     help: str
     minimum: float | None = None
     maximum: float | None = None
+    choices: tuple[str, ...] = ()
 
     @property
     def env(self) -> str:
@@ -88,6 +89,9 @@ class Setting:
             self.maximum is not None and not read <= self.maximum
         ):
             raise ConfigError(f"{self.name} ({source}): {read} is not {self._wanted()}.")
+        if self.choices and read not in self.choices:
+            near = did_you_mean(read, self.choices)
+            raise ConfigError(f"{self.name} ({source}): {read[:80]!r} is not {self._wanted()}.{near}")
         return read
 
     def _typed(self, value: Any) -> Any:
@@ -103,6 +107,8 @@ class Setting:
         return self.kind(value)
 
     def _wanted(self) -> str:
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
         kinds = {int: "a whole number", float: "a number", bool: "true or false", dict: "a table", str: "a text"}
         if self.minimum is None or self.maximum is None:
             return kinds[self.kind]
@@ -124,7 +130,7 @@ SETTINGS = (
     Setting("max_body_mb", 256, int, "Decoded megabytes of an answer held in memory.", 1, 65536),
     Setting("insecure", False, bool, "Allow a key over http:// to another machine."),
     Setting("ca_bundle", None, str, "A file of certificates to trust instead of the system's."),
-    Setting("frame", "pandas", str, "What tables come as: pandas, polars or arrow."),
+    Setting("frame", "pandas", str, "What tables come as.", choices=("pandas", "polars", "arrow")),
     Setting("progress", True, bool, "Show a bar while a call takes longer than half a second."),
     Setting("images", False, bool, "Show collection images (https only) in forms."),
     Setting("remote", {}, dict, "How to read a remote service's answers: paths.id, paths.status, paths.rows, ..."),
@@ -165,7 +171,7 @@ class Settings:
         self._variable = variable
         for name in self.arguments:
             setting_named(name)
-        self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder or Path.cwd())
+        self.reread()
 
     def __getitem__(self, name: str) -> Any:
         return self.where(name)[0]
@@ -188,6 +194,15 @@ class Settings:
         """Set a value for this session; it is checked first."""
         self.arguments[name] = setting_named(name).read(value, "argument")
 
+    def unset(self, name: str) -> None:
+        """Let go what was set for this session: the next place that has a value holds again."""
+        setting_named(name)
+        self.arguments.pop(name, None)
+
+    def reread(self) -> None:
+        """Read the nearest pyproject.toml again; one that cannot be used leaves what was read before."""
+        self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder or Path.cwd())
+
     def all(self) -> dict[str, tuple[Any, str]]:
         """Return every setting's value and source, in the order of the table above."""
         return {setting.name: self.where(setting.name) for setting in SETTINGS}
@@ -198,9 +213,12 @@ def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:
         path = place / "pyproject.toml"
         if path.is_file():
             try:
-                table = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("nbext", {})
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                tool = tomllib.loads(path.read_text("utf-8")).get("tool", {})
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
                 raise ConfigError(f"{path} cannot be read: {error}") from None
+            table = tool.get("nbext", {}) if isinstance(tool, dict) else {}
+            if not isinstance(table, dict):
+                raise ConfigError(f"{path}: tool.nbext is a table of settings, [tool.nbext], and nothing else.")
             for name in table:
                 if name in ("api_key", "key"):
                     raise ConfigError(f"{path}: a key does not belong in a file. Use NBEXT_API_KEY or `%nbext login`.")

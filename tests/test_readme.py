@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
 
 from nbext.engine.sample import write_example_files
+from tests.benchmarks import table
 from tests.notebook.shells import loaded_shell
 
-README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 REPO = Path(__file__).parents[1]
-# The run command is run by the release job and the test command by the gate: each makes an environment.
-ELSEWHERE = re.compile(r"<!-- the (run|test) command -->\n```bash\n.*?```\n", re.DOTALL)
+README = (REPO / "README.md").read_text("utf-8")
+# Each needs a new environment: the release job runs the first two, the gate the test command.
+ELSEWHERE = re.compile(r"<!-- the (install line|run command|test command) -->\n```bash\n.*?```\n", re.DOTALL)
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", ELSEWHERE.sub("", README), re.DOTALL)
 CELLS = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines()]
+(UNIT,) = [code for language, code in BLOCKS if language == "ini"]
 
 
-def test_both_commands_are_where_the_gate_and_the_release_job_look_for_them():
-    assert [match[1] for match in ELSEWHERE.finditer(README)] == ["run", "test"]
+def test_what_needs_a_new_environment_is_where_the_gate_and_the_release_job_look_for_it():
+    assert [match[1] for match in ELSEWHERE.finditer(README)] == ["install line", "run command", "test command"]
 
 
 def test_every_cell_of_the_readme_runs():
@@ -38,10 +43,13 @@ def test_the_table_on_the_first_screen_is_what_its_cell_gives():
     shown = re.findall(r"^\| (\d) \| (0x\w{8})…(\w{8}) \| (\d+) \|$", README, re.MULTILINE)
     assert len(shown) == 3
     with loaded_shell() as shell:
-        for cell in CELLS[:2]:
-            shell.value(cell)
-        rows = shell.value("whales.head(3)").itertuples()
+        shell.value(CELLS[0])
+        rows = shell.value(CELLS[1]).itertuples()
     assert [(str(r.Index), r.address[:10], r.address[-8:], r.UNI_balance) for r in rows] == shown
+
+
+def test_the_figures_are_those_that_the_benchmarks_wrote():
+    assert table.quoted() == table.FIGURES.read_text("utf-8")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -58,6 +66,37 @@ def test_every_command_of_the_readme_runs(command, tmp_path):
         told = running.stdout.read()
     # The example files hold one bad row on purpose: ingest leaves it out, says so, and its exit code says so too.
     assert running.returncode == (1 if "1 bad row, left out:" in told else 0), told
+
+
+def test_every_block_of_code_is_of_a_kind_that_is_run():
+    # tests/release/test_container.py does what the container recipe says.
+    assert {language for language, _ in BLOCKS} == {"python", "bash", "ini", "dockerfile"}
+
+
+def test_systemd_takes_the_unit(tmp_path):
+    verify = shutil.which("systemd-analyze")
+    if not verify:
+        pytest.skip("this machine has no systemd-analyze")
+    command = Path(sys.executable).with_name("nbext")
+    (tmp_path / "nbext.service").write_text(UNIT.replace("/opt/nbext/bin/nbext", str(command)), "utf-8")
+    ran = subprocess.run([verify, "verify", "--man=no", tmp_path / "nbext.service"], capture_output=True, text=True,
+                         check=False)  # fmt: skip
+    assert (ran.returncode, "nbext.service" in ran.stderr) == (0, False), ran.stderr
+
+
+def test_the_units_command_serves_and_ends_when_systemd_asks_it_to(tmp_path):
+    (command,) = re.findall(r"^ExecStart=/opt/nbext/bin/nbext (.*)$", UNIT, re.MULTILINE)
+    words = command.replace("/var/lib/nbext", str(tmp_path / "data")).replace("8080", "0").split()
+    environ = os.environ | {"NBEXT_API_KEY": "of the unit"}
+    with subprocess.Popen([sys.executable, "-m", "nbext.cli", *words], env=environ, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as running:  # fmt: skip
+        (url,) = re.findall(r"http://127\.0\.0\.1:\d+", running.stdout.readline())
+        headers = {"x-api-key": "of the unit", "Host": "segments.example.org"}
+        asked = urllib.request.Request(f"{url}/v1/tokens/ethereum/USDC", headers=headers)
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            assert json.load(answer)["symbol"] == "USDC"
+        running.terminate()
+        assert running.wait(timeout=30) == 0
 
 
 def test_every_page_and_picture_that_the_readme_links_to_is_there():

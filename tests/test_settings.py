@@ -48,6 +48,7 @@ def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipytho
         ("limit", 1.5, "limit (argument): '1.5' is not a whole number from 1 to 1,000,000."),
         ("deadline", "nan", "deadline (argument): nan is not a number from 0.01 to 86,400."),
         ("insecure", "maybe", "insecure (argument): 'maybe' is not true or false."),
+        ("frame", "polar", "frame (argument): 'polar' is not one of pandas, polars, arrow. Did you mean 'polars'?"),
         ("limt", 5, "unknown setting 'limt'. Did you mean 'limit'? Allowed: "),
     ],
 )
@@ -67,6 +68,36 @@ def test_a_key_in_a_file_is_refused_without_showing_it(settings):
 def test_an_unknown_name_in_pyproject_is_an_error_and_not_ignored(settings):
     with pytest.raises(ConfigError, match="unknown setting 'base_ulr'"):
         settings('[tool.nbext]\nbase_ulr = "http://127.0.0.1:1"\n')
+
+
+@pytest.mark.parametrize("pyproject", ["tool = 5", "[tool]\nnbext = 5"])
+def test_a_pyproject_without_a_table_of_ours_is_an_error_or_says_nothing(settings, pyproject):
+    if pyproject == "tool = 5":
+        assert settings(pyproject)["limit"] == 1000
+        return
+    with pytest.raises(ConfigError, match=r"tool.nbext is a table of settings, \[tool.nbext\], and nothing else"):
+        settings(pyproject)
+
+
+def test_what_was_set_is_taken_back(settings):
+    found = settings("[tool.nbext]\nlimit = 3\n")
+    found.set("limit", 5)
+    found.unset("limit")
+    assert found["limit"] == 3
+    found.unset("limit")
+    with pytest.raises(ConfigError, match=r"unknown setting 'limt'\. Did you mean 'limit'\?"):
+        found.unset("limt")
+
+
+def test_a_pyproject_is_read_again_and_a_broken_one_changes_nothing(settings, tmp_path):
+    found = settings("[tool.nbext]\nlimit = 3\n")
+    (tmp_path / "pyproject.toml").write_text("[tool.nbext]\nlimit = 4\n")
+    found.reread()
+    assert found["limit"] == 4
+    (tmp_path / "pyproject.toml").write_text("[tool.nbext\n")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        found.reread()
+    assert found["limit"] == 4
 
 
 def test_data_stays_in_the_users_data_folder_unless_another_is_named(settings, tmp_path):

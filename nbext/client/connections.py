@@ -5,20 +5,58 @@ The key is added here, below requests: no session, prepared request, cache entry
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from typing import Any
 
 import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
 
-from nbext.client.deadline import CURRENT
+from nbext.client.deadline import CURRENT, Watch
+from nbext.errors import DeadlineExceeded
 from nbext.wire.operations import KEY_HEADER
 
 # Servers close idle connections after some seconds (uvicorn: 5); one older than this is not trusted again.
 IDLE_SECONDS = 4.0
 POOL_SIZE = 64
+# How often a wait for a connection looks whether its watch has fired.
+_TICK = 0.05
+
+
+def _opened(connect: Callable[[], Any], watch: Watch) -> Any:
+    """Return a new socket, unless the watch fires before it is there.
+
+    It is opened in a thread of its own: no time-out and no Ctrl-C ends the look-up of a host's name.
+    """
+    opening: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            sock, failure = connect(), None
+        except (OSError, HTTPError) as error:
+            sock, failure = None, error
+        if not opening.set_running_or_notify_cancel():
+            # Nobody waits any more.
+            if sock is not None:
+                sock.close()
+        elif failure is not None:
+            opening.set_exception(failure)
+        else:
+            opening.set_result(sock)
+
+    threading.Thread(target=run, name="nbext-connect", daemon=True).start()
+    try:
+        while not wait([opening], _TICK).done and not watch.fired:
+            pass
+    finally:
+        given_up = opening.cancel()
+    if given_up:
+        raise DeadlineExceeded("")
+    return opening.result()
 
 
 class _Watched(HTTPConnection):
@@ -27,10 +65,11 @@ class _Watched(HTTPConnection):
     _last_used = 0.0
 
     def _new_conn(self) -> Any:
-        sock = super()._new_conn()
         watch = CURRENT.get()
-        if watch is not None:
-            watch.hold(sock)
+        if watch is None:
+            return super()._new_conn()
+        sock = _opened(super()._new_conn, watch)
+        watch.hold(sock)
         return sock
 
     @property

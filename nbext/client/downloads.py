@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -40,22 +40,27 @@ class Downloads:
 
     def all_pages(self, reading: Reading, call: Call) -> list[dict[str, Any]]:
         """Return the rows of every page, the first one being read already."""
-        rows = list(reading.records or [])
+        return [row for page in self.pages(reading, call) for row in page]
+
+    def pages(self, reading: Reading, call: Call) -> Iterator[list[dict[str, Any]]]:
+        """Yield the rows page by page, the first one being read already; the next is asked for when it is wanted."""
+        came = reading.rows or 0
+        yield reading.records or []
         url = call.target if call.method == "GET" else None
         seen: set[str] = set()
         while reading.next is not None:
             if url is None and reading.next.url is None:
-                raise ProtocolError(f"only the first {len(rows):,} rows came, and not how to ask for the others.")
+                raise ProtocolError(f"only the first {came:,} rows came, and not how to ask for the others.")
             base = self.transport.absolute(url or call.target)
             url = self.transport.origin.follow(reading.next.of(base), base)
             if url in seen or len(seen) >= MAX_PAGES:
-                raise ProtocolError(f"the pages of the answer go round in a circle after {len(rows):,} rows.")
+                raise ProtocolError(f"the pages of the answer go round in a circle after {came:,} rows.")
             seen.add(url)
             reading = self.get(replace(call, method="GET", target=url, body=None))
             if not reading.rows:
                 break
-            rows += reading.records or []
-        return rows
+            came += reading.rows
+            yield reading.records or []
 
     def open(self, came: Incoming, want: Want) -> Reading:
         kind = came.headers.get("Content-Type", "").split(";")[0].strip().lower()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
-from nbext.client import csvtext, files, frames, totals
+from nbext.client import csvtext, files, frames, records, totals
 from nbext.client.content import CSV_TYPES, VAGUE_TYPES
 from nbext.client.provenance import of_query
 from nbext.client.reading import Reading, Want
@@ -102,9 +101,10 @@ class Export:
             raise ProtocolError(f"the segment has {'not finished yet' if waiting else 'no rows in this answer'}.")
         if reading.table is not None:
             return files.write(path.suffix.lower(), reading.table.schema, reading.table.to_batches(), file, raw=raw)
-        records = self.run.downloads(self.types).all_pages(reading, call)
-        totals.check(len(records), reading.stated, None)
-        return _save_records(records, {**reading.types, **self.types}, path, file, raw=raw)
+        pages = self.run.downloads(self.types).pages(reading, call)
+        rows = records.save(pages, {**reading.types, **self.types}, path, file, raw=raw)
+        totals.check(rows, reading.stated, None)
+        return rows
 
     def _save_csv(self, came: Incoming, path: Path, file: IO[bytes], *, raw: bool) -> int:
         if raw and path.suffix.lower() == ".csv":
@@ -112,45 +112,3 @@ class Export:
             return files.copy(came.stream, file)
         schema, batches = csvtext.batches(came.stream, {**self.run.overrides.types, **self.types})
         return files.write(path.suffix.lower(), schema, batches, file, raw=raw)
-
-
-def _save_records(
-    records: list[dict[str, Any]], types: Mapping[str, str], path: Path, file: IO[bytes], *, raw: bool
-) -> int:
-    import pyarrow as pa
-
-    if path.suffix.lower() == ".json":
-        return files.write(".json", None, _as_batches(records), file, raw=raw)
-    names = list(dict.fromkeys([*types, *(name for record in records for name in record)]))
-    columns = [_arrow([record.get(name) for record in records], types.get(name, "")) for name in names]
-    table = pa.table(dict(zip(names, columns, strict=True)))
-    return files.write(path.suffix.lower(), table.schema, table.to_batches(), file, raw=raw)
-
-
-@dataclass(frozen=True)
-class _Records:
-    """Plain records, in the form in which files are written."""
-
-    records: list[dict[str, Any]]
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        return self.records
-
-
-def _as_batches(records: list[dict[str, Any]]) -> Iterator[_Records]:
-    yield _Records(records)
-
-
-def _arrow(values: Iterable[Any], kind: str) -> Any:
-    import json
-
-    import pyarrow as pa
-
-    values = list(values)
-    whole = all(v is None or (type(v) is int and v in frames.INT64) for v in values)
-    if whole and kind != "uint256" and any(v is not None for v in values):
-        return pa.array(values, pa.int64())
-    if all(v is None or isinstance(v, bool) for v in values) and any(v is not None for v in values):
-        return pa.array(values, pa.bool_())
-    texts = [v if v is None or isinstance(v, str) else json.dumps(v, default=str) for v in values]
-    return pa.array(texts, pa.string())

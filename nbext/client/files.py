@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from nbext.client.frames import plain
 from nbext.errors import StorageError, ValidationError
 
 ENDINGS = (".csv", ".json", ".parquet")
@@ -129,7 +130,7 @@ def _write_json(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bool)
     for batch in batches:
         for record in batch.to_pylist():
             file.write(b",\n" if rows else b"\n")
-            file.write(json.dumps(record, ensure_ascii=False).encode("utf-8"))
+            file.write(json.dumps(record, ensure_ascii=False, default=plain).encode("utf-8"))
             rows += 1
     file.write(b"\n]\n")
     return rows

@@ -24,17 +24,28 @@ INT64 = range(-(2**63), 2**63)
 Record = Mapping[str, Any]
 
 
-def frame(records: Sequence[Record], types: Mapping[str, str] | None = None) -> pd.DataFrame:
+def frame(
+    records: Sequence[Record], types: Mapping[str, str] | None = None, told: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Return records as a table: the columns of ``types`` first, then others in order of appearance.
 
-    A column that ``types`` does not name gets the narrowest type that holds its values exactly.
+    ``told`` says types of columns, and nothing of their order. A column that neither names gets the
+    narrowest type that holds its values exactly.
     """
     import pandas as pd
 
-    types = types or {}
+    types, told = types or {}, told or {}
+    # A type that is "" names the column alone.
+    kinds = {**told, **{name: kind for name, kind in types.items() if kind}}
+    names = names_of(records, types, told)
+    columns = {name: column([record.get(name) for record in records], kinds.get(name)) for name in names}
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(records)), columns=pd.Index(names))
+
+
+def names_of(records: Sequence[Record], types: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
+    """Return the columns of records: as the service orders them; those of ``told`` where nothing else names any."""
     names = dict.fromkeys([*types, *(name for record in records for name in record)])
-    columns = {name: column([record.get(name) for record in records], types.get(name)) for name in names}
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(records)), columns=pd.Index(list(names)))
+    return list(names or told)
 
 
 def column(values: Sequence[Any], kind: str | None) -> Any:
@@ -109,6 +120,11 @@ def _exact_as_float(value: Any) -> bool:
         return bool(Decimal(repr(float(value))) == value)
     except (OverflowError, InvalidOperation):
         return False
+
+
+def plain(value: Decimal) -> float | str:
+    """Return a fraction as JSON can hold it: a float where that is exact, else its digits."""
+    return float(value) if _exact_as_float(value) else str(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -64,6 +64,11 @@ def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int
 
 def limit_of(given: object, *, counting: bool = False) -> int:
     """Return how many rows to keep. Zero only counts, which only our own service is known to do."""
+    if given == 0 and not counting and not isinstance(given, _BOOL):
+        raise ValidationError.of(
+            "/limit", "bound", "0 only counts, and this service is not known to do that. "
+            f"Allowed: a whole number from 1 to {MAX_LIMIT:,}.",
+        )  # fmt: skip
     return whole_number(given, "/limit", 0 if counting else 1, MAX_LIMIT)
 
 

@@ -34,7 +34,9 @@ def wanted(addresses: str | Iterable[Any]) -> list[Any]:
     try:
         found = list(addresses)
     except TypeError:
-        found = [addresses]
+        raise ValidationError.of(
+            "address", "type", f"{type(addresses).__name__} is not allowed. Allowed: an address, or several."
+        ) from None
     if not found:
         raise ValidationError.of("address", "length", "no address was given.")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -65,5 +66,6 @@ def places(document: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def joined(path: str, name: str) -> str:
     """Return a JMESPath to a name below a path."""
     plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit() if name else False
-    quoted = name if plain else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    # JMESPath takes JSON's escapes, so that nothing in a stranger's name hides or runs where the path is shown.
+    quoted = name if plain else json.dumps(name)
     return f"{path}.{quoted}" if path else quoted

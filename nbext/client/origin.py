@@ -55,7 +55,7 @@ class Origin:
         if origin.scheme == "http" and not origin.is_loopback and not insecure:
             raise ConfigError(
                 f"base_url: http:// would send the key to {origin.host} in the open. Use https://, "
-                "or the setting insecure=true if the line is yours."
+                "or `%nbext set insecure true` (NBEXT_INSECURE=1) if the line is yours."
             )
         return origin
 

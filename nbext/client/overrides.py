@@ -14,32 +14,40 @@ from nbext.errors import ConfigError, did_you_mean
 
 PATHS = ("id", "status", "rows", "next", "error", "url", "total")
 SECTIONS = ("paths", "types")
+TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
 
 
 class Overrides:
-    """The settings under ``remote``: paths into answers, and types of columns by name."""
+    """The settings under ``remote``: paths into answers, and types of columns by name.
+
+    Raises
+    ------
+    ConfigError
+        A section, a path's name or a type that there is not, or a path that is no JMESPath.
+    """
 
     def __init__(self, remote: Mapping[str, Any]) -> None:
         import jmespath
         from jmespath.exceptions import JMESPathError
 
-        for section in remote:
+        for section, table in remote.items():
             if section not in SECTIONS:
-                raise ConfigError(
-                    f"remote.{section} is no setting.{did_you_mean(section, SECTIONS)} Allowed: {', '.join(SECTIONS)}."
-                )
-        self.types: dict[str, str] = dict(remote.get("types") or {})
+                raise _unknown(f"remote.{section} is no setting.", section, SECTIONS)
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"remote.{section} is a table, such as {_EXAMPLES[section]}.")
+        self.types: dict[str, str] = dict(remote.get("types", {}))
+        for name, kind in self.types.items():
+            if kind not in TYPES:
+                raise _unknown(f"remote.types.{name}: {str(kind)[:40]!r} is no type.", str(kind), TYPES)
         self._paths = {}
-        for name, path in (remote.get("paths") or {}).items():
+        for name, path in remote.get("paths", {}).items():
             if name not in PATHS:
-                raise ConfigError(
-                    f"remote.paths.{name} is no setting.{did_you_mean(name, PATHS)} Allowed: {', '.join(PATHS)}."
-                )
+                raise _unknown(f"remote.paths.{name} is no setting.", name, PATHS)
             try:
                 self._paths[name] = jmespath.compile(str(path))
             except JMESPathError as error:
                 # The first line says what; the others draw it for a terminal.
-                raise ConfigError(f"remote.paths.{name}: {str(error).splitlines()[0]}") from None
+                raise ConfigError(f"remote.paths.{name}: {str(error).splitlines()[0].rstrip(':')}.") from None
 
     def __contains__(self, name: str) -> bool:
         return name in self._paths
@@ -54,6 +62,13 @@ class Overrides:
             return self._paths[name].search(document)
         except JMESPathError as error:
             raise ConfigError(f"remote.paths.{name} cannot be used on this answer: {error}") from None
+
+
+_EXAMPLES = {"paths": 'remote.paths.id = "job.id"', "types": 'remote.types.balance = "uint256"'}
+
+
+def _unknown(words: str, got: str, allowed: tuple[str, ...]) -> ConfigError:
+    return ConfigError(f"{words}{did_you_mean(got, allowed)} Allowed: {', '.join(allowed)}.")
 
 
 def pasteable(name: str, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -113,7 +114,9 @@ def words(document: Any) -> str:
     if not isinstance(document, dict):
         return ""
     place = ".".join(str(part) for part in document["loc"]) if isinstance(document.get("loc"), list) else ""
-    said = [words(document.get(name)) for name in ("title", "error", "message", "msg", "detail", "reason", "errors")]
+    # A problem's detail says what its title says, of this case (RFC 9457).
+    title = "" if "type" in document and words(document.get("detail")) else words(document.get("title"))
+    said = [title, *(words(document.get(name)) for name in ("error", "message", "msg", "detail", "reason", "errors"))]
     said += [words(document.get(name)) for name in ("error_description", "errorMessage", "description")]
     # Objects often say the same in several fields.
     once = list(dict.fromkeys(filter(None, [place, *said])))
@@ -124,5 +127,5 @@ def _text_of(answer: Answer) -> str:
     text = answer.body[:20_000].decode("utf-8", "replace")
     if "html" in answer.content_type or re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):
         title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
-        return f"an HTML page{f', {title[1].strip()!r}' if title else ''}"
+        return f"an HTML page{f', {html.unescape(title[1]).strip()!r}' if title else ''}"
     return " ".join(text.split())

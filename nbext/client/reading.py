@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from nbext.client import content, shapes
+from nbext.client.jsontext import NotJson
 from nbext.client.names import IDS, STATUSES, URLS, WRAPPERS, bare, joined, places
 from nbext.client.overrides import Overrides, pasteable
 from nbext.client.paging import Next, next_of
@@ -81,8 +82,10 @@ def read(answer: Answer, want: Want, overrides: Overrides = NO_OVERRIDES, key: S
     try:
         return _read(answer, want, overrides, key)
     except RecursionError:
-        pass
-    raise ProtocolError("the answer is nested too deeply.")
+        failure = "the answer is nested too deeply."
+    except NotJson as error:
+        failure = str(error)
+    raise ProtocolError(failure)
 
 
 def _read(answer: Answer, want: Want, overrides: Overrides, key: Secret | None) -> Reading:
@@ -164,7 +167,7 @@ def _ambiguous(name: str, candidates: list[str]) -> AmbiguousAnswer:
     named = ", ".join(shown(path, length=80) for path in candidates[:6])
     return AmbiguousAnswer(
         f"the answer can be read in {len(candidates)} ways: its {name} may stand at {named}. "
-        f"Say which under [tool.nbext] in pyproject.toml: {line}",
+        f"Say which by `%nbext set {line}`, or by that line under [tool.nbext] in pyproject.toml.",
         candidates=candidates,
         setting=line,
     )
@@ -245,8 +248,9 @@ def _error_in(document: Any) -> str | None:
 
 def _record(document: Any, overrides: Overrides) -> dict[str, Any]:
     """Return the one record of an answer: its object, or the one that its wrappers hold."""
-    if "rows" in overrides:
-        document = overrides.find("rows", document)
+    # The path was set for segments: where it leads to nothing, the record stands where it always does.
+    told = overrides.find("rows", document)
+    document = document if told is None else told
     for _ in range(4):
         if isinstance(document, list):
             if len(document) != 1:

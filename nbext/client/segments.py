@@ -203,16 +203,16 @@ class Run:
         self, reading: Reading, call: Call, counts: Mapping[str, int], types: Mapping[str, str] | None = None
     ) -> pd.DataFrame:
         """Return what was read as a DataFrame, once its rows are counted."""
-        types = {**self.overrides.types, **reading.types, **(types or {})}
+        types = {**reading.types, **(types or {})}
         told = {**reading.stated, **counts}
         if reading.table is not None:
             totals.check(reading.table.num_rows, told, self.limit)
-            return frames.arrow_frame(reading.table, types)
+            return frames.arrow_frame(reading.table, {**self.overrides.types, **types})
         records = self.downloads(types).all_pages(reading, call)
         totals.check(len(records), told, self.limit)
         # Read whole already: the rows are handed over, not kept beside the table.
         reading.records, reading.document = None, None if reading.id is None else reading.document
-        return frames.frame(records, types)
+        return frames.frame(records, types, self.overrides.types)
 
     def downloads(self, types: Mapping[str, str] | None = None) -> Downloads:
         """Return what reads this segment's answers."""

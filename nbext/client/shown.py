@@ -1,8 +1,10 @@
-"""A stranger's text in our messages: cut, with nothing in it that hides, runs, or is the key."""
+"""A stranger's text in our messages: cut, with nothing in it that hides, or is the key.
+
+It stays text: `<` is `<`. Whoever makes HTML of a message escapes it there (`nbext.notebook.escape.html`).
+"""
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from typing import Any
 
@@ -19,7 +21,7 @@ _PART = 6
 def shown(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
     """Return the text as it may stand in a message."""
     # The key goes first: escaping or cutting could leave a part of it.
-    plain = html.escape(redacted(str(text), key), quote=False)
+    plain = redacted(str(text), key)
     safe = "".join(_escape(c) if unicodedata.category(c) in _HIDDEN else c for c in plain[: 4 * length])
     return safe if len(safe) <= length else safe[: length - 1] + "…"
 

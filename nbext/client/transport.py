@@ -116,6 +116,8 @@ class Transport:
         self.settings = settings
         self._restart = restart
         self._born = 0
+        # Whether anything came back, be it an error.
+        self.answered = False
         self._point(base_url, api_key)
         self._renew()
 
@@ -280,6 +282,7 @@ class Transport:
         url, method, body = self.absolute(call.target), call.method, call.body
         for _ in range(MAX_REDIRECTS + 1):
             response = self._send(call, method, url, body, watch)
+            self.answered = True
             try:
                 location = response.headers.get("Location")
                 if response.status_code in (301, 302, 303, 307, 308) and location:

@@ -62,7 +62,7 @@ class AwayDataset:
         returning = self._shapes.returning(question)
         if limit == 0:
             counted = self._run(self._shapes.counting(question), question.values, cancel)
-            return Answer(int(counted[MATCHED][0].as_py()), returning.no_rows())
+            return Answer(int(counted[MATCHED][0].as_py()), self._shapes.no_rows(question))
         found = answer(returning, self._run(returning, (*question.values, limit), cancel))
         # What collects the parts of an answer need not keep their order.
         return Answer(found.matched, found.rows.sort_by("address"))

@@ -106,9 +106,10 @@ class Question:
         Questions of one shape differ only in ``values``: an engine may keep what it compiled.
     wallets
         Builds the matching wallets: a table of one column, ``wallet``, each once, in no order.
-    rows
-        Builds the returned rows from (the limited) wallets: ``address`` first, then the columns of
-        ``nbext.wire.operations.Column``, ordered by address; an amount is `nbext.engine.exact.column`.
+    columns
+        Builds a table of ``wallet`` and one column for each column that is returned after the address
+        (``nbext.wire.operations.Column``): a count, or an amount as `nbext.engine.exact.column`. A wallet that
+        is not in it has 0.
     values
         The values of the scalars that both builders get, in order. An int within 64 bits is an int64
         scalar, a larger one decimal(38,0) (limbs), a str string; a tuple of them is an array scalar,
@@ -117,8 +118,9 @@ class Question:
 
     shape: str
     wallets: Callable[[Tables, Sequence[ir.Scalar]], ir.Table]
-    rows: Callable[[Tables, Sequence[ir.Scalar], ir.Table], ir.Table]
+    columns: Callable[[Tables, Sequence[ir.Scalar]], Sequence[ir.Table]]
     values: tuple[Value, ...] = ()
+    holders: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)

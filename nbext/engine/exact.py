@@ -83,10 +83,13 @@ def column(amount: Limbs) -> ir.StructValue:
 def as_text(rows: pa.Table) -> pa.Table:
     """Return fetched rows with every amount `column` as decimal digits; null, a wallet without one, is 0."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    for number, name in enumerate(rows.column_names):
-        if pa.types.is_struct(rows.schema.field(name).type):
-            rows = rows.set_column(number, name, _digits(rows[name].combine_chunks()))
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_struct(field.type):
+            rows = rows.set_column(number, field.name, _digits(rows[number].combine_chunks()))
+        elif pa.types.is_integer(field.type):
+            rows = rows.set_column(number, field.name, pc.fill_null(rows[number], 0))
     return rows
 
 

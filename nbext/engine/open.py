@@ -48,7 +48,7 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
             f"engine: {engine[:80]!r} names no engine.{did_you_mean(url.scheme, _ENGINES)} "
             f"Allowed: {', '.join(f'{scheme}://' for scheme in _ENGINES)}."
         )
-    return _ENGINES[url.scheme](_generation(data_dir), url)
+    return _ENGINES[url.scheme](data_dir, url)
 
 
 def _generation(data_dir: Path) -> Generation:
@@ -73,43 +73,46 @@ def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
     return options
 
 
-def _duckdb(chosen: Generation, url: SplitResult) -> Dataset:
+def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
     from nbext.engine.duck import MEMORY, DuckDataset
 
     if url.netloc or url.path not in ("", "/"):
         raise ConfigError("engine: duckdb:// takes no path; the data folder is set by data_dir.")
     options = _options(url, memory=_MEMORY, threads=_THREADS)
     threads = int(options["threads"]) if "threads" in options else None
-    return DuckDataset(chosen, memory=options.get("memory", MEMORY), threads=threads)
+    memory = options.get("memory", MEMORY)
+    return DuckDataset(_generation(data_dir), data_dir=data_dir, memory=memory, threads=threads)
 
 
-def _spark(chosen: Generation, url: SplitResult) -> Dataset:
+def _spark(data_dir: Path, url: SplitResult) -> Dataset:
     from nbext.engine.away import AwayDataset
     from nbext.engine.spark import Spark
 
     _options(url)
+    chosen = _generation(data_dir)
     if url.netloc == "local":
         return AwayDataset(chosen, Spark(chosen, "local[*]"))
     _needs(url, bool(url.hostname and url.port), "pyspark://HOST:PORT, or pyspark://local")
     return AwayDataset(chosen, Spark(chosen, f"spark://{url.netloc}"))
 
 
-def _bigquery(chosen: Generation, url: SplitResult) -> Dataset:
+def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
     from nbext.engine.away import AwayDataset
     from nbext.engine.warehouse import bigquery
 
     _options(url)
     parts = _path(url, 1, "bigquery://PROJECT/DATASET")
-    return AwayDataset(chosen, bigquery(url.netloc, *parts))
+    return AwayDataset(_generation(data_dir), bigquery(url.netloc, *parts))
 
 
-def _trino(chosen: Generation, url: SplitResult) -> Dataset:
+def _trino(data_dir: Path, url: SplitResult) -> Dataset:
     from nbext.engine.away import AwayDataset
     from nbext.engine.warehouse import trino
 
     _options(url)
     catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")
-    return AwayDataset(chosen, trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema))
+    found = trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema)
+    return AwayDataset(_generation(data_dir), found)
 
 
 def _path(url: SplitResult, parts: int, form: str) -> list[str]:

@@ -17,6 +17,7 @@ from ibis.expr import operations as ops
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+    import pyarrow as pa
 
     from nbext.engine.shape import Statement
 
@@ -78,6 +79,18 @@ def first_of(wallets: Wallets, limit: int) -> Wallets:
     return np.sort(np.partition(wallets, limit)[:limit] if limit < len(wallets) else wallets)
 
 
+def placed(wallets: Wallets, found: pa.Table) -> pa.Array:
+    """Return the column beside ``wallet`` in a table for each of some wallets; null where one is not in it."""
+    import pyarrow as pa
+
+    if not found.num_rows:
+        return pa.nulls(len(wallets), found.schema.field(1).type)
+    keys = found["wallet"].to_numpy()
+    order = np.argsort(keys, kind="stable")
+    place = order[np.searchsorted(keys, wallets, sorter=order).clip(max=len(keys) - 1)]
+    return found.column(1).combine_chunks().take(pa.array(place, mask=keys[place] != wallets))
+
+
 def _node(op: Any, compiled: Callable[[ir.Table], Statement]) -> Node:
     if isinstance(op, ops.JoinChain) and _narrows(op):
         by = tuple((link.how == "semi", _node(link.table.parent, compiled)) for link in op.rest)
@@ -110,7 +123,11 @@ def _among(wallets: Wallets, others: Wallets) -> np.ndarray[tuple[int], np.dtype
     if not len(others):
         return np.zeros(len(wallets), bool)
     if len(wallets) + len(others) < _FEW:
-        return np.isin(wallets, others, kind="sort")
+        others = np.sort(others)
+        inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (
+            others[np.searchsorted(others, wallets).clip(max=len(others) - 1)] == wallets
+        )
+        return inside
     return _bitmap(others, int(wallets.max()))[wallets]
 
 

@@ -34,6 +34,7 @@ Kept = TypeVar("Kept")
 Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
 MATCHED = "matched"
 RETURNED = "returned"
+WALLET = {"wallet": "int32"}
 _KEPT = 512
 # What stands in for the value number n: no block, limb or address looks like one of these.
 _INTEGER_HOLE = 9_000_000_000_000_000_000
@@ -67,10 +68,6 @@ class Statement:
         """Return fetched rows as an answer's: amounts as digits, integers of 64 bits."""
         return as_text(fetched.cast(self.schema))
 
-    def no_rows(self) -> pa.Table:
-        """Return the rows of an answer that matched nothing, or only counted."""
-        return as_text(self.schema.empty_table())
-
     @cached_property
     def _used(self) -> list[int]:
         holes = (_hole(node) for node in self.tree.find_all(sge.Literal))
@@ -87,6 +84,19 @@ class Statement:
             return sge.Literal.string(filling.sql()) if as_text and filling.is_number else filling
 
         return str(self.tree.transform(visit).sql(dialect=self.dialect, pretty=pretty))
+
+
+@dataclass(frozen=True)
+class Column:
+    """The statements of a returned column and its ``wallet``: whole, and of the wallets in `RETURNED` alone."""
+
+    whole: Statement
+    joined: Statement
+
+    @property
+    def field(self) -> pa.Field:
+        """The column's name and type, as in an answer's rows before `as_text`."""
+        return self.whole.schema.field(-1)
 
 
 class Shapes:
@@ -111,9 +121,16 @@ class Shapes:
         """Return the question's wallets as sets to combine, each leaf a statement; their values are the question's."""
         return self._keep(("sets", question.shape), question.values, lambda holes: self._sets(question, holes))
 
-    def naming(self, question: Question) -> Statement:
-        """Return the statement of the rows of the wallets in a table named `RETURNED`: ``wallet`` and ``address``."""
-        return self._keep(("name", question.shape), question.values, lambda holes: self._name(question, holes))
+    def columns(self, question: Question) -> list[Column]:
+        """Return the statements of each returned column."""
+        return self._keep(("columns", question.shape), question.values, lambda holes: self._columns(question, holes))
+
+    def no_rows(self, question: Question) -> pa.Table:
+        """Return the rows of an answer that matched nothing, or only counted."""
+        import pyarrow as pa
+
+        fields = [column.field for column in self.columns(question)]
+        return as_text(pa.schema([("address", pa.string()), *fields]).empty_table())
 
     def reading(self, name: str, build: Build, values: Sequence[Value] = ()) -> Statement:
         """Return the statement of a table that the engine itself reads, kept under its name."""
@@ -135,10 +152,12 @@ class Shapes:
         wallets = question.wallets(self.tables, holes.scalars)
         return taken_apart(wallets.select("wallet"), lambda table: self._statement(table, holes))
 
-    def _name(self, question: Question, holes: _Holes) -> Statement:
-        returned = ibis.table({"wallet": "int32", "address": "string"}, name=RETURNED)
-        tables = {**self.tables, "wallets": returned}
-        return self._statement(question.rows(tables, holes.scalars, returned.select("wallet")), holes)
+    def _columns(self, question: Question, holes: _Holes) -> list[Column]:
+        returned = ibis.table(WALLET, name=RETURNED)
+        return [
+            Column(self._statement(column, holes), self._statement(column.semi_join(returned, "wallet"), holes))
+            for column in question.columns(self.tables, holes.scalars)
+        ]
 
     def _count(self, question: Question, holes: _Holes) -> Statement:
         wallets = question.wallets(self.tables, holes.scalars)
@@ -148,8 +167,9 @@ class Shapes:
         """Join the two halves so that the wallets are found once, counted, and cut, in one statement."""
         scalars = holes.scalars[:-1]
         matched = self._statement(question.wallets(self.tables, scalars).select("wallet"), holes).tree
-        returned = ibis.table({"wallet": "int32"}, name=RETURNED)
-        rows = self._statement(question.rows(self.tables, scalars, returned), holes)
+        returned = ibis.table(WALLET, name=RETURNED)
+        columns = question.columns(self.tables, scalars)
+        rows = self._statement(side_by_side(returned, self.tables["wallets"], columns), holes)
         wallet, found = sg.column("wallet", quoted=True), sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
         first = sg.select(wallet).from_(found).order_by(wallet).limit(sge.convert(holes.stand_ins[-1]))
         # DuckDB would find the wallets once for each use; the other engines have no such word.
@@ -167,6 +187,17 @@ class Shapes:
     def _statement(self, table: ir.Table, holes: _Holes) -> Statement:
         tree = self._compiler.to_sqlglot(table, params=dict(zip(holes.scalars, holes.stand_ins, strict=True)))
         return Statement(tree, self._compiler.dialect, _arrow_schema(table))
+
+
+def side_by_side(returned: ir.Table, wallets: ir.Table, columns: Sequence[ir.Table]) -> ir.Table:
+    """Build the rows of the returned wallets: the address, and each column."""
+    rows = wallets.select("wallet", "address").semi_join(returned, "wallet")
+    for column in columns:
+        name = column.columns[-1]
+        # Of the few wallets returned only: else the engine would read the limbs of every holder.
+        joined = rows.left_join(column.semi_join(returned, "wallet"), "wallet")
+        rows = joined.select(*rows.columns, name)
+    return rows.drop("wallet").order_by("address")
 
 
 def answer(returning: Statement, fetched: pa.Table) -> Answer:

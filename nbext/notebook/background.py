@@ -103,6 +103,7 @@ def start(session: Session, query: Query) -> Background:
     def note(future: Future[pd.DataFrame]) -> None:
         if future.exception() is None:
             session.history.add(query, future.result().attrs.get("nbext", {}))
+            session.seen.learn(future.result())
 
     # The history lists what ran, also where nobody ever asks for the result.
     handle._future.add_done_callback(note)

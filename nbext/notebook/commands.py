@@ -17,6 +17,8 @@ from nbext.notebook.running import forms
 from nbext.notebook.running import run as run_query
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from nbext.notebook.session import Session
 
 _PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb", "ibis-framework")
@@ -48,11 +50,12 @@ def _status(session: Session, args: Args, words: list[str]) -> None:
         session.about = client.about()
     about = session.about or {}
     data = about.get("data") or {}
+    own = f"nbext {visible(about.get('version'))}" if about else "not nbext's own" if client.answered else "no answer"
     lines = {
-        "service": f"{client.base_url}" + (f" (nbext {visible(about.get('version'))})" if about else ""),
+        "service": f"{client.base_url} ({own})",
         "key": session.key_source,
         "engine": visible(about.get("engine")) if about else "not known",
-        "data": introduction.data_in_words(data) if about else "the service's own; it does not say more",
+        "data": introduction.data_in_words(data) if about else "not known",
         "chains": introduction.chains_in_words(data) if about else "not known",
         "versions": _versions(),
     }
@@ -90,24 +93,28 @@ def _set(session: Session, args: Args, words: list[str]) -> None:
     session.say(f"{words[0]} = {visible(words[1] if '.' in words[0] else session.settings[words[0]])}")
 
 
+def _unset(session: Session, args: Args, words: list[str]) -> None:
+    if len(words) != 1:
+        raise UsageError("%nbext unset takes the name of a setting, such as `%nbext unset limit`.")
+    session.unset(words[0])
+    name = words[0].partition(".")[0]
+    value, source = session.settings.where(name)
+    session.say(f"{name} = {visible('none' if value in (None, {}) else value)} ({visible(source)})")
+
+
 def _config(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 0, "config")
-    import pandas as pd
-
-    rows = [
+    return _literal([
         {"setting": name, "value": "" if value is None else str(value), "source": source}
         for name, (value, source) in session.settings.all().items()
-    ]
-    return pd.DataFrame(rows)
+    ])
 
 
 def _history(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 1, "history")
     if words:
         return run_query(session, session.history.number(_number(words[0])).query, args)
-    import pandas as pd
-
-    return pd.DataFrame(session.history.rows(), columns=history.COLUMNS)
+    return _literal(session.history.rows(), columns=history.COLUMNS)
 
 
 def _save(session: Session, args: Args, words: list[str]) -> None:
@@ -125,9 +132,7 @@ def _schema(session: Session, args: Args, words: list[str]) -> Any:
     _ = session.client
     if session.knowledge.schema is None:
         raise UsageError("%nbext schema: this service's filters are its own; it does not publish their schema here.")
-    import pandas as pd
-
-    return pd.DataFrame(schema.rows(session.knowledge.schema, words[0] if words else None))
+    return _literal(schema.rows(session.knowledge.schema, words[0] if words else None))
 
 
 def _search(session: Session, args: Args, words: list[str]) -> Any:
@@ -154,6 +159,7 @@ _COMMANDS: dict[str, Callable[[Session, Args, list[str]], Any]] = {
     "login": _login,
     "logout": _logout,
     "set": _set,
+    "unset": _unset,
     "config": _config,
     "history": _history,
     "save": _save,
@@ -163,6 +169,15 @@ _COMMANDS: dict[str, Callable[[Session, Args, list[str]], Any]] = {
     "build": _build,
     "help": _help,
 }
+
+
+def _literal(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:
+    """Return rows as a table that is shown as a service's are: nothing in it hides or runs."""
+    import pandas as pd
+
+    table = pd.DataFrame(rows, columns=columns)
+    table.attrs["nbext"] = {}
+    return table
 
 
 def _at_most(words: list[str], count: int, command: str) -> None:

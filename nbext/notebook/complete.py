@@ -89,8 +89,9 @@ def _words(session: Session, grammar: Grammar, done: list[str]) -> Iterable[str]
     if grammar is grammars.NBEXT:
         if not done:
             return grammars.COMMANDS
-        return {"set": (setting for setting in session.settings.all()),
-                "schema": schema.keys(session.knowledge.schema or {}, ["filters"])}.get(done[0], ())  # fmt: skip
+        if done[0] == "schema":
+            return schema.keys(session.knowledge.schema or {}, ["filters"])
+        return session.settings.all() if done[0] in ("set", "unset") else ()
     if grammar in (grammars.TOKEN, grammars.NFT):
         if not done:
             return [*(["search"] if grammar is grammars.NFT else []), *session.knowledge.chains]

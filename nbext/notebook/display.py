@@ -1,7 +1,8 @@
 """How our tables are shown: nothing in a cell hides, runs or turns into maths; the data stays as it is.
 
-Only tables that carry our provenance (``attrs["nbext"]``) are shown this way, by formatters of this
-shell: no option of pandas is changed, and no other table is touched.
+Only tables and columns that carry our provenance (``attrs["nbext"]``) are shown this way, and those that show a strange
+name which a service sent (`nbext.notebook.seen`), by formatters of this shell: no option of pandas is changed,
+and no other table is touched.
 """
 
 from __future__ import annotations
@@ -13,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.notebook.escape import visible
 from nbext.notebook.flags import flags
+from nbext.notebook.seen import Seen
 
 if TYPE_CHECKING:
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
-# Where pandas 2 and pandas 3 say that a DataFrame comes from.
-_HOMES = ("pandas", "pandas.core.frame")
-_TYPES = ("text/html", "text/plain")
 
 
 def shown(value: Any) -> Any:
@@ -42,9 +41,17 @@ def shown(value: Any) -> Any:
     return visible(value)
 
 
-def is_ours(frame: pd.DataFrame) -> bool:
-    """Say whether a table came from a magic, or was made of one that did."""
-    return "nbext" in frame.attrs
+def shows_strange_names(table: pd.DataFrame | pd.Series[Any], seen: Seen) -> bool:
+    """Say whether a strange name that a service sent is among what is shown: cells, index, and names of columns."""
+    import pandas as pd
+
+    if not seen:
+        return False
+    few = _few(table if isinstance(table, pd.DataFrame) else table.to_frame(), pd.get_option("display.max_rows"))
+    labels = [part for label in (*few.columns, *few.index) for part in (label if isinstance(label, tuple) else [label])]
+    return seen.holds_any(labels) or any(
+        seen.holds_any(few.iloc[:, i]) for i, dtype in enumerate(few.dtypes) if dtype in ("str", "object", "category")
+    )
 
 
 def as_html(frame: pd.DataFrame) -> str | None:
@@ -60,6 +67,12 @@ def as_html(frame: pd.DataFrame) -> str | None:
 def as_text(frame: pd.DataFrame) -> str:
     """Return a table as plain text."""
     return _drawn(frame, repr, "\n\n[{} rows x {} columns]") or ""
+
+
+def column_as_text(column: pd.Series[Any]) -> str:
+    """Return a column as plain text."""
+    # Its values are shown as pandas writes them, so that its footer stays true.
+    return "\n".join(visible(line, None) for line in repr(column).split("\n"))
 
 
 def _pandas_html(table: pd.DataFrame) -> str | None:
@@ -107,27 +120,34 @@ class Formatters:
     """The formatters of one shell, and what stood in their places before."""
 
     shell: InteractiveShell
-    before: dict[tuple[str, str], Any]
+    before: dict[tuple[str, str, str], Any]
 
     def remove(self) -> None:
         """Put back what stood there before."""
-        for (mime, home), old in self.before.items():
+        for (mime, home, kind), old in self.before.items():
             formatter = _formatter(self.shell, mime)
-            formatter.pop(f"{home}.DataFrame", None)
+            formatter.pop(f"{home}.{kind}", None)
             if old is not None:
-                formatter.for_type_by_name(home, "DataFrame", old)
+                formatter.for_type_by_name(home, kind, old)
 
 
-def install(shell: InteractiveShell) -> Formatters:
-    """Show our tables our way in this shell; pandas is not imported for it."""
+def install(shell: InteractiveShell, seen: Seen) -> Formatters:
+    """Show our tables and their columns our way in this shell; pandas is not imported for it."""
     formatters = Formatters(shell, {})
+
+    def literally(shown: Any) -> bool:
+        if "nbext" in shown.attrs:
+            # Also what came by a client of the user's own, without a magic.
+            seen.learn(shown)
+            return True
+        return shows_strange_names(shown, seen)
+
     # By name, so that pandas need not be there yet.
-    for mime, ours in zip(_TYPES, (_html_formatter, _text_formatter), strict=True):
+    for mime, kind, home, ours in _PLACES:
         formatter = _formatter(shell, mime)
-        for home in _HOMES:
-            old = formatter.pop(f"{home}.DataFrame", None)
-            formatters.before[mime, home] = old
-            formatter.for_type_by_name(home, "DataFrame", ours(old))
+        old = formatter.pop(f"{home}.{kind}", None)
+        formatters.before[mime, home, kind] = old
+        formatter.for_type_by_name(home, kind, ours(old, literally))
     return formatters
 
 
@@ -136,9 +156,11 @@ def _formatter(shell: InteractiveShell, mime: str) -> Any:
     return formatters.formatters[mime]
 
 
-def _html_formatter(old: Callable[[Any], str | None] | None) -> Callable[[Any], str | None]:
+def _html_formatter(
+    old: Callable[[Any], str | None] | None, literally: Callable[[Any], bool]
+) -> Callable[[Any], str | None]:
     def format_html(frame: Any) -> str | None:
-        if is_ours(frame):
+        if literally(frame):
             return as_html(frame)
         html: str | None = old(frame) if old is not None else frame._repr_html_()
         return html
@@ -146,13 +168,27 @@ def _html_formatter(old: Callable[[Any], str | None] | None) -> Callable[[Any], 
     return format_html
 
 
-def _text_formatter(old: Callable[..., None] | None) -> Callable[..., None]:
-    def format_text(frame: Any, printer: Any, cycle: bool) -> None:
-        if is_ours(frame):
-            printer.text(as_text(frame))
-        elif old is not None:
-            old(frame, printer, cycle)
-        else:
-            printer.text(repr(frame))
+def _text_formatter(draw: Callable[[Any], str]) -> Callable[..., Callable[..., None]]:
+    def formatter(old: Callable[..., None] | None, literally: Callable[[Any], bool]) -> Callable[..., None]:
+        def format_text(shown: Any, printer: Any, cycle: bool) -> None:
+            if literally(shown):
+                printer.text(draw(shown))
+            elif old is not None:
+                old(shown, printer, cycle)
+            else:
+                printer.text(repr(shown))
 
-    return format_text
+        return format_text
+
+    return formatter
+
+
+# Each type under the names that pandas 2 and pandas 3 give it.
+_PLACES = (
+    ("text/html", "DataFrame", "pandas", _html_formatter),
+    ("text/html", "DataFrame", "pandas.core.frame", _html_formatter),
+    ("text/plain", "DataFrame", "pandas", _text_formatter(as_text)),
+    ("text/plain", "DataFrame", "pandas.core.frame", _text_formatter(as_text)),
+    ("text/plain", "Series", "pandas", _text_formatter(column_as_text)),
+    ("text/plain", "Series", "pandas.core.series", _text_formatter(column_as_text)),
+)

@@ -14,9 +14,13 @@ from nbext.notebook.queries import Query
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
+# Columns of a notebook's text output before its lines break.
+WIDTH = 100
+_JSON_HEADER = "Content-Type: application/json"
+
 
 def dry_run(session: Session, query: Query) -> None:
-    """Print the request as it would be sent, a curl line without the key, and what the service says of it.
+    """Print the request as it would be sent, what the service says of it, and a curl line; the key is in neither.
 
     Raises
     ------
@@ -25,13 +29,14 @@ def dry_run(session: Session, query: Query) -> None:
     """
     client = session.client
     request = client.request_for(query.filters, query.operator, query.file_type, query.limit)
-    body = json.dumps(request["body"], default=str, ensure_ascii=False, indent=2)
-    session.say(f"{request['method']} {visible(request['url'])}\n{body}\n\n{_curl(request)}\n")
     # A remote has no operation that checks without running.
-    if not client.is_ours:
-        session.say("Not checked: this service's grammar is not known here; it takes the filters as they are.")
-        return
-    session.say(f"Allowed. In words: {visible(_explained(session, query).get('words'), None)}")
+    checked = "Not checked: this service's grammar is not known here; it takes the filters as they are."
+    if client.is_ours:
+        checked = f"Allowed. In words: {visible(_explained(session, query).get('words'), None)}"
+    session.say(
+        f"{request['method']} {visible(request['url'])}\n{_JSON_HEADER}\nx-api-key: (not shown)\n\n"
+        f"{_lines(compact(request['body']))}\n\n{checked}\n\n{_curl(request)}"
+    )
 
 
 def explain(session: Session, query: Query) -> None:
@@ -66,10 +71,24 @@ def _lines(value: Any) -> str:
     return "\n".join(visible(line, None) for line in text.splitlines())
 
 
+def compact(value: Any, name: str | None = None, indent: str = "") -> str:
+    """Return JSON, after its name where it has one, in which what fits on a line stands on one."""
+    start = f"{indent}{json.dumps(name, ensure_ascii=False)}: " if name is not None else indent
+    line = start + json.dumps(value, default=str, ensure_ascii=False)
+    if len(line) <= WIDTH or not value or not isinstance(value, dict | list):
+        return line
+    deeper = indent + "  "
+    if isinstance(value, list):
+        items, (opening, closing) = [compact(item, None, deeper) for item in value], "[]"
+    else:
+        items, (opening, closing) = [compact(item, key, deeper) for key, item in value.items()], "{}"
+    return f"{start}{opening}\n" + ",\n".join(items) + f"\n{indent}{closing}"
+
+
 def _curl(request: Mapping[str, Any]) -> str:
     """Return a command for a terminal; the key stays in the variable that holds it there."""
     body = shlex.quote(json.dumps(request["body"], default=str))
     return (
-        f"curl -X {request['method']} {shlex.quote(request['url'])} -H 'Content-Type: application/json' "
+        f"curl -X {request['method']} {shlex.quote(request['url'])} -H '{_JSON_HEADER}' "
         f'-H "x-api-key: $NBEXT_API_KEY" -d {body}'
     )

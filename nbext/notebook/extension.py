@@ -51,7 +51,7 @@ def load(shell: InteractiveShell) -> None:
     configurable = Nbext(parent=shell)
     made = session.Session(shell, ConfiguredValues(configurable))
     magics = NbextMagics(shell, made)
-    loaded = Loaded(made, magics, complete.matcher(made), display.install(shell), configurable)
+    loaded = Loaded(made, magics, complete.matcher(made), display.install(shell, made.seen), configurable)
     # Somebody may have a %token of their own: it comes back when ours goes.
     for kind, names in magics.magics.items():
         for name in names:

@@ -92,10 +92,11 @@ NFT = Grammar(
 # subcommand -> (what follows it, what it does)
 COMMANDS = {
     "status": ("", "which service answers, whose data it is, as of which block, and the versions"),
-    "connect": ("[URL]", "connect to a service, or anew to the one that is set"),
+    "connect": ("[URL]", "connect to a service, or anew to the one that is set; reads pyproject.toml again"),
     "login": ("[--keep]", "type the key of a remote service at a prompt; --keep puts it into the keyring"),
     "logout": ("", "forget the key"),
     "set": ("NAME VALUE", "set a setting for this session"),
+    "unset": ("NAME", "take back what was set for this session"),
     "config": ("", "every setting, its value, and where it came from"),
     "history": ("[N]", "this session's queries; with a number, run that one again"),
     "save": ("NAME [N]", "save the last query (or query N) for `%%segment_query --from NAME`"),

@@ -39,6 +39,7 @@ def prepared(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> Args:
 def hand_over(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     """Store the result under a name, write it to a file, or return it to be shown."""
     session.knowledge.learn_rows(frame)
+    session.seen.learn(frame)
     # Also what carries no provenance is shown as a stranger's text is.
     about = frame.attrs.setdefault("nbext", {})
     if cut := store.cut_in_words(about):

@@ -46,7 +46,7 @@ class History:
             There is none.
         """
         if not self.ran:
-            raise UsageError("%nbext: no query has run in this session yet.")
+            raise UsageError("%nbext: no query has run in this session yet; `%nbext history` lists those that have.")
         wanted = len(self.ran) if number is None else number
         if not 1 <= wanted <= len(self.ran):
             raise UsageError(f"%nbext: there is no query {wanted}; this session's are 1 to {len(self.ran)}.")

@@ -16,20 +16,25 @@ def at_load(settings: Settings) -> str:
     try:
         url = settings["base_url"]
         if url:
-            return f"nbext {__version__}: {_without_userinfo(url)} answers, on its own data. `%nbext help` begins."
+            return (
+                f"nbext {__version__}: the service is {_without_userinfo(url)}; it was not asked yet. "
+                "`%nbext help` begins."
+            )
         folder = default_data_dir(settings)
         # What ingest leaves; opening the data would load half of the service.
         own = (folder / "current").is_file()
     except ConfigError as error:
         return f"nbext {__version__}: {error} `%nbext config` shows every setting."
     whose = f"your data in {folder}" if own else "synthetic sample data (`nbext ingest` takes in your own)"
-    return f"nbext {__version__}: the embedded service answers, on {whose}. `%nbext help` begins."
+    return f"nbext {__version__}: the embedded service starts with the first call, on {whose}. `%nbext help` begins."
 
 
-def of_service(about: Mapping[str, Any] | None, base_url: str) -> str:
+def of_service(about: Mapping[str, Any] | None, base_url: str, *, answered: bool) -> str:
     """Return the line that the first call prints: the service's own words for its data."""
+    if not answered:
+        return f"nbext: {_without_userinfo(base_url)} does not answer now; the next call asks again."
     if not about:
-        return f"nbext: {_without_userinfo(base_url)} answers."
+        return f"nbext: {_without_userinfo(base_url)} answers; its data and its grammar are its own."
     data = about.get("data") or {}
     return f"nbext: {data_in_words(data)}; {chains_in_words(data)}."
 

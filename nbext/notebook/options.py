@@ -102,7 +102,7 @@ class Grammar:
                 raise UsageError(f"{self.magic}: {KEY_REFUSED}")
             if word.kind == "word" and word.text == "--":
                 args.words.extend(rest)
-            elif word.kind == "word" and word.text.startswith("-") and len(word.text) > 1:
+            elif word.kind == "word" and re.match(r"-[^\d.]", word.text):
                 self._take_option(args, word, rest)
             else:
                 args.words.append(word)

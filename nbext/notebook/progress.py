@@ -6,11 +6,10 @@ import contextvars
 import sys
 import threading
 import time
-from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nbext.notebook.escape import visible
+from nbext.notebook.escape import html, visible
 
 if TYPE_CHECKING:
     from nbext.client.progress import Progress
@@ -92,8 +91,8 @@ class NotebookView:
     def show(self, text: str, share: float | None) -> None:
         """Draw the bar, or draw it again in its place."""
         value = "" if share is None else f' value="{share:.3f}"'
-        html = f"<progress{value}></progress> <small>{escape(text)}</small>"
-        self._publish({"text/html": html, "text/plain": text})
+        bar = f"<progress{value}></progress> <small>{html(text)}</small>"
+        self._publish({"text/html": bar, "text/plain": text})
 
     def close(self) -> None:
         """Leave nothing to be seen."""

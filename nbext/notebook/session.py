@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from nbext.errors import ConfigError, NbextError, UsageError
-from nbext.notebook import introduction, keys
+from nbext.errors import ConfigError, NbextError, UsageError, did_you_mean
+from nbext.notebook import introduction, keys, nested
 from nbext.notebook.calls import call
 from nbext.notebook.history import History
 from nbext.notebook.knowledge import Knowledge
 from nbext.notebook.progress import Bar, view_for
 from nbext.notebook.queries import Query
-from nbext.settings import Secret, Settings, default_data_dir
+from nbext.notebook.seen import Seen
+from nbext.settings import Secret, Settings, default_data_dir, setting_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +41,8 @@ class Session:
         The queries that ran.
     knowledge
         What completion may offer: it is gathered here and never asked for.
+    seen
+        The strange names that services sent: tables that show one are shown literally.
     key_source
         Where the key in use came from, in words; None before the first connection.
     """
@@ -49,10 +52,12 @@ class Session:
         self.settings = Settings(ipython=configured if configured is not None else {})
         self.history = History()
         self.knowledge = Knowledge()
+        self.seen = Seen()
         self.key_source: str | None = None
         self.about: dict[str, Any] | None = None
         self._client: Client | None = None
-        self._typed_key: Secret | None = None
+        # By the service they were typed for: none is ever sent to another.
+        self._typed_keys: dict[str, Secret] = {}
 
     @property
     def names(self) -> MutableMapping[str, Any]:
@@ -91,14 +96,14 @@ class Session:
         before = self.settings.arguments.get("base_url")
         if base_url is not None:
             self.settings.set("base_url", base_url)
-            self._typed_key = None
         try:
+            self.settings.reread()
             self._client = self.call(lambda _: self._connected(), "connecting")
         except NbextError:
             # What was set before still holds.
             self.settings.arguments["base_url"] = before
             raise
-        self.say(introduction.of_service(self.about, self._client.base_url))
+        self.say(introduction.of_service(self.about, self._client.base_url, answered=self._client.answered))
         return self._client
 
     def disconnect(self) -> None:
@@ -106,11 +111,59 @@ class Session:
         self._client = None
 
     def set(self, name: str, value: Any) -> None:
-        """Set a setting for this session; ``remote.paths.rows`` is one place inside of a setting."""
+        """Set a setting for this session; ``remote.paths.rows`` is one place inside of a setting.
+
+        Raises
+        ------
+        ConfigError
+            There is no such setting or place, or it does not take the value. What was set before still holds.
+        """
         name, *inside = name.split(".")
+        setting = setting_named(name)
         if inside:
-            value = _with_value(self.settings[name], inside, value)
+            if setting.kind is not dict:
+                raise ConfigError(f"{name} is one value: nothing stands inside of it.")
+            value = nested.with_value(self.settings[name], inside, value)
+        self._check(name, setting.read(value, "argument"))
         self.settings.set(name, value)
+        self._changed(name)
+
+    def unset(self, name: str) -> None:
+        """Take back what was set for this session; what the other places say of the setting holds again.
+
+        Raises
+        ------
+        ConfigError
+            There is no such setting, or nothing stands at that place of it.
+        """
+        name, *inside = name.split(".")
+        table = self.settings.arguments.get(name) or {}
+        if inside and nested.at(table, inside) is None:
+            self._refuse_place(setting_named(name).name, ".".join([name, *inside]))
+        self.settings.unset(name)
+        if inside:
+            below = self.settings[name]
+            under = nested.at(below, inside)
+            left = nested.without(table, inside) if under is None else nested.with_value(table, inside, under)
+            if left != below:
+                self.settings.set(name, left)
+        self._changed(name)
+
+    def _refuse_place(self, name: str, place: str) -> NoReturn:
+        known = list(nested.places(self.settings.arguments.get(name, {}), name))
+        held = f"Set here: {', '.join(known)}." if known else f"Nothing of {name} is."
+        raise ConfigError(f"{place} is not set in this session.{did_you_mean(place, known)} {held}")
+
+    def _check(self, name: str, value: Any) -> None:
+        """Refuse now what the next call would stumble over."""
+        from nbext.client.overrides import Overrides
+
+        if name == "base_url" and value:
+            check_address(value, insecure=self.settings["insecure"])
+        elif name == "remote":
+            Overrides(value)
+
+    def _changed(self, name: str) -> None:
         if name in _OF_THE_CONNECTION:
             self.disconnect()
 
@@ -127,14 +180,14 @@ class Session:
         url = self.settings["base_url"]
         if not url:
             raise UsageError("%nbext login: the embedded service needs no key. `%nbext connect URL` chooses another.")
-        self._typed_key = keys.prompt(url)
+        secret = self._typed_keys[url] = keys.prompt(url)
         self.disconnect()
-        kept = keep and keys.keep(url, self._typed_key, self.say)
+        kept = keep and keys.keep(url, secret, self.say)
         self.say("nbext: the key is used for this session" + (" and kept in the keyring." if kept else "."))
 
     def log_out(self) -> None:
         """Forget the key that was typed, and the one that the keyring keeps."""
-        self._typed_key = None
+        self._typed_keys.clear()
         self.disconnect()
         url = self.settings["base_url"]
         if url:
@@ -180,11 +233,11 @@ class Session:
         return client
 
     def _key_for(self, url: str) -> tuple[Secret, str]:
-        if self._typed_key is not None:
-            return self._typed_key, "prompt"
+        if url in self._typed_keys:
+            return self._typed_keys[url], "prompt"
         secret, source = keys.find(url, self.say)
         if source == "prompt":
-            self._typed_key = secret
+            self._typed_keys[url] = secret
         return secret, source
 
     def _learn(self, client: Client) -> None:
@@ -207,14 +260,6 @@ def check_address(url: str, *, insecure: bool) -> None:
     from nbext.client.origin import Origin
 
     Origin.of(url, insecure=insecure)
-
-
-def _with_value(table: object, path: list[str], value: object) -> dict[str, Any]:
-    """Return a copy of a table with a value at a path of names."""
-    first, *rest = path
-    copy = dict(table) if isinstance(table, Mapping) else {}
-    copy[first] = _with_value(copy.get(first), rest, value) if rest else value
-    return copy
 
 
 _CURRENT: list[Session] = []

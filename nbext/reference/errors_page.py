@@ -18,38 +18,47 @@ ADVICE = {
     "InvalidSegment": "Each line starts with a JSON pointer into your query. `%nbext schema` lists what is allowed, "
     "`%nbext schema token` one condition.",
     "AmbiguousSymbol": "Several contracts bear the symbol. Take the address of the one you mean from `error.candidates`.",
-    "ApiError": "The service's own message follows. `error.status` and `error.problem` hold the whole answer.",
+    "ApiError": "The message is the service's own. `error.status` and `error.problem` hold the whole answer; its request id there "
+    "is what whoever runs the service will ask for.",
     "BadRequest": "The service does not take this request. On a remote, compare the body that `--dry-run` shows with "
     "that service's documentation.",
-    "AuthError": "The key is missing, wrong, revoked or lacks a scope: `%nbext login`.",
+    "AuthError": "The key is missing, wrong, revoked or lacks a scope. `%nbext login` asks for another; `%nbext config` shows from "
+    "where the present one came. On a service of yours, `nbext keys list` shows which keys hold.",
     "NotFound": "Check the chain and the address or id. The embedded service knows only what was ingested; "
     "`%nbext status` says whose data it has.",
     "Conflict": "The segment is not ready yet: ask again in a moment.",
-    "RateLimited": "Wait as long as the message says. Many addresses in one `%token` are gentler than many cells.",
-    "ServerError": "The service failed again after the retries. Its request id, if any, is in `error.problem`.",
+    "RateLimited": "Wait as long as the message says. One `%token` with many addresses keeps to the service's pace; a loop of cells "
+    "does not.",
+    "ServerError": "The fault is on the service's side. Run the cell again later: the same query has the same id and is not done twice. "
+    "If it stays, give its request id (`error.problem`) to whoever runs the service.",
     "TransportError": "No answer came, or none that can be trusted. Nothing was stored in your variable.",
-    "ConnectionFailed": "Check the address with `%nbext status`, and that the service runs.",
+    "ConnectionFailed": "`%nbext status` shows which address is asked. Check it for a slip, that the service runs there, and that a VPN or "
+    "proxy on the way lets you through.",
     "TLSError": "The certificate is not trusted. If it is your own, set `ca_bundle` to its file; checks cannot be "
     "switched off.",
     "DeadlineExceeded": "Give it longer (`%nbext set execute_deadline 900`), or resume: `%segment ID` with the id "
     "that the message names.",
-    "TruncatedResponse": "The answer ended early, also after the retries. A proxy on the way may cut long answers.",
+    "TruncatedResponse": "Run the cell again. If it stays, a proxy on the way may cut long answers: ask for fewer rows with `--limit`.",
     "ResponseTooLarge": "Write it to a file instead (`--to rows.parquet`), or raise `max_body_mb`.",
     "ProtocolError": "What came is not an answer of this interface; the message shows its beginning. Often a login "
     "page or a gateway answers in the service's place.",
     "AmbiguousAnswer": "The answer can be read in several equal ways. Paste the line of settings that the message "
     "shows, for the reading you mean.",
-    "OutcomeUnknown": "The request may have been carried out. Look before you repeat it; `error.idempotency_key` "
-    "names the attempt.",
-    "ServiceDied": "The embedded service ended twice. `%nbext status` shows where its log is.",
-    "SegmentFailed": "The service could not finish the segment; the message is its reason.",
+    "OutcomeUnknown": "The connection broke after the request was sent, and the service may have carried it out. Look there before you "
+    "repeat it; `error.idempotency_key` names the attempt.",
+    "ServiceDied": "It ended twice in a row. `%nbext status` shows where its log is, and its last lines say why; `nbext check` looks at "
+    "the data.",
+    "SegmentFailed": "The message is the service's reason. `%%segment_query --explain` shows what the query asks of the engine.",
     "SegmentExpired": "The result is no longer kept. Run the query again: the same query on the same data gives the "
     "same id.",
-    "QueryTimeout": "Narrow the query, or start the service with a longer time limit.",
-    "ResourceLimit": "Narrow the query, lower the limit, or give the service more memory.",
+    "QueryTimeout": "Ask with `--count` first, and narrow the query: a chain, a contract, a shorter time. Or give it longer, on a service "
+    "of yours: `nbext serve --query-seconds 300`.",
+    "ResourceLimit": "Narrow the query, or lower its `--limit`. If that is no choice, [move past one machine](scaling.md).",
     "QueryCancelled": "You interrupted it; the variable keeps its old value.",
-    "IngestError": "The message names the file and, where one row is at fault, the row. Nothing of that file was taken.",
-    "StorageError": "`nbext check` says which file is damaged, and `nbext backup` keeps a copy next time.",
+    "IngestError": "The message names the file and, where one row is at fault, the row. Nothing of the run was taken in: the data is as "
+    "it was. Mend or leave out the file, and run `nbext ingest` again.",
+    "StorageError": "`nbext check` says which file is damaged. Where the disk is full, make room. A damaged data folder is replaced by a "
+    "copy that `nbext backup` made, or by running `nbext ingest` into a new one.",
 }
 
 

@@ -11,9 +11,10 @@ def page() -> str:
     return (
         "# Settings\n\n"
         "A value is taken from the first of these places that has one:\n\n"
-        "1. an argument: `%nbext set NAME VALUE`, `%nbext connect URL`, or `nbext.connect(...)` in Python;\n"
+        "1. an argument: `%nbext set NAME VALUE`, `%nbext connect URL`, or `nbext.connect(...)` in Python; "
+        "`%nbext unset NAME` takes it back;\n"
         "2. the environment: `NBEXT_` and the setting's name in capitals;\n"
-        "3. the table `[tool.nbext]` of the nearest `pyproject.toml`;\n"
+        "3. the table `[tool.nbext]` of the nearest `pyproject.toml`; in a notebook `%nbext connect` reads it again;\n"
         "4. IPython's configuration: `c.Nbext.NAME = VALUE` in `ipython_config.py`;\n"
         "5. the default.\n\n"
         "`%nbext config` shows each value and the place it came from. The API key is not a setting: it comes from "
@@ -27,6 +28,8 @@ def page() -> str:
 
 
 def _allowed(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(setting.choices)
     kind = {str: "text", int: "whole number", float: "number", bool: "true, false", dict: "table"}[setting.kind]
     return kind if setting.minimum is None else f"{kind}, {setting.minimum:,} to {setting.maximum:,}"
 

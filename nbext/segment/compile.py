@@ -39,8 +39,9 @@ def question(
     return Question(
         shape=repr((tree, rows, names)),
         wallets=lambda tables, scalars: saved(filled(tree, scalars), tables).table,
-        rows=lambda tables, scalars, wallets: _rows(wallets, filled(rows, scalars), names, tables),
+        columns=lambda tables, scalars: _columns(filled(rows, scalars), names, tables),
         values=tuple(slots.values),
+        holders=tuple(contract.holders if at is None else None for contract, at in shown),
     )
 
 
@@ -57,17 +58,13 @@ def build(node: Any, tables: Tables) -> Wallets:
     return _BUILDERS[type(node)](node, tables)
 
 
-def _rows(wallets: ir.Table, shown: Sequence[Any], names: Sequence[str], tables: Tables) -> ir.Table:
-    rows = tables["wallets"].select("wallet", "address").semi_join(wallets, "wallet")
-    for (contract, at), name in zip(shown, names, strict=True):
-        # Of the few wallets returned only: else the engine would read the limbs of every holder.
-        held = leaves.balances(contract, at, tables).semi_join(wallets, "wallet")
-        nft = leaves.is_nft(contract)
-        amounts = held.select("wallet", **{name: held.size if nft else exact.column(exact.of(held))})
-        joined = rows.left_join(amounts, "wallet")
-        # A wallet without one has 0; of an amount, the engine makes that.
-        rows = joined.select(*rows.columns, **{name: joined[name].fill_null(0) if nft else joined[name]})
-    return rows.select("address", *names).order_by("address")
+def _columns(shown: Sequence[Any], names: Sequence[str], tables: Tables) -> list[ir.Table]:
+    return [_column(contract, at, name, tables) for (contract, at), name in zip(shown, names, strict=True)]
+
+
+def _column(contract: Any, at: Any, name: str, tables: Tables) -> ir.Table:
+    held = leaves.balances(contract, at, tables)
+    return held.select("wallet", **{name: held.size if leaves.is_nft(contract) else exact.column(exact.of(held))})
 
 
 _BUILDERS: dict[type, Callable[[Any, Tables], Wallets]] = {

@@ -86,6 +86,7 @@ def create_app(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     house: House = app.state.house
+    house.lanes.open()
     await run_in_threadpool(house.open)
     yield
     await run_in_threadpool(house.close)

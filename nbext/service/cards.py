@@ -7,6 +7,7 @@ from typing import Any
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import AmbiguousSymbol, did_you_mean
 from nbext.service.problems import Problem
+from nbext.service.searching import Search
 from nbext.service.times import iso_block
 from nbext.wire.addresses import checksummed, normalised
 from nbext.wire.chains import Chain, chain_of
@@ -58,16 +59,16 @@ class Cards:
         }
         return {name: values[name] for name in NFT_FIELDS}
 
-    def search(self, kind: str, chain: Chain, term: str, *, limit: int, offset: int) -> dict[str, Any]:
+    def search(self, asked: Search) -> dict[str, Any]:
         """Return one page of the contracts that fit a term, best first."""
-        self._check_chain(chain)
+        self._check_chain(asked.chain)
         total, hits = self._dataset.catalog.search(
-            chain.id, term, standards=STANDARDS_OF[kind], limit=limit, offset=offset
+            asked.chain.id, asked.term, standards=STANDARDS_OF[asked.type], limit=asked.limit, offset=asked.offset
         )
-        items = [_hit(chain, hit) for hit in hits]
+        items = [_hit(asked.chain, hit) for hit in hits]
         return {
-            "type": kind, "chain": chain.name, "searchTerm": term, "total": total,
-            "limit": limit, "offset": offset, "items": items,
+            "type": asked.type, "chain": asked.chain.name, "searchTerm": asked.term, "total": total,
+            "limit": asked.limit, "offset": asked.offset, "items": items,
         }
 
     def as_of(self, chain: Chain) -> AsOf | None:

@@ -10,9 +10,11 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from nbext.errors import StorageError
+from nbext.service.transactions import Transactions
 
 VERSION = 1
 _TABLES = """
@@ -39,7 +41,7 @@ CREATE TABLE IF NOT EXISTS signups (
 
 
 class Database:
-    """Connections to one SQLite file: readers at once, writers one after another.
+    """Connections to one SQLite file: readers at once, writers in turn.
 
     Raises
     ------
@@ -51,8 +53,7 @@ class Database:
         self.path = path
         self._idle: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
-        # Threads of one process queue here, in turn; only other processes meet SQLite's own lock.
-        self._writing = threading.Lock()
+        self._transactions = Transactions(self._connect)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self._prepare()
@@ -88,17 +89,9 @@ class Database:
             with self._guard:
                 self._idle.append(db)
 
-    @contextlib.contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection inside a transaction: all of it is kept, or none."""
-        with self._writing, self.read() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+    def write(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Lend a connection inside a transaction: all of it is kept at the end, or none."""
+        return self._transactions.take_part()
 
     def backup(self, target: Path) -> None:
         """Copy the file as it stands, while others go on writing."""
@@ -113,6 +106,7 @@ class Database:
 
     def close(self) -> None:
         """Close the connections that are not lent."""
+        self._transactions.close()
         with self._guard:
             for db in self._idle:
                 db.close()

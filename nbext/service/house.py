@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from nbext.engine.dataset import Dataset
+from nbext.engine.lease import Lease
 from nbext.service.cards import Cards
 from nbext.service.caretaker import Caretaker
 from nbext.service.database import Database
 from nbext.service.idempotency import Claims
 from nbext.service.keys import Key, KeyRing
-from nbext.service.lease import Lease
+from nbext.service.lanes import Lanes
 from nbext.service.logs import Log
 from nbext.service.metrics import Metrics
 from nbext.service.policy import Policy
@@ -43,6 +44,7 @@ class House:
         self.lease = Lease(state_dir / "leases")
         self.cards = Cards(dataset)
         self.metrics = Metrics()
+        self.lanes = Lanes()
         self.segments = Segments(
             dataset, registry=self.registry, claims=self.claims, results=self.results, lease=self.lease,
             policy=policy, log=log,
@@ -69,7 +71,8 @@ class House:
         self.dataset.close()
 
 
-def _house(request: Request) -> House:
+# A coroutine: FastAPI would call a plain function in a thread, once for each request.
+async def _house(request: Request) -> House:
     house: House = request.app.state.house
     return house
 

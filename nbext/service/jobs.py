@@ -36,18 +36,27 @@ class Job:
     wanted: bool = False
 
 
+# Threads beside the ``workers``: results are kept on the disk while the next questions are asked.
+_KEEPING = 6
+
+
 class Jobs:
-    """Threads that run jobs in the order in which they came; ``queue`` bounds those that wait."""
+    """Threads that run jobs in the order in which they came; ``queue`` bounds those that wait.
+
+    Of the running ones ``workers`` ask the engine at once; a job that says it is `answered` makes room.
+    """
 
     def __init__(self, run: Callable[[Job], None], *, workers: int = 2, queue: int = 256, per_key: int = 128) -> None:
         self._run = run
         self._queue: deque[Job] = deque()
         self._all: dict[str, Job] = {}
+        self._asking: set[Job] = set()
         self._changed = threading.Condition()
-        self._bound, self._per_key = queue, per_key
+        self._workers, self._bound, self._per_key = workers, queue, per_key
         self._stopping = False
         self._threads = [
-            threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True) for number in range(workers)
+            threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
+            for number in range(workers + _KEEPING)
         ]
         for thread in self._threads:
             thread.start()
@@ -110,6 +119,12 @@ class Jobs:
         if waiting:
             self._end(job)
 
+    def answered(self, job: Job) -> None:
+        """Note that a job has its answer and only keeps it: the next may ask."""
+        with self._changed:
+            self._asking.discard(job)
+            self._changed.notify_all()
+
     def _work(self) -> None:
         while (job := self._next()) is not None:
             self._end(job)
@@ -120,14 +135,19 @@ class Jobs:
             self._run(job)
         finally:
             with self._changed:
+                self._asking.discard(job)
                 del self._all[job.id]
                 self._changed.notify_all()
             job.done.set_result(None)
 
     def _next(self) -> Job | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._stopping)
-            return self._queue.popleft() if self._queue else None
+            self._changed.wait_for(lambda: len(self._asking) < self._workers if self._queue else self._stopping)
+            if not self._queue:
+                return None
+            job = self._queue.popleft()
+            self._asking.add(job)
+            return job
 
     def close(self, grace: float) -> None:
         """Take no more jobs; let the running ones go on for ``grace`` seconds, then stop all."""

@@ -14,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from nbext.engine.dataset import Cancel, Dataset
+from nbext.engine.lease import Lease
 from nbext.errors import NbextError, QueryCancelled, SegmentExpired, StorageError
 from nbext.service.idempotency import Claim, Claims
 from nbext.service.jobs import Job, Jobs
 from nbext.service.keys import Key
-from nbext.service.lease import Lease
 from nbext.service.logs import Log, place_of
 from nbext.service.policy import Policy
 from nbext.service.problems import Problem, problem_of
@@ -157,7 +157,7 @@ class Segments:
             wait([job.done], timeout=self.policy.cancel_seconds)
         return self.read(segment_id)
 
-    def explain(self, body: Mapping[str, Any], *, parts: bool) -> dict[str, Any]:
+    def explain(self, body: Mapping[str, Any], parts: bool) -> dict[str, Any]:
         """Return what a segment would do: its id, words, canonical form, statement and plan of the engine."""
         plan = self.plan(body)
         how = self.dataset.explain(self.language.compile(plan), limit=plan.limit)
@@ -194,6 +194,7 @@ class Segments:
     def _answer(self, job: Job) -> None:
         job.cancel.deadline = time.monotonic() + self.policy.query_seconds
         answer = self.dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
+        self.jobs.answered(job)
         kept = self.results.write(answer.rows)
         completed = self.registry.complete(
             job.id, self.lease.name, matched=answer.matched, returned=answer.rows.num_rows,

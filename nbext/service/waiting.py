@@ -48,6 +48,8 @@ async def finished(segments: Segments, segment: Segment, seconds: float, request
     Gone
         The caller hung up meanwhile.
     """
+    if segment.finished:
+        return segment
     until = time.monotonic() + seconds
     gone = asyncio.ensure_future(_hung_up(request))
     try:

@@ -1,9 +1,14 @@
 """``python -m tests.benchmarks NAME``: figures of one run on this machine, not tests.
 
-    generate    write made-up transfers of any size
+    all         run all of these, one after the other, and write one table
     client      a million rows to a DataFrame, five million, and many look-ups
     ingest      ingest beside what DuckDB needs to read, sort and write the same rows
+    install     what `pip install` brings, and a newcomer's way to the first DataFrame
+    notebook    cells beside JupySQL's, each in a new shell
     query       segments beside raw SQL, polars, pandas and arrays in memory
+    service     ten thousand requests over 64 connections
+
+    generate    write made-up transfers of any size
 """
 
 from __future__ import annotations
@@ -12,21 +17,25 @@ import argparse
 import sys
 from importlib import import_module
 
-# Each module has add_arguments(parser) and run(args).
-BENCHMARKS = {name: f"tests.benchmarks.{name}" for name in ("client", "generate", "ingest", "query")}
+from tests.benchmarks import generate, together
 
 
-def main(words: list[str]) -> None:
-    """Run the benchmark that is named."""
+def main(words: list[str]) -> int:
+    """Run the benchmark that is named; return how many failed."""
     top = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__,
-                                  formatter_class=argparse.RawDescriptionHelpFormatter)
-    top.add_argument("benchmark", choices=sorted(BENCHMARKS))
-    module = import_module(BENCHMARKS[top.parse_args(words[:1]).benchmark])
-    parser = argparse.ArgumentParser(prog=f"python -m tests.benchmarks {words[0]}", description=module.__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    top.add_argument("benchmark", choices=sorted([*together.PARTS, "all", "generate"]))
+    name = top.parse_args(words[:1]).benchmark
+    module = import_module(f"tests.benchmarks.{'together' if name == 'all' else name}")
+    parser = argparse.ArgumentParser(prog=f"python -m tests.benchmarks {name}", description=module.__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     module.add_arguments(parser)
-    module.run(parser.parse_args(words[1:]))
+    args = parser.parse_args(words[1:])
+    if name == "generate":
+        generate.run(args)
+        return 0
+    return together.run(together.PARTS if name == "all" else [name], args)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

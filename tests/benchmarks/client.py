@@ -1,9 +1,10 @@
-"""The client's speed and memory, as ratios: ``python -m tests.benchmarks client``.
+"""The client's speed and memory beside what one writes by hand, and the floors under both.
 
 A million wallets are ingested and served by ``nbext serve``; each way to a DataFrame then runs in a process of
-its own, five times, and once more for its peak memory. The measure for it is what a user would write:
-``pd.read_csv(io.BytesIO(requests.get(...).content), dtype=...)``. Five million rows come from a plain server,
-since a segment keeps at most one. Look-ups go to a service that takes 20 ms to answer.
+its own, some times, and once more for its peak memory. The measure for it is what a user would write:
+``pd.read_csv(io.BytesIO(requests.get(...).content), dtype=...)``; the floors are the download alone, and
+pyarrow's reader over it, to a table of Arrow's. Five million rows come from a plain server, since a segment
+keeps at most one. Look-ups go to a service that takes 20 ms to answer.
 """
 
 from __future__ import annotations
@@ -14,24 +15,29 @@ import io
 import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from nbext import Client
 from nbext.client import frames
 from nbext.client.deadline import Deadline
 from nbext.client.transport import Call
+from tests.benchmarks.measure import Took, apart, high_water, median
+from tests.benchmarks.table import Row
 
 KEY = "benchmark-key-0123456789"
 UNI = "0x1f9840a85d5af5bf1d1762f925bdaddc4201f984"
-ROWS, RUNS, LOOKUPS = 1_000_000, 5, 500
-DESCRIBED: dict = {}
+ROWS, LOOKUPS = 1_000_000, 500
+DESCRIBED: dict[str, Any] = {}
 COLUMNS = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
 
 
@@ -43,23 +49,36 @@ def body(rows: int, start: int = 0) -> bytes:
 # ------------------------------------------------------------------ one way to a table, in its own process
 
 
-def baseline(url: str, segment: str):
+def baseline(url: str, segment: str) -> Any:
     import pandas as pd
+
+    return pd.read_csv(io.BytesIO(download(url, segment)), dtype={"address": "str", "UNI_balance": "str"})
+
+
+def download(url: str, segment: str) -> bytes:
     import requests
 
-    answer = requests.get(f"{url}/v1/segment/{segment}/csv", headers={"x-api-key": KEY}, timeout=600)
-    return pd.read_csv(io.BytesIO(answer.content), dtype={"address": "str", "UNI_balance": "str"})
+    return requests.get(f"{url}/v1/segment/{segment}/csv", headers={"x-api-key": KEY}, timeout=600).content
 
 
-def client_csv(url: str, segment: str):
+def pyarrow_csv(url: str, segment: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.csv
+
+    types = {"address": pa.string(), "UNI_balance": pa.string()}
+    options = pyarrow.csv.ConvertOptions(column_types=types)
+    return pyarrow.csv.read_csv(pa.BufferReader(download(url, segment)), convert_options=options)
+
+
+def client_csv(url: str, segment: str) -> Any:
     return _rows(url, segment, arrow=False)
 
 
-def client_arrow(url: str, segment: str):
+def client_arrow(url: str, segment: str) -> Any:
     return _rows(url, segment, arrow=True)
 
 
-def _rows(url: str, segment: str, *, arrow: bool):
+def _rows(url: str, segment: str, *, arrow: bool) -> Any:
     # As execute_segment fetches them, once the service has described the segment.
     described = DESCRIBED[segment]
     run = Client(url, KEY)._run("csv", "download_deadline", None, segment)
@@ -67,38 +86,37 @@ def _rows(url: str, segment: str, *, arrow: bool):
     return run.fetch(frames.types_of(described["columns"]), {"returned": described["counts"]["returned"]}, links)
 
 
-WAYS = {"baseline": baseline, "csv": client_csv, "arrow": client_arrow}
+WAYS = {"baseline": baseline, "download": download, "pyarrow": pyarrow_csv, "csv": client_csv, "arrow": client_arrow}
+BESIDE = {
+    "baseline": "`requests` and typed `pd.read_csv`",
+    "pyarrow": "`requests` and `pyarrow.csv`, to Arrow",
+    "download": "the download alone",
+}
 
 
-def child(way: str, url: str, segment: str, runs: int) -> None:
-    """Print how long each run took, the peak of memory above the imports', and how many rows came."""
+def went(way: str, url: str, segment: str, runs: int) -> Took:
+    """Go one way, in this new process, some times; return the median, and the peak of memory above the imports'."""
     # What is imported by now is no part of what a run costs; nor is what the service says of the segment.
     for module in ("pandas", "pyarrow.csv", "requests"):
         import_module(module)
     answer = Client(url, KEY)._transport.fetch(Call("GET", f"/v1/segment/{segment}", Deadline(60)))
     DESCRIBED[segment] = json.loads(answer.body)
-    # The high-water mark starts anew here; ru_maxrss would still hold the parent's from before the exec.
+    # The high-water mark starts anew here; it would still hold the imports' peak.
     Path("/proc/self/clear_refs").write_text("5")
-    before = high_water()
-    took = []
+    before, took = high_water(), []
     for _ in range(runs):
         began = time.perf_counter()
         table = WAYS[way](url, segment)
         took.append(time.perf_counter() - began)
-        rows = len(table)
+        assert way == "download" or len(table) == DESCRIBED[segment]["counts"]["returned"]
         del table
-    print(json.dumps({"seconds": took, "peak_mb": (high_water() - before) / 1000, "rows": rows}))
+    return replace(median(took), megabytes=high_water() - before)
 
 
-def high_water() -> int:
-    """The most memory that this process has held, in kB."""
-    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
-
-
-def measured(way: str, url: str, segment: str, runs: int) -> dict:
-    command = [sys.executable, "-m", "tests.benchmarks", "client", "--way", way, "--url", url, "--segment", segment,
-               "--runs", str(runs)]  # fmt: skip
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+def measured(way: str, url: str, segment: str, runs: int) -> Took:
+    """Return the median of some runs in one process, with the peak of one run in another."""
+    took = apart(went, way, url, segment, runs)
+    return took if runs == 1 else replace(took, megabytes=apart(went, way, url, segment, 1).megabytes)
 
 
 # ------------------------------------------------------------------ services to ask
@@ -156,7 +174,9 @@ class Millions(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def millions() -> str:
+@contextmanager
+def millions() -> Iterator[str]:
+    """Serve five times as many rows."""
     import pyarrow as pa
 
     Millions.piece, Millions.rows = body(ROWS), 5 * ROWS
@@ -173,72 +193,59 @@ def millions() -> str:
     Millions.arrow = sink.getvalue()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Millions)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}"
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
 
 
 # ------------------------------------------------------------------ the figures
 
 
-def rows_of_a_segment() -> None:
+def rows_of_a_segment(runs: int) -> dict[str, Took]:
+    """Return what each way takes for a million rows of ``nbext serve``."""
     with tempfile.TemporaryDirectory() as name:
         process, url = serve(Path(name))
-        try:
-            told = Client(url, KEY).execute_segment({"token": {"token": UNI}}, limit=ROWS).attrs["nbext"]
-            segment, found = told["segment_id"], {}
-            for way in WAYS:
-                found[way] = measured(way, url, segment, RUNS)
-                found[way]["peak_mb"] = measured(way, url, segment, 1)["peak_mb"]
-        finally:
-            process.terminate()
-            process.wait(30)
-    base = found["baseline"]
-    print(f"{told['returned']:,} rows from nbext serve to a DataFrame, median of {RUNS}")
-    for way, figures in found.items():
-        median = statistics.median(figures["seconds"])
-        times, share = statistics.median(base["seconds"]) / median, figures["peak_mb"] / base["peak_mb"]
-        print(f"  {way:9} {median:6.2f} s  {times:5.1f}x  peak {figures['peak_mb']:6.0f} MB  {share:4.2f} of baseline")
+        with process:
+            try:
+                told = Client(url, KEY).execute_segment({"token": {"token": UNI}}, limit=ROWS).attrs["nbext"]
+                assert told["returned"] == ROWS
+                return {way: measured(way, url, told["segment_id"], runs) for way in WAYS}
+            finally:
+                process.terminate()
 
 
-def five_million() -> None:
-    url = millions()
-    print("five million rows from a plain server")
-    for way in ("csv", "arrow"):
-        figures = measured(way, url, "big", 1)
-        assert figures["rows"] == 5 * ROWS
-        print(f"  {way:9} {figures['seconds'][0]:6.2f} s  peak {figures['peak_mb']:6.0f} MB")
-
-
-def look_ups() -> None:
+def look_ups(count: int) -> Row:
+    """Ask for many contracts at once, and for one after the other."""
     from tests.client.faultserver import FaultServer, reply
 
     server = FaultServer(handler=lambda r: reply({"address": r.path[-42:], "symbol": "X"}), latency=0.02)
-    addresses = [f"0x{i:040x}" for i in range(LOOKUPS)]
+    addresses = [f"0x{i:040x}" for i in range(count)]
     client = Client(server.url, KEY)
     began = time.perf_counter()
     for address in addresses:
         client.tokens("ethereum", address)
-    one_by_one = time.perf_counter() - began
-    began = time.perf_counter()
+    halfway = time.perf_counter()
     client.tokens("ethereum", addresses)
-    together = time.perf_counter() - began
-    ratio = one_by_one / together
-    print(f"{LOOKUPS} look-ups at 20 ms: {one_by_one:.2f} s one by one, {together:.2f} s together: {ratio:.1f}x")
+    together = time.perf_counter() - halfway
     server.close()
+    return Row(f"metadata of {count:,} contracts from a service that takes 20 ms", Took(together),
+               {"one after the other": Took(halfway - began)})  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what a process for one way is told; without, all figures are made."""
-    parser.add_argument("--way", choices=WAYS)
-    parser.add_argument("--url")
-    parser.add_argument("--segment")
-    parser.add_argument("--runs", type=int, default=RUNS)
+    """Declare the arguments of ``client``."""
+    parser.add_argument("--rounds", type=int, default=5)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Print the figures."""
-    if args.way:
-        child(args.way, args.url, args.segment, args.runs)
-        return
-    rows_of_a_segment()
-    five_million()
-    look_ups()
+def rows(args: argparse.Namespace) -> Iterator[Row]:
+    """Yield rows for a million wallets, for five million, and for look-ups."""
+    took = rows_of_a_segment(args.rounds)
+    beside = {name: took[way] for way, name in BESIDE.items()}
+    for way, name in (("arrow", "Arrow"), ("csv", "CSV")):
+        yield Row(f"{ROWS:,} rows from the service to a DataFrame, as {name}", took[way], beside)
+    with millions() as url:
+        took = {way: measured(way, url, "big", args.rounds) for way in ("baseline", "arrow", "csv")}
+    beside = {BESIDE["baseline"]: took["baseline"]}
+    for way, name in (("arrow", "Arrow"), ("csv", "CSV")):
+        yield Row(f"{5 * ROWS:,} rows from a plain server, as {name}", took[way], beside)
+    yield look_ups(LOOKUPS)

@@ -67,6 +67,15 @@ def generate(folder: Path, world: World) -> list[Path]:
     return [folder / TRANSFERS, *_facts(folder, world)]
 
 
+def generated(folder: Path, world: World) -> Path:
+    """Return the folder of a world's files inside this one, made where it is not there yet."""
+    source = folder / f"rows-{world.rows}-seed-{world.seed}"
+    # The facts are written last: without them the transfers may be half there.
+    if not (source / "contracts.parquet").is_file():
+        generate(source, world)
+    return source
+
+
 def chunks(world: World) -> Iterator[pa.Table]:
     """Yield the transfers in order of their blocks, a table at a time."""
     shares = np.cumsum(1.0 / np.arange(1, world.contracts + 1))

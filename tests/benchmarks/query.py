@@ -1,7 +1,8 @@
 """Segments beside raw SQL, polars, pandas and arrays in memory: "at least X of A, and B, and not C".
 
-Ours is timed from the segment's body to Arrow rows, warm. All must agree on the wallets. Then the other
-kinds of conditions beside the plain one, and, in a process of its own, the first query and the memory.
+Ours is timed from the segment's body to Arrow rows, warm. All must agree on the wallets and their balances.
+Then the other kinds of conditions beside the plain one, and, in a process of its own, the first query and the
+memory.
 
     python -m tests.benchmarks query --rows 10_000_000 --folder FOLDER
 """
@@ -9,20 +10,21 @@ kinds of conditions beside the plain one, and, in a process of its own, the firs
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import re
-import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.generate import FIRST_TIME, ROWS_PER_BLOCK, SECONDS_PER_BLOCK, World, generate
+from tests.benchmarks.generate import FIRST_TIME, ROWS_PER_BLOCK, SECONDS_PER_BLOCK, World, generated
+from tests.benchmarks.measure import Took, apart, high_water, median, timed
 from tests.benchmarks.rivals import Arrays, Case, Found, Pandas, Polars, RawDuckDB
+from tests.benchmarks.table import Row
 
 # The popularity of A, B (a collection) and C.
-HOLDERS = {"very large": (0, 3, 1), "mid-size": (200, 206, 201), "long tail": (5000, 5001, 5002)}
+HOLDERS = {"very large": (0, 3, 1), "mid-size": (200, 206, 201), "long-tail": (5000, 5001, 5002)}
+RIVALS = {"DuckDB SQL over the Parquet files": RawDuckDB, "polars": Polars, "pandas": Pandas}
 
 
 class Ours:
@@ -43,7 +45,8 @@ class Ours:
 
     def ask(self, case: Case) -> Found:
         answer = self.rows(plain(case), case.limit)
-        return answer.matched, answer.rows["address"].to_pylist()
+        balance = answer.rows.column_names[1]
+        return answer.matched, answer.rows["address"].to_pylist(), answer.rows[balance].to_pylist()
 
 
 def plain(case: Case) -> dict[str, Any]:
@@ -75,16 +78,6 @@ def at_share(world: World, share: float) -> str:
     return datetime.fromtimestamp(FIRST_TIME + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def timed(work: Callable[[], Any], rounds: int) -> tuple[float, Any]:
-    """Return the median seconds of some rounds, and the last result; one round before them warms up."""
-    result, taken = work(), []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        result = work()
-        taken.append(time.perf_counter() - started)
-    return statistics.median(taken), result
-
-
 def least_of(ours: Ours, token: str) -> int:
     """Return an amount that about half of the token's holders have, of two digits."""
     from nbext.engine.dataset import Tables
@@ -100,36 +93,29 @@ def least_of(ours: Ours, token: str) -> int:
     return int(str(digits)[:2]) * 10 ** max(len(str(digits)) - 2, 0)
 
 
-def first_query(data_dir: str, case: Case) -> tuple[float, float]:
+def first_query(data_dir: str, filters: dict[str, Any]) -> float:
     """Return the seconds to open the data and to answer first, in a new process."""
     import nbext.segment.language  # noqa: F401  a service has loaded its modules when it says that it is ready
 
     started = time.perf_counter()
-    ours = Ours(Path(data_dir))
-    opened = time.perf_counter()
-    ours.ask(case)
-    return opened - started, time.perf_counter() - opened
+    Ours(Path(data_dir)).rows(filters)
+    return time.perf_counter() - started
 
 
 def memory_of(data_dir: str, filters: list[dict[str, Any]]) -> float:
-    """Return the peak gigabytes of a process that answers all of these."""
+    """Return the peak megabytes of a process that answers all of these."""
     ours = Ours(Path(data_dir))
     for one in filters:
         ours.rows(one)
-    # Not getrusage: a new process starts there with the peak of the one that started it.
-    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("utf-8"))
-    assert peak is not None
-    return int(peak.group(1)) / 2**20
+    return high_water()
 
 
 def prepared(args: argparse.Namespace, world: World) -> tuple[Path, Path]:
     """Return the folders of the generated files and of the data, made where they are not there yet."""
     from nbext.engine.ingest import ingest
 
-    source = args.folder / f"rows-{args.rows}-seed-{args.seed}"
+    source = generated(args.folder, world)
     data_dir = args.folder / f"data-{args.rows}-seed-{args.seed}"
-    if not (source / "contracts.parquet").is_file():
-        generate(source, world)
     if not (data_dir / "current").is_file():
         ingest([source], "ethereum", data_dir)
     return source, data_dir
@@ -139,32 +125,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``query``."""
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--without", nargs="*", default=[], choices=["DuckDB", "polars", "pandas"])
+    parser.add_argument("--rounds", type=int, default=5, help="of each rival; ours has three times as many")
     parser.add_argument("--folder", type=Path, required=True, help="where the generated files and the data are kept")
 
 
-def run(args: argparse.Namespace) -> None:
-    """Print the medians of each case, and how many times ours each rival takes."""
+def rows(args: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for each question, then what opening takes."""
     world = World(args.rows, seed=args.seed)
     source, data_dir = prepared(args, world)
     ours, arrays = Ours(data_dir), Arrays(ours_tables(data_dir))
-    rivals = {"DuckDB": RawDuckDB(source), "polars": Polars(source), "pandas": Pandas(source)}
-    rivals = {name: rival for name, rival in rivals.items() if name not in args.without}
     cases = [case_of(ours, world, name, ranks) for name, ranks in HOLDERS.items()]
     for case in cases:
-        beside(case, ours, arrays, rivals, args.rounds)
-    large = timed(lambda: ours.ask(cases[0]), args.rounds)[0]
-    for name, filters in other_kinds(cases[0], world).items():
-        seconds, answer = timed(lambda filters=filters: ours.rows(filters), args.rounds)
-        print(f"{name}: {seconds * 1e3:.1f} ms, {seconds / large:.1f} times the plain query; {answer.matched:,} match")
-    everything = [plain(case) for case in cases] + list(other_kinds(cases[0], world).values())
-    spawn = multiprocessing.get_context("spawn")
-    with spawn.Pool(1) as pool:
-        opened, first = pool.apply(first_query, (str(data_dir), cases[0]))
-    with spawn.Pool(1) as pool:
-        memory = pool.apply(memory_of, (str(data_dir), everything))
-    print(f"opened in {opened:.2f} s, first answer in {first:.2f} s; peak memory after all of these {memory:.2f} GB")
+        yield beside(case, ours, arrays, source, args)
+    others = other_kinds(cases[0], world)
+    for name, filters in others.items():
+        took, answer = timed(lambda filters=filters: ours.rows(filters), 3 * args.rounds)
+        yield Row(f"{name}, of the same transfers, {answer.matched:,} match", took)
+    ours.dataset.close()
+    everything = [plain(case) for case in cases] + list(others.values())
+    opened = median([apart(first_query, str(data_dir), everything[0]) for _ in range(args.rounds)])
+    memory = apart(memory_of, str(data_dir), everything)
+    yield Row("to open those transfers and answer first; memory after all of these", replace(opened, megabytes=memory))
 
 
 def ours_tables(data_dir: Path) -> Path:
@@ -182,15 +163,27 @@ def case_of(ours: Ours, world: World, name: str, ranks: tuple[int, int, int]) ->
     return Case(name, token, collection, without, least_of(ours, token))
 
 
-def beside(case: Case, ours: Ours, arrays: Arrays, rivals: dict[str, Any], rounds: int) -> None:
-    """Time a case on every side, print it, and stop where one finds other wallets."""
+def beside(case: Case, ours: Ours, arrays: Arrays, source: Path, args: argparse.Namespace) -> Row:
+    """Time a case on every side, and stop where one finds other rows."""
     arrays.hold(case)
-    seconds, found = timed(lambda: ours.ask(case), 3 * rounds)
-    in_memory, expected = timed(lambda: arrays.ask(case), 3 * rounds)
+    took, found = timed(lambda: ours.ask(case), 3 * args.rounds)
+    asks = '"at least X of A, and B, and not C"'
+    question = f"{asks}, {case.name} contracts of {args.rows:,} transfers, {found[0]:,} match"
+    sides = {name: asked(rival, source, case, found, args.rounds) for name, rival in RIVALS.items()}
+    in_memory, expected = timed(lambda: arrays.ask(case), 3 * args.rounds)
     assert found == expected, f"{case.name}: the arrays find {expected[0]} wallets, we {found[0]}"
-    print(f"{case.name}: {found[0]:,} match. ours {seconds * 1e3:.1f} ms; arrays {in_memory * 1e3:.1f} ms, "
-          f"so ours is theirs * 1.3 {(seconds - 1.3 * in_memory) * 1e3:+.1f} ms")  # fmt: skip
-    for name, rival in rivals.items():
-        theirs, expected = timed(lambda rival=rival: rival.ask(case), rounds)
-        assert found == expected, f"{case.name}: {name} finds {expected[0]} wallets, we {found[0]}"
-        print(f"    {name} {theirs * 1e3:,.0f} ms: {theirs / seconds:,.0f} times ours")
+    return Row(question, took, {**sides, "arrays of ids, already in memory": in_memory})
+
+
+def asked(rival: type, source: Path, case: Case, found: Found, rounds: int) -> Took | str:
+    """Return what a rival takes for a case, or that it is not installed."""
+    try:
+        side = rival(source)
+        # Who takes long is asked less often.
+        took, expected = timed(lambda: side.ask(case), 1)
+        if took.seconds < 6:
+            took, expected = timed(lambda: side.ask(case), rounds)
+    except ModuleNotFoundError as missing:
+        return f"{missing.name} is not installed"
+    assert found == expected, f"{case.name}: {rival.__name__} finds {expected[0]} wallets, we {found[0]}"
+    return took

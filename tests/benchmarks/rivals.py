@@ -1,7 +1,8 @@
-"""Other ways to ask "holds at least X of A, and B, and not C": the same wallets, each by its own means.
+"""Other ways to ask "holds at least X of A, and B, and not C": the same rows, each by its own means.
 
-Each rival is made once with the generated files and answers cases: how many wallets match, and the first
-addresses. DuckDB, polars and pandas read the transfers' Parquet each time; the arrays are held in memory.
+Each rival is made once with the generated files and answers cases: how many wallets match, and of the first
+the addresses and the balances of A, as digits. DuckDB, polars and pandas read the transfers' Parquet each time;
+the arrays are held in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Case:
     limit: int = 10_000
 
 
-Found = tuple[int, list[str]]
+Found = tuple[int, list[str], list[str]]
 
 
 class RawDuckDB:
@@ -47,11 +48,11 @@ class RawDuckDB:
             SELECT arg_max(to_address, (block_number, log_index)) AS owner FROM moved
             WHERE token_address = $collection GROUP BY value)),
         matched AS MATERIALIZED (
-            SELECT wallet FROM balances WHERE token_address = $token AND balance >= $least
+            SELECT wallet, balance FROM balances WHERE token_address = $token AND balance >= $least
             AND wallet IN (FROM owners)
             AND wallet NOT IN (SELECT wallet FROM balances WHERE token_address = $without AND balance > 0)
             AND wallet NOT IN $burn)
-        SELECT wallet, (SELECT count(*) FROM matched) FROM matched ORDER BY wallet LIMIT $limit"""
+        SELECT wallet, balance::VARCHAR, (SELECT count(*) FROM matched) FROM matched ORDER BY wallet LIMIT $limit"""
 
     def __init__(self, source: Path) -> None:
         import duckdb
@@ -63,7 +64,7 @@ class RawDuckDB:
         values = {"path": self._path, "token": case.token, "collection": case.collection, "without": case.without,
                   "least": case.least, "burn": list(BURN_ADDRESSES), "limit": case.limit}  # fmt: skip
         rows = self._connection.execute(self.SQL, values).fetchall()
-        return (rows[0][1] if rows else 0), [row[0] for row in rows]
+        return (rows[0][2] if rows else 0), [row[0] for row in rows], [row[1] for row in rows]
 
 
 class Polars:
@@ -84,9 +85,10 @@ class Polars:
             .filter(pl.col("balance") >= least, ~pl.col("wallet").is_in(BURN_ADDRESSES))
             .join(owners.select(wallet="to_address").unique(), on="wallet", how="semi")
             .join(self._balances(moved, case.without).filter(pl.col("balance") > 0), on="wallet", how="anti")
-            .select("wallet").sort("wallet").collect()
+            .select("wallet", pl.col("balance").cast(pl.String)).sort("wallet").collect()
         )  # fmt: skip
-        return matched.height, matched["wallet"].head(case.limit).to_list()
+        first = matched.head(case.limit)
+        return matched.height, first["wallet"].to_list(), first["balance"].to_list()
 
     @staticmethod
     def _balances(moved: Any, token: str) -> Any:
@@ -116,7 +118,8 @@ class Pandas:
         held, others = (self._balances(moved[moved.token_address == token]) for token in (case.token, case.without))
         matched = set(held[held >= case.least].index) & owners
         wallets = sorted(matched - set(others[others > 0].index) - set(BURN_ADDRESSES))
-        return len(wallets), wallets[: case.limit]
+        first = wallets[: case.limit]
+        return len(wallets), first, held[first].map(str).to_list()
 
     @staticmethod
     def _balances(own: Any) -> Any:
@@ -135,14 +138,19 @@ class Arrays:
         addresses = self._connection.execute("SELECT address FROM wallets ORDER BY wallet").to_arrow_table()
         self._addresses = addresses["address"].combine_chunks()
         self._held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self._digits: dict[str, pa.StringArray] = {}
 
     def hold(self, case: Case) -> None:
         """Read the arrays of a case, so that asking it reads nothing."""
         for address in (case.token, case.collection, case.without):
             rows = self._connection.execute(
-                "SELECT wallet, size FROM balances WHERE contract = (SELECT contract FROM contracts WHERE address = ?) "
-                "AND size > 0 ORDER BY wallet", [address]).fetchnumpy()  # fmt: skip
-            self._held[address] = (np.ascontiguousarray(rows["wallet"]), np.ascontiguousarray(rows["size"]))
+                "SELECT wallet, size, lo::VARCHAR AS digits FROM balances WHERE size > 0 AND contract = "
+                "(SELECT contract FROM contracts WHERE address = ?) ORDER BY wallet",
+                [address],
+            ).to_arrow_table()
+            wallets, sizes, digits = (rows[name].combine_chunks() for name in ("wallet", "size", "digits"))
+            self._held[address] = wallets.to_numpy(), sizes.to_numpy()
+            self._digits[address] = digits
 
     def ask(self, case: Case) -> Found:
         from nbext.engine.size import size
@@ -150,5 +158,6 @@ class Arrays:
         wallets, sizes = self._held[case.token]
         found = np.intersect1d(wallets[sizes >= size(case.least)], self._held[case.collection][0], assume_unique=True)
         found = np.setdiff1d(found, self._held[case.without][0], assume_unique=True)
-        first = self._addresses.take(pa.array(found[: case.limit]))
-        return len(found), first.to_pylist()
+        first = found[: case.limit]
+        digits = self._digits[case.token].take(pa.array(np.searchsorted(wallets, first)))
+        return len(found), self._addresses.take(pa.array(first)).to_pylist(), digits.to_pylist()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
 from nbext.engine.ingest import ingest
 from tests.benchmarks.generate import World, generate
-from tests.benchmarks.query import HOLDERS, Ours, case_of, other_kinds, ours_tables
+from tests.benchmarks.query import HOLDERS, RIVALS, Ours, asked, beside, case_of, other_kinds, ours_tables
 from tests.benchmarks.rivals import Arrays, Pandas, Polars, RawDuckDB
 
 WORLD = World(30_000, contracts=200, wallets=2_000)
@@ -30,7 +32,7 @@ def ours(folders):
 @pytest.mark.parametrize("name", HOLDERS)
 def test_every_side_finds_the_same_wallets(folders, ours, name):
     source, data_dir = folders
-    ranks = {"very large": (0, 3, 1), "mid-size": (1, 10, 2), "long tail": (20, 24, 21)}[name]
+    ranks = {"very large": (0, 3, 1), "mid-size": (1, 10, 2), "long-tail": (20, 24, 21)}[name]
     case = case_of(ours, WORLD, name, ranks)
     arrays = Arrays(ours_tables(data_dir))
     arrays.hold(case)
@@ -50,3 +52,22 @@ def test_the_other_kinds_of_conditions_are_answered(ours):
     case = case_of(ours, WORLD, "very large", HOLDERS["very large"])
     answers = {name: ours.rows(filters).matched for name, filters in other_kinds(case, WORLD).items()}
     assert all(answers.values()), answers
+
+
+def test_a_rival_that_is_not_installed_is_told(folders, ours):
+    class Missing(RawDuckDB):
+        def ask(self, case):
+            import no_such_package
+
+            return no_such_package.ask(case)
+
+    case = case_of(ours, WORLD, "very large", HOLDERS["very large"])
+    assert asked(Missing, folders[0], case, ours.ask(case), 1) == "no_such_package is not installed"
+
+
+def test_a_question_is_timed_on_every_side(folders, ours, tmp_path):
+    case = case_of(ours, WORLD, "very large", HOLDERS["very large"])
+    args = argparse.Namespace(rows=WORLD.rows, rounds=1)
+    row = beside(case, ours, Arrays(ours_tables(folders[1])), folders[0], args)
+    assert list(row.beside) == [*RIVALS, "arrays of ids, already in memory"]
+    assert {side.rounds for side in (row.ours, *row.beside.values())} == {1, 3}

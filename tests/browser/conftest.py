@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -91,3 +93,14 @@ def open_notebook(server: lab.Server, context: Any, request: pytest.FixtureReque
             notebook.check_nothing_left()
     finally:
         server.end_sessions()
+
+
+@pytest.fixture
+def signups(server: lab.Server) -> Callable[[], str]:
+    """Return what tells the sign-ups that the embedded service has stored."""
+
+    def stored() -> str:
+        command = [sys.executable, "-m", "nbext.cli", "signups", "export", "--data", str(server.home / "nbext")]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    return stored

@@ -58,11 +58,24 @@ _SHAPES = (
     "<b>{long}</b>",
 )  # fmt: skip
 COUNT = len(_SHAPES)
+CONDITIONS = ("token", "nft", "collections", "transfer", "activity", "wallet", "segment")
 
 
 def names(trap: str) -> list[str]:
     """Return the hostile names; each begins with a mark that says which it is, so that it can be looked for."""
     return [f"{MARK}{i:02d} " + shape.format(trap=trap, long="x" * 20_000) for i, shape in enumerate(_SHAPES)]
+
+
+def leaves(value: Any, pointer: str = "") -> Iterator[str]:
+    """The JSON pointers of a value's texts and numbers."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, f"{pointer}/{index}")
+    else:
+        yield pointer
 
 
 class Hostile:
@@ -71,9 +84,15 @@ class Hostile:
     def __init__(self, url: str) -> None:
         self.url = url
         self.names = names(url)
+        self.only: str | None = None
         self.asked: list[tuple[str, str, Any]] = []
         self.caught: list[str] = []
         self.delay = threading.Event()
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the answers: all names in turn, or one of them everywhere."""
+        return self.names if self.only is None else [self.only] * COUNT
 
     def of(self, operation: str) -> list[Any]:
         """The bodies of the requests to one path."""
@@ -95,26 +114,32 @@ class Hostile:
         return make(path, body)
 
     def _about(self, *_: Any) -> tuple[int, Any]:
-        everything = " ".join(name[:80] for name in self.names)
+        everything = " ".join(name[:80] for name in self.texts)
         data = {"name": everything, "synthetic": True, "fingerprint": "f", "chains": []}
         return 200, {"service": "nbext", "version": everything, "grammar": 1, "engine": everything, "data": data,
                      "links": {}}  # fmt: skip
 
     def _schema(self, *_: Any) -> tuple[int, Any]:
         """The schema that we serve, its words exchanged for hostile ones."""
-        supply = iter(self.names * 20)
+        supply = iter(self.texts * 20)
 
         def spoilt(value: Any) -> Any:
             if isinstance(value, dict):
                 return {k: next(supply) if k in ("description", "title") and isinstance(v, str) else
-                        [next(supply)] if k == "examples" else spoilt(v) for k, v in value.items()}  # fmt: skip
+                        [next(supply)] if k == "examples" else
+                        [*v, next(supply)] if k == "enum" else spoilt(v) for k, v in value.items()}  # fmt: skip
             return [spoilt(one) for one in value] if isinstance(value, list) else value
 
-        return 200, spoilt(json_schema())
+        schema = spoilt(json_schema())
+        # Also the name of a field is the service's.
+        for condition in CONDITIONS:
+            name = next(supply)
+            schema["$defs"][condition]["properties"][name] = {"type": "string", "description": name, "default": name}
+        return 200, schema
 
     def _record(self, index: int) -> dict[str, Any]:
-        text = self.names[index % COUNT]
-        other = self.names[(index + 1) % COUNT]
+        text = self.texts[index % COUNT]
+        other = self.texts[(index + 1) % COUNT]
         return {
             "chain": "ethereum", "chainId": 1, "address": f"0x{index + 1:040x}", "checksumAddress": text, "name": text,
             "symbol": other, "tokenType": text, "totalSupply": text, "ownerCount": 7, "contractDeployer": other,
@@ -134,44 +159,49 @@ class Hostile:
 
     def _sign_up(self, _: str, body: Any) -> tuple[int, Any]:
         if "refused" in body["email"]:
-            detail = f"{body['email']} is refused: " + " ".join(name[:60] for name in self.names[:6])
+            detail = f"{body['email']} is refused: " + " ".join(name[:60] for name in self.texts[:6])
             return 422, {"title": "Refused", "status": 422, "detail": detail, "code": "x",
                          "errors": [{"pointer": "/email", "code": "x", "detail": detail}]}  # fmt: skip
         self.delay.wait(0.5)
         return 202, {"email": body["email"], "status": "recorded", "delivered": False}
 
     def _execute(self, _: str, body: Any) -> tuple[int, Any]:
+        if self.only is not None and body["limit"] == 0:
+            # Every field of the query is wrong, and hostile words say why.
+            errors = [{"pointer": f"/filters{pointer}", "code": "x", "detail": self.only}
+                      for pointer in leaves(body["filters"])]  # fmt: skip
+            return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
         if "refused" in json.dumps(body["filters"]):
-            errors = [{"pointer": "/filters/token/token", "code": "x", "detail": self.names[2]},
-                      {"pointer": f"/filters/{self.names[0]}", "code": "x", "detail": self.names[4]}]  # fmt: skip
+            errors = [{"pointer": "/filters/token/token", "code": "x", "detail": self.texts[2]},
+                      {"pointer": f"/filters/{self.texts[0]}", "code": "x", "detail": self.texts[4]}]  # fmt: skip
             return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
         returned = min(COUNT, body["limit"])
         return 200, {
             "id": "sg_hostile", "status": "completed", "operator": body["operator"], "filters": body["filters"],
-            "fileType": "json", "limit": body["limit"], "chain": self.names[0], "chainId": 1,
-            "asOf": {"block": 1, "timestamp": self.names[1]}, "counts": {"matched": COUNT, "returned": returned},
+            "fileType": "json", "limit": body["limit"], "chain": self.texts[0], "chainId": 1,
+            "asOf": {"block": 1, "timestamp": self.texts[1]}, "counts": {"matched": COUNT, "returned": returned},
             "truncated": False, "columns": self._columns(), "preview": [], "createdAt": "2024-01-01T00:00:00Z",
             "completedAt": "2024-01-01T00:00:00Z", "durationMs": 1, "cached": False, "error": None,
-            "warnings": self.names,
+            "warnings": self.texts,
             "links": {"self": "/v1/segment/sg_hostile", "json": "/v1/segment/sg_hostile/json"},
         }  # fmt: skip
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
-            {"name": self.names[0], "type": "string"},
-            {"name": "balance", "type": "uint256", "decimals": 2, "symbol": self.names[31]},
+            {"name": self.texts[0], "type": "string"},
+            {"name": "balance", "type": "uint256", "decimals": 2, "symbol": self.texts[31]},
         ]
 
     def _rows(self, path: str, _: Any) -> tuple[int, Any]:
-        data = [{self.names[0]: name, "balance": str(10**i)} for i, name in enumerate(self.names)]
+        data = [{self.texts[0]: name, "balance": str(10**i)} for i, name in enumerate(self.texts)]
         if path.endswith("/json") or "/json?" in path:
             page = {"limit": COUNT, "offset": 0, "total": COUNT, "next": None}
             return 200, {"id": "sg_hostile", "columns": self._columns(), "data": data, "page": page}
         return self._execute("", {"filters": {}, "operator": "AND", "limit": COUNT})
 
     def _explain(self, *_: Any) -> tuple[int, Any]:
-        parts = [{"words": name, "matched": i} for i, name in enumerate(self.names)]
-        everything = " ".join(name[:60] for name in self.names)
+        parts = [{"words": name, "matched": i} for i, name in enumerate(self.texts)]
+        everything = " ".join(name[:60] for name in self.texts)
         return 200, {"id": "sg_hostile", "canonical": {}, "words": everything, "sql": "", "plan": "", "parts": parts}
 
 

@@ -124,6 +124,8 @@ def running(home: Path) -> Iterator[Server]:
         "--LabApp.expose_app_in_browser=True",
         "--LabApp.extension_manager=readonly",
         f"--IdentityProvider.token={token}",
+        # Sixty fields of 20 kB each are more than the server passes on in a second; what is over, it drops.
+        "--ZMQChannelsWebsocketConnection.limit_rate=False",
         f"--ServerApp.root_dir={root}",
     ]
     with (home / "server.log").open("w") as log:
@@ -154,12 +156,13 @@ def _wait_for(process: subprocess.Popen[bytes], home: Path, token: str, environm
 
 
 @contextmanager
-def voila(server: Server, name: str) -> Iterator[str]:
+def voila(server: Server, name: str, template: str = "lab") -> Iterator[str]:
     """Serve one notebook with Voila, in the same folders and kernels; yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "voila", f"{name}.ipynb", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"]
+    command.append(f"--template={template}")
     with (server.home / "voila.log").open("w") as log:
         process = subprocess.Popen(command, env=server.environment, stdout=log, stderr=log, cwd=server.root)
         try:
@@ -244,6 +247,11 @@ class Notebook:
         """Run one cell; the next becomes the active one."""
         self.page.evaluate("i => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i }", index)
         self.command("notebook:run-cell")
+
+    def restart(self) -> None:
+        """Restart the kernel, and wait until it answers."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.info")
 
     def sources(self) -> list[str]:
         """The cells' texts, as the open notebook holds them."""

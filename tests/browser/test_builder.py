@@ -11,6 +11,14 @@ BY_HAND = {
 }
 
 
+def the_cell_is(form):
+    """Where the text of the cell stands, seen from the conditions."""
+    conditions, cell = form.locator(".nbext-top-group").bounding_box(), form.locator(".nbext-code").bounding_box()
+    if cell["x"] >= conditions["x"] + conditions["width"] and cell["y"] < conditions["y"] + conditions["height"]:
+        return "beside"
+    return "below" if cell["y"] >= conditions["y"] + conditions["height"] else "on top of it"
+
+
 def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one_by_hand(open_notebook):
     notebook = open_notebook(
         START,
@@ -34,6 +42,12 @@ def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one
     group.get_by_label("NFT *").fill("BAYK")
     group.get_by_text("Did you mean", exact=False).wait_for()
     notebook.screenshot("builder-error")
+    assert the_cell_is(form) == "beside"
+    page.set_viewport_size({"width": 700, "height": 1400})
+    page.wait_for_timeout(500)
+    notebook.screenshot("builder-narrow")
+    assert the_cell_is(form) == "below"
+    page.set_viewport_size({"width": 1280, "height": 1400})
     group.get_by_label("NFT *").fill("BAYC")
     group.get_by_role("button", name="+ NFT").click()
     second = group.locator(".nbext-card").nth(1)

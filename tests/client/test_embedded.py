@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import sqlite3
 import threading
 
 import pandas as pd
 import pytest
 
 import nbext
+from nbext.client.as_of import columns_of
 from nbext.connect import connect
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
 from nbext.settings import Settings
@@ -63,6 +67,18 @@ def test_no_match_is_no_rows_with_the_same_columns(embedded):
     assert (len(none), list(none)) == (0, ["address", "UNI_balance"])
 
 
+def test_the_block_of_an_answer_is_typed_columns_and_missing_where_nothing_was_found(embedded):
+    found = embedded.tokens("ethereum", ["UNI", "0x" + "1" * 40])
+    names = list(found)
+    assert names[-3:] == ["asOfBlock", "asOfTimestamp", "error"]
+    assert found.dtypes[["asOfBlock", "asOfTimestamp"]].astype(str).tolist() == ["Int64", "str"]
+    block = embedded.about()["data"]["chains"][0]["lastBlock"]
+    assert found["asOfBlock"].tolist() == [block, pd.NA]
+    assert found["asOfTimestamp"].str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").tolist() == [True, False]
+    segment = embedded.execute_segment(UNI, limit=1).attrs["nbext"]["segment_id"]
+    assert embedded.segment(segment)["asOfBlock"].tolist() == [block]
+
+
 def test_a_limit_of_zero_only_counts(embedded):
     counted = embedded.execute_segment(UNI, limit=0)
     assert len(counted) == 0
@@ -71,9 +87,9 @@ def test_a_limit_of_zero_only_counts(embedded):
 
 def test_every_operation_has_its_columns(embedded):
     segment = embedded.execute_segment(UNI, limit=1).attrs["nbext"]["segment_id"]
-    assert list(embedded.segment(segment)) == list(SEGMENT_FIELDS)
-    assert list(embedded.tokens("eth", "UNI")) == list(TOKEN_FIELDS)
-    assert list(embedded.nfts("1", "BAYC")) == list(NFT_FIELDS)
+    assert list(embedded.segment(segment)) == list(columns_of(SEGMENT_FIELDS))
+    assert list(embedded.tokens("eth", "UNI")) == list(columns_of(TOKEN_FIELDS))
+    assert list(embedded.nfts("1", "BAYC")) == list(columns_of(NFT_FIELDS))
     assert list(embedded.search_nfts("ape")) == list(SEARCH_FIELDS)
     assert list(embedded.sign_up("someone@example.com")) == list(SIGN_UP_FIELDS)
 
@@ -106,7 +122,8 @@ def test_a_service_that_died_is_started_again_once_for_all(embedded):
 
     running = next(iter(door._running.values()))
     running._server.should_exit = True
-    running._thread.join(20)
+    running._thread.join(120)
+    assert not running._thread.is_alive()
     found = []
 
     def ask():
@@ -119,6 +136,28 @@ def test_a_service_that_died_is_started_again_once_for_all(embedded):
         thread.join(60)
     assert found == [10] * 4
     assert embedded._transport._born == 1
+
+
+def test_a_segment_that_died_with_its_service_is_asked_again_under_the_same_key(server, settings, tmp_path):
+    from nbext import embedded as door
+    from tests.client.faultserver import RESET
+
+    running = door.start(tmp_path)
+
+    def die(request):
+        server._listener.shutdown(socket.SHUT_RDWR)  # nobody listens any more when the caller comes again
+        return [RESET]
+
+    server.handler = die
+    client = nbext.Client(server.url, "key", settings=settings(), restart=lambda: running)
+    try:
+        assert len(client.execute_segment(UNI, limit=10)) == 10
+        (asked,) = server.requests
+        with contextlib.closing(sqlite3.connect(tmp_path / "service" / "registry.sqlite")) as registry:
+            claims = registry.execute("SELECT name FROM idempotency").fetchall()
+        assert claims == [(asked.headers["idempotency-key"],)]
+    finally:
+        running.stop()
 
 
 def test_a_service_that_cannot_be_started_again_is_told(settings):

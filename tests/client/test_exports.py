@@ -7,6 +7,7 @@ import io
 import json
 import os
 import stat
+import tracemalloc
 
 import pandas as pd
 import pyarrow as pa
@@ -26,6 +27,7 @@ from tests.client.faultserver import reply
 ROWS = [{"address": f"0x{i:040x}", "UNI_balance": str(10**i * 7), "BAYC_count": i} for i in (1, 15, 30)]
 COLUMNS = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"},
            {"name": "BAYC_count", "type": "integer"}]  # fmt: skip
+DIGITS = "0.12345678901234567890123"
 CSV = "".join(",".join(str(value) for value in line) + "\r\n" for line in [ROWS[0], *(r.values() for r in ROWS)])
 
 
@@ -111,6 +113,20 @@ def test_the_settings_can_state_types(server, settings):
     remote = {"types": {"n": "integer"}}
     table = Client(server.url, KEY, settings=settings(remote=remote)).export_csv("abc")
     assert table["n"].tolist() == [12]
+
+
+def test_types_in_the_settings_change_no_columns_order(server, settings):
+    client = Client(server.url, KEY, settings=settings(remote={"types": {"n": "integer", "nowhere": "integer"}}))
+    server.script("GET /v1/segment/abc/json", reply({"data": [{"address": "0x1", "n": "7"}]}))
+    table = client.export_json("abc")
+    assert list(table.columns) == ["address", "n"]
+    assert table["n"].tolist() == ["7"]  # a text is no integer, whatever the settings say: it stays as it came
+    server.script("POST /v1/segment/execute", reply({"columns": ["address", "n"], "rows": [["0x1", 7]]}))
+    ran = client.execute_segment({"a": 1})
+    assert (list(ran.columns), ran.dtypes.astype(str).tolist()) == (["address", "n"], ["str", "int64"])
+    # Where nothing came, the settings are all that is known of the columns.
+    server.script("POST /v1/segment/execute", reply({"rows": []}))
+    assert list(client.execute_segment({"a": 1}).columns) == ["n", "nowhere"]
 
 
 @pytest.mark.parametrize(("returned", "fails"), [(3, False), (4, True), (2, True)])
@@ -216,6 +232,60 @@ def test_an_export_goes_to_a_file_of_any_kind(ours, client, tmp_path, ending, ex
     assert told.to_dict("records") == [{"file": str(path), "rows": 3, "bytes": path.stat().st_size}]
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_mask()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["pyproject.toml", path.name]
+
+
+def paged(pages, rows):
+    """Answer an export in so many pages of so many rows each."""
+
+    def answer(request):
+        if request.path == "/v1/segment/abc":
+            return reply({}, 404)
+        number = int(request.path.partition("page=")[2] or 1)
+        data = [{"address": f"0x{number:020x}{i:020x}", "n": i, "note": "x" * 200} for i in range(rows)]
+        return reply({"rows": data, "next": f"/v1/segment/abc/json?page={number + 1}" if number < pages else None})
+
+    return answer
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
+def test_a_paged_export_holds_one_page_in_memory_and_not_all(server, client, tmp_path, ending):
+    peaks = []
+    for pages in (4, 4, 20):  # the first one alone pays for what is imported
+        server.handler = paged(pages, 2_000)
+        tracemalloc.start()
+        told = client.export_json("abc", to=tmp_path / f"{len(peaks)}{ending}")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert told["rows"].tolist() == [pages * 2_000]
+    assert peaks[2] < 1.5 * peaks[1], peaks
+    found = read_file(tmp_path / f"2{ending}")
+    assert [row["address"] for row in found] == [f"0x{n:020x}{i:020x}" for n in range(1, 21) for i in range(2_000)]
+    assert {type(row["n"]) for row in found} == {str if ending == ".csv" else int}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
+def test_a_paged_export_that_breaks_off_leaves_no_file(server, client, tmp_path, ending):
+    whole = paged(3, 5)
+    server.handler = lambda request: reply({}, 404) if "page=3" in request.path else whole(request)
+    with pytest.raises(NotFound):
+        client.export_json("abc", to=tmp_path / f"rows{ending}")
+    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
+
+
+def test_a_column_in_a_file_has_the_type_that_holds_all_its_values(server, client, tmp_path):
+    values = {"whole": [1, 2], "late": [None, 3], "big": [1, 2**64], "mixed": [1, "a"], "yes": [True, None],
+              "part": [0.5, 1], "digits": [0.12345678901234567890123, 1]}  # fmt: skip
+    rows = [{name: both[i] for name, both in values.items() if both[i] is not None} for i in (0, 1)]
+    first = json.dumps({"rows": rows[:1], "next": "/v1/segment/abc/json?page=2"})
+    server.script("GET /v1/segment/abc/json", reply(first.replace("0.12345678901234568", DIGITS).encode()))
+    server.script("GET /v1/segment/abc/json?page=2", reply({"rows": rows[1:]}))
+    client.export_json("abc", to=tmp_path / "rows.parquet")
+    assert pq.read_table(tmp_path / "rows.parquet").to_pydict() == {
+        "whole": [1, 2], "big": ["1", str(2**64)], "mixed": ["1", "a"], "yes": [True, None], "part": ["0.5", "1"],
+        "digits": [DIGITS, "1"], "late": [None, 3],
+    }  # fmt: skip
+    client.export_json("abc", to=tmp_path / "rows.json")
+    assert json.loads((tmp_path / "rows.json").read_text())[0]["digits"] == DIGITS
 
 
 def _mask():

@@ -209,9 +209,18 @@ def test_whitespace_around_a_key_is_dropped(server, settings):
     assert server.requests[0].headers["x-api-key"] == KEY
 
 
+def test_counting_is_refused_where_nobody_knows_it(server, client):
+    server.script("*", reply({}, 404))
+    with pytest.raises(ValidationError) as caught:
+        client.execute_segment({"a": 1}, limit=0)
+    assert str(caught.value) == (
+        "/limit: 0 only counts, and this service is not known to do that. Allowed: a whole number from 1 to 1,000,000."
+    )
+
+
 def test_http_beyond_this_machine_needs_a_word(settings):
     for url in ("http://api.example.com", "http://10.0.0.1:80", "http://localhost.example.com"):
-        with pytest.raises(ConfigError, match="insecure=true"):
+        with pytest.raises(ConfigError, match="set insecure true"):
             Client(url, KEY, settings=settings())
         assert Client(url, KEY, settings=settings(insecure=True)).base_url == url.removesuffix(":80")
     for url in ("http://localhost:1", "http://127.0.0.1", "http://[::1]:8000", "https://api.example.com"):

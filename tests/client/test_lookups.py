@@ -22,6 +22,11 @@ def told(request, **headers):
     return reply({"address": address, "symbol": "NA", "decimals": 18}, **headers)
 
 
+def test_what_is_neither_an_address_nor_several_is_refused(client):
+    with pytest.raises(ValidationError, match=r"^address: int is not allowed\. Allowed: an address, or several\.$"):
+        client.tokens("ethereum", 5)
+
+
 def test_the_rows_come_in_the_order_asked_and_each_address_is_asked_once(server, client):
     server.handler = lambda request: [0.001 * (int(request.path[-2:], 16) % 7), told(request)]
     asked = [*reversed(ADDRESSES), ADDRESSES[3], ADDRESSES[3]]

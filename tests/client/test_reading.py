@@ -116,6 +116,7 @@ def test_one_column_of_csv_is_a_table():
         ({"data": {"a b": ROWS, "c": ROWS[:1]}}, ['data."a b"', "data.c"]),
         ({"data": [], "items": ROWS}, ["data", "items"]),
         ({"wallets": [A], "owners": [B]}, ["wallets", "owners"]),
+        ({'a\x1b\u202e"': ROWS, "c": ROWS[:1]}, ['"a\\u001b\\u202e\\""', "c"]),
     ],
 )
 def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, candidates):
@@ -123,6 +124,7 @@ def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, can
         read(answer(body), Want.TABLE)
     assert caught.value.candidates == candidates
     assert caught.value.setting in str(caught.value)
+    assert str(caught.value).isprintable()
     # The line does what it says.
     import tomllib
 
@@ -294,6 +296,19 @@ def test_the_settings_say_where_things_stand():
     body = {"job": {"handle": "h-1", "mood": "done"}, "out": [{"owners": ROWS}], "other": ROWS}
     found = read(answer(body), Want.SEGMENT, Overrides(remote))
     assert (found.id, found.state, rows(found)) == ("h-1", State.COMPLETED, ROWS)
+
+
+def test_a_path_to_a_segments_rows_leaves_records_that_have_none_where_they_are():
+    overrides = Overrides({"paths": {"rows": "out[0].owners"}})
+    assert read(answer({"address": A, "name": "x"}), Want.RECORD, overrides).records == [{"address": A, "name": "x"}]
+    assert read(answer({"out": [{"owners": ROWS[:1]}]}), Want.RECORD, overrides).records == ROWS[:1]
+
+
+@pytest.mark.parametrize("body", [b'{"a": 1, "a": 2}', b'{"a": NaN}', b"[" * 100_000, b"\xff"])
+def test_what_cannot_be_read_is_an_error_of_the_tree_and_no_private_one(body):
+    with pytest.raises(ProtocolError) as caught:
+        read(answer(body), Want.TABLE)
+    assert type(caught.value) is ProtocolError
 
 
 def test_a_path_to_an_error_raises_it():

@@ -71,6 +71,7 @@ def quoted(names):
         ("%nft search punk --chain bas|", ("bas", ["base"])),
         ("%nbext hi|", ("hi", ["history"])),
         ("%nbext set lim|", ("lim", ["limit"])),
+        ("%nbext unset lim|", ("lim", ["limit"])),
         ("%nbext schema tr|", ("tr", ["transfer"])),
         ('%segment {"token": {"|', ("", ["token", "chain", "balance", "unit", "heldSince"])),
         ("%segment abc --c|", ("--c", ["--csv", "--count", "--card"])),

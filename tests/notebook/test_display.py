@@ -11,6 +11,7 @@ import pytest
 import nbext
 from nbext.notebook.display import as_html, as_text, shown
 from nbext.notebook.flags import flags
+from nbext.notebook.session import current
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
 NASTY = {
@@ -111,6 +112,49 @@ def test_other_tables_are_shown_as_ever(shell):
 def test_a_table_made_of_ours_is_shown_as_ours(shell):
     frame = ours(address=[ADDRESS] * 3, n=[1, 2, 3])
     assert "0xd8da6bf2…7aa96045" in formatted(shell, frame[frame["n"] > 1].head(1))["text/html"]
+
+
+HOSTILE = ["$\\text{USDC}$", "USDC\u202ecod\x1b[31m", "US\u200bDC", "USD\u0421"]
+DERIVED = {
+    "concat": lambda frame: pd.concat([frame, pd.DataFrame({"symbol": ["mine"]})]),
+    "groupby": lambda frame: frame.groupby("name").size().to_frame("n"),
+    "pivot": lambda frame: frame.assign(n=1).pivot(index="symbol", columns="name", values="n"),
+    "merge": lambda frame: pd.DataFrame({"symbol": ["a"]}).merge(frame, on="symbol"),
+    "rows": lambda frame: pd.DataFrame(frame.to_dict("records")),
+    "levels": lambda frame: pd.DataFrame(frame.set_index(["symbol", "name"]).index.to_frame(index=False).values),
+    "category": lambda frame: pd.DataFrame({"name": frame["name"].astype("category").array}),
+    "column": lambda frame: pd.Series(frame["name"].tolist()),
+}
+
+
+@pytest.mark.parametrize("made", DERIVED.values(), ids=DERIVED)
+def test_what_pandas_makes_of_our_tables_is_shown_literally_too(shell, made):
+    current().seen.learn(ours(symbol=list("abcd"), name=HOSTILE, n=[1, 2, 3, 4]))
+    derived = made(ours(symbol=list("abcd"), name=HOSTILE))
+    derived.attrs.clear()  # some of these keep them, as pandas pleases
+    for mime, text in formatted(shell, derived).items():
+        assert not {"\u202e", "\x1b", "\u200b"} & set(text), mime
+        assert "mathjax_ignore" in text or mime == "text/plain"
+
+
+def test_a_table_of_ours_that_is_shown_is_known_again(shell):
+    frame = ours(name=HOSTILE)
+    formatted(shell, frame)
+    assert "mathjax_ignore" in formatted(shell, pd.DataFrame(frame.to_dict("list")))["text/html"]
+
+
+def test_a_table_without_a_name_of_a_service_is_shown_as_ever(shell):
+    current().seen.learn(ours(name=[*HOSTILE, "plain", ADDRESS]))
+    for mine in (["$x$ and $y$", "plain", ADDRESS], ["a\u202e"], [1, 2], [{"k": HOSTILE[0]}]):
+        frame, column = pd.DataFrame({"a": mine}), pd.Series(mine)
+        assert formatted(shell, frame) == {"text/plain": repr(frame), "text/html": frame._repr_html_()}
+        assert formatted(shell, column) == {"text/plain": repr(column)}
+
+
+def test_a_column_of_ours_is_shown_literally(shell):
+    column = ours(name=["plain", "a\x1b[31m\u202e"])["name"]
+    shown_text = formatted(shell, column)["text/plain"]
+    assert shown_text == "0      plain\n1    a\\x1b[31m\\u202e\nName: name, dtype: str"
 
 
 def test_a_formatter_of_the_user_keeps_other_tables(shell):

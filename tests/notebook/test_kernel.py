@@ -104,6 +104,13 @@ def test_no_traceback_of_any_mode_shows_the_key(kernel, answers, status):
     kernel.run("%xmode Context")
 
 
+def test_what_the_service_says_is_text_in_an_error_and_hides_nothing(kernel, answers):
+    said = "<b>2 < 3</b> & 'so' \x1b[31m\u202e &lt;"
+    answers["GET /v1/tokens/ethereum/0x" + "e" * 40] = (0, 400, {"detail": said})
+    ran = kernel.run("%token ethereum 0x" + "e" * 40)
+    assert ran.error == "BadRequest: the service answered 400: <b>2 < 3</b> & 'so' \\x1b[31m\\u202e &lt;"
+
+
 @pytest.mark.parametrize(
     "cell",
     [

@@ -111,6 +111,20 @@ def test_login_keeps_the_key_where_that_is_wanted_and_logout_forgets_it(shell, r
     assert kept.kept == {}
 
 
+def test_a_typed_key_is_for_the_service_it_was_typed_for(shell, ring, monkeypatch):
+    ring(Ring())
+    asked = []
+    monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or f"key-{len(asked)}")
+    session = current()
+    first, other = "http://127.0.0.1:1", "http://127.0.0.1:2"
+    used = []
+    for url in (first, other, first):
+        shell.run(f"%nbext set base_url {url}")
+        used.append(session.client.key.reveal())
+    assert used == ["key-1", "key-2", "key-1"]
+    assert asked == [f"API key for {first}: ", f"API key for {other}: "]
+
+
 def test_login_without_a_remote_service_says_that_no_key_is_needed(shell):
     assert shell.error("%nbext login") == (
         "UsageError: %nbext login: the embedded service needs no key. `%nbext connect URL` chooses another."

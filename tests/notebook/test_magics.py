@@ -12,7 +12,10 @@ import pytest
 
 from nbext.errors import NotFound, UsageError
 from nbext.notebook import grammars
+from nbext.notebook.explaining import compact
 from nbext.notebook.session import current
+from nbext.settings import Settings
+from tests.notebook.slow_service import slow_service
 
 USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
 UNI = "0x1f9840a85d5af5bf1d1762f925bdaddc4201f984"
@@ -160,6 +163,72 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
     assert current().settings["remote"] == {"paths": {"rows": "data.owners", "id": "job.handle"}}
 
 
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("set remote.pathz.rows x", "remote.pathz is no setting. Did you mean 'paths'? Allowed: paths, types."),
+        ("set remote.paths.row x", "remote.paths.row is no setting. Did you mean 'rows'? Allowed: id, status, rows, "
+         "next, error, url, total."),
+        ("set remote.types.n bool", "remote.types.n: 'bool' is no type. Did you mean 'boolean'? Allowed: string, "
+         "integer, uint256, number, boolean, object."),
+        ("set remote.paths x", 'remote.paths is a table, such as remote.paths.id = "job.id".'),
+        ("set remote x", "remote (argument): 'x' is not a table."),
+        ("set limit.rows 5", "limit is one value: nothing stands inside of it."),
+        ("set base_url ftp://example.org", "base_url 'ftp://example.org' is no address such as "
+         "https://api.example.com or http://127.0.0.1:8000."),
+        ("unset limt", f"unknown setting 'limt'. Did you mean 'limit'? Allowed: {', '.join(Settings().all())}."),
+        ("unset remote.paths.ids", "remote.paths.ids is not set in this session. Did you mean 'remote.paths.id'? "
+         "Set here: remote.paths.id."),
+        ("unset limit.x", "limit.x is not set in this session. Nothing of limit is."),
+    ],
+)  # fmt: skip
+def test_a_setting_that_cannot_be_is_refused_at_once(shell, line, error):
+    shell.run("%nbext set remote.paths.id job.handle")
+    assert shell.error(f"%nbext {line}") == f"ConfigError: {error}"
+    assert current().settings.arguments == {"remote": {"paths": {"id": "job.handle"}}}
+
+
+def test_what_was_set_is_taken_back_and_what_holds_then_is_said(asked, monkeypatch):
+    asked.run("%nbext set limit 50")
+    assert asked.run("%nbext unset limit").printed == "limit = 1000 (default)\n"
+    monkeypatch.setenv("NBEXT_LIMIT", "7")
+    asked.run("%nbext set limit 50")
+    assert asked.run("%nbext unset limit").printed == "limit = 7 (NBEXT_LIMIT)\n"
+    assert asked.run("%nbext unset limit").printed == "limit = 7 (NBEXT_LIMIT)\n"
+    before = current().client
+    asked.run("%nbext set read_timeout 20")
+    assert asked.run("%nbext unset read_timeout").printed == "read_timeout = 30.0 (default)\n"
+    assert current().client is not before
+    assert asked.error("%nbext unset") == (
+        "UsageError: %nbext unset takes the name of a setting, such as `%nbext unset limit`."
+    )
+
+
+def test_a_place_inside_of_a_setting_is_taken_back_to_what_the_file_says(shell, tmp_path, monkeypatch):
+    file = tmp_path / "pyproject.toml"
+    file.write_text('[tool.nbext.remote.paths]\nid = "job.id"\n')
+    monkeypatch.chdir(tmp_path)
+    settings = current().settings
+    settings.reread()
+    shell.run("%nbext set remote.paths.id job.handle")
+    shell.run("%nbext set remote.types.n integer")
+    shell.run("%nbext unset remote.types.n")
+    assert settings.arguments == {"remote": {"paths": {"id": "job.handle"}}}
+    printed = shell.run("%nbext unset remote.paths.id").printed
+    assert printed == f"remote = {{'paths': {{'id': 'job.id'}}}} ({file})\n"
+    assert settings.arguments == {}
+
+
+def test_connect_reads_the_file_of_settings_again(asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[tool.nbext]\nlimit = 2\n")
+    asked.run("%nbext connect")
+    assert len(asked.value(f"%%segment_query\n{HOLDERS}")) == 2
+    (tmp_path / "pyproject.toml").write_text("[tool.nbext]\nlimits = 2\n")
+    assert asked.error("%nbext connect").startswith("ConfigError: unknown setting 'limits'. Did you mean 'limit'?")
+    assert len(asked.value(f"%%segment_query\n{HOLDERS}")) == 2
+
+
 def test_a_segment_on_the_line_is_run(asked):
     frame = asked.value('%segment {"token": {"token": "UNI"}} --limit 2')
     assert list(frame.columns) == ["address", "UNI_balance"]
@@ -206,13 +275,29 @@ def test_tables_come_as_what_was_asked_for(asked):
 
 def test_dry_run_shows_the_request_and_a_curl_line_without_the_key(asked):
     ran = asked.run(f"%%segment_query --dry-run --limit 7\n{HOLDERS}")
-    url = current().client.base_url
-    assert ran.printed.startswith(f"POST {url}/v1/segment/execute\n{{\n")
-    assert f"curl -X POST {url}/v1/segment/execute" in ran.printed
-    assert '-H "x-api-key: $NBEXT_API_KEY"' in ran.printed
-    assert ran.printed.endswith("Allowed. In words: wallets that hold at least 1,000 UNI on ethereum\n")
+    url = current().client.base_url + "/v1/segment/execute"
+    body = f'{{"operator": "AND", "filters": {HOLDERS}, "fileType": "json", "limit": 7}}'
+    assert ran.printed == (
+        f"POST {url}\nContent-Type: application/json\nx-api-key: (not shown)\n\n"
+        '{\n  "operator": "AND",\n'
+        f'  "filters": {HOLDERS},\n'
+        '  "fileType": "json",\n  "limit": 7\n}\n\n'
+        "Allowed. In words: wallets that hold at least 1,000 UNI on ethereum\n\n"
+        f"curl -X POST {url} -H 'Content-Type: application/json' -H \"x-api-key: $NBEXT_API_KEY\" -d '{body}'\n"
+    )
     assert asked.error('%%segment_query --dry-run\n{"tokn": {}}').startswith("InvalidSegment: /filters/tokn: ")
     assert current().history.ran == []
+
+
+def test_a_request_that_is_shown_is_the_same_json_in_lines_that_fit():
+    body = {"operator": "AND", "limit": 5, "": [], "filters": {
+        "wallet": {"in": ["0x" + digit * 40 for digit in "abc"]}, "token": {"token": "UNI", "balance": {"min": "1"}},
+    }}  # fmt: skip
+    shown = compact(body)
+    assert json.loads(shown) == body
+    assert shown.splitlines()[:5] == ["{", '  "operator": "AND",', '  "limit": 5,', '  "": [],', '  "filters": {']
+    assert shown.splitlines()[-3:] == ['    "token": {"token": "UNI", "balance": {"min": "1"}}', "  }", "}"]
+    assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_explain_shows_words_sql_and_plan(asked):
@@ -220,6 +305,7 @@ def test_explain_shows_words_sql_and_plan(asked):
     assert printed.startswith("wallets that hold at least 1,000 UNI on ethereum\n\nSQL\n")
     assert "SELECT" in printed
     assert "\nPlan\n" in printed
+    assert max(map(len, printed.splitlines())) <= 100
 
 
 def test_a_query_in_the_background_is_looked_at_waited_for_and_awaited(asked):
@@ -293,6 +379,25 @@ def test_connecting_elsewhere_in_vain_keeps_the_service(asked):
     assert asked.error("%nbext connect ftp://example.org").startswith("ConfigError: base_url")
     assert current().client is before
     assert asked.value("%token ethereum USDC") is not None
+
+
+def test_what_was_not_checked_is_not_claimed(shell, monkeypatch):
+    monkeypatch.setenv("NBEXT_API_KEY", "s3cret-key")
+    monkeypatch.setenv("NBEXT_ATTEMPTS", "1")
+    with slow_service() as service:
+        url = service.url
+        assert shell.run(f"%nbext connect {url}").printed == (
+            f"nbext: {url} answers; its data and its grammar are its own.\n"
+        )
+        printed = shell.run("%nbext status").printed.splitlines()
+        assert printed[:2] == [f"service   {url} (not nbext's own)", "key       NBEXT_API_KEY"]
+    gone = "http://127.0.0.1:9"
+    assert shell.run(f"%nbext connect {gone}").printed == (
+        f"nbext: {gone} does not answer now; the next call asks again.\n"
+    )
+    printed = shell.run("%nbext status").printed.splitlines()
+    assert printed[0] == f"service   {gone} (no answer)"
+    assert printed[2:5] == ["engine    not known", "data      not known", "chains    not known"]
 
 
 def test_a_setting_of_the_connection_takes_another_client(asked):

@@ -208,7 +208,7 @@ ethereum USDC''',
     ),
     "a collection asked for as a token": (
         "%token ethereum BAYC",
-        "NotFound: the service answered 404: There is nothing under that name: The data knows no symbol 'BAYC' on ethereum. It is an NFT collection: %nft ethereum BAYC",
+        "NotFound: the service answered 404: The data knows no symbol 'BAYC' on ethereum. It is an NFT collection: %nft ethereum BAYC",
     ),
     "a name of the naming service": (
         "%nft ethereum vitalik.eth",
@@ -230,7 +230,7 @@ ethereum USDC''',
     ),
     "a misspelt command": (
         "%nbext stats",
-        "UsageError: %nbext: unknown command 'stats'. Did you mean 'status'? Allowed: status, connect, login, logout, set, config, history, save, schema, search, signup, build, help.",
+        "UsageError: %nbext: unknown command 'stats'. Did you mean 'status'? Allowed: status, connect, login, logout, set, unset, config, history, save, schema, search, signup, build, help.",
     ),
     "a setting of another kind": (
         "%nbext set limit many",

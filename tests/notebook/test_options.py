@@ -106,6 +106,10 @@ def test_a_wrong_option_is_named_with_what_it_takes(line, first_line):
     assert refused(line).splitlines()[0] == first_line
 
 
+def test_a_negative_number_is_a_word_and_no_option():
+    assert parsed("-1 -.5 --limit 5") == (["-1", "-.5"], {"limit": 5})
+
+
 def test_thousands_separators_are_taken_in_a_whole_number():
     assert parsed("--limit 10,000")[1] == {"limit": 10_000}
     assert parsed("--limit 10_000")[1] == {"limit": 10_000}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.benchmarks import install
 
 REPO = Path(__file__).parents[2]
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only.py")
@@ -38,36 +40,25 @@ def run(*command: str | Path, cwd: Path, home: Path, loopback_only: bool = True)
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory) -> Path:
     """Build the wheel as it would be published."""
-    out = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--outdir", out, REPO, cwd=out, home=out, loopback_only=False)
-    (built,) = out.glob("*.whl")
-    return built
+    return install.built(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="session")
-def environment(wheel, tmp_path_factory):
-    """Return a function that installs the wheel, with the extras that are asked for, in a new environment."""
-
-    def install(extras: str) -> Path:
-        folder = tmp_path_factory.mktemp("environment")
-        venv.create(folder, with_pip=True)
-        wanted = f"nbext{extras} @ {wheel.as_uri()}"
-        run(folder / "bin/python", "-m", "pip", "install", "-q", wanted, cwd=folder, home=folder, loopback_only=False)
-        return folder / "bin/python"
-
-    return install
+def bare(wheel, tmp_path_factory) -> install.Installed:
+    """What `pip install nbext` brings, and no more."""
+    return install.installed(wheel, "", tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="session")
-def lean(environment) -> Path:
-    """The interpreter of an environment with `pip install nbext` and no more."""
-    return environment("")
+def lean(bare) -> Path:
+    """The interpreter of that environment."""
+    return bare.python
 
 
 @pytest.fixture(scope="session")
-def whole(environment) -> Path:
+def whole(wheel, tmp_path_factory) -> Path:
     """The interpreter of an environment with the lab and what runs notebooks as tests."""
-    return environment("[lab,test]")
+    return install.installed(wheel, "[lab,test]", tmp_path_factory.mktemp("environment")).python
 
 
 def test_the_wheel_holds_the_package_its_types_and_its_licence_and_nothing_else(wheel):
@@ -81,6 +72,12 @@ def test_the_command_is_there_and_knows_its_version(lean, tmp_path):
     assert run(lean.with_name("nbext"), "--version", cwd=tmp_path, home=tmp_path) == "nbext 0.1.0\n"
 
 
+def test_a_lean_install_is_small_and_brings_no_service(bare):
+    print(f"{len(bare.megabytes)} packages, {bare.seconds:.0f} s, {bare.total:.0f} MB; largest: {bare.largest(10)}")
+    assert bare.total < 480
+    assert not {"duckdb", "fastapi", "ibis-framework", "uvicorn", "matplotlib", "scipy"} & set(bare.megabytes)
+
+
 def test_a_lean_install_names_the_two_choices_where_there_is_no_service(lean, tmp_path):
     script = (
         "from IPython.core.interactiveshell import InteractiveShell as S; s = S.instance()\n"
@@ -89,6 +86,23 @@ def test_a_lean_install_names_the_two_choices_where_there_is_no_service(lean, tm
         "print(type(r.error_in_exec).__name__, 'nbext[local]' in str(r.error_in_exec))\n"
     )
     assert run(lean, "-c", script, cwd=tmp_path, home=tmp_path).splitlines()[-1] == "NoService True"
+
+
+def test_a_newcomer_comes_from_a_fresh_environment_to_the_first_table_by_the_readmes_own_lines(tmp_path):
+    arrived = install.newcomer(tmp_path)
+    print(f"to the first DataFrame: {arrived}")
+    assert "0x0049fe2c…37ef1607" in arrived.shown
+    assert "3 of 232 wallets" in arrived.shown
+    assert (len(arrived.commands), len(arrived.cells)) == (4, 2)
+
+
+def test_the_readmes_run_command_shows_the_first_notebook(tmp_path):
+    clone, home = install.cloned(tmp_path)
+    readme = (REPO / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"<!-- the run command -->\n```bash\n(.*)\n```", readme)
+    shown = run("bash", "-c", command, cwd=clone, home=home, loopback_only=False)
+    assert "# Quickstart: who holds what" in shown
+    assert "whales = 246 rows, 2 columns" in shown
 
 
 def test_the_quickstart_runs_and_writes_only_into_the_users_data_folder(whole, tmp_path):

@@ -289,7 +289,7 @@ THREE = st.tuples(requests(saved=False), requests(), requests())
 
 
 # The same chains and queries each time: a newcomer's first run is not the place to find a rare one.
-@settings(max_examples=12, derandomize=True, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, derandomize=True, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=THREE)
 def test_duckdb_answers_what_the_oracle_says(world, asked):
     check(world, prepared(world, asked))

@@ -31,6 +31,7 @@ def wallets(dataset, filters):
 
 def test_a_holder_without_transfers_is_seen_and_took_part_in_none(dataset):
     assert wallets(dataset, {"not": {"token": {"token": address(0xC0)}}}) == [7]
+    assert wallets(dataset, {"token": {"token": address(0xC0), "unit": "raw", "balance": {"min": "0"}}}) == [5, 6, 7]
     assert wallets(dataset, {"wallet": {"contract": False}}) == [5, 6, 7]
     assert wallets(dataset, {"activity": {"transfers": {"min": 0, "max": 0}}}) == [5, 6, 7]
     assert wallets(dataset, {"activity": {"transfers": {"min": 1}}}) == []

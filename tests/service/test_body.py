@@ -80,6 +80,37 @@ def test_three_megabytes_are_413(service, path):
     assert (answer.status_code, answer.json()["code"]) == (413, "too-large")
 
 
+@pytest.mark.parametrize("path", POSTS)
+def test_a_body_that_says_it_is_too_long_is_413_before_any_of_it_is_sent(service, path):
+    with socket.create_connection((service.host, service.port), timeout=20) as raw:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\nContent-Type: application/json\r\n"
+        raw.sendall(f"{head}Content-Length: 200000000\r\n\r\n".encode())
+        answer = b""
+        while not answer.endswith(b"}"):
+            piece = raw.recv(65536)
+            assert piece, answer
+            answer += piece
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b'"code":"too-large"' in answer
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_no_more_than_a_megabyte_of_a_body_is_kept(data_dir, tmp_path, path):
+    from nbext.service.policy import Policy
+
+    # The bound is one byte short of what comes in chunks, none of which says how many there are.
+    pieces = [b'{"searchTerm":"', b"x" * 1000, b'"}']
+    for longest, status in ((sum(map(len, pieces)) - 1, 413), (sum(map(len, pieces)), 422)):
+        running = Running(data_dir, tmp_path, Policy(body_bytes=longest))
+        try:
+            headers = {"Content-Type": "application/json"}
+            answer = running.session.post(running.url + path, data=iter(pieces), headers=headers, timeout=30)
+            assert answer.status_code == status
+        finally:
+            running.stop()
+    assert Policy().body_bytes == 1 << 20
+
+
 def test_a_body_without_end_is_413_after_a_megabyte_and_takes_no_memory(service):
     before = memory(service)
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 
 import jsonschema
 import pytest
@@ -102,12 +103,14 @@ def test_the_docs_page_tells_every_path_without_script_or_anything_from_elsewher
 
 @pytest.mark.load
 def test_schemathesis_finds_nothing_in_a_hundred_examples_of_each_operation(service, tmp_path):
+    began = time.monotonic()
     found = subprocess.run(
         [sys.executable, "-m", "schemathesis.cli", "run", f"{service.url}/openapi.json", "-H", f"x-api-key: {KEY}",
          "--phases", "examples,coverage,fuzzing,stateful", "-n", "100", "--seed", "20261121", "--no-color",
          "--continue-on-failure"],
         capture_output=True, text=True, timeout=400, check=False, cwd=tmp_path,  # it keeps a cache where it runs
     )
+    print(f"schemathesis took {time.monotonic() - began:.0f} s:", *found.stdout.splitlines()[-12:], sep="\n")
     assert found.returncode == 0, found.stdout[-8000:]
     assert "16/16" in found.stdout
     assert not [line for line in service.lines() if line["level"] == "error"]

@@ -217,6 +217,25 @@ def test_a_segment_that_is_not_allowed_names_the_field(service, body, pointer, c
     assert code in (None, error["code"])
 
 
+@pytest.mark.parametrize("symbol", ["%", "U_I", "*", "(a+)+$", "' OR 1=1 --", "x" * 10_000])
+def test_what_looks_like_a_pattern_or_a_statement_is_a_symbol_that_nobody_bears(service, symbol):
+    answer = service.post("/v1/segment/execute", {"filters": {"token": {"token": symbol}}})
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid-segment")
+    assert answer.json()["errors"][0]["pointer"] == "/filters/token/token"
+
+
+def test_ten_thousand_wallets_are_as_good_as_one_and_65_levels_are_refused(service):
+    holder = service.execute()["preview"][0]["address"]
+    listed = [holder, *(f"0x{number:040x}" for number in range(1, 10_000))]
+    answer = service.execute({"filters": {"wallet": {"in": listed}}})
+    assert answer["counts"] == {"matched": 1, "returned": 1}
+    nested = HOLDERS["filters"]
+    for _ in range(65):
+        nested = {"not": nested}
+    refused = service.post("/v1/segment/execute", {"filters": nested})
+    assert (refused.status_code, refused.json()["code"]) == (400, "not-json")
+
+
 def test_metrics_count_what_was_asked(service):
     service.get("/about")
     text = service.get("/metrics").text

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import sys
 
 import pytest
 import requests
 
-from tests.service.conftest import KEY, Running
+from tests.service.conftest import HOLDERS, KEY, Running
 
 PATHS = [
     ("GET", "/about"), ("GET", "/schema"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("GET", "/nowhere"),
@@ -103,14 +104,17 @@ def test_a_key_that_asks_too_often_is_told_when_to_come_back(service):
     assert service.get("/about").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "target",
-    ["/v1/segment/..%2f..%2fetc%2fpasswd", "/v1/segment/%00", "/v1/segment/%ed%a0%80", "/v1/segment/x%0a",
-     "//v1/segment/x", "/v1/segment/" + "x" * 9_000, "/v1/tokens/nowhere/USDC", "/v1/tokens/ethereum/..%2f..%2fetc",
-     "/v1/tokens/ethereum/%00", "/v1/nfts/..%2f/x", "/v1/tokens/ethereum/" + "0" * 9_000,
-     "/v1/tokens/ethereum/0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB49", "/v1/segment/x/json?limit=0",
-     "/v1/segment/x/json?offset=-1", "/v1/segment/x/json?limit=nan", "/v1/segment/x/xml"],
-)
+# Each names nothing, or what it names is no value.
+TARGETS = [
+    "/v1/segment/..%2f..%2fetc%2fpasswd", "/v1/segment/%00", "/v1/segment/%ed%a0%80", "/v1/segment/x%0a",
+    "//v1/segment/x", "/v1/segment/" + "x" * 9_000, "/v1/tokens/nowhere/USDC", "/v1/tokens/ethereum/..%2f..%2fetc",
+    "/v1/tokens/ethereum/%00", "/v1/nfts/..%2f/x", "/v1/tokens/ethereum/" + "0" * 9_000,
+    "/v1/tokens/ethereum/0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB49", "/v1/segment/x/json?limit=0",
+    "/v1/segment/x/json?offset=-1", "/v1/segment/x/json?limit=nan", "/v1/segment/x/xml",
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_path_that_names_nothing_is_404_or_422(service, target):
     connection = http.client.HTTPConnection(service.host, service.port, timeout=10)
     connection.request("GET", target, headers={"x-api-key": KEY})
@@ -118,6 +122,30 @@ def test_a_path_that_names_nothing_is_404_or_422(service, target):
     assert answer.status in (404, 422)
     assert answer.headers["content-type"] == "application/problem+json"
     connection.close()
+
+
+def test_a_path_that_names_nothing_touches_no_file(service):
+    def ask() -> None:
+        for target in TARGETS:
+            connection = http.client.HTTPConnection(service.host, service.port, timeout=10)
+            connection.request("GET", target, headers={"x-api-key": KEY})
+            connection.getresponse().read()
+            connection.close()
+
+    ask()  # what is imported at the first request is opened now
+    touched: list[tuple[str, object]] = []
+    watching = True
+
+    def note(event: str, values: tuple[object, ...]) -> None:
+        if watching and (event == "open" or event.startswith(("os.", "pathlib.", "shutil.", "glob.", "sqlite3."))):
+            touched.append((event, values[0] if values else None))
+
+    sys.addaudithook(note)  # for good: a hook cannot be taken back
+    ask()
+    assert touched == []
+    service.execute({**HOLDERS, "limit": 7})
+    watching = False
+    assert touched, "what is really written is seen"
 
 
 def test_another_method_is_405_and_says_which_are_taken(service):

@@ -11,10 +11,12 @@ The walk of a run, one module for each step:
     transfers   rows become integers; bad rows are set apart
     keys        rows already taken in are left out
     standards   which contracts are ERC20 and which are NFTs
-    derive      balances, owners, history, activity
+    derive      balances, owners, history
+    activity    who was active, when, and how often
     report      what was taken in, and every oddity, in plain words
 
-`run` does the walk; `nbext.engine.generation` makes its end visible in one step.
+`holdings` adds up, in arrays and exactly (`parts`), what each wallet held and when. `run` does the walk;
+`nbext.engine.generation` makes its end visible in one step.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.layout import LIMB_DIGITS
-from nbext.engine.size import DIGITS
 
 BASE = 10**LIMB_DIGITS
 MAXIMUM = 2**256 - 1
@@ -60,58 +59,6 @@ def _decimal(text: str) -> str | None:
         return None
     number = int(body, 16)
     return str(number) if number <= MAXIMUM else None
-
-
-def normal(total: str) -> tuple[str, str, str]:
-    """Return the SQL of the limbs, in normal form, of a signed sum that is DECIMAL(38,0).
-
-    Sums of one limb, nearly all, are told apart by comparison alone: DuckDB takes a microsecond to make
-    a HUGEINT of a DECIMAL and to divide it.
-    """
-    base, number = decimal(BASE), f"{total}::HUGEINT"
-    modulus = f"((({number} % {BASE}::HUGEINT) + {BASE}::HUGEINT) % {BASE}::HUGEINT)"
-    rest = f"(({number} - {modulus}) // {BASE}::HUGEINT)"
-    positive, negative = f"{total} >= 0 AND {total} < {base}", f"{total} < 0 AND {total} >= -{base}"
-    lo = f"CASE WHEN {positive} THEN {total} WHEN {negative} THEN {total} + {base} ELSE {modulus}::{DECIMAL} END"
-    mid = (f"CASE WHEN {positive} THEN {decimal(0)} WHEN {negative} THEN {decimal(BASE - 1)} "
-           f"WHEN {total} >= 0 THEN {rest}::{DECIMAL} ELSE ({rest} + {BASE}::HUGEINT)::{DECIMAL} END")
-    hi = f"CASE WHEN {total} < 0 THEN {decimal(-1)} ELSE {decimal(0)} END"
-    return hi, mid, lo
-
-
-def size(digits: str) -> str:
-    """Return the SQL of the size (`nbext.engine.size`) of a signed amount below 10**38, from its decimal text.
-
-    DuckDB writes a DECIMAL as text in a fifth of the time that it takes to divide one.
-    """
-    step = 10**DIGITS
-
-    def of(text: str) -> str:
-        return (f"CASE WHEN length({text}) <= {DIGITS} THEN {text}::BIGINT "
-                f"ELSE (length({text}) - {DIGITS}) * {step} + left({text}, {DIGITS})::BIGINT END")
-
-    return f"CASE WHEN {digits}[1] = '-' THEN -({of(f'substr({digits}, 2)')}) ELSE {of(digits)} END"
-
-
-def whole(mid: str, lo: str) -> str:
-    """Return the SQL of an amount below 10**37 as one DECIMAL(38,0)."""
-    wide = f"({mid}::HUGEINT * {BASE}::HUGEINT + {lo}::HUGEINT)::{DECIMAL}"
-    return f"CASE WHEN {mid} = {decimal(0)} THEN {lo} ELSE {wide} END"
-
-
-def carried(hi: str, mid: str, lo: str) -> tuple[str, str, str]:
-    """Return the SQL of limbs in normal form, of the signed HUGEINT sums of limbs."""
-    base = f"{BASE}::HUGEINT"
-
-    def remainder(total: str) -> str:
-        return f"((({total}) % {base}) + {base}) % {base}"
-
-    def carry(total: str) -> str:
-        return f"((({total}) - {remainder(total)}) // {base})"
-
-    middle = f"{mid} + {carry(lo)}"
-    limbs = (f"{hi} + {carry(middle)}", remainder(middle), remainder(lo))
-    return f"({limbs[0]})::{DECIMAL}", f"({limbs[1]})::{DECIMAL}", f"({limbs[2]})::{DECIMAL}"
 
 
 def decimal(number: int) -> str:

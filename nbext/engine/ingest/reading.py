@@ -62,7 +62,7 @@ class Opened:
         # A float of more than 53 bits has lost digits already; a small one is a count that pandas widened.
         if column in ("value", "balance", "token_id", "total_supply"):
             raise IngestError(
-                f"{self.source.path}: column {self.columns[column]!r} holds floating-point numbers, which lose "
+                f"{self.source.shown}: column {self.columns[column]!r} holds floating-point numbers, which lose "
                 "digits. Write amounts as text or as integers.", path=self.source.name)
         return f"TRY_CAST({sql} AS BIGINT)::VARCHAR"
 
@@ -84,10 +84,10 @@ def first_bytes(source: Source) -> bytes:
     with open_regular(source.path) as file:
         found = bytes(file.read(4096))
     if not found:
-        raise IngestError(f"{source.path}: the file is empty (0 bytes).", path=source.name)
+        raise IngestError(f"{source.shown}: the file is empty (0 bytes).", path=source.name)
     if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
-        raise IngestError(f"{source.path}: neither Parquet nor text; nbext reads Parquet, CSV, CSV.gz and token lists.",
-                          path=source.name)
+        raise IngestError(f"{source.shown}: neither Parquet nor text; "
+                          "nbext reads Parquet, CSV, CSV.gz and token lists.", path=source.name)
     return found
 
 
@@ -105,7 +105,7 @@ def open_table(stage: Stage, number: int, source: Source) -> Opened:
     else:
         opened = _open_csv(stage, number, source, gzipped=start.startswith(_GZIP))
     if opened.rows == 0:
-        raise IngestError(f"{source.path}: the file has a header and no rows.", path=source.name)
+        raise IngestError(f"{source.shown}: the file has a header and no rows.", path=source.name)
     return opened
 
 
@@ -190,14 +190,14 @@ def _recognised(source: Source, names: list[str]) -> tuple[Kind, dict[str, str]]
         known = "; ".join(f"{k.name}: {', '.join(v[0] for v in k.needs.values())}" for k in KINDS)
         shown = ", ".join(names[:20])[:300]
         raise IngestError(
-            f"{source.path}: its columns ({shown}) are none that nbext takes in. It knows {known}.", path=source.name)
+            f"{source.shown}: its columns ({shown}) are none that nbext takes in. It knows {known}.", path=source.name)
     return found
 
 
 def unreadable(source: Source, error: Exception) -> IngestError:
     """Return the error of a file that is damaged, with the reader's own first words."""
     first = str(error).replace(str(source.path), "").strip().splitlines()[0][:300]
-    return IngestError(f"{source.path}: the file cannot be read: {first}", path=source.name)
+    return IngestError(f"{source.shown}: the file cannot be read: {first}", path=source.name)
 
 
 def is_about(source: Source, error: Exception) -> bool:

@@ -5,20 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from nbext.engine.ingest.sources import shown
 from nbext.errors import IngestError
 
 SHOWN = 10
+SHOWN_GAPS = 3
+# What is said of one, and of several.
 ODDITIES = {
-    "duplicates": "transfers that were in already, left out",
-    "conflicts": "of those, with other contents under the same key: the first one taken in was kept",
-    "self_transfers": "transfers from a wallet to itself",
-    "zero_values": "ERC20 transfers of zero",
-    "mints": "mints (from the zero address)",
-    "burns": "burns (to the zero address)",
-    "huge_values": "amounts or token ids of 2**127 or more",
-    "unknown_decimals": "ERC20 contracts of unknown decimals (ask with `unit: raw`)",
-    "inferred": "contracts that no metadata classifies, taken by their behaviour",
+    "duplicates": ("transfer that was in already, left out", "transfers that were in already, left out"),
+    "conflicts": ("of those with other contents under the same key: the first one taken in was kept",) * 2,
+    "told_twice": ("of those by its contents alone: one source tells no log index",
+                   "of those by their contents alone: one source tells no log index"),
+    "self_transfers": ("transfer from a wallet to itself", "transfers from a wallet to itself"),
+    "zero_values": ("ERC20 transfer of zero", "ERC20 transfers of zero"),
+    "mints": ("mint (from the zero address)", "mints (from the zero address)"),
+    "burns": ("burn (to the zero address)", "burns (to the zero address)"),
+    "huge_values": ("amount or token id of 2**127 or more", "amounts or token ids of 2**127 or more"),
+    "unknown_decimals": ("ERC20 contract of unknown decimals (ask with `unit: raw`)",
+                         "ERC20 contracts of unknown decimals (ask with `unit: raw`)"),
+    "inferred": ("contract that no metadata classifies, taken by its behaviour",
+                 "contracts that no metadata classifies, taken by their behaviour"),
 }
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in the plural where it is not one."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)
@@ -106,42 +118,49 @@ class Report:
                 "odd": dict(self.odd), "tables": dict(self.tables), "generation": self.generation}
 
     def _files(self) -> list[str]:
-        lines = [f"{f.path}: {f.kind}, {f.rows:,} rows" + (f", {f.chain}" if f.chain else "") for f in self.files]
-        lines += [f"{path}: taken in before, skipped" for path in self.skipped]
+        lines = [f"{shown(f.path)}: {f.kind}, {counted(f.rows, 'row')}" + (f", {f.chain}" if f.chain else "")
+                 for f in self.files]
+        lines += [f"{shown(path)}: taken in before, skipped" for path in self.skipped]
         return lines + [f"refused: {error}" for error in self.refused]
 
     def _rows(self) -> list[str]:
         if not self.files:
             return ["Nothing new was read."]
-        words = [f"{self.rows:,} rows read"]
-        if self.erc20 or self.nft:
-            words.append(f"{self.erc20:,} transfers taken as ERC20 ({self.erc20_contracts:,} contracts) and "
-                         f"{self.nft:,} as NFT ({self.nft_contracts:,} contracts)")
+        words = [f"{counted(self.rows, 'row')} read"]
+        taken = [(n, f"as {kind} ({counted(contracts, 'contract')})") for kind, n, contracts in (
+            ("ERC20", self.erc20, self.erc20_contracts), ("NFT", self.nft, self.nft_contracts)) if n]
+        if taken:
+            first, *others = taken
+            words.append(" and ".join([f"{counted(first[0], 'transfer')} taken {first[1]}",
+                                       *(f"{n:,} {how}" for n, how in others)]))
             words.append(f"{self.new:,} of them new")
         return ["; ".join(words) + "."]
 
     def _oddities(self) -> list[str]:
-        lines = [f"  {count:,} {ODDITIES.get(name, name)}" for name, count in self.odd.items() if count]
-        if self.inferred_path and self.odd.get("inferred"):
-            lines.append(f"    listed in {self.inferred_path}")
-        for gap in self.gaps[:SHOWN]:
-            missing = gap.last_block - gap.first_block + 1
-            span = f"{gap.first_block:,} to {gap.last_block:,} ({missing:,} blocks)"
-            lines.append(f"  no data of {gap.chain} blocks {span}")
-        if self.gap_count > min(SHOWN, len(self.gaps)):
-            lines.append(f"  and {self.gap_count - min(SHOWN, len(self.gaps)):,} smaller gaps")
+        lines = []
+        for name, count in self.odd.items():
+            if count:
+                lines.append(f"  {count:,} {ODDITIES.get(name, (name, name))[count != 1]}")
+            if count and name == "inferred" and self.inferred_path:
+                lines.append(f"    listed in {shown(self.inferred_path)}")
+        widest = sorted(self.gaps, key=lambda gap: gap.first_block - gap.last_block)[:SHOWN_GAPS]
+        for gap in widest:
+            missing = counted(gap.last_block - gap.first_block + 1, "block")
+            lines.append(f"  no data of {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})")
+        if self.gap_count > len(widest):
+            lines.append(f"  and {counted(self.gap_count - len(widest), 'smaller gap')}")
         return lines
 
     def _bad(self) -> list[str]:
         if not self.bad_rows:
             return []
-        lines = [f"{self.bad_rows:,} bad row{'s' * (self.bad_rows != 1)}, left out:"]
-        lines += [f"  {b.path}, row {b.row:,}: {b.why}" + (f": {b.value[:80]!r}" if b.value is not None else "")
+        lines = [f"{counted(self.bad_rows, 'bad row')}, left out:"]
+        lines += [f"  {shown(b.path)}, row {b.row:,}: {b.why}" + (f": {b.value[:80]!r}" if b.value is not None else "")
                   for b in self.bad[:SHOWN]]
-        return lines + ([f"  all of them: {self.bad_path}"] if self.bad_path else [])
+        return lines + ([f"  all of them: {shown(self.bad_path)}"] if self.bad_path else [])
 
     def _end(self) -> list[str]:
         if not self.changed:
             return [f"The data is as it was: generation {self.generation}." if self.generation else "There is no data."]
-        counted = ", ".join(f"{rows:,} {table}" for table, rows in self.tables.items())
-        return [f"Generation {self.generation} is served now: {counted}. {self.seconds:.1f} s."]
+        rows = ", ".join(f"{rows:,} {table}" for table, rows in self.tables.items())
+        return [f"Generation {self.generation} is served now: {rows}. {self.seconds:.1f} s."]

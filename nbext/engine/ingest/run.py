@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -59,6 +60,7 @@ class Run:
     report: Report
     opened: list[reading.Opened] = field(default_factory=list)
     lists: list[tuple[int, Source, int]] = field(default_factory=list)
+    digests: dict[Source, Future[str]] = field(default_factory=dict)
 
     def names(self) -> dict[int, str]:
         """Return the path of each file that is taken in, by its number."""
@@ -203,6 +205,15 @@ def _take(
 
 
 def _walk(run: Run, fresh: list[Source]) -> Report:
+    with ThreadPoolExecutor(1) as pool:
+        run.digests = {source: pool.submit(source.digest) for source in fresh}
+        try:
+            return _walk_on(run, fresh)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _walk_on(run: Run, fresh: list[Source]) -> Report:
     _open(run, fresh)
     fresh = [*(file.source for file in run.opened), *(source for _, source, _ in run.lists)]
     if not fresh:
@@ -276,11 +287,11 @@ def _chain_id(run: Run, file: reading.Opened) -> int:
         wanted = run.job.chain or (chain_of(named[0], file.source.name) if len(named) == 1 else None)
         if len(named) > 1 or wanted is None or str(wanted.id) != named[0]:
             asked = f"--chain {run.job.chain.name}" if run.job.chain else "no --chain"
-            raise IngestError(f"{file.source.path}: its rows are of chain {', '.join(map(str, named))}; "
+            raise IngestError(f"{file.source.shown}: its rows are of chain {', '.join(map(str, named))}; "
                               f"given was {asked}.", path=file.source.name)
         return wanted.id
     if run.job.chain is None:
-        raise IngestError(f"{file.source.path}: of which chain are these rows? Say so: --chain ethereum.",
+        raise IngestError(f"{file.source.shown}: of which chain are these rows? Say so: --chain ethereum.",
                           path=file.source.name)
     return run.job.chain.id
 
@@ -379,7 +390,8 @@ def _manifest(run: Run, fresh: list[Source], fingerprint: str) -> dict[str, Any]
         "tables": tally.table_rows(stage),
         "files": [
             *(stage.previous.manifest["files"] if stage.previous else []),
-            *({"path": s.name, "sha256": s.digest(), "size": s.size, "mtime": s.modified, "rows": kinds[s][1],
-               "kind": kinds[s][0], "chain_id": chain_of(kinds[s][2]).id if kinds[s][2] else None} for s in fresh),
+            *({"path": s.name, "sha256": run.digests[s].result(), "size": s.size, "mtime": s.modified,
+               "rows": kinds[s][1], "kind": kinds[s][0],
+               "chain_id": chain_of(kinds[s][2]).id if kinds[s][2] else None} for s in fresh),
         ],
     }

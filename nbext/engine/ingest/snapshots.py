@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nbext.engine.ingest import amounts
+from nbext.engine.ingest import amounts, tokens
 from nbext.engine.ingest.reading import Opened
 from nbext.engine.ingest.stage import Stage
 from nbext.errors import IngestError
@@ -63,7 +63,7 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
     IngestError
         Which token a row is of, or how many decimals it has, cannot be told; or no row can be read.
     """
-    tokens = _Tokens(stage, file, chain, options)
+    named = _Tokens(stage, file, chain, options)
     by_id = file.has("token_id")
     amount = "token_id" if by_id else "balance"
     stage.run("CREATE OR REPLACE TABLE arrived_holders "
@@ -76,8 +76,8 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
     while batch := rows.fetchmany(_BATCH):
         good, bad = [], []
         for row, address, text, contract, symbol in batch:
-            token = tokens.of(contract, symbol)
-            digits, fault = _digits(text, tokens, token, by_id=by_id)
+            token = named.of(contract, symbol)
+            digits, fault = _digits(text, named, token, by_id=by_id)
             if not looks_like_address(address or ""):
                 digits, fault = None, "holder is not an address"
             if fault:
@@ -88,6 +88,9 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
         _store(stage, good, bad)
     stage.run("INSERT INTO odd VALUES (?, 'balances of zero, left out', ?)", [file.number, zeros])
     _replace(stage, file, by_id=by_id)
+    if options.decimals is not None and not by_id:
+        for token in sorted(set(named.found.values())):
+            tokens.learn_decimals(stage, chain, token, options.decimals)
 
 
 def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]) -> None:
@@ -104,7 +107,7 @@ def _replace(stage: Stage, file: Opened, *, by_id: bool) -> None:
     if not stage.value("SELECT count(*) FROM arrived_holders"):
         found = stage.rows("SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])
         row, why = (found[0][0], f"{found[0][1]}: {found[0][2]!r}") if found else (1, "every balance is zero")
-        raise IngestError(f"{file.source.path}, row {row}: {why}; no row of the file can be read.",
+        raise IngestError(f"{file.source.shown}, row {row}: {why}; no row of the file can be read.",
                           path=file.source.name, row=row)
     stage.run("DELETE FROM openings WHERE (chain_id, contract) IN (SELECT (chain_id, contract) FROM arrived_holders)")
     hi, mid, lo = amounts.limbs("digits")
@@ -164,7 +167,7 @@ class _Tokens:
             return str(bearing[0][0])
         many = f"{len(bearing)} contracts bear it" if bearing else "no contract is known by it"
         raise IngestError(
-            f"{self.file.source.path}: whose holders are these? The symbol {word!r} does not tell: {many}. "
+            f"{self.file.source.shown}: whose holders are these? The symbol {word!r} does not tell: {many}. "
             f"Name the token: --token {word}=0x...", path=self.file.source.name)
 
     def decimals(self, token: str) -> int:
@@ -175,7 +178,7 @@ class _Tokens:
             places = self.options.decimals if known is None else known
             if places is None:
                 raise IngestError(
-                    f"{self.file.source.path}: the decimals of {token} are unknown, so its balances cannot be read. "
+                    f"{self.file.source.shown}: the decimals of {token} are unknown, so its balances cannot be read. "
                     "Take in a token list or a tokens file that names it, or give --decimals N or --unit raw.",
                     path=self.file.source.name)
             self.places[token] = places

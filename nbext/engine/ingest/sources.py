@@ -31,6 +31,11 @@ class Source:
         """The path as text, for messages."""
         return str(self.path)
 
+    @property
+    def shown(self) -> str:
+        """The path for people: from the working folder on where it is below it."""
+        return shown(self.path)
+
     def digest(self) -> str:
         """Return the SHA-256 of what the file holds."""
         found = hashlib.sha256()
@@ -43,7 +48,13 @@ class Source:
         """Raise IngestError when the file was written to since it was found."""
         now = source_of(self.path)
         if (now.size, now.modified) != (self.size, self.modified):
-            raise IngestError(f"{self.path}: the file changed while it was read. Take it in again.", path=self.name)
+            raise IngestError(f"{self.shown}: the file changed while it was read. Take it in again.", path=self.name)
+
+
+def shown(path: str | Path) -> str:
+    """Return a path for people: from the working folder on where it is below it, as it was most likely given."""
+    path = Path(path)
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def open_regular(path: Path):  # type: ignore[no-untyped-def]  # the built-in open's own type

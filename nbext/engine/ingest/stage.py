@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import glob
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
+import pyarrow as pa
 
 from nbext.engine.generation import TABLES, Generation
 from nbext.engine.ingest.sources import Source
 
 DEFAULT_MEMORY = "4GB"
 SMALL = 32 << 20
+T = TypeVar("T")
 
 
 def quoted(text: str | Path) -> str:
@@ -26,6 +29,19 @@ def quoted(text: str | Path) -> str:
 def name(column: str) -> str:
     """Return the text as an SQL identifier."""
     return '"' + column.replace('"', '""') + '"'
+
+
+def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
+    """Yield each task's result, with the next task under way in a thread while one result is used."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting: Future[T] | None = None
+        for task in tasks:
+            following = pool.submit(task)
+            if waiting:
+                yield waiting.result()
+            waiting = following
+        if waiting:
+            yield waiting.result()
 
 
 class Stage:
@@ -83,6 +99,20 @@ class Stage:
         """Return the first column of a query's only row."""
         row = self.run(sql, values).fetchone()
         return None if row is None else row[0]
+
+    def arrow(self, sql: str) -> pa.Table:
+        """Return all rows of a query as an Arrow table.
+
+        Made whole while the query runs: DuckDB waits for ever on the stream that `run` returns where many rows come
+        of several parts in an order.
+        """
+        return self.connection.sql(sql).to_arrow_table()
+
+    def insert(self, table: str, arriving: pa.Table, columns: str = "*") -> None:
+        """Add the rows of an Arrow table, in their order."""
+        self.connection.register("arriving", arriving)
+        self.run(f"INSERT INTO {table} SELECT {columns} FROM arriving")
+        self.connection.unregister("arriving")
 
     def drop(self, *tables: str) -> None:
         """Give back what these tables take."""

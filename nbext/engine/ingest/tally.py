@@ -60,7 +60,8 @@ def _gaps(stage: Stage, report: Report) -> None:
                        FROM out.blocks),
              usual AS (SELECT chain_id, median(step) AS step FROM steps GROUP BY 1)
         SELECT s.chain_id, s.block - s.step + 1, s.block - 1 FROM steps s JOIN usual u USING (chain_id)
-        WHERE s.step > {_WIDE} * u.step ORDER BY s.step DESC, 1, 2""")
+        WHERE s.step > {_WIDE} * u.step AND chain_id IN (SELECT chain_id FROM incoming UNION SELECT chain_id FROM times)
+        ORDER BY s.step DESC, 1, 2""")
     names = {chain.id: chain.name for chain in CHAINS}
     report.gap_count = len(found)
     largest = sorted(found[:SHOWN])

@@ -20,7 +20,7 @@ from nbext.errors import IngestError
 from nbext.wire.addresses import looks_like_address
 from nbext.wire.chains import CHAINS
 
-SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known")
+SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
 FACTS = {
     "chain_id": "BIGINT", "address": "VARCHAR", "source": "VARCHAR", "seq": "BIGINT", "standard": "VARCHAR",
     "name": "VARCHAR", "symbol": "VARCHAR", "decimals": "INTEGER", "logo": "VARCHAR", "verified": "BOOLEAN",
@@ -85,7 +85,7 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
         else:
             rows.append(_list_fact(token, number * 10_000_000_000 + row))
     if tokens and len(bad) == len(tokens):
-        raise IngestError(f"{source.path}: no token of the list can be used; token 1: {bad[0][2]}.",
+        raise IngestError(f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
                           path=source.name, row=1)
     insert_facts(stage, rows)
     for entry in bad:
@@ -118,6 +118,19 @@ def settle(stage: Stage) -> None:
     stage.drop("facts", "settled")
 
 
+def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> None:
+    """Keep the decimals that a snapshot's token was given with, where nothing else tells them."""
+    told = stage.rows("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
+    if told and told[0][0] is not None:
+        return
+    stage.run("INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', 0, ?)",
+              [chain, address, decimals])
+    if told:
+        stage.run("UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?", [decimals, chain, address])
+    else:
+        stage.run("INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)", [chain, address, decimals])
+
+
 def clean(text: object) -> str | None:
     """Return text that can be stored: a lone surrogate becomes U+FFFD; what is no text is unknown."""
     return _SURROGATE.sub("�", text) if isinstance(text, str) and text else None
@@ -130,7 +143,7 @@ def _read_list(source: Source) -> list[Any]:
         raise unreadable(source, error) from None
     tokens = document.get("tokens") if isinstance(document, dict) else None
     if not isinstance(tokens, list):
-        raise IngestError(f"{source.path}: not a token list: there is no list under 'tokens'.", path=source.name)
+        raise IngestError(f"{source.shown}: not a token list: there is no list under 'tokens'.", path=source.name)
     return tokens
 
 

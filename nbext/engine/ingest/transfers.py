@@ -23,12 +23,18 @@ _TEXTS = {"contract_text": "contract", "sender_text": "sender", "recipient_text"
           "tx_text": "tx", "log_text": "log_index", "block_text": "block", "time_text": "timestamp"}
 
 
+# Where no log index is told, one is made up from here on: no log has a larger one.
+MADE_UP = 2**32
+
+
 def begin(stage: Stage) -> None:
     """Make the tables that rows of transfers go to."""
+    whole, upper, amount = ("USING COMPRESSION " + how for how in ("BITPACKING", "RLE", "UNCOMPRESSED"))
     decimal = amounts.DECIMAL
-    stage.run(f"""CREATE TABLE incoming (file INTEGER, row BIGINT, chain_id BIGINT, contract INTEGER,
-        sender INTEGER, recipient INTEGER, hi {decimal}, mid {decimal}, lo {decimal},
-        tx UUID, key_index BIGINT, log_index BIGINT, block BIGINT, seconds BIGINT, fault INTEGER)""")
+    stage.run(f"""CREATE TABLE incoming (file INTEGER {whole}, row BIGINT {whole}, chain_id BIGINT {whole},
+        contract INTEGER {whole}, sender INTEGER {whole}, recipient INTEGER {whole},
+        hi {decimal} {upper}, mid {decimal} {upper}, lo {decimal} {amount}, tx UUID {amount}, key_index BIGINT {whole},
+        log_index BIGINT {whole}, block BIGINT {whole}, seconds BIGINT {whole}, fault INTEGER {whole})""")
 
 
 def check_times(stage: Stage, file: Opened) -> None:
@@ -40,7 +46,7 @@ def check_times(stage: Stage, file: Opened) -> None:
     if found:
         row, value = found[0]
         raise IngestError(
-            f"{file.source.path}, row {row}: {file.columns['timestamp']} is {value}, which is later than the year "
+            f"{file.source.shown}, row {row}: {file.columns['timestamp']} is {value}, which is later than the year "
             "2199; it looks like milliseconds. Times are seconds since 1970.", path=file.source.name, row=row)
 
 
@@ -80,8 +86,8 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
             SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
             FROM ({_texts(file)}) f
             LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {chain}
-            LEFT JOIN wallet_map s ON s.address = sender_text
-            LEFT JOIN wallet_map r ON r.address = recipient_text {join}
+            LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
+            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}
         )""")
 
 
@@ -107,7 +113,8 @@ def _without_log_index(file: Opened) -> tuple[str, str, str]:
     nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"
     key = f"CASE WHEN length({tx}) = 66 THEN md5(concat_ws('|', {same}, {nth}))::UUID END"
     place = f"row_number() OVER (PARTITION BY {tx} ORDER BY row)"
-    return key, "(-1)::BIGINT", f"coalesce(TRY_CAST({file.text('tx_index')} AS BIGINT), 0) * 1000000 + {place}"
+    tx_index = f"coalesce(TRY_CAST({file.text('tx_index')} AS BIGINT), 0)"
+    return key, "(-1)::BIGINT", f"{MADE_UP} + {tx_index} * 1000000 + {place}"
 
 
 def _set_bad_apart(stage: Stage, file: Opened) -> None:
@@ -131,7 +138,7 @@ def refuse_all(stage: Stage, file: Opened) -> None:
     """Raise the error of a file none of whose rows can be read; it names the first."""
     row, why, value = stage.rows(
         "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])[0]
-    raise IngestError(f"{file.source.path}, row {row}: {why}: {str(value)[:80]!r}; no row of the file can be read.",
+    raise IngestError(f"{file.source.shown}, row {row}: {why}: {str(value)[:80]!r}; no row of the file can be read.",
                       path=file.source.name, row=row)
 
 

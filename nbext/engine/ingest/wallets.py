@@ -48,11 +48,17 @@ def rank(stage: Stage) -> None:
 
 
 def _map_wallets(stage: Stage) -> None:
-    """Make ``wallet_map``. A row's place in a sorted table is its rank: cheaper than a window over all."""
+    """Make ``wallet_map``. A row's place in a sorted table is its rank: cheaper than a window over all.
+
+    Spellings are told by their hashes, in a quarter of the memory and of the time, unless two have the same.
+    """
+    told = stage.value("SELECT count(DISTINCT hash(address)) = count(*) FROM spelled")
+    stage.run(f"CREATE MACRO spelling(address) AS {'hash(address)' if told else 'address'}")
     if _all_lower(stage):
-        stage.run("CREATE VIEW wallet_map AS SELECT address, rowid::INTEGER AS wallet FROM wallets")
+        stage.run("CREATE TABLE wallet_map AS SELECT spelling(address) AS spelled, rowid::INTEGER AS wallet "
+                  "FROM wallets")
     else:
-        stage.run("CREATE TABLE wallet_map AS SELECT s.address, w.rowid::INTEGER AS wallet "
+        stage.run("CREATE TABLE wallet_map AS SELECT spelling(s.address) AS spelled, w.rowid::INTEGER AS wallet "
                   "FROM spelled s JOIN wallets w ON lower(s.address) = w.address")
 
 

@@ -10,7 +10,8 @@ card        a segment's table at a glance; bins and pictures: its charts
 
 The cell that a builder inserts goes the way of IPython's ``set_next_input``: front ends take it with the answer
 of the next cell that runs. JupyterLab does (a test sees it); front ends where it was not tried may not, and Voila
-has no cells. Everywhere a click selects the text of the cell, to be copied.
+has no cells. Everywhere the cell stands in the form as text that a click selects, to be copied, and in a front
+end without widgets in the form's static twin (a test sees that too).
 """
 
 from __future__ import annotations

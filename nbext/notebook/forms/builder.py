@@ -14,11 +14,12 @@ from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.editors import GroupEditor
 from nbext.notebook.forms.form import Form, Twin, message_of
 from nbext.notebook.forms.inputs import ScopeBar
-from nbext.notebook.forms.parts import box, button, choice_field, code_html, markup, row, text_field, visibility
+from nbext.notebook.forms.parts import beside, box, button, choice_field, code_html, markup, row, text_field, visibility
 from nbext.notebook.forms.schema import vocabulary
 from nbext.notebook.forms.tables import frame_html
 from nbext.notebook.forms.values import about
-from nbext.notebook.forms.variables import keep
+from nbext.notebook.forms.variables import keep, note
+from nbext.notebook.queries import Query
 from nbext.notebook.store import checked_name
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 # The count is asked for when nothing was changed for this long.
 PAUSE = 0.6
 TOP = "/filters"
-INSERTED = "The cell is on its way: it appears below the next cell that you run. Or click the text below and copy it."
+AS_A_CELL = "The same as a cell: a click selects it, to be copied"
+INSERTED = (
+    "The cell is on its way: it appears below the next cell that you run. Where none does, "
+    "click the text of the cell in this form and copy it."
+)
 
 
 class SegmentForm(Form):
@@ -63,19 +68,21 @@ class SegmentForm(Form):
         self.name = text_field("Variable", "segment", width="160px")
         self.limit = text_field("Rows, at most", str(self.words.limit), width="110px").changed(lambda _: self._write())
         self.name.changed(lambda _: self._write())
-        self.run = button("Run", self.guarded(self.start), classes="nbext-main nbext-run")
+        self.run = button("Run", self.once_typed(self.start), classes="nbext-main nbext-run")
         self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
         self.insert = button("Insert cell", self.guarded(self.insert_cell), classes="nbext-quiet nbext-insert")
         self.bar = w.FloatProgress(min=0, max=1, bar_style="info", layout=w.Layout(width="100%", height="8px"))
         self.result = markup()
         for hidden in (self.bar, self.stop):
             visibility(hidden, False)
-        written = box(markup('<div class="nbext-label">The same as a cell</div>'), self.json, classes="nbext-beside")
+        conditions = box(row(self.operator.widget, self.more), self.scope.widget, self.top.widget)
+        written = box(self.count, markup(f'<div class="nbext-label">{AS_A_CELL}</div>'), self.json)
         actions = row(self.name.widget, self.limit.widget, self.run, self.stop, self.insert)
         self.assemble(
-            row(self.operator.widget, self.more), self.scope.widget, self.top.widget, self.count,
-            box(written, actions, self.bar, self.status, self.result, classes="nbext-panel"),
-        )  # fmt: skip
+            beside(conditions, written),
+            box(actions, self.bar, self.status, self.result, classes="nbext-panel"),
+        )
+        self.widget.add_class("nbext-wide")
 
     def _open(self, given: Any) -> None:
         if given is None:
@@ -162,7 +169,7 @@ class SegmentForm(Form):
     def refuse(self, error: NbextError) -> None:
         """Show an error beside the fields that it names, else in the form."""
         marked = isinstance(error, ValidationError)
-        self._show_count(None, "Not counted: the fields marked above say why." if marked else "Not counted.")
+        self._show_count(None, "Not counted: the marked fields say why." if marked else "Not counted.")
         if not isinstance(error, ValidationError):
             self.failed(error)
             return
@@ -202,6 +209,7 @@ class SegmentForm(Form):
         self._require_complete()
         shell.set_next_input(self.cell(), replace=False)
         self.say(INSERTED, "good")
+        self.renew()
 
     def _require_complete(self) -> None:
         if missing := self.missing():
@@ -223,6 +231,7 @@ class SegmentForm(Form):
         try:
             frame = self.client.execute_segment(filters, operator, limit=limit, progress=self._progress)
             keep(name, frame)
+            note(Query(filters, operator, "json", limit), frame)
         except ValidationError as error:
             self.refuse(error)
             self.say("The service does not take this query; the marks above say why.", "bad")

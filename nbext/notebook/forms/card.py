@@ -39,8 +39,8 @@ class Card(Form):
         self.frame = frame
         self.words, self.parts, self.trouble = explained(client, self.known)
         self.file = text_field("File", f"{self.known['segment_id']}.csv", width="320px")
-        csv = button("Save CSV", self.guarded(lambda: self.save("csv")), classes="nbext-quiet nbext-csv")
-        json = button("Save JSON", self.guarded(lambda: self.save("json")), classes="nbext-quiet nbext-json-file")
+        csv = button("Save CSV", self.once_typed(lambda: self.save("csv")), classes="nbext-quiet nbext-csv")
+        json = button("Save JSON", self.once_typed(lambda: self.save("json")), classes="nbext-quiet nbext-json-file")
         self.assemble(markup(self.body()), row(self.file.widget, csv, json, classes="nbext-panel"), self.status)
 
     def save(self, kind: str) -> None:
@@ -62,7 +62,7 @@ class Card(Form):
             f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
             section("First rows", frame_html(self.frame)),
             section("Each condition alone", self._overlap()),
-            *(section(f"How much: {name}", made) for name, made in self._spreads()),
+            *(section(f"How much: {name}{self._of_the_rows()}", made) for name, made in self._spreads()),
             section("The same as a cell", code_html(self.cell())),
         ]
         return "".join(sections)
@@ -102,6 +102,9 @@ class Card(Form):
                 made.append((name, spread(self.frame[name].tolist(), column)))
         return made
 
+    def _of_the_rows(self) -> str:
+        return f" (of the {len(self.frame):,} rows here)" * bool(self.known.get("truncated"))
+
     def twin(self) -> Twin:
         """The card itself, without its buttons."""
         facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts())
@@ -127,9 +130,11 @@ def section(title: str, body: str) -> str:
 
 
 def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
-    """Return how the amounts of a column are spread: a picture where one can be drawn, else a table."""
+    """Return how the known amounts of a column are spread: a picture where one can be drawn, else a table."""
     amounts = [float(Decimal(int(value)).scaleb(-scale(column))) for value in values if not is_missing(value)]
     found = bins.spread(amounts)
+    if not found:
+        return ""
     unit = f"{visible(column.get('symbol') or 'amount', 20)} per wallet"
     if pictures.available():
         return pictures.histogram(found, unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from nbext.notebook.forms.schema import ConditionSpec, Vocabulary
 
 # So many fields of a condition are shown at once; the others wait behind a button, unless they are filled in.
 FIRST_FIELDS = 3
+PAUSE = 0.05
 GROUP_WORDS = {"all": "All of these", "any": "Any of these", "not": "None of these"}
 
 QUIET = "nbext-quiet nbext-small"
@@ -198,6 +200,8 @@ class GroupEditor(Editor):
             return group
         if key in self.words.conditions:
             editor = ConditionEditor(self.words.conditions[key], self.changed, self._drop)
+            # A query that is opened makes many at once; their messages need time to be taken in.
+            time.sleep(0.0 if value is NOTHING else PAUSE)
             try:
                 editor.show({} if value is NOTHING else value)
             except (Unfit, AttributeError):

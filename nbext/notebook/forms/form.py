@@ -20,6 +20,9 @@ from nbext.notebook.forms.style import CSS, hiding
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 VIEW = "application/vnd.jupyter.widget-view+json"
+# Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
+# text waits this long for it.
+SETTLE = 0.4
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Form:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.background = Background(self.failed)
+        self.typed = Background(self.failed)
         self._twin = f"nbext-twin-{secrets.token_hex(6)}"
         self._shown = False
         self.said = ""
@@ -80,6 +84,10 @@ class Form:
                 self.failed(error)
 
         return callback
+
+    def once_typed(self, act: Callable[[], None]) -> Callable[..., None]:
+        """Return a widget's callback that does ``act`` when what was typed before it has come, too."""
+        return self.guarded(lambda: self.typed.ask(act, after=SETTLE))
 
     def twin(self) -> Twin:
         """Return the form's state. It holds neither a key nor an e-mail address."""

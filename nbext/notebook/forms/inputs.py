@@ -38,17 +38,18 @@ class Input:
         spec = self.spec
         if spec.shape == "pair":
             return {
-                key: text_field(f"{spec.label}, {key}", placeholder=_example(spec, key), width="130px")
+                key: text_field(f"{spec.label}, {key}", placeholder=_example(spec, key), width="120px")
                 for key in spec.keys
             }
         if spec.shape == "choice":
-            blank = f"({spec.default})" if spec.default else "(the segment's)" if spec.name == "chain" else "(any)"
+            unsaid = "(the segment's)" if spec.name == "chain" else "(any)"
+            blank = f"({visible(spec.default, 60)})" if spec.default else unsaid
             pairs = [(blank, _BLANK), *((visible(choice, 60), choice) for choice in spec.choices)]
-            return {"": choice_field(self.labelled, pairs, _BLANK, help=spec.help, width="170px")}
+            return {"": choice_field(self.labelled, pairs, _BLANK, help=spec.help, width="160px")}
         if spec.shape == "flag":
             either: list[tuple[str, Any]] = [("(either)", _BLANK), ("yes", True), ("no", False)]
-            return {"": choice_field(self.labelled, either, _BLANK, help=spec.help, width="170px")}
-        width = "300px" if spec.shape == "list" else "220px"
+            return {"": choice_field(self.labelled, either, _BLANK, help=spec.help, width="160px")}
+        width = "300px" if spec.shape == "list" else "190px"
         help_text = spec.help + " Separate several by commas." * (spec.shape == "list")
         return {"": text_field(self.labelled, placeholder=_example(spec), help=help_text, width=width)}
 
@@ -56,9 +57,8 @@ class Input:
         if self.spec.shape != "pair":
             return self.fields[""].widget
         help_line = markup(f'<div class="nbext-help">{html(self.spec.help, MAX_HELP)}</div>')
-        pair = box(row(*(field.widget for field in self.fields.values())), help_line, classes="nbext-field")
-        pair.layout.width = "270px"
-        return pair
+        bounds = row(*(field.widget for field in self.fields.values()))
+        return box(bounds, help_line, classes="nbext-field", width="250px")
 
     def value(self) -> Any:
         """Return the JSON value of what was typed, or NOTHING."""

@@ -19,14 +19,25 @@ def lines_html(text: object) -> str:
     return "<br>".join(html(line, MAX_MESSAGE) for line in str(text).splitlines())
 
 
-def box(*children: w.Widget, kind: type[w.Box] = w.VBox, classes: str = "") -> w.Box:
+# Widgets are made with all they have: each change afterwards is a message of its own, and where a thousand of
+# them wait on their way to the front end, the rest is dropped, and parts of a form with them.
+
+
+def box(*children: w.Widget, kind: type[w.Box] = w.VBox, classes: str = "", **layout: str) -> w.Box:
     """Return a box of the widgets, with CSS classes."""
-    return with_classes(kind(children), classes)
+    return kind(children, _dom_classes=tuple(classes.split()), layout=w.Layout(**layout))
 
 
 def row(*children: w.Widget, classes: str = "") -> w.Box:
     """Return the widgets side by side; they wrap where there is no room."""
     return box(*children, kind=w.HBox, classes=f"nbext-row {classes}")
+
+
+def beside(wide: w.Box, narrow: w.Box) -> w.Box:
+    """Return two columns, the second one narrower; they stand one below the other where there is no room."""
+    wide.layout = w.Layout(flex="3 1 520px", min_width="0")
+    narrow.layout = w.Layout(flex="1 1 300px", min_width="0")
+    return w.Box((wide, narrow), layout=w.Layout(flex_flow="row wrap", align_items="flex-start", grid_gap="8px 20px"))
 
 
 def with_classes(widget: w.DOMWidget, classes: str) -> Any:
@@ -36,18 +47,19 @@ def with_classes(widget: w.DOMWidget, classes: str) -> Any:
     return widget
 
 
-def markup(value: str = "", classes: str = "") -> w.HTML:
+def markup(value: str = "", classes: str = "", *, shown: bool = True) -> w.HTML:
     """Return a widget of HTML: of our own words, and of others' only after `html`."""
-    return with_classes(w.HTML(value), classes)
+    return w.HTML(value, _dom_classes=tuple(classes.split()), layout=w.Layout(display=None if shown else "none"))
 
 
 def button(
     label: str, pressed: Callable[[w.Button], None], *, classes: str = "nbext-quiet", tip: str | None = None
 ) -> w.Button:
     """Return a button; its label is shown as text by every front end."""
-    made = w.Button(description=label, tooltip=tip, button_style="primary" if "nbext-main" in classes else "")
+    style = "primary" if "nbext-main" in classes else ""
+    made = w.Button(description=label, tooltip=tip, button_style=style, _dom_classes=tuple(classes.split()))
     made.on_click(pressed)
-    return with_classes(made, classes)
+    return made
 
 
 def visibility(widget: w.DOMWidget, shown: bool) -> None:
@@ -65,10 +77,8 @@ class Field:
         self.entry = entry
         self._help = help
         self._error = ""
-        self._below = markup()
-        self.widget: w.Box = box(entry, self._below, classes=f"nbext-field {classes}")
-        self.widget.layout = w.Layout(width=width, flex="0 1 auto")
-        self._show()
+        self._below = markup(self._words(), shown=bool(help))
+        self.widget: w.Box = box(entry, self._below, classes=f"nbext-field {classes}", width=width, flex="0 1 auto")
 
     @property
     def value(self) -> Any:
@@ -96,14 +106,14 @@ class Field:
         self.entry.on_msg(lambda _, content, __: pressed() if content.get("event") == "submit" else None)
         return self
 
+    def _words(self) -> str:
+        if self._error:
+            return f'<div class="nbext-error" role="alert">{lines_html(self._error)}</div>'
+        return f'<div class="nbext-help">{html(self._help, MAX_HELP)}</div>' * bool(self._help)
+
     def _show(self) -> None:
-        text = (
-            f'<div class="nbext-error" role="alert">{lines_html(self._error)}</div>'
-            if self._error
-            else f'<div class="nbext-help">{html(self._help, MAX_HELP)}</div>' * bool(self._help)
-        )
-        self._below.value = text
-        visibility(self._below, bool(text))
+        self._below.value = self._words()
+        visibility(self._below, bool(self._below.value))
         (self.widget.add_class if self._error else self.widget.remove_class)("nbext-wrong")
 
 
@@ -141,4 +151,7 @@ def facts_html(facts: Iterable[tuple[str, object]]) -> str:
 def code_html(text: str) -> str:
     """Return code that one click selects whole, ready to be copied."""
     shown = "\n".join(html(line, None) for line in text.split("\n"))
-    return f'<code class="nbext-code mathjax_ignore tex2jax_ignore" tabindex="0">{shown}</code>'
+    return (
+        '<pre class="nbext-code mathjax_ignore tex2jax_ignore" tabindex="0" role="group" aria-label="Code">'
+        f"{shown}</pre>"
+    )

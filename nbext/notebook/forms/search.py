@@ -179,7 +179,7 @@ class SearchForm(Form):
         if self.question is None:
             return ""
         if not self.results:
-            return f"Nothing on {self.question.chain} bears {self.question.term!r} in its name or symbol."
+            return f"Nothing on {self.question.chain} bears '{visible(self.question.term)}' in its name or symbol."
         first, last = self.question.offset + 1, self.question.offset + len(self.results)
         return f"{first:,} to {last:,}" + (f" of {self.total:,}" if self.total is not None else "")
 
@@ -189,7 +189,7 @@ class SearchForm(Form):
             said = self.said or "No search yet."
             return Twin(f"<p>{lines_html(said)}</p>", f"{self.title}: {visible(said)}")
         kind = next(label for label, value in KINDS if value == self.question.kind)
-        asked = f"{visible(self.question.term)!r} in {kind} on {self.question.chain}"
+        asked = f"'{visible(self.question.term)}' in {kind} on {self.question.chain}"
         rows = [result_cells(result) for result in self.results]
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
@@ -230,8 +230,8 @@ class Detail:
         self.text = markup()
         self.line = markup()
         self.name = text_field("Variable", "collection", width="200px")
-        self.use = button("Use", form.guarded(self._use), classes="nbext-main nbext-use")
-        self.name.entered(form.guarded(self._use))
+        self.use = button("Use", form.once_typed(self._use), classes="nbext-main nbext-use")
+        self.name.entered(form.once_typed(self._use))
         self.bar = row(self.name.widget, self.use)
         self.widget = box(self.text, self.bar, self.line, classes="nbext-panel")
 

@@ -1,4 +1,9 @@
-"""The sign-up form: an address and a consent. The address is in no output, and leaves the form once it was sent."""
+"""The sign-up form: an address and a consent. The address is in no output, and leaves the form once it was sent.
+
+Until then it is the value of a widget. Where a front end is told to save widgets' state (JupyterLab is not, by
+default), every value of every living widget goes into the notebook, by the front end's own code: no widget can be
+left out of it. So an address that is not sent soon is taken out of the form, and the form says all this.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,23 @@ import ipywidgets as w
 
 from nbext.errors import OutcomeUnknown
 from nbext.notebook.escape import html
+from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.form import Form, Twin, message_of
 from nbext.notebook.forms.parts import button, row, text_field, with_classes
 from nbext.wire.operations import MAX_EMAIL
 
 # A half-typed address is not called wrong before typing pauses this long.
 PAUSE = 0.8
+# An address that nobody sends stays in the form this long after the last key.
+KEPT = 120.0
+KEPT_WORDS = (
+    "It is taken out of this form once it was sent, or after two minutes without typing. Until then, a notebook "
+    "that is saved together with the state of its widgets holds it; JupyterLab does so only where it is told to."
+)
+FORGOTTEN = (
+    "The address was not sent within two minutes, so it was taken out of the form: a notebook that is saved from now "
+    "on does not hold it."
+)
 THANKS = "Thank you. The sign-up is recorded; nothing is sent from here."
 
 
@@ -21,20 +37,21 @@ class SignUpForm(Form):
     """Register an e-mail address for the newsletter; a click, or Enter, sends it once."""
 
     title = "Newsletter sign-up"
-    hint = "The address goes to the service that answers this notebook, and is not kept in the notebook."
+    hint = "The address goes to the service that answers this notebook, and is in no output of the notebook."
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._sending = False
-        self.email = text_field("E-mail address", placeholder="name@example.org", width="360px")
-        self.email.changed(lambda _: self._edited()).entered(self.guarded(self.send))
+        self.forgetting = Background(self.failed)
+        self.email = text_field("E-mail address", placeholder="name@example.org", help=KEPT_WORDS, width="420px")
+        self.email.changed(lambda _: self._edited()).entered(self.once_typed(self.send))
         self.consent = with_classes(
             w.Checkbox(description="I agree that this address is stored for the newsletter.", indent=False),
             "nbext-consent",
         )
         self.consent.layout.width = "auto"
         self.consent.observe(lambda _: self._allow(), names="value")
-        self.go = button("Sign up", self.guarded(self.send), classes="nbext-main nbext-signup")
+        self.go = button("Sign up", self.once_typed(self.send), classes="nbext-main nbext-signup")
         self.assemble(self.email.widget, self.consent, row(self.go), self.status)
         self._allow()
 
@@ -80,9 +97,19 @@ class SignUpForm(Form):
     def _edited(self) -> None:
         self.email.error = ""
         self._allow()
-        if self.email.value and not self._sending:
-            self.say("")
-            self.background.ask(self._check, after=PAUSE)
+        if self.email.value:
+            self.forgetting.ask(self._forget, after=KEPT)
+            if not self._sending:
+                self.say("")
+                self.background.ask(self._check, after=PAUSE)
+
+    def _forget(self) -> None:
+        if self._sending:
+            self.forgetting.ask(self._forget, after=KEPT)
+        elif self.email.value:
+            self._clear()
+            self.say(FORGOTTEN)
+            self.renew()
 
     def _check(self) -> None:
         if self.email.value.strip():

@@ -19,6 +19,7 @@ CSS = """
   max-width: 920px; box-sizing: border-box; margin: 2px; padding: 16px 18px 14px; overflow: visible;
   border: 1px solid var(--nb-line); border-radius: 8px; background: var(--nb-page); color: var(--nb-text);
 }
+.nbext-form.nbext-wide { max-width: 1240px; }
 .nbext-form .widget-html, .nbext-form .widget-html-content { height: auto; line-height: 1.5; overflow: visible; }
 .nbext-form .widget-html { margin: 0; }
 .nbext-form .nbext-title { font-size: 15px; font-weight: 600; }
@@ -97,10 +98,10 @@ CSS = """
 }
 .nbext-form .nbext-facts th { color: var(--nb-mute); padding-right: 20px; white-space: nowrap; }
 .nbext-form .nbext-facts td { overflow-wrap: anywhere; unicode-bidi: isolate; white-space: normal; max-width: 680px; }
-.nbext-code {
+.nbext-form pre.nbext-code, .nbext-twin pre.nbext-code {
   display: block; font-family: var(--nb-mono); font-size: 12px; line-height: 1.5; white-space: pre-wrap;
-  overflow-wrap: anywhere; user-select: all; background: var(--nb-soft); border: 1px solid var(--nb-line);
-  border-radius: 4px; padding: 6px 10px; margin: 4px 0; color: var(--nb-text);
+  word-break: normal; overflow-wrap: anywhere; user-select: all; background: var(--nb-soft);
+  border: 1px solid var(--nb-line); border-radius: 4px; padding: 6px 10px; margin: 4px 0; color: var(--nb-text);
 }
 .nbext-panel { border-top: 1px solid var(--nb-line); padding-top: 10px; margin-top: 6px; gap: 8px; }
 .nbext-table { border-collapse: collapse; font-size: 12px; width: 100%; margin: 4px 0; }
@@ -136,6 +137,14 @@ CSS = """
 .nbext-section { margin-top: 12px; }
 .nbext-picture { max-width: 100%; border-radius: 4px; margin: 4px 0; }
 .nbext-scroll { overflow-x: auto; }
+
+/* The front end marks widgets whose kernel is gone: the form says so, and takes no more clicks. */
+.nbext-form .jupyter-widgets-disconnected::before { content: none; }
+.nbext-form.jupyter-widgets-disconnected::before {
+  content: "The kernel of this form was restarted or is gone: nothing here works any more. Run the cell again.";
+  position: static; font: 600 13px/1.5 var(--jp-ui-font-family, sans-serif); color: var(--nb-bad); margin-bottom: 8px;
+}
+.nbext-form.jupyter-widgets-disconnected > * { opacity: 0.5; pointer-events: none; }
 """
 
 

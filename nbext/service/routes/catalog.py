@@ -19,28 +19,26 @@ router = APIRouter(tags=["catalog"])
 
 
 @router.post(SEARCH)
-def search_collections(key: Reader, body: JsonBody, house: FromHouse) -> Response:
+async def search_collections(key: Reader, body: JsonBody, house: FromHouse) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
     asked = search_of(body)
-    return json_answer(
-        house.cards.search(asked.type, asked.chain, asked.term, limit=asked.limit, offset=asked.offset)
-    )
+    return json_answer(await house.lanes.catalog(house.cards.search, asked))
 
 
 @router.get(TOKEN)
-def read_token(
+async def read_token(
     request: Request, chain: ChainText, address: TokenText, house: FromHouse, key: Reader
 ) -> Response:
     """Metadata of one ERC20 token; 404 where the data knows none, 409 where a symbol has several."""
-    return kept_answer(request, house.cards.token(_chain(chain), address))
+    return kept_answer(request, await house.lanes.catalog(house.cards.token, _chain(chain), address))
 
 
 @router.get(NFT)
-def read_collection(
+async def read_collection(
     request: Request, chain: ChainText, address: CollectionText, house: FromHouse, key: Reader
 ) -> Response:
     """Metadata of one NFT collection; 404 where the data knows none, 409 where a symbol has several."""
-    return kept_answer(request, house.cards.collection(_chain(chain), address))
+    return kept_answer(request, await house.lanes.catalog(house.cards.collection, _chain(chain), address))
 
 
 def _chain(text: str) -> Chain:

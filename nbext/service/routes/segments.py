@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -16,6 +16,7 @@ from nbext.service.body import JsonBody
 from nbext.service.house import Executor, FromHouse, Reader
 from nbext.service.idempotency import claim_of
 from nbext.service.registry import Segment
+from nbext.service.results import BATCH
 from nbext.service.routes.parameters import PAGE, IdempotencyKey, PageLimit, PageOffset, Prefer, SegmentId
 from nbext.service.waiting import finished, patience
 from nbext.wire.operations import (
@@ -43,19 +44,19 @@ async def execute_segment(
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
     claim = claim_of(idempotency_key, key, body)
-    found = await run_in_threadpool(house.segments.execute, body, key, claim)
+    found = await house.lanes.patient(house.segments.execute, body, key, claim)
     wait = patience(prefer, house.policy.wait_seconds, house.policy)
     segment = await finished(house.segments, found.segment, wait, request)
     return segment_answer(segment, cached=found.cached, replayed=found.replayed, strict=True)
 
 
 @router.post(EXPLAIN)
-def explain_segment(key: Executor, body: JsonBody, house: FromHouse) -> Response:
+async def explain_segment(key: Executor, body: JsonBody, house: FromHouse) -> Response:
     """Tell what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     parts = body.pop("parts", False)
     if not isinstance(parts, bool):
         raise ValidationError.of("/parts", "type", "parts is true or false")
-    return json_answer(house.segments.explain(body, parts=parts))
+    return json_answer(await house.lanes.patient(house.segments.explain, body, parts))
 
 
 @router.get(SEGMENT)
@@ -69,9 +70,9 @@ async def read_segment(
 
 
 @router.delete(SEGMENT)
-def cancel_segment(segment_id: SegmentId, house: FromHouse, key: Executor) -> Response:
+async def cancel_segment(segment_id: SegmentId, house: FromHouse, key: Executor) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon."""
-    segment = house.segments.cancel(segment_id)
+    segment = await house.lanes.patient(house.segments.cancel, segment_id)
     return json_answer(describe(segment), 200 if segment.finished else 202)
 
 
@@ -84,8 +85,8 @@ def export_segment_as_json(
     segment, reader = house.segments.result(segment_id)
     page = exports.page_of(segment, limit, offset)
     return _export(
-        request, segment, f"json-{limit}-{offset}", "application/json",
-        lambda: exports.json_page(segment, reader, page),
+        request, segment, f"json-{limit}-{offset}", "application/json", exports.json_page(segment, reader, page),
+        small=limit <= BATCH,
     )
 
 
@@ -93,24 +94,27 @@ def export_segment_as_json(
 def export_segment_as_csv(request: Request, segment_id: SegmentId, house: FromHouse, key: Reader) -> Response:
     """Export a segment's rows as CSV, UTF-8, with a header line always."""
     segment, reader = house.segments.result(segment_id)
-    return _export(request, segment, "csv", CSV_TYPE, lambda: exports.csv(segment, reader))
+    return _export(request, segment, "csv", CSV_TYPE, exports.csv(segment, reader))
 
 
 @router.get(SEGMENT_ARROW)
 def export_segment_as_arrow(request: Request, segment_id: SegmentId, house: FromHouse, key: Reader) -> Response:
     """Export a segment's rows as an Arrow IPC stream; uint256 as text."""
     segment, reader = house.segments.result(segment_id)
-    return _export(request, segment, "arrow", ARROW_TYPE, lambda: exports.arrow(segment, reader))
+    return _export(request, segment, "arrow", ARROW_TYPE, exports.arrow(segment, reader))
 
 
 def _export(
-    request: Request, segment: Segment, form: str, media_type: str, pieces: Callable[[], Iterator[bytes]]
+    request: Request, segment: Segment, form: str, media_type: str, pieces: Iterator[bytes], *, small: bool = False
 ) -> Response:
     assert segment.kept is not None, "the segment's result is open"
     # The bytes of a result never change, so its hash names every form of it.
     headers: dict[str, Any] = {"ETag": f'"{segment.kept.sha256[:32]}-{form}"', "Cache-Control": "private, no-cache"}
     if not_changed(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    return StreamingResponse(pieces(), media_type=media_type, headers=headers)
+    if small or (segment.returned or 0) <= BATCH:
+        # Each piece of a stream is a turn of a thread and a write: what is small is made at once.
+        return Response(b"".join(pieces), media_type=media_type, headers=headers)
+    return StreamingResponse(pieces, media_type=media_type, headers=headers)
 
 

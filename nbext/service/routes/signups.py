@@ -8,7 +8,7 @@ from starlette.responses import Response
 from nbext.errors import ValidationError, did_you_mean
 from nbext.service.answers import json_answer
 from nbext.service.body import JsonBody
-from nbext.service.house import FromHouse, Subscriber
+from nbext.service.house import FromHouse, House, Subscriber
 from nbext.service.signups import normalised
 from nbext.wire.operations import SIGN_UP
 
@@ -16,7 +16,7 @@ router = APIRouter(tags=["newsletter"])
 
 
 @router.post(SIGN_UP)
-def sign_up(key: Subscriber, body: JsonBody, house: FromHouse) -> Response:
+async def sign_up(key: Subscriber, body: JsonBody, house: FromHouse) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
     for name in body.keys() - {"email"}:
         raise ValidationError.of(
@@ -24,6 +24,11 @@ def sign_up(key: Subscriber, body: JsonBody, house: FromHouse) -> Response:
         )
     if "email" not in body:
         raise ValidationError.of("/email", "required", "a sign-up needs an e-mail address")
-    email = normalised(body["email"])
-    house.signups.record(email)
+    email = await house.lanes.patient(_recorded, body["email"], house)
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)
+
+
+def _recorded(given: object, house: House) -> str:
+    email = normalised(given)
+    house.signups.record(email)
+    return email

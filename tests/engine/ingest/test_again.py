@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from nbext.engine import generation
+from nbext.engine.ingest import stage
 from nbext.errors import StorageError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
@@ -61,6 +62,22 @@ def test_a_day_more_makes_the_data_that_one_run_over_all_files_makes(tmp_path, d
     assert everything(tmp_path / "steps") == everything(tmp_path / "whole")
 
 
+def test_hashes_that_all_collide_change_nothing(tmp_path, days, contracts_file, monkeypatch):
+    """Addresses and keys are told apart by hashes where those differ, else by themselves."""
+    take(tmp_path / "data", days[0][0], contracts_file, days[0][2])
+    expected = everything(tmp_path / "data")[0]
+    opened = stage.Stage._shut
+
+    def colliding(self, sources):
+        self.run("CREATE MACRO hash(a) AS 7::UBIGINT, (a, b, c) AS 7::UBIGINT")
+        opened(self, sources)
+
+    monkeypatch.setattr(stage.Stage, "_shut", colliding)
+    report = take(tmp_path / "again", days[0][0], contracts_file, days[0][2])
+    assert everything(tmp_path / "again")[0] == expected
+    assert report.odd["duplicates"] == 3
+
+
 def test_a_day_more_does_not_need_the_files_of_the_days_before(data, days, contracts_file):
     take(data, days[0][0], contracts_file)
     days[0][0].unlink()
@@ -108,6 +125,20 @@ def test_blocks_that_are_missing_between_others_are_told_as_ranges(data, tmp_pat
     report = take(data, write_parquet(tmp_path / "t.parquet", logs))
     assert [(g.chain, g.first_block, g.last_block) for g in report.gaps] == [("ethereum", 150, 299)]
     assert "no data of ethereum blocks 150 to 299 (150 blocks)" in str(report)
+    # Another chain's run, which can close none of them, does not tell them again.
+    assert take(data, write_csv(tmp_path / "o.csv", [log(), log()]), chain="optimism").gaps == []
+
+
+def test_of_many_gaps_the_widest_three_are_told(data, tmp_path, log):
+    starts = [100, 400, 800, 1_300, 1_900]
+    logs = [log(block=start + n) for start in starts for n in range(50)]
+    report = take(data, write_parquet(tmp_path / "t.parquet", logs))
+    assert [line for line in report.lines() if line.endswith(("blocks)", "gap"))] == [
+        "  no data of ethereum blocks 1,350 to 1,899 (550 blocks)",
+        "  no data of ethereum blocks 850 to 1,299 (450 blocks)",
+        "  no data of ethereum blocks 450 to 799 (350 blocks)",
+        "  and 1 smaller gap",
+    ]
 
 
 def test_metadata_that_comes_later_classifies_transfers_that_came_before(data, tmp_path, log, contracts_file):

@@ -18,14 +18,14 @@ def test_a_run_prints_what_it_took_and_ends_well(tmp_path, log, capsys, contract
     assert printed[:3] == [
         f"{contracts_file}: contracts (ethereum-etl), 2 rows, ethereum",
         f"{path}: token_transfers (ethereum-etl), 4 rows, ethereum",
-        "6 rows read; 3 transfers taken as ERC20 (1 contracts) and 1 as NFT (1 contracts); 4 of them new.",
+        "6 rows read; 3 transfers taken as ERC20 (1 contract) and 1 as NFT (1 contract); 4 of them new.",
     ]
     assert printed[3:-1] == [
-        "  1 transfers from a wallet to itself",
-        "  1 ERC20 transfers of zero",
+        "  1 transfer from a wallet to itself",
+        "  1 ERC20 transfer of zero",
         "  2 mints (from the zero address)",
-        "  1 burns (to the zero address)",
-        "  1 ERC20 contracts of unknown decimals (ask with `unit: raw`)",
+        "  1 burn (to the zero address)",
+        "  1 ERC20 contract of unknown decimals (ask with `unit: raw`)",
     ]
     assert printed[-1].startswith("Generation 000001-")
 

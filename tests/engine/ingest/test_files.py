@@ -142,6 +142,27 @@ def test_etherscans_tokentx_is_read_with_the_names_in_its_rows(data, tmp_path, l
     assert (known["name"], known["symbol"], known["decimals"], known["standard"]) == ("SuperFarm", "SUPER", 18, "ERC20")
 
 
+@pytest.mark.parametrize("runs", [["etl"], ["etl", "etherscan"], ["etherscan", "etl"]],
+                         ids=["together", "ethereum-etl first", "Etherscan first"])
+def test_transfers_that_etherscan_and_ethereum_etl_tell_both_are_one(data, tmp_path, log, runs):
+    both = [log(0, 1, 9, tx=5), log(0, 1, 9, tx=5), log(1, 2, 4), log(0, 1, 9, tx=6)]
+    one, other = log(0, 1, 9, tx=7), log(0, 2, 8, tx=8)
+    paths = {"etl": write_csv(tmp_path / "etl.csv", [*both, one]),
+             "etherscan": etherscan(tmp_path / "etherscan.csv", [*both, other])}
+    if len(runs) == 1:
+        report = take(data, *paths.values())
+    for run in runs if len(runs) == 2 else []:
+        report = take(data, paths[run])
+    assert (report.odd["duplicates"], report.odd["told_twice"]) == (4, 4)
+    assert "4 of those by their contents alone: one source tells no log index" in str(report)
+    # Both again, in files that begin elsewhere, are nothing new.
+    again = take(data, write_csv(tmp_path / "again.csv", [one, *both]),
+                 etherscan(tmp_path / "again too.csv", [other, *both[1:]]))
+    assert again.new == 0
+    with Tables(data) as tables:
+        assert tables.balances() == tokens([*both, one, other]).balances
+
+
 def test_tokens_give_names_exactly_as_they_stand_on_chain(data, tmp_path):
     path = tmp_path / "tokens.csv"
     path.write_text("address,symbol,name,decimals,total_supply,block_number\n"

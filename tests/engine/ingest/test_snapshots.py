@@ -63,6 +63,23 @@ def test_without_decimals_a_balance_in_units_is_refused_and_says_what_helps(data
         take(data, path, options=options(None))
 
 
+def test_decimals_that_are_given_are_the_tokens_from_then_on(data, tmp_path):
+    path = holders(tmp_path / "export.csv", (wallet(1), "1.5", "No"))
+    take(data, path, options=options(9, block=100))
+    newer = holders(tmp_path / "newer.csv", (wallet(1), "2.5", "No"))
+    take(data, newer, options=options(None, block=101))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 2_500_000_000}
+        assert tables.contract(TOKEN)["decimals"] == 9
+
+
+def test_decimals_that_are_given_change_none_that_are_known(data, tmp_path):
+    path = holders(tmp_path / "export-tokenholders-usdc.csv", (wallet(1), "1.5", "No"))
+    take(data, path, options=options(9, token=None))
+    with Tables(data) as tables:
+        assert tables.contract("0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48")["decimals"] == 6
+
+
 def test_a_symbol_in_the_files_name_finds_the_token_that_is_known_by_it(data, tmp_path):
     path = holders(tmp_path / "export-tokenholders-usdc.csv", (wallet(1), "1.5", "No"))
     take(data, path)

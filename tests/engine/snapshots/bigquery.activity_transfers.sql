@@ -75,7 +75,7 @@ WITH `matched` AS (
   LIMIT 100
 )
 SELECT
-  *,
+  `t5`.`address`,
   (
     SELECT
       COUNT(*)
@@ -83,6 +83,7 @@ SELECT
   ) AS `matched`
 FROM (
   SELECT
+    `t4`.`wallet`,
     `t4`.`address`
   FROM (
     SELECT

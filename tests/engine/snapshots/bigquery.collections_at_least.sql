@@ -88,7 +88,7 @@ WITH `matched` AS (
   LIMIT 100
 )
 SELECT
-  *,
+  `t5`.`address`,
   (
     SELECT
       COUNT(*)
@@ -96,6 +96,7 @@ SELECT
   ) AS `matched`
 FROM (
   SELECT
+    `t4`.`wallet`,
     `t4`.`address`
   FROM (
     SELECT

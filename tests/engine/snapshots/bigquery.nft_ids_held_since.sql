@@ -564,7 +564,7 @@ FROM (
   SELECT
     `t5`.`wallet`,
     `t5`.`address`,
-    COALESCE(`t9`.`BAYC_count`, 0) AS `BAYC_count`
+    `t9`.`BAYC_count`
   FROM (
     SELECT
       `t0`.`wallet`,
@@ -574,14 +574,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t7`.`wallet`,
-      `t7`.`size` AS `BAYC_count`
+      `t7`.`BAYC_count`
     FROM (
       SELECT
         `t2`.`wallet`,
-        `t2`.`hi`,
-        `t2`.`mid`,
-        `t2`.`lo`,
-        `t2`.`size`
+        `t2`.`size` AS `BAYC_count`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 2

@@ -134,7 +134,7 @@ FROM (
   SELECT
     `t5`.`wallet`,
     `t5`.`address`,
-    COALESCE(`t9`.`GAME_count`, 0) AS `GAME_count`
+    `t9`.`GAME_count`
   FROM (
     SELECT
       `t0`.`wallet`,
@@ -144,14 +144,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t7`.`wallet`,
-      `t7`.`size` AS `GAME_count`
+      `t7`.`GAME_count`
     FROM (
       SELECT
         `t2`.`wallet`,
-        `t2`.`hi`,
-        `t2`.`mid`,
-        `t2`.`lo`,
-        `t2`.`size`
+        `t2`.`size` AS `GAME_count`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 4

@@ -168,14 +168,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t7`.`wallet`,
-      STRUCT(`t7`.`hi` AS `hi`, `t7`.`mid` AS `mid`, `t7`.`lo` AS `lo`) AS `USDC_balance`
+      `t7`.`USDC_balance`
     FROM (
       SELECT
         `t2`.`wallet`,
-        `t2`.`hi`,
-        `t2`.`mid`,
-        `t2`.`lo`,
-        `t2`.`size`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `USDC_balance`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 0

@@ -111,14 +111,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t8`.`wallet`,
-      STRUCT(`t8`.`hi` AS `hi`, `t8`.`mid` AS `mid`, `t8`.`lo` AS `lo`) AS `USDC_balance`
+      `t8`.`USDC_balance`
     FROM (
       SELECT
         `t2`.`wallet`,
-        `t2`.`hi`,
-        `t2`.`mid`,
-        `t2`.`lo`,
-        `t2`.`size`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `USDC_balance`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 0
@@ -136,14 +133,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t9`.`wallet`,
-      STRUCT(`t9`.`hi` AS `hi`, `t9`.`mid` AS `mid`, `t9`.`lo` AS `lo`) AS `OP_balance`
+      `t9`.`OP_balance`
     FROM (
       SELECT
         `t2`.`wallet`,
-        `t2`.`hi`,
-        `t2`.`mid`,
-        `t2`.`lo`,
-        `t2`.`size`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `OP_balance`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 5

@@ -143,7 +143,7 @@ WITH `matched` AS (
   LIMIT 100
 )
 SELECT
-  *,
+  `t5`.`address`,
   (
     SELECT
       COUNT(*)
@@ -151,6 +151,7 @@ SELECT
   ) AS `matched`
 FROM (
   SELECT
+    `t4`.`wallet`,
     `t4`.`address`
   FROM (
     SELECT

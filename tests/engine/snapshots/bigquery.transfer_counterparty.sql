@@ -142,7 +142,7 @@ WITH `matched` AS (
   LIMIT 100
 )
 SELECT
-  *,
+  `t5`.`address`,
   (
     SELECT
       COUNT(*)
@@ -150,6 +150,7 @@ SELECT
   ) AS `matched`
 FROM (
   SELECT
+    `t4`.`wallet`,
     `t4`.`address`
   FROM (
     SELECT

@@ -139,7 +139,7 @@ WITH `matched` AS (
   LIMIT 100
 )
 SELECT
-  *,
+  `t5`.`address`,
   (
     SELECT
       COUNT(*)
@@ -147,6 +147,7 @@ SELECT
   ) AS `matched`
 FROM (
   SELECT
+    `t4`.`wallet`,
     `t4`.`address`
   FROM (
     SELECT

@@ -118,7 +118,7 @@ FROM (
   SELECT
     `t5`.`wallet`,
     `t5`.`address`,
-    COALESCE(`t12`.`BAYC_count`, 0) AS `BAYC_count`,
+    `t12`.`BAYC_count`,
     `t13`.`UNI_balance`
   FROM (
     SELECT
@@ -129,14 +129,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t8`.`wallet`,
-      `t8`.`size` AS `BAYC_count`
+      `t8`.`BAYC_count`
     FROM (
       SELECT
         `t2`.`wallet`,
-        `t2`.`hi`,
-        `t2`.`mid`,
-        `t2`.`lo`,
-        `t2`.`size`
+        `t2`.`size` AS `BAYC_count`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 2
@@ -154,14 +151,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t9`.`wallet`,
-      STRUCT(`t9`.`hi` AS `hi`, `t9`.`mid` AS `mid`, `t9`.`lo` AS `lo`) AS `UNI_balance`
+      `t9`.`UNI_balance`
     FROM (
       SELECT
         `t2`.`wallet`,
-        `t2`.`hi`,
-        `t2`.`mid`,
-        `t2`.`lo`,
-        `t2`.`size`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `UNI_balance`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 1

@@ -138,7 +138,7 @@ WITH "matched" AS (
   LIMIT 100
 )
 SELECT
-  *,
+  "t5"."address",
   (
     SELECT
       COUNT(*)
@@ -146,6 +146,7 @@ SELECT
   ) AS "matched"
 FROM (
   SELECT
+    "t4"."wallet",
     "t4"."address"
   FROM (
     SELECT

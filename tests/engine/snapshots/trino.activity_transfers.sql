@@ -59,7 +59,7 @@ WITH "matched" AS (
   LIMIT 100
 )
 SELECT
-  *,
+  "t5"."address",
   (
     SELECT
       COUNT(*)
@@ -67,6 +67,7 @@ SELECT
   ) AS "matched"
 FROM (
   SELECT
+    "t4"."wallet",
     "t4"."address"
   FROM (
     SELECT

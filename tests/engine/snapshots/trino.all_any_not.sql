@@ -102,8 +102,8 @@ FROM (
   SELECT
     "t5"."wallet",
     "t5"."address",
-    COALESCE("t12"."BAYC_count", 0) AS "BAYC_count",
-    COALESCE("t13"."PUNK_count", 0) AS "PUNK_count"
+    "t12"."BAYC_count",
+    "t13"."PUNK_count"
   FROM (
     SELECT
       "t0"."wallet",
@@ -113,14 +113,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t8"."wallet",
-      "t8"."size" AS "BAYC_count"
+      "t8"."BAYC_count"
     FROM (
       SELECT
         "t2"."wallet",
-        "t2"."hi",
-        "t2"."mid",
-        "t2"."lo",
-        "t2"."size"
+        "t2"."size" AS "BAYC_count"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 2
@@ -138,14 +135,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t9"."wallet",
-      "t9"."size" AS "PUNK_count"
+      "t9"."PUNK_count"
     FROM (
       SELECT
         "t2"."wallet",
-        "t2"."hi",
-        "t2"."mid",
-        "t2"."lo",
-        "t2"."size"
+        "t2"."size" AS "PUNK_count"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 3

@@ -33,7 +33,7 @@ WITH "matched" AS (
   LIMIT 100
 )
 SELECT
-  *,
+  "t5"."address",
   (
     SELECT
       COUNT(*)
@@ -41,6 +41,7 @@ SELECT
   ) AS "matched"
 FROM (
   SELECT
+    "t4"."wallet",
     "t4"."address"
   FROM (
     SELECT

@@ -95,14 +95,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t8"."wallet",
-      TRY_CAST(ROW("t8"."hi", "t8"."mid", "t8"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance"
+      "t8"."USDC_balance"
     FROM (
       SELECT
         "t2"."wallet",
-        "t2"."hi",
-        "t2"."mid",
-        "t2"."lo",
-        "t2"."size"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 0
@@ -120,14 +117,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t9"."wallet",
-      TRY_CAST(ROW("t9"."hi", "t9"."mid", "t9"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "OP_balance"
+      "t9"."OP_balance"
     FROM (
       SELECT
         "t2"."wallet",
-        "t2"."hi",
-        "t2"."mid",
-        "t2"."lo",
-        "t2"."size"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "OP_balance"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 5

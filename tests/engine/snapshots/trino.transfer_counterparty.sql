@@ -122,7 +122,7 @@ WITH "matched" AS (
   LIMIT 100
 )
 SELECT
-  *,
+  "t5"."address",
   (
     SELECT
       COUNT(*)
@@ -130,6 +130,7 @@ SELECT
   ) AS "matched"
 FROM (
   SELECT
+    "t4"."wallet",
     "t4"."address"
   FROM (
     SELECT

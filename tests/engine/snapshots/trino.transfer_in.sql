@@ -102,7 +102,7 @@ WITH "matched" AS (
   LIMIT 100
 )
 SELECT
-  *,
+  "t5"."address",
   (
     SELECT
       COUNT(*)
@@ -110,6 +110,7 @@ SELECT
   ) AS "matched"
 FROM (
   SELECT
+    "t4"."wallet",
     "t4"."address"
   FROM (
     SELECT

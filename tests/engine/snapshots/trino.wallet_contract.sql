@@ -102,7 +102,7 @@ FROM (
   SELECT
     "t5"."wallet",
     "t5"."address",
-    COALESCE("t12"."BAYC_count", 0) AS "BAYC_count",
+    "t12"."BAYC_count",
     "t13"."UNI_balance"
   FROM (
     SELECT
@@ -113,14 +113,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t8"."wallet",
-      "t8"."size" AS "BAYC_count"
+      "t8"."BAYC_count"
     FROM (
       SELECT
         "t2"."wallet",
-        "t2"."hi",
-        "t2"."mid",
-        "t2"."lo",
-        "t2"."size"
+        "t2"."size" AS "BAYC_count"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 2
@@ -138,14 +135,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t9"."wallet",
-      TRY_CAST(ROW("t9"."hi", "t9"."mid", "t9"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "UNI_balance"
+      "t9"."UNI_balance"
     FROM (
       SELECT
         "t2"."wallet",
-        "t2"."hi",
-        "t2"."mid",
-        "t2"."lo",
-        "t2"."size"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "UNI_balance"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 1

@@ -121,14 +121,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t7"."wallet",
-      TRY_CAST(ROW("t7"."hi", "t7"."mid", "t7"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "UNI_balance"
+      "t7"."UNI_balance"
     FROM (
       SELECT
         "t2"."wallet",
-        "t2"."hi",
-        "t2"."mid",
-        "t2"."lo",
-        "t2"."size"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "UNI_balance"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 import threading
 import time
@@ -66,13 +67,26 @@ def test_clicks_and_enters_while_the_service_is_slow_send_one_sign_up(client, ho
     for _ in range(3):
         form.go.click()
         enter(form.email)
+    assert form.typed.join(5)
     assert form.go.disabled
+    form.go.click()
+    enter(form.email)
     soon(lambda: "Thank you" in form.said)
     form.go.click()
     enter(form.email)
+    assert form.typed.join(5)
     assert form.background.join(5)
     assert hostile.of("/v1/signup/newsletter") == [{"email": ADDRESS}]
     assert (form.email.value, form.consent.value) == ("", False)
+
+
+def test_the_last_keys_may_come_after_the_click_that_sends_them(client, hostile):
+    form = filled(client)
+    form.email.entry.value = "someone@example.co"
+    form.go.click()
+    form.email.entry.value = "someone@example.com"
+    soon(lambda: "Thank you" in form.said)
+    assert hostile.of("/v1/signup/newsletter") == [{"email": "someone@example.com"}]
 
 
 def test_two_forms_send_one_sign_up_each(client, hostile):
@@ -101,6 +115,51 @@ def test_an_error_that_echoes_the_address_is_shown_without_it(client):
     assert "refused@example.org" not in form.status.value + form.twin().html + form.twin().text
 
 
+def test_an_address_that_is_not_sent_is_taken_out_of_the_form(client, hostile):
+    form = filled(client)
+    form.forgetting.hurry()
+    assert form.forgetting.join(5)
+    assert (form.email.value, form.consent.value, form.go.disabled) == ("", False, True)
+    assert "taken out of the form" in form.said
+    assert ADDRESS not in states(form) + form.twin().html + form.twin().text
+    assert hostile.of("/v1/signup/newsletter") == []
+
+
+def test_an_address_that_is_under_way_is_not_taken_out_before_the_answer(client, hostile):
+    form = filled(client)
+    form.go.click()
+    assert form.typed.join(5)
+    form.forgetting.hurry()
+    soon(lambda: "Thank you" in form.said)
+    assert hostile.of("/v1/signup/newsletter") == [{"email": ADDRESS}]
+    form.forgetting.hurry()
+    assert form.forgetting.join(5)
+    assert "Thank you" in form.said
+
+
+def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(client, hostile):
+    said = hostile.names[2]
+    form = nbext.segment_form({"token": {"token": "refused"}, "nft": [{"nft": "x"}]}, client=client)
+    entry = form.top.children[0].inputs["token"].fields[""]
+    soon(lambda: entry.error)
+    assert entry.error == said
+    assert html.escape(said) in entry._below.value
+    unknown = f"/filters/{hostile.names[0]}: {hostile.names[4]}"
+    assert form.said == unknown
+    assert form.status.value == f'<div class="nbext-bad" role="alert">{html.escape(unknown)}</div>'
+    assert form.twin().text.startswith(f"Segment builder: {unknown}\n")
+    assert f"<p>{html.escape(unknown)}</p>" in form.twin().html
+
+
+def test_the_addresses_own_words_are_never_live_html_in_the_sign_up_form(client):
+    form = filled(client)
+    form.email.entry.value = "<img src=x onerror=alert(1)>@example.org"
+    enter(form.email)
+    assert form.typed.join(5)
+    assert form.email.error
+    assert "<img" not in form.email._below.value
+
+
 WRONG = ("a@b", "a b@example.org", "x" * 250 + "@example.org", "a@example.org, b@example.org")
 
 
@@ -109,6 +168,7 @@ def test_what_is_no_address_is_said_beside_the_field_and_never_sent(client, host
     form = filled(client)
     form.email.entry.value = address
     enter(form.email)
+    assert form.typed.join(5)
     assert form.email.error
     assert form.background.join(5)
     assert hostile.of("/v1/signup/newsletter") == []
@@ -118,6 +178,7 @@ def test_without_consent_nothing_is_sent(client, hostile):
     form = filled(client)
     form.consent.value = False
     enter(form.email)
+    assert form.typed.join(5)
     assert form.go.disabled
     assert "agree" in form.said
     assert hostile.of("/v1/signup/newsletter") == []
@@ -161,8 +222,9 @@ def test_a_service_that_is_gone_is_said_in_the_form_and_may_be_asked_again(clien
 def test_a_form_that_is_closed_while_the_service_is_slow_fails_nowhere(client):
     form = filled(client)
     failures: list[Exception] = []
-    form.background._failed = failures.append
+    form.background._failed = form.typed._failed = failures.append
     form.go.click()
+    assert form.typed.join(5)
     for widget in list(inside(form.widget)):
         widget.close()
     assert form.background.join(10)

@@ -15,7 +15,7 @@ def test_tables_facts_code_and_messages_show_markup_literally():
     assert f"<th>{LITERAL}</th>" in table_html([HOSTILE], [[HOSTILE]])
     assert f"<td>{LITERAL}</td>" in table_html([HOSTILE], [[HOSTILE]])
     assert f'<tr><th scope="row">{LITERAL}</th><td>{LITERAL}</td></tr>' in facts_html([(HOSTILE, HOSTILE)])
-    assert f">{LITERAL}\n{LITERAL}</code>" in code_html(f"{HOSTILE}\n{HOSTILE}")
+    assert f">{LITERAL}\n{LITERAL}</pre>" in code_html(f"{HOSTILE}\n{HOSTILE}")
     assert lines_html(f"{HOSTILE}\n{HOSTILE}") == f"{LITERAL}<br>{LITERAL}"
 
 

@@ -1,4 +1,4 @@
-"""Which services are alive on one data folder: each holds a lock that ends with its process, however it ends."""
+"""Who is alive on one data folder: each holds a lock that ends with its process, however it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class Lease:
-    """This service's sign of life: a small SQLite file, held in an exclusive transaction.
+    """A sign of life: a small SQLite file, held in an exclusive transaction.
 
     The kernel lets the lock go when the process ends, also by kill -9; unlike flock it is the same on
     every platform, and unlike a process id it is never taken over by another process.
@@ -28,7 +28,7 @@ class Lease:
         self._path.unlink(missing_ok=True)
 
     def is_alive(self, name: str) -> bool:
-        """Say whether the service of that lease still lives; the file of one that ended is removed."""
+        """Say whether the holder of that lease still lives; the file of one that ended is removed."""
         if name == self.name:
             return True
         path = self._path.with_name(f"{name}.lease")

@@ -1,0 +1,61 @@
+"""The parts of `python -m tests.benchmarks all` give their rows, at a small scale; `query` has a file of its own."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from importlib.util import find_spec
+
+import pytest
+
+from tests.benchmarks import client, ingest, notebook, together
+from tests.benchmarks.measure import Took
+from tests.benchmarks.notebook import PARQUET, TABLES, Cells, in_new_shells
+
+
+@pytest.fixture(scope="module")
+def args(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("benchmarks")
+    return Namespace(rows=30_000, seed=1, rounds=1, ingests=1, memory="1GB", folder=folder)
+
+
+def test_cells_beside_jupysqls_give_the_same_wallets(args):
+    loaded, first, warm = notebook.rows(args)
+    assert [isinstance(row.ours, Took) for row in (loaded, first, warm)] == [True] * 3
+    assert (list(loaded.beside), list(first.beside), list(warm.beside)) == (["JupySQL"], *[[PARQUET, TABLES]] * 2)
+    kind = Took if find_spec("sql") else str
+    assert all(isinstance(side, kind) for row in (loaded, first, warm) for side in row.beside.values())
+
+
+def test_an_extension_that_is_not_installed_is_told(args):
+    assert in_new_shells(Cells("%load_ext no_such_extension", "", []), args.folder, 1) == "jupysql is not installed"
+
+
+def test_ingest_is_measured_beside_duckdb(args, capfd):
+    (row,) = ingest.rows(args)
+    assert row.question == "`nbext ingest` of 30,000 transfers, all tables prepared"
+    assert row.ours.megabytes > 0
+    assert [side.megabytes > 0 for side in row.beside.values()] == [True]
+    assert "30,000 of them new" in capfd.readouterr().out
+
+
+def test_the_client_is_measured_beside_requests_and_the_floors(args, monkeypatch):
+    monkeypatch.setattr(client, "ROWS", 2_000)
+    monkeypatch.setattr(client, "LOOKUPS", 20)
+    rows = list(client.rows(args))
+    assert [row.question for row in rows] == [
+        "2,000 rows from the service to a DataFrame, as Arrow",
+        "2,000 rows from the service to a DataFrame, as CSV",
+        "10,000 rows from a plain server, as Arrow",
+        "10,000 rows from a plain server, as CSV",
+        "metadata of 20 contracts from a service that takes 20 ms",
+    ]
+    assert [len(row.beside) for row in rows] == [3, 3, 1, 1, 1]
+
+
+def test_a_part_that_fails_takes_no_other_with_it_and_writes_nothing(args, monkeypatch, capfd):
+    monkeypatch.setattr(together.table, "write", lambda made: pytest.fail("a table that lacks rows was written"))
+    args = Namespace(**vars(args) | {"write": True})
+    assert together.run(["no_such_part", "ingest"], args) == 1
+    printed = capfd.readouterr()
+    assert "failed: no_such_part" in printed.err
+    assert "| `nbext ingest` of 30,000 transfers, all tables prepared |" in printed.out

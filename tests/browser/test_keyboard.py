@@ -1,0 +1,121 @@
+"""Forms without mouse and sight: every field has a name in Chromium's accessibility tree, and keys suffice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FIELDS = "input, select, textarea, button"
+ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton", "listbox"}
+ALL_FORMS = """import time, nbext
+from ipywidgets import Dropdown, Text, Textarea
+search = nbext.search_form("ape")
+assert search.background.join(30)
+search.pick(0)
+assert search.detail.background.join(30)
+build = nbext.segment_form({"novel": {}})
+for key in [*build.words.groups, *build.words.conditions]:
+    editor = build.top.add(key)
+    if key in build.words.groups:
+        editor.add("token")
+    time.sleep(0.05)  # as nobody clicks faster; what a front end cannot take in at once gets lost on the way
+for editor in build.top.walk():
+    if hasattr(editor, "unfold"):
+        editor.unfold()
+build._unfold()
+card = nbext.show(nbext.connect().execute_segment({"token": {"token": "USDC"}}, limit=3))
+display(search, nbext.signup_form(), build, card)
+def fields(widget):
+    return isinstance(widget, (Text, Textarea, Dropdown)) + sum(map(fields, getattr(widget, "children", ())))
+print(fields(build.widget), "fields in the builder")
+"""
+
+
+def named(page: Any, index: int) -> list[tuple[str, str]]:
+    """The role and the accessible name of each field of a form, as Chromium tells a screen reader."""
+    chromium = page.context.new_cdp_session(page)
+    document = chromium.send("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
+    forms = chromium.send("DOM.querySelectorAll", {"nodeId": document, "selector": ".nbext-form"})["nodeIds"]
+    nodes = chromium.send("Accessibility.queryAXTree", {"nodeId": forms[index]})["nodes"]
+    told = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+    return [(role, name) for role, name in told if role in ROLES]
+
+
+def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
+    notebook = open_notebook(ALL_FORMS)
+    page = notebook.page
+    notebook.run_cell(0)
+    page.locator(".nbext-csv").wait_for()
+    count = int(notebook.output(0).split(" fields in the builder")[0].rsplit(maxsplit=1)[-1])
+    page.locator(".nbext-form").nth(2).locator("input, select, textarea").nth(count - 1).wait_for(state="attached")
+    for index in range(4):
+        fields = named(page, index)
+        assert [field for field in fields if not field[1].strip()] == []
+        assert len(fields) == page.locator(".nbext-form").nth(index).locator(FIELDS).locator("visible=true").count()
+    assert named(page, 0)[:4] == [
+        ("textbox", "Name or symbol"), ("combobox", "Chain"), ("combobox", "What"), ("button", "Search"),
+    ]  # fmt: skip
+    assert named(page, 0)[-2:] == [("textbox", "Variable"), ("button", "Use")]
+    assert named(page, 1) == [
+        ("textbox", "E-mail address"), ("checkbox", "I agree that this address is stored for the newsletter."),
+        ("button", "Sign up"),
+    ]  # fmt: skip
+    assert [name for role, name in named(page, 3)] == ["File", "Save CSV", "Save JSON"]
+    texts = {name for role, name in named(page, 2) if role == "textbox"}
+    assert {"Token *", "NFT *", "Held since", "Balance, min", "Token IDs", "As JSON", "Variable"} <= texts
+    assert len([role for role, _ in named(page, 2) if role != "button"]) == count > 60
+
+
+def go_to(page: Any, name: str, key: str = "Tab") -> None:
+    """Press Tab until the focus is on the field or the button of that name."""
+    focused = "() => { const e = document.activeElement; return (e.labels && e.labels[0] || e).innerText }"
+    for _ in range(60):
+        page.keyboard.press(key)
+        if (page.evaluate(focused) or "").strip() == name:
+            return
+    raise AssertionError(f"{name!r} was not reached by {key}")
+
+
+def test_search_sign_up_and_builder_are_worked_by_keys_alone(open_notebook):
+    notebook = open_notebook(
+        "import nbext\nnbext.search_form()", "nbext.signup_form()", "nbext.segment_form()",
+        "print(mine['symbol'][0], len(segment))",
+    )  # fmt: skip
+    page, keys = notebook.page, notebook.page.keyboard
+    for index in range(3):
+        notebook.run_cell(index)
+    search, signup, build = (page.locator(".nbext-form").nth(index) for index in range(3))
+    search.get_by_label("Name or symbol").focus()
+    keys.type("bored")
+    search.locator(".nbext-name:visible").first.wait_for()
+    go_to(page, "BoredApeYachtClub")
+    keys.press("Enter")
+    search.locator(".nbext-use").wait_for()
+    go_to(page, "Variable")
+    keys.press("Control+a")
+    keys.type("mine")
+    go_to(page, "Use")
+    keys.press("Space")
+    search.get_by_text("mine holds it.").wait_for()
+    signup.get_by_label("E-mail address").focus()
+    keys.type("by.keys@example.org")
+    go_to(page, "I agree that this address is stored for the newsletter.")
+    keys.press("Space")
+    signup.locator(".nbext-signup:enabled").wait_for()
+    go_to(page, "Sign up")
+    keys.press("Enter")
+    signup.get_by_text("Thank you.").wait_for()
+    build.get_by_label("Wallets match").focus()
+    go_to(page, "+ Token")
+    keys.press("Enter")
+    build.get_by_label("Token *").wait_for()
+    go_to(page, "Token *", "Shift+Tab")
+    keys.type("USDC")
+    build.locator(".nbext-big").wait_for()
+    go_to(page, "Rows, at most")
+    keys.press("Control+a")
+    keys.type("7")
+    go_to(page, "Run")
+    keys.press("Enter")
+    build.get_by_text("segment holds 7 of", exact=False).wait_for()
+    notebook.run_cell(3)
+    assert notebook.output(3) == "BAYC 7"

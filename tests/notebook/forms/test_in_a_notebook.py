@@ -1,0 +1,89 @@
+"""What forms leave in a notebook: a line in its history, a cell to be copied, a card; over the embedded service."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+
+import pandas as pd
+import pytest
+
+from tests.notebook.kernels import running_kernel
+
+CELL = '%%segment_query segment\n{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}'
+QUERY = CELL.split("\n", 1)[1]
+
+
+def ran(shell, form, name, limit):
+    form.name.entry.value, form.limit.entry.value = name, str(limit)
+    form.run.click()
+    assert form.typed.join(5)
+    assert form.runs.join(60)
+    assert form.said.startswith(f"{name} holds {limit} of")
+    return shell.ip.user_ns[name]
+
+
+def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(shell, monkeypatch, tmp_path):
+    form = shell.value("%nbext build")
+    monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path))
+    form.top.add("token", {"token": "USDC"})
+    first = ran(shell, form, "first", 5)
+    form.operator.entry.value = "OR"
+    form.top.add("nft", {"nft": "BAYC"})
+    second = ran(shell, form, "second", 7)
+    table = shell.value("%nbext history")
+    assert table[["number", "operator", "filters", "limit", "returned"]].values.tolist() == [
+        [1, "AND", '{"token": {"token": "USDC"}}', 5, 5],
+        [2, "OR", '{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}', 7, 7],
+    ]
+    assert table["segment_id"].tolist() == [one.attrs["nbext"]["segment_id"] for one in (first, second)]
+    pd.testing.assert_frame_equal(shell.value("%nbext history 1"), first)
+    assert "saved query 2 as wide" in shell.run("%nbext save wide 2").printed
+    pd.testing.assert_frame_equal(shell.value("%%segment_query --from wide"), second)
+
+
+def test_a_card_shows_the_overlap_and_how_balances_and_counts_are_spread_with_matplotlib_and_without(
+    shell, monkeypatch
+):
+    card = shell.value(f"%segment {QUERY} --limit 10 --card")
+    matched = f"{card.known['matched']:,}"
+    headings = ["First rows", "Each condition alone", "How much: USDC_balance (of the 10 rows here)",
+                "How much: BAYC_count (of the 10 rows here)", "The same as a cell"]  # fmt: skip
+    drawn = card.body()
+    assert re.findall(r'aria-level="3">([^<]+)<', drawn) == headings
+    pictures = re.findall(r'<img class="nbext-picture" src="data:image/png;base64,[^"]+" alt="([^"]+)"', drawn)
+    assert [words.split(":")[0] for words in pictures] == [
+        "Wallets that match each condition", "USDC per wallet", "BAYC per wallet",
+    ]  # fmt: skip
+    assert pictures[0].endswith(f"together: {card.known['matched']}")
+    assert sum(map(int, re.findall(r": (\d+) wallets", pictures[2]))) == 10
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    plain = card.body()
+    assert "<img" not in plain
+    assert re.findall(r'aria-level="3">([^<]+)<', plain) == headings
+    assert f'<tr><td>together</td><td class="nbext-number">{matched}</td></tr>' in plain
+    counted = dict(re.findall(r'<tr><td>([^<]+)</td><td class="nbext-number">([\d,]+)</td></tr>', plain))
+    assert {label: counted[label] for label in re.findall(r"(\d+): \d+ wallets", pictures[2])} == dict(
+        re.findall(r"(\d+): (\d+) wallets", pictures[2])
+    )
+
+
+@pytest.fixture(scope="module")
+def kernel(home):
+    with running_kernel() as made:
+        yield made
+
+
+def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_is_inserted(kernel):
+    shown = kernel.run(f"import nbext\nform = nbext.segment_form({QUERY})\nform")
+    assert shown.reply["status"] == "ok", shown.error
+    bundles = [content["data"] for content in shown.of("display_data")]
+    assert [list(bundle)[-2:] for bundle in bundles] == [["text/html", "text/plain"]] * 2
+    assert bundles[-1]["text/plain"].endswith(f"\n{CELL}")
+    assert f">{html.escape(CELL)}</pre>" in bundles[-1]["text/html"]
+    inserted = kernel.run("form.name.entry.value = 'whales'\nform.insert.click()\nprint(form.said)")
+    cell = CELL.replace("segment\n", "whales\n")
+    assert inserted.reply["payload"] == [{"source": "set_next_input", "text": cell, "replace": False}]
+    assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
+    assert "click the text of the cell in this form and copy it" in inserted.printed
