@@ -1,9 +1,14 @@
-"""What leaves a client by its public methods: an error with no trace of the key, and no frames that hold answers."""
+"""The edge of a client's public methods.
+
+An error leaves with no trace of the key, and with no frames that hold answers; Ctrl-C ends a wait.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
+import signal
+import threading
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -29,11 +34,12 @@ def public(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P]
     """Let a method's errors out without the key.
 
     A service may echo the key in any text; tools that print the locals of frames would print its answer.
-    NBEXT_TRACEBACK=1 keeps the frames.
+    NBEXT_TRACEBACK=1 keeps the frames. Ctrl-C ends the method at once.
     """
 
     @functools.wraps(method)
     def call(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+        _heed_interrupts()
         try:
             return method(self, *args, **options)
         except NbextError as error:
@@ -41,6 +47,15 @@ def public(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P]
         raise failure
 
     return call
+
+
+def _heed_interrupts() -> None:
+    """Let Ctrl-C end what waits.
+
+    Python has it so from the start; other libraries (polars 2.1 as it is imported) have waits go on after it.
+    """
+    if hasattr(signal, "siginterrupt") and threading.current_thread() is threading.main_thread():
+        signal.siginterrupt(signal.SIGINT, True)
 
 
 def _cleaned(error: NbextError, key: Secret) -> NbextError:

@@ -609,6 +609,21 @@ def test_an_interrupt_ends_a_call_at_once_and_leaves_the_client_usable(server, s
         assert len(patient.tokens("ethereum", ADDRESS, refresh=True)) == 1
 
 
+def test_an_interrupt_ends_look_ups_where_another_library_lets_waits_go_on_after_it(server, settings):
+    """As polars does from its import on."""
+    patient = Client(server.url, KEY, settings=settings(deadline=30.0))
+    server.handler = lambda _: [60.0]
+    signal.siginterrupt(signal.SIGINT, False)
+    try:
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        with pytest.raises(QueryCancelled):
+            patient.tokens("ethereum", [f"0x{i:040x}" for i in range(20)])
+        assert time.monotonic() - began < 15
+    finally:
+        signal.siginterrupt(signal.SIGINT, True)
+
+
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_an_interrupt_ends_a_table_that_is_still_arriving(server, settings, kind):
     import io
