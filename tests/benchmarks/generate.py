@@ -197,10 +197,21 @@ def _hexed(number: np.ndarray, salt: int, width: int) -> pa.Array:
     return pa.StringArray.from_buffers(len(number), pa.py_buffer(offsets), pa.py_buffer(text.tobytes()))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``generate``."""
+def add_world_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the generated files depend on."""
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
+
+
+def add_kept_world_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the same, and where they are kept from one run to the next."""
+    add_world_arguments(parser)
+    parser.add_argument("--folder", type=Path, required=True, help="where the generated files and the data are kept")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``generate``."""
+    add_world_arguments(parser)
     parser.add_argument("--out", type=Path, required=True)
 
 

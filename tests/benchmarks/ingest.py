@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from tests.benchmarks.generate import TRANSFERS, World, generated
+from tests.benchmarks.generate import TRANSFERS, World, add_kept_world_arguments, generated
 from tests.benchmarks.measure import Took, apart, high_water, median
 from tests.benchmarks.table import Row
 
@@ -49,11 +49,9 @@ def _measured(work: Callable[[str, str, str], None], source: str, target: str, m
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``ingest``."""
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
+    add_kept_world_arguments(parser)
     parser.add_argument("--memory", default="4GB", help="what DuckDB may take on either side")
     parser.add_argument("--ingests", type=int, default=1, help="how often each side runs")
-    parser.add_argument("--folder", type=Path, required=True, help="where the generated files are kept")
 
 
 def rows(args: argparse.Namespace) -> Iterator[Row]:

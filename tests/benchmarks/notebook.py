@@ -23,7 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.generate import TRANSFERS, World
+from tests.benchmarks.generate import TRANSFERS, World, add_kept_world_arguments
 from tests.benchmarks.measure import Took, apart, median
 from tests.benchmarks.query import HOLDERS, Ours, case_of, ours_tables, plain, prepared
 from tests.benchmarks.rivals import Case, RawDuckDB
@@ -63,10 +63,8 @@ class Told:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``notebook``."""
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
+    add_kept_world_arguments(parser)
     parser.add_argument("--rounds", type=int, default=5, help="new shells of each side")
-    parser.add_argument("--folder", type=Path, required=True, help="where the generated files and the data are kept")
 
 
 def rows(args: argparse.Namespace) -> Iterator[Row]:

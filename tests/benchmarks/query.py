@@ -17,7 +17,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.generate import FIRST_TIME, ROWS_PER_BLOCK, SECONDS_PER_BLOCK, World, generated
+from tests.benchmarks.generate import (
+    FIRST_TIME,
+    ROWS_PER_BLOCK,
+    SECONDS_PER_BLOCK,
+    World,
+    add_kept_world_arguments,
+    generated,
+)
 from tests.benchmarks.measure import Took, apart, high_water, median, timed
 from tests.benchmarks.rivals import Arrays, Case, Found, Pandas, Polars, RawDuckDB
 from tests.benchmarks.table import Row
@@ -123,10 +130,8 @@ def prepared(args: argparse.Namespace, world: World) -> tuple[Path, Path]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``query``."""
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
+    add_kept_world_arguments(parser)
     parser.add_argument("--rounds", type=int, default=5, help="of each rival; ours has three times as many")
-    parser.add_argument("--folder", type=Path, required=True, help="where the generated files and the data are kept")
 
 
 def rows(args: argparse.Namespace) -> Iterator[Row]:

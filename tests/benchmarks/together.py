@@ -11,9 +11,9 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from pathlib import Path
 
 from tests.benchmarks import table
+from tests.benchmarks.generate import add_kept_world_arguments
 from tests.benchmarks.measure import apart
 from tests.benchmarks.table import Row
 
@@ -23,10 +23,8 @@ PARTS = ("query", "ingest", "notebook", "client", "service", "install")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``all``: those of its parts."""
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=1)
+    add_kept_world_arguments(parser)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--folder", type=Path, required=True, help="where the generated files and the data are kept")
     parser.add_argument("--write", action="store_true", help="keep the table as figures.md, and quote it in the README")
     parser.set_defaults(memory="4GB", ingests=1)
 

@@ -13,6 +13,7 @@ from nbext.client.shown import shown
 from nbext.notebook.escape import visible
 from nbext.notebook.forms.query import json_text
 from tests.browser import hostile as service
+from tests.browser.full_builder import FULL_BUILDER
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(o
 # One round: every form with one name in every field, every table and card with it in every cell, all answers full
 # of it. What is typed is set from the kernel, which renders it in the page as typing does, many times as fast.
 ROUND = CONNECT + """import json, os, time, ipywidgets
-os.environ["NBEXT_API_KEY"] = "a-key-that-must-not-be-shown"
+{full_builder}os.environ["NBEXT_API_KEY"] = "a-key-that-must-not-be-shown"
 %load_ext nbext
 %nbext connect {url}
 names = iter({names!r})
@@ -123,19 +124,6 @@ def close_all():
         widget.close()
         if number % 50 == 0:
             time.sleep(0.01)
-def builder(name):
-    "Every kind of condition and of group, and two parts that no card fits."
-    form = nbext.segment_form({{"novel " + name: {{}}, "all": [{{"odd " + name: [name]}}]}}, client=client)
-    for key in [*form.words.groups, *form.words.conditions]:
-        editor = form.top.add(key)
-        if key in form.words.groups:
-            editor.add("token")
-        time.sleep(0.03)  # as nobody clicks faster; what a front end cannot take in at once gets lost on the way
-    for one in form.top.walk():
-        if hasattr(one, "unfold"):
-            one.unfold()
-    form._unfold()
-    return form
 def magic(kind, line, cell=None):
     shell = get_ipython()
     try:
@@ -170,7 +158,7 @@ settled(refused)
 count += typed_into(signup, name)
 display(refused)
 display(signup)
-build = builder(name)
+build = full_builder({"novel " + name: {}, "all": [{"odd " + name: [name]}]}, client)
 count += typed_into(build, name)
 display(build)
 table = client.execute_segment({"token": {"token": name}}, limit=40)
@@ -249,7 +237,8 @@ def test_each_of_forty_names_in_every_field_of_every_form_table_and_card_is_show
 ):
     hostile.only = "nothing"
     names = hostile.names[half::2]
-    notebook = open_notebook(ROUND.format(url=hostile.url, names=names), TURN.replace("{url}", hostile.url))
+    begin = ROUND.format(url=hostile.url, names=names, full_builder=FULL_BUILDER)
+    notebook = open_notebook(begin, TURN.replace("{url}", hostile.url))
     notebook.run_cell(0)
     for name in names:
         hostile.only = name

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.browser.full_builder import FULL_BUILDER
+
 FIELDS = "input, select, textarea, button"
 ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton", "listbox"}
-ALL_FORMS = """import time, nbext
-from ipywidgets import Dropdown, Text, Textarea
+ALL_FORMS = FULL_BUILDER + """from ipywidgets import Dropdown, Text, Textarea
 search = nbext.search_form("ape")
 assert search.background.join(30)
 search.pick(0)
 assert search.detail.background.join(30)
-build = nbext.segment_form({"novel": {}})
-for key in [*build.words.groups, *build.words.conditions]:
-    editor = build.top.add(key)
-    if key in build.words.groups:
-        editor.add("token")
-    time.sleep(0.05)  # as nobody clicks faster; what a front end cannot take in at once gets lost on the way
-for editor in build.top.walk():
-    if hasattr(editor, "unfold"):
-        editor.unfold()
-build._unfold()
+build = full_builder({"novel": {}})
 card = nbext.show(nbext.connect().execute_segment({"token": {"token": "USDC"}}, limit=3))
 display(search, nbext.signup_form(), build, card)
 def fields(widget):

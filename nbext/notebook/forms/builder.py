@@ -12,7 +12,7 @@ from nbext.notebook.escape import html, visible
 from nbext.notebook.forms import query
 from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.editors import GroupEditor
-from nbext.notebook.forms.form import Form, Twin, message_of
+from nbext.notebook.forms.form import Form, Twin
 from nbext.notebook.forms.inputs import ScopeBar
 from nbext.notebook.forms.parts import beside, box, button, choice_field, code_html, markup, row, text_field, visibility
 from nbext.notebook.forms.schema import vocabulary
@@ -235,8 +235,6 @@ class SegmentForm(Form):
         except ValidationError as error:
             self.refuse(error)
             self.say("The service does not take this query; the marks above say why.", "bad")
-        except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
-            self.say(message_of(error), "bad")
         else:
             self._show_result(name, frame)
         finally:

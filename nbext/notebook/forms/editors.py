@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -25,7 +26,7 @@ Changed = Callable[[], None]
 Remove = Callable[[Any], None]
 
 
-class Editor:
+class Editor(ABC):
     """A card: its widget, the key that its value stands under, and where that value was placed."""
 
     key: str
@@ -37,9 +38,9 @@ class Editor:
         self.trouble = markup()
         self.bin = button("Remove", lambda _: remove(self), classes=QUIET, tip="Remove this")
 
+    @abstractmethod
     def value(self) -> Any:
         """Return its JSON value."""
-        raise NotImplementedError
 
     def place(self, pointer: str) -> None:
         """Take note of the JSON pointer of its value."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,7 @@ class Twin:
     text: str
 
 
-class Form:
+class Form(ABC):
     """A box of widgets, and beside it its state as HTML and text.
 
     The twin is an output of its own, so that renewing it does not rebuild the live form under the user's
@@ -89,9 +90,9 @@ class Form:
         """Return a widget's callback that does ``act`` when what was typed before it has come, too."""
         return self.guarded(lambda: self.typed.ask(act, after=SETTLE))
 
+    @abstractmethod
     def twin(self) -> Twin:
         """Return the form's state. It holds neither a key nor an e-mail address."""
-        raise NotImplementedError
 
     def renew(self) -> None:
         """Show the state as it now is in the static twin."""
