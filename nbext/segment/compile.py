@@ -6,15 +6,16 @@ that differ only in values have one shape, which an engine compiles once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nbext.engine import exact
 from nbext.engine.dataset import Question, Tables
 from nbext.segment import leaves
-from nbext.segment.model import Acting, All, Being, Holding, Moving, Not, Owning, Plan, Saved, Some
+from nbext.segment.model import Acting, All, Amounts, Being, Holding, Moving, Node, Not, Owning, Plan, Saved, Some
 from nbext.segment.sets import Wallets, both, complement, either, settled
 from nbext.segment.slots import Slots, filled
+from nbext.segment.words import in_words
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -28,12 +29,20 @@ def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin
     return question(plan.whole, plan.shown, plan.columns)
 
 
+def parts(plan: Plan) -> list[tuple[str, Question]]:
+    """Return each of the plan's conditions alone: its words and its question."""
+    whole = plan.whole
+    return [(in_words(leaf), question(Saved(leaf, whole.seen, whole.exclude))) for leaf in plan.leaves]
+
+
 def question(
     whole: Saved, shown: Sequence[tuple[Contract, int | None]] = (), columns: Sequence[Column] = ()
 ) -> Question:
     """Return the question for a tree's wallets, with a column of balances for each contract shown."""
     slots = Slots()
-    tree, rows = slots.emptied(whole), slots.emptied(tuple(shown))
+    needed = dict(_needed(whole.node))
+    tree = slots.emptied(whole)
+    rows = slots.emptied(tuple((contract, at, needed.get((contract.contract, at))) for contract, at in shown))
     # A column's name is an alias in the compiled text, so it belongs to the shape.
     names = tuple(column["name"] for column in columns[1:])
     return Question(
@@ -58,12 +67,26 @@ def build(node: Any, tables: Tables) -> Wallets:
     return _BUILDERS[type(node)](node, tables)
 
 
+def _needed(node: Node) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
+    """Yield what every wallet of a tree holds at least, by the contract and the block that tell it."""
+    if isinstance(node, All):
+        for child in node.children:
+            yield from _needed(child)
+    elif isinstance(node, Holding) and not node.ids and node.within.low > 0:
+        yield (node.contract.contract, node.at), Amounts(node.within.low, None, none_too=False)
+
+
 def _columns(shown: Sequence[Any], names: Sequence[str], tables: Tables) -> list[ir.Table]:
-    return [_column(contract, at, name, tables) for (contract, at), name in zip(shown, names, strict=True)]
+    return [
+        _column(contract, at, needed, name, tables) for (contract, at, needed), name in zip(shown, names, strict=True)
+    ]
 
 
-def _column(contract: Any, at: Any, name: str, tables: Tables) -> ir.Table:
+def _column(contract: Any, at: Any, needed: Any, name: str, tables: Tables) -> ir.Table:
     held = leaves.balances(contract, at, tables)
+    if needed is not None:
+        # Smaller balances are no matching wallet's; not to read them halves the work, or better.
+        held = held.filter(held.size >= needed.low.size)
     return held.select("wallet", **{name: held.size if leaves.is_nft(contract) else exact.column(exact.of(held))})
 
 

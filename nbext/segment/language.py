@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nbext.segment.canonical import segment_id
-from nbext.segment.compile import compile  # noqa: A004  the step's name
+from nbext.segment.compile import compile, parts  # noqa: A004  the step's name
 from nbext.segment.parse import parse
 from nbext.segment.resolve import resolve
 from nbext.segment.schema import json_schema
 
-__all__ = ["compile", "json_schema", "parse", "resolve", "segment_id"]
+__all__ = ["compile", "json_schema", "parse", "parts", "resolve", "segment_id"]

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Contract, Question
+    from nbext.engine.dataset import Contract
     from nbext.segment.times import Time
     from nbext.wire.chains import Chain
     from nbext.wire.operations import AsOf, Column, FileType, Operator
@@ -228,8 +228,8 @@ class Plan:
         The rows' columns: ``address``, then one for each of ``shown``.
     canonical
         The query with all names resolved, JSON-able: two queries that mean the same have the same.
-    parts
-        Each condition alone: its words and its question.
+    leaves
+        Each condition, in the order of the query.
     """
 
     whole: Saved
@@ -242,5 +242,5 @@ class Plan:
     file_type: FileType
     canonical: dict[str, Any]
     words: str
-    parts: list[tuple[str, Question]]
+    leaves: tuple[Leaf, ...]
     warnings: list[str]

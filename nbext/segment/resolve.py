@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from nbext.errors import ValidationError
 from nbext.segment.canonical import canonical
 from nbext.segment.columns import columns
-from nbext.segment.compile import question
 from nbext.segment.fields import MAX_DEPTH
 from nbext.segment.kinds import BURN
 from nbext.segment.model import (
@@ -119,7 +118,7 @@ class _Resolver:
             file_type=query.file_type,
             canonical=canonical(query, whole, scope.default, scope.canonical_time()),
             words=in_words(whole),
-            parts=[(in_words(leaf), question(Saved(leaf, whole.seen, whole.exclude))) for leaf in self.leaves],
+            leaves=tuple(self.leaves),
             warnings=scope.warnings,
         )
 

@@ -172,7 +172,7 @@ class Segments:
             cancel = Cancel(deadline=time.monotonic() + self.policy.query_seconds)
             told["parts"] = [
                 {"words": words, "matched": self.dataset.ask(question, limit=0, cancel=cancel).matched}
-                for words, question in plan.parts
+                for words, question in self.language.parts(plan)
             ]
         return told
 

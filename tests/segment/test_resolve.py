@@ -266,7 +266,7 @@ def test_columns_are_told_apart_by_chain_and_then_by_address(dataset):
 
 def test_parts_ask_each_condition_alone(dataset):
     plan = resolved(dataset, {**token(), "not": {"nft": {"nft": "QUEST", "chain": 10}}})
-    assert [(words, dataset.ask(question, limit=0).matched) for words, question in plan.parts] == [
+    assert [(words, dataset.ask(question, limit=0).matched) for words, question in language.parts(plan)] == [
         ("hold UNI on ethereum", 1),
         ("own QUEST on optimism", 1),
     ]

@@ -66,4 +66,4 @@ def test_a_name_on_chain_is_shown_short_and_never_breaks_the_sentence():
 def test_every_segment_has_words(asked):
     plan = language.resolve(language.parse(settled(asked, asked)), DATASET)
     assert plan.words.startswith("wallets that ")
-    assert all(text for text, _ in plan.parts)
+    assert all(text for text, _ in language.parts(plan))

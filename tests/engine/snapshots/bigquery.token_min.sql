@@ -103,7 +103,7 @@ FROM (
         STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `UNI_balance`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
-        `t2`.`contract` = 1
+        `t2`.`contract` = 1 AND `t2`.`size` >= 540000000000000000
     ) AS `t7`
     WHERE
       EXISTS(

@@ -87,7 +87,7 @@ FROM (
         "t2"."size" AS "BAYC_count"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
-        "t2"."contract" = 2
+        "t2"."contract" = 2 AND "t2"."size" >= 1
     ) AS "t7"
     WHERE
       EXISTS(

@@ -87,7 +87,7 @@ FROM (
         TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
-        "t2"."contract" = 0
+        "t2"."contract" = 0 AND "t2"."size" >= 1
     ) AS "t7"
     WHERE
       EXISTS(
