@@ -81,5 +81,6 @@ def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one
     card.get_by_label("File").fill("out.csv")
     card.get_by_role("button", name="Save CSV").click()
     card.get_by_text("Saved out.csv").wait_for()
+    notebook.screenshot("card-below")
     rows = (notebook.server.root / "out.csv").read_text().splitlines()
     assert len(rows) == int(three_conditions) + 1

@@ -1,4 +1,4 @@
-"""The search form under Voila: the same form, without a notebook around it."""
+"""The forms under Voila: the same forms, without a notebook around them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def offline_template(server) -> str:
     told = page.split("voila/templates/offline")[1]
     configuration, template = (textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n)+", told, re.MULTILINE))
     folder = server.home / "data" / "voila" / "templates" / "offline"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "index.html.j2").write_text(template)
     (folder / "conf.json").write_text(configuration)
     return "offline"
@@ -43,4 +43,34 @@ def test_the_search_form_works_under_voila_and_asks_nothing_of_others(server, co
         page.screenshot(path=lab.ARTEFACTS / "voila.png")
         assert form.locator(".nbext-name:visible").all_inner_texts() == ["MutantApeYachtClub", "BoredApeYachtClub"]
         assert page.locator(".nbext-twin").is_hidden()
+    assert lab.leaving(requests) == []
+
+
+def test_the_other_forms_and_the_card_work_under_voila_too(server, context, signups):
+    server.write("audience", [
+        "import nbext\nnbext.signup_form()",
+        "nbext.segment_form({'token': {'token': 'USDC'}, 'nft': {'nft': 'BAYC'}})",
+        "nbext.show(nbext.connect().execute_segment({'token': {'token': 'USDC'}, 'nft': {'nft': 'BAYC'}}))",
+    ])  # fmt: skip
+    requests: list[str] = []
+    with lab.voila(server, "audience", offline_template(server)) as url:
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(url)
+        signup, builder, card = (page.locator(".nbext-form").nth(index) for index in range(3))
+        signup.get_by_label("E-mail address").fill("by.voila@example.org")
+        signup.get_by_label("I agree that this address is stored for the newsletter.").check()
+        signup.locator(".nbext-signup:enabled").click()
+        signup.get_by_text("Thank you.").wait_for()
+        counted = builder.locator(".nbext-big")
+        counted.wait_for()
+        assert counted.inner_text() == card.locator(".nbext-facts td").first.inner_text()
+        builder.locator(".nbext-run").click()
+        builder.get_by_text("segment holds", exact=False).wait_for()
+        card.get_by_role("button", name="Save CSV").click()
+        card.get_by_text("Saved ", exact=False).wait_for()
+        page.set_viewport_size({"width": 1000, "height": 2800})
+        page.screenshot(path=lab.ARTEFACTS / "voila-all.png")
+        assert page.locator(".nbext-twin:visible").count() == 0
+    assert signups().count("by.voila@example.org") == 1
     assert lab.leaving(requests) == []
