@@ -119,7 +119,7 @@ SETTINGS = (
     Setting("base_url", None, str, "The service to ask; none means the embedded one."),
     Setting("data_dir", None, str, "Where the embedded service keeps its data; none means the user's data folder."),
     Setting("engine", "duckdb://", str, "What the embedded service asks: duckdb://, pyspark://HOST:PORT, ..."),
-    Setting("chain", "ethereum", str, "The chain where none is given."),
+    Setting("chain", "ethereum", str, "The chain of a search that names none; a segment names its own."),
     Setting("limit", DEFAULT_LIMIT, int, "Rows a segment returns where no limit is given.", 1, MAX_LIMIT),
     Setting("connect_timeout", 5.0, float, "Seconds to reach the service.", 0.01, 600),
     Setting("read_timeout", 30.0, float, "Seconds between two pieces of an answer.", 0.01, 3600),

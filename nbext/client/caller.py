@@ -11,7 +11,7 @@ from nbext.client.deadline import Deadline
 from nbext.client.overrides import Overrides
 from nbext.client.public import public
 from nbext.client.transport import Call, Transport
-from nbext.errors import ApiError, BadRequest, NbextError, NotFound, ProtocolError
+from nbext.errors import ApiError, BadRequest, NbextError, NotFound, ProtocolError, QueryCancelled
 from nbext.settings import Secret, Settings
 from nbext.wire import operations as op
 
@@ -66,6 +66,8 @@ class Caller:
                 self.about()
             except (ApiError, ProtocolError):
                 self._ours = False
+            except QueryCancelled:
+                raise
             except NbextError:
                 # It could not be asked now: nothing is known, and nothing is remembered.
                 return False

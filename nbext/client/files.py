@@ -6,12 +6,15 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from nbext.client.frames import plain
+from nbext.client import frames
 from nbext.errors import StorageError, ValidationError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ENDINGS = (".csv", ".json", ".parquet")
 
@@ -73,6 +76,27 @@ def _settle(part: Path, path: Path, *, overwrite: bool) -> None:
         raise ValidationError.of("to", "exists", f"{path} exists. Use overwrite=True to replace it.") from None
 
 
+def save(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False) -> None:
+    """Write a table that is in memory: the same values, in the same form, as an export of its rows has.
+
+    In .csv a text that a spreadsheet would run as a formula gets a leading ``'``; ``raw`` leaves it.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be written.
+    ValidationError
+        The file is there, and ``overwrite`` is not given.
+    """
+    kind = path.suffix.lower()
+    with written(path, overwrite=overwrite) as file:
+        if kind == ".json":
+            _write_records(frames.records_of(table), file)
+        else:
+            rows = frames.to_arrow(table, flat=True)
+            write(kind, rows.schema, rows.to_batches(), file, raw=raw)
+
+
 def copy(source: Any, file: IO[bytes]) -> int:
     """Copy a CSV byte for byte; return its rows."""
     counter = LineCounter()
@@ -125,13 +149,16 @@ def _write_csv(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bool) 
 
 
 def _write_json(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bool) -> int:
+    return _write_records((record for batch in batches for record in batch.to_pylist()), file)
+
+
+def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int:
     rows = 0
     file.write(b"[")
-    for batch in batches:
-        for record in batch.to_pylist():
-            file.write(b",\n" if rows else b"\n")
-            file.write(json.dumps(record, ensure_ascii=False, default=plain).encode("utf-8"))
-            rows += 1
+    for record in records:
+        file.write(b",\n" if rows else b"\n")
+        file.write(json.dumps(record, ensure_ascii=False, default=frames.plain).encode("utf-8"))
+        rows += 1
     file.write(b"\n]\n")
     return rows
 

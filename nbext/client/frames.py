@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INT64 = range(-(2**63), 2**63)
+_ROWS_AT_ONCE = 10_000
 Record = Mapping[str, Any]
 
 
@@ -127,6 +129,11 @@ def plain(value: Decimal) -> float | str:
     return float(value) if _exact_as_float(value) else str(value)
 
 
+def as_text(value: Any) -> str | None:
+    """Return a value as text: a text as it is, a missing one as None, anything else as JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=plain)
+
+
 def _is_number(value: Any) -> bool:
     return (_is_int(value) or isinstance(value, Decimal)) and _exact_as_float(value)
 
@@ -180,6 +187,41 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
 
 def _masked(dtype: Any, values: pa.ChunkedArray) -> Any:
     return dtype.__from_arrow__(values)
+
+
+def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
+    """Return a DataFrame as an Arrow table; its provenance goes along, as metadata of the schema.
+
+    A column of objects that have no one type becomes their texts (`as_text`); so does, where ``flat``, every
+    column of objects.
+    """
+    import pyarrow as pa
+
+    table = table.copy(deep=False)
+    objects = [name for name, dtype in table.dtypes.items() if str(dtype) == "object"]
+    for name in objects:
+        if flat or not _has_one_type(table[name]):
+            table[name] = column([as_text(value) for value in table[name]], "string")
+    return pa.Table.from_pandas(table, preserve_index=False)
+
+
+def _has_one_type(values: pd.Series[Any]) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        return False
+    return True
+
+
+def records_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield a table's rows as plain values, None where one is missing."""
+    names = [str(name) for name in table.columns]
+    for start in range(0, len(table), _ROWS_AT_ONCE):
+        part = table.iloc[start : start + _ROWS_AT_ONCE].astype(object)
+        for row in part.where(part.notna(), None).itertuples(index=False, name=None):
+            yield dict(zip(names, row, strict=True))
 
 
 def types_of(columns: Iterable[Any]) -> dict[str, str]:

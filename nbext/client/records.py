@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from nbext.client import files
-from nbext.client.frames import INT64, plain
+from nbext.client.frames import INT64, as_text, plain
 
 Record = dict[str, Any]
 BATCH = 2_000
@@ -77,10 +77,6 @@ def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
     rest = iter(lines)
     while records := [json.loads(line) for line in islice(rest, BATCH)]:
         columns = [[record.get(field.name) for record in records] for field in schema]
-        arrays = [pa.array(map(_text, column) if pa.types.is_string(field.type) else column, field.type)
+        arrays = [pa.array(map(as_text, column) if pa.types.is_string(field.type) else column, field.type)
                   for field, column in zip(schema, columns, strict=True)]  # fmt: skip
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _text(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)

@@ -120,6 +120,7 @@ class SegmentMethods(Caller):
         to: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
         *,
+        raw: bool = False,
         progress: Reporter | None = None,
     ) -> pd.DataFrame:
         """Return a segment's rows, asked for as JSON; or write them to a file.
@@ -130,7 +131,7 @@ class SegmentMethods(Caller):
         ------
         GET /v1/segment/{id}/json, page by page
         """
-        return self._export("json", segment_id, to, progress, overwrite=overwrite, raw=False)
+        return self._export("json", segment_id, to, progress, overwrite=overwrite, raw=raw)
 
     @public
     def export_csv(

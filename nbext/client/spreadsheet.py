@@ -32,9 +32,11 @@ def _is_text(kind: Any) -> bool:
 
 
 def _safe(texts: Any) -> Any:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     runs = pc.and_(
         pc.match_substring_regex(texts, _FORMULA), pc.invert(pc.match_substring_regex(texts, _NUMBER))
     )
-    return pc.if_else(runs, pc.binary_join_element_wise("'", texts, ""), texts)
+    quote, nothing = (pa.scalar(text, texts.type) for text in ("'", ""))
+    return pc.if_else(runs, pc.binary_join_element_wise(quote, texts, nothing), texts)

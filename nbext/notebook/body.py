@@ -91,7 +91,7 @@ def mask(text: str) -> tuple[str, dict[str, Expression]]:
             pieces.append(string.group())
             position = string.end()
         elif text.startswith("{{", position):
-            end = _end_of_expression(text, position)
+            end = _checked_end(text, position)
             placeholder = (sentinel + chr(0x4E00 + len(expressions))).ljust(end - position - 2, sentinel)
             expressions[placeholder] = Expression(text[position + 2 : end - 2].strip(), position)
             pieces.append(f'"{placeholder}"')
@@ -102,12 +102,9 @@ def mask(text: str) -> tuple[str, dict[str, Expression]]:
     return "".join(pieces), expressions
 
 
-def _end_of_expression(text: str, start: int) -> int:
-    """Return the end of the first ``}}`` that leaves a whole Python expression before it."""
+def end_of_expression(text: str, start: int) -> int | None:
+    """Return the end of the first ``}}`` that leaves a whole Python expression before it, if one does."""
     end = text.find("}}", start)
-    if end < 0:
-        raise UsageError(f"the {{{{ is never closed by }}}}.\n  {at(text, start)}")
-    first = end
     while end >= 0:
         source = text[start + 2 : end].strip()
         try:
@@ -116,6 +113,15 @@ def _end_of_expression(text: str, start: int) -> int:
             end = text.find("}}", end + 1)
         else:
             return end + 2
+    return None
+
+
+def _checked_end(text: str, start: int) -> int:
+    end, first = end_of_expression(text, start), text.find("}}", start)
+    if end is not None:
+        return end
+    if first < 0:
+        raise UsageError(f"the {{{{ is never closed by }}}}.\n  {at(text, start)}")
     source = visible(text[start + 2 : first].strip()[:80])
     raise UsageError(
         f"{{{{ }}}} holds a Python expression, and {source!r} is none. For a JSON object write one brace.\n"

@@ -45,7 +45,7 @@ SEGMENT_QUERY = Grammar(
 SEGMENT = Grammar(
     "%segment",
     "Read a segment by its id, export its rows, or run a segment written on the line.",
-    "%segment ID [--json|--csv] [options]   or   %segment {FILTERS} [options]",
+    "%segment ID [--json|--csv|--card] [options]   or   %segment {FILTERS} [options]",
     (
         Option(("--json",), "export the rows through the service's JSON"),
         Option(("--csv",), "export the rows through the service's CSV"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nbext.errors import UsageError
+from nbext.notebook.body import end_of_expression
 from nbext.notebook.places import excerpt
 
 Kind = Literal["word", "quoted", "json", "python"]
@@ -60,10 +61,11 @@ def words(line: str, magic: str) -> list[Word]:
 
 def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
     if line.startswith("{{", start):
-        end = line.find("}}", start)
-        if end < 0:
+        if "}}" not in line[start:]:
             raise UsageError(_unclosed(line, start, magic, "{{", "}}"))
-        return Word(line[start + 2 : end].strip(), start, "python"), end + 2
+        # What is no expression is told when it is evaluated.
+        end = end_of_expression(line, start) or line.index("}}", start) + 2
+        return Word(line[start + 2 : end - 2].strip(), start, "python"), end
     if line[start] == "{":
         end = _end_of_braces(line, start)
         return Word(line[start:end], start, "json"), end

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import builtins
-import csv
 import keyword
-import os
+import unicodedata
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbext.errors import ConfigError, StorageError, UsageError
+from nbext.errors import ConfigError, UsageError
 from nbext.notebook.escape import visible
 
 if TYPE_CHECKING:
@@ -19,12 +18,10 @@ if TYPE_CHECKING:
 # What IPython keeps under these names must not be lost.
 _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
 FORMATS = (".csv", ".json", ".parquet")
-# What a spreadsheet would take for a formula when a cell begins with it.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\x00", "＝", "＋", "－", "＠")  # fmt: skip
 
 
 def checked_name(name: str) -> str:
-    """Return the name if a result may be stored under it.
+    """Return the name, as Python spells it, if a result may be stored under it.
 
     Raises
     ------
@@ -35,6 +32,7 @@ def checked_name(name: str) -> str:
         raise UsageError(
             f"'{visible(name)}' cannot name a variable: letters, digits and _, not beginning with a digit."
         )
+    name = unicodedata.normalize("NFKC", name)  # as Python itself reads names
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise UsageError(f"{name!r} is a word of Python itself; choose another name for the result.")
     if hasattr(builtins, name) or name in _TAKEN or name.startswith("_"):
@@ -79,12 +77,11 @@ def converted(frame: pd.DataFrame, kind: str) -> Any:
     """
     if kind == "pandas":
         return frame
+    from nbext.client.frames import to_arrow
+
     if kind not in ("polars", "arrow"):
         raise ConfigError(f"frame: {visible(kind)!r} is not one of pandas, polars, arrow.")
-    import pyarrow as pa
-
-    # Provenance goes along as metadata of the schema, where pandas puts what it knows.
-    table = pa.Table.from_pandas(frame, preserve_index=False)
+    table = to_arrow(frame)
     if kind == "arrow":
         return table
     try:
@@ -113,34 +110,3 @@ def checked_file(to: str, *, overwrite: bool) -> Path:
     if path.exists() and not overwrite:
         raise UsageError(f"--to {visible(to)}: the file exists. --overwrite replaces it.")
     return path
-
-
-def write(frame: pd.DataFrame, path: Path, *, raw: bool = False) -> None:
-    """Write a table to .csv, .json or .parquet, whole or not at all.
-
-    In .csv a text that a spreadsheet would run as a formula gets a leading ``'``; ``raw`` leaves it.
-
-    Raises
-    ------
-    StorageError
-        The file cannot be written.
-    """
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    try:
-        if path.suffix.lower() == ".csv":
-            table = frame if raw else frame.map(_harmless)
-            # All texts in quotes: a bare carriage return would end the row for some readers.
-            table.to_csv(draft, index=False, encoding="utf-8", quoting=csv.QUOTE_NONNUMERIC)
-        elif path.suffix.lower() == ".json":
-            frame.to_json(draft, orient="records", date_format="iso")
-        else:
-            frame.to_parquet(draft, index=False)
-        draft.replace(path)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _harmless(value: Any) -> Any:
-    return "'" + value if isinstance(value, str) and value.startswith(_FORMULA) else value

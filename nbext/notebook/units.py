@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from decimal import Context, Decimal
+import contextlib
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nbext.errors import ValidationError
@@ -33,10 +34,13 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
     Raises
     ------
     ValidationError
-        ``as_`` is neither, or the table carries no columns of ours.
+        ``as_`` is neither, the table is no DataFrame or carries no columns of ours, or an amount is no number.
     """
     if as_ not in ("decimal", "float"):
         raise ValidationError.of("as_", "choice", f"{as_!r} is not allowed. Allowed: 'decimal', 'float'.")
+    if not hasattr(frame, "attrs"):
+        kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+        raise ValidationError.of("frame", "type", f"a {kind} is not allowed. Allowed: a segment's pandas.DataFrame.")
     about = frame.attrs.get("nbext")
     if not about or "columns" not in about:
         raise ValidationError.of(
@@ -58,8 +62,15 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
 def _in_units(raw: pd.Series[Any], decimals: int, as_: str) -> pd.Series[Any]:
     import pandas as pd
 
-    exact = [None if pd.isna(value) else _EXACT.scaleb(Decimal(int(value)), -decimals) for value in raw]
+    exact = [None if pd.isna(value) else _EXACT.scaleb(_number(value, raw.name), -decimals) for value in raw]
     if as_ == "decimal":
         return pd.Series(exact, index=raw.index, name=raw.name, dtype=object)
     floats = [float("nan") if value is None else float(value) for value in exact]
     return pd.Series(floats, index=raw.index, name=raw.name, dtype="float64")
+
+
+def _number(value: Any, name: Any) -> Decimal:
+    # Not by way of int: what is no whole number any more must not be cut to one.
+    with contextlib.suppress(InvalidOperation):
+        return Decimal(str(value))
+    raise ValidationError.of("frame", "value", f"{name} holds {str(value)[:80]!r}, which is no number.")

@@ -21,7 +21,8 @@ MAX_TOKEN_IDS = 1_000
 RULES = (
     "Amounts are decimal texts in the token's own unit, exact to the last digit; `\"unit\": \"raw\"` takes the "
     "smallest unit, and is the only way where a token's decimals are unknown. More decimals than the token has is "
-    "an error, and so is a binary float from Python. Bounds are inclusive.",
+    "an error. A float from Python counts by the digits that Python shows of it (`0.1 + 0.2` is 0.30000000000000004): "
+    "give a text or a Decimal. Bounds are inclusive.",
     'Without a lower bound, some is meant: `{"max": "10"}` asks for wallets that hold some and at most 10. Only an '
     'explicit `"min": 0` also takes wallets that hold none: then every wallet seen that is not outside the bounds.',
     "Wallets seen are those with a transfer on a chain of the segment's conditions (up to `asOf`); a segment without "

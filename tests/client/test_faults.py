@@ -624,6 +624,16 @@ def test_an_interrupt_ends_look_ups_where_another_library_lets_waits_go_on_after
         signal.siginterrupt(signal.SIGINT, True)
 
 
+def test_an_interrupt_while_a_service_is_asked_whose_it_is_ends_the_call(server, settings):
+    patient = Client(server.url, KEY, settings=settings(deadline=30.0))
+    server.handler = lambda _: [60.0]
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(QueryCancelled):
+        _ = patient.is_ours
+    server.handler = lambda _: reply({"service": "nbext"})
+    assert patient.is_ours
+
+
 @pytest.mark.parametrize("kind", ["csv", "arrow"])
 def test_an_interrupt_ends_a_table_that_is_still_arriving(server, settings, kind):
     import io

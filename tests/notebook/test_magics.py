@@ -326,6 +326,55 @@ def test_a_query_in_the_background_is_looked_at_waited_for_and_awaited(asked):
     assert handle.status == "failed"
 
 
+HANDLE = "--bg gives a handle, whose .result() is a DataFrame"
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("--bg --to {}/x.csv", f"{HANDLE}: --to would do nothing. Use one of them."),
+        ("--bg --as polars", f"{HANDLE}: --as would do nothing. Use one of them."),
+        ("--bg --count", f"{HANDLE}: --count would do nothing. Use one of them."),
+        ("--card --to {}/x.csv", "--card gives a card: --to would do nothing. Use one of them."),
+        ("--count --to {}/x.csv", "--count gives a number: --to would do nothing. Use one of them."),
+        ("--csv", "--csv exports a segment by its id; this one is run now. --to FILE.csv writes its rows."),
+    ],
+)  # fmt: skip
+def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_runs(asked, tmp_path, cell, message):
+    line = f"%segment {HOLDERS} {cell.format(tmp_path)}"
+    assert asked.error(line) == f"UsageError: %segment: {message}"
+    assert asked.error(f"%segment {HOLDERS} --limit 0 --to {tmp_path}/x.csv") == (
+        "UsageError: a limit of 0 only counts: there are no rows for --to to write."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", [
+    "--operator OR", "--limit 2", "--all", "--count", "--type csv", "--dry-run", "--explain", "--bg", "--from x",
+])  # fmt: skip
+def test_a_segment_with_an_id_is_not_run_again_so_options_of_a_run_are_refused(asked, tmp_path, option):
+    asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
+    line = f"%segment {{{{whales.attrs['nbext']['segment_id']}}}} --csv {option}"
+    assert asked.error(line) == (
+        f"UsageError: %segment: {option.split()[0]} says how filters are run; a segment with an id was run before."
+    )
+
+
+def test_a_segment_with_an_id_has_a_card(asked):
+    asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
+    card = asked.value("%segment {{whales.attrs['nbext']['segment_id']}} --card -o again")
+    pd.testing.assert_frame_equal(asked.ip.user_ns["again"], asked.ip.user_ns["whales"])
+    assert card.facts() == asked.value("__import__('nbext').show(whales)").facts()
+    assert card.words == "hold at least 1,000 UNI on ethereum"
+
+
+def test_an_expression_on_a_line_may_be_an_object_with_exact_fractions(asked):
+    asked.run("from decimal import Decimal; least = {'token': {'token': 'UNI', 'balance': {'min': Decimal('1E-18')}}}")
+    counted = asked.value('%segment {"token": {"token": "UNI"}} --count')
+    assert asked.value("%segment {{least}} --count") == counted
+    assert asked.value("%segment {{ {'token': {'token': 'UNI'}} }} --count") == counted
+
+
 def test_history_runs_again_and_saved_queries_come_back(asked, monkeypatch, tmp_path):
     monkeypatch.setattr(type(current()), "data_dir", tmp_path)
     asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,6 +68,10 @@ def test_no_digit_is_lost(values, decimals):
         assert [int(amount * 10**decimals) for amount in units["UNI_balance"]] == values
 
 
+def test_what_is_no_whole_number_any_more_is_not_cut_to_one():
+    assert list(nbext.to_units(segment([Decimal("1.5")], decimals=1, dtype=object))["UNI_balance"]) == [Decimal("0.15")]
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -74,6 +79,14 @@ def test_no_digit_is_lost(values, decimals):
         (
             lambda: nbext.to_units(pd.DataFrame({"a": [1]})),
             "frame: this table carries no columns of a segment: attrs['nbext'] was lost on the way.",
+        ),
+        (
+            lambda: nbext.to_units(pa.table({"a": [1]})),
+            "frame: a pyarrow.Table is not allowed. Allowed: a segment's pandas.DataFrame.",
+        ),
+        (
+            lambda: nbext.to_units(segment(["much"], dtype="str")),
+            "frame: UNI_balance holds 'much', which is no number.",
         ),
     ],
 )
