@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Dataset
     from nbext.engine.generation import Generation
 
-_MEMORY = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
+MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
 _THREADS = re.compile(r"[1-9]\d{0,2}\Z")
 
 
@@ -78,7 +78,7 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
 
     if url.netloc or url.path not in ("", "/"):
         raise ConfigError("engine: duckdb:// takes no path; the data folder is set by data_dir.")
-    options = _options(url, memory=_MEMORY, threads=_THREADS)
+    options = _options(url, memory=MEMORY_SIZE, threads=_THREADS)
     threads = int(options["threads"]) if "threads" in options else None
     memory = options.get("memory", MEMORY)
     return DuckDataset(_generation(data_dir), data_dir=data_dir, memory=memory, threads=threads)

@@ -61,3 +61,14 @@ def test_a_port_that_is_taken_is_one_clear_line(tmp_path, capsys, service):
 def test_a_port_that_is_none_is_refused(tmp_path, capsys, port):
     assert main(["serve", "--data", str(tmp_path), "--port", port]) == 2
     assert capsys.readouterr().err.startswith(f"ConfigError: cannot listen on 127.0.0.1 port {port}: ")
+
+
+@pytest.mark.parametrize(("option", "value"), [
+    ("--workers", "0"), ("--workers", "-1"), ("--query-seconds", "nan"), ("--query-seconds", "-1"),
+    ("--keep-days", "0"), ("--keep-days", "inf"),
+])
+def test_a_number_that_would_serve_nobody_is_refused_at_the_start(capsys, option, value):
+    with pytest.raises(SystemExit):
+        main(["serve", f"{option}={value}"])
+    allowed = "a whole number from 1" if option == "--workers" else "a number above 0"
+    assert f"argument {option}: {value} is not allowed. Allowed: {allowed}." in capsys.readouterr().err

@@ -29,6 +29,9 @@ from nbext.errors import IngestError
 _PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
 
+# At the end of a time, and not of a date.
+_OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
+
 
 @dataclass
 class Opened:
@@ -72,11 +75,14 @@ class Opened:
             return "NULL::BIGINT"
         kind, sql = self.types[column], name(self.columns[column])
         if kind.startswith("TIMESTAMP") or kind == "DATE":
-            return f"epoch({sql})::BIGINT"
+            return f"floor(epoch({sql}))::BIGINT"
         if kind != "VARCHAR":
             return f"TRY_CAST({sql} AS BIGINT)"
-        # BigQuery writes `2021-06-09 10:00:00 UTC`.
-        return f"coalesce(TRY_CAST({sql} AS BIGINT), epoch(TRY_CAST(replace({sql}, ' UTC', '') AS TIMESTAMP))::BIGINT)"
+        # BigQuery writes `2021-06-09 10:00:00 UTC`. Cast to TIMESTAMP, a text would lose its offset from UTC.
+        text = f"replace({sql}, ' UTC', '')"
+        cast = f"CASE WHEN regexp_matches({text}, '{_OFFSET}') THEN epoch(TRY_CAST({text} AS TIMESTAMPTZ)) " \
+               f"ELSE epoch(TRY_CAST({text} AS TIMESTAMP)) END"
+        return f"coalesce(TRY_CAST({sql} AS BIGINT), floor({cast})::BIGINT)"
 
 
 def first_bytes(source: Source) -> bytes:
@@ -116,6 +122,8 @@ def _open_parquet(stage: Stage, number: int, source: Source) -> Opened:
     try:
         described = stage.rows(f"DESCRIBE SELECT * FROM read_parquet({path})")
         rows = stage.value(f"SELECT count(*) FROM read_parquet({path})")
+    except duckdb.OutOfMemoryException:
+        raise
     except duckdb.Error as error:
         raise unreadable(source, error) from None
     types = {column: str(kind) for column, kind, *_ in described}
@@ -138,6 +146,8 @@ def _open_csv(stage: Stage, number: int, source: Source, *, gzipped: bool) -> Op
                 _numbered(reader, taken, ragged))
             stage.connection.register("arriving", batches)
             stage.run(f"CREATE TABLE {table} AS SELECT * FROM arriving")
+        except duckdb.OutOfMemoryException:
+            raise
         except (pa.ArrowInvalid, OSError, EOFError, zlib.error, duckdb.Error, UnicodeDecodeError) as error:
             raise unreadable(source, error) from None
         finally:

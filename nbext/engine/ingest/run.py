@@ -34,7 +34,8 @@ from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.snapshots import SnapshotOptions
 from nbext.engine.ingest.sources import Source
 from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage
-from nbext.errors import IngestError, StorageError
+from nbext.engine.open import MEMORY_SIZE
+from nbext.errors import IngestError, StorageError, ValidationError
 from nbext.wire.chains import Chain, chain_of
 
 Progress = Callable[[str, float], None]
@@ -116,10 +117,12 @@ def ingest(
     IngestError
         No file could be used; the error of the first is raised.
     ValidationError
-        No chain of that name.
+        No chain of that name, or a memory that is no size.
     StorageError
         Another run is at work in the data folder, or it cannot be written.
     """
+    if not MEMORY_SIZE.match(memory):
+        raise ValidationError.of("memory", "size", f"{memory[:40]!r} is not allowed. Write 800MB or 4GB.")
     started = time.monotonic()
     named = None if chain is None else chain_of(chain)
     folder = Path(data_dir).expanduser().resolve()

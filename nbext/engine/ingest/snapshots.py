@@ -13,15 +13,21 @@ import pyarrow as pa
 from nbext.engine.ingest import amounts, tokens
 from nbext.engine.ingest.reading import Opened
 from nbext.engine.ingest.stage import Stage
-from nbext.errors import IngestError
+from nbext.engine.layout import FOREVER
+from nbext.errors import IngestError, ValidationError
 from nbext.wire.addresses import looks_like_address
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 # Exact digits only; 1E-18 is how exports write the smallest part of a token.
 _NUMBER = re.compile(r"[+-]?(\d{1,78}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?\Z")
 _BATCH = 100_000
-_ARRIVING = pa.schema([("chain_id", pa.int64()), ("contract", pa.string()), ("address", pa.string()),
-                       ("block", pa.int64()), ("digits", pa.string())])
+_LAST_BLOCK = FOREVER - 1
+_ARRIVING = pa.schema([("row", pa.int64()), ("contract", pa.string()), ("address", pa.string()),
+                       ("moment", pa.int64()), ("digits", pa.string())])
+# Of balances that stand in no file's good rows in the end, and why.
+ZERO = "balances of zero, left out"
+OUTDATED = "balances that the same file tells anew at a later block, left out"
+OLDER = "balances of an older snapshot than the one that was taken in, left out"
 
 
 @dataclass(frozen=True)
@@ -38,12 +44,22 @@ class SnapshotOptions:
         ``token``: balances are in the token's unit, ``raw``: in its smallest.
     block
         The block of the snapshot; none means the last block that the data knows of the chain.
+
+    Raises
+    ------
+    ValidationError
+        Decimals or a block that no token and no chain has.
     """
 
     tokens: Mapping[str, str] = field(default_factory=dict)
     decimals: int | None = None
     unit: str = "token"
     block: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, given, most in (("decimals", self.decimals, 255), ("block", self.block, _LAST_BLOCK)):
+            if given is not None and not 0 <= given <= most:
+                raise ValidationError.of(name, "range", f"{given} is out of range. Allowed: 0 to {most:,}.")
 
 
 def begin(stage: Stage) -> None:
@@ -67,27 +83,28 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
     by_id = file.has("token_id")
     amount = "token_id" if by_id else "balance"
     stage.run("CREATE OR REPLACE TABLE arrived_holders "
-              "(chain_id BIGINT, contract VARCHAR, address VARCHAR, block BIGINT, digits VARCHAR)")
+              "(row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, digits VARCHAR)")
+    moment, needed = _moment(file, options)
     rows = stage.connection.cursor().execute(f"""
-        SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')}
+        SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')},
+            {moment}
         FROM {file.relation} ORDER BY row""")
-    block = _block(stage, file, chain, options)
-    zeros = 0
     while batch := rows.fetchmany(_BATCH):
         good, bad = [], []
-        for row, address, text, contract, symbol in batch:
+        for row, address, text, contract, symbol, at in batch:
             token = named.of(contract, symbol)
             digits, fault = _digits(text, named, token, by_id=by_id)
             if not looks_like_address(address or ""):
                 digits, fault = None, "holder is not an address"
+            elif needed and (at is None or not 0 <= at <= _LAST_BLOCK):
+                digits, fault = None, "block is not a whole number from 0"
             if fault:
                 bad.append((file.number, row, fault, str(address if "address" in fault else text)[:200]))
-            elif digits is not None:
-                good.append((chain, token, address.lower(), block, digits))
-        zeros += len(batch) - len(good) - len(bad)
+            else:
+                good.append((row, token, address.lower(), at, digits or "0"))
         _store(stage, good, bad)
-    stage.run("INSERT INTO odd VALUES (?, 'balances of zero, left out', ?)", [file.number, zeros])
-    _replace(stage, file, by_id=by_id)
+    _keep_the_latest(stage, file, by_id=by_id)
+    _replace(stage, file, chain, _block(stage, file, chain, options), by_id=by_id)
     if options.decimals is not None and not by_id:
         for token in sorted(set(named.found.values())):
             tokens.learn_decimals(stage, chain, token, options.decimals)
@@ -103,31 +120,72 @@ def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
 
 
-def _replace(stage: Stage, file: Opened, *, by_id: bool) -> None:
+def _moment(file: Opened, options: SnapshotOptions) -> tuple[str, bool]:
+    """Return the SQL of the block or the time that a row's balance is of, and whether every row must tell one."""
+    if options.block is None and file.has("block"):
+        return f"TRY_CAST({file.text('block')} AS BIGINT)", True
+    return ("NULL::BIGINT" if options.block is not None else file.seconds()), False
+
+
+def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
+    """Leave out balances that the file tells anew, those of zero, and those that contradict an earlier row."""
     if not stage.value("SELECT count(*) FROM arrived_holders"):
-        found = stage.rows("SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])
-        row, why = (found[0][0], f"{found[0][1]}: {found[0][2]!r}") if found else (1, "every balance is zero")
-        raise IngestError(f"{file.source.shown}, row {row}: {why}; no row of the file can be read.",
+        why, value, row = (stage.rows("SELECT why, value, row FROM bad WHERE file = ? ORDER BY row LIMIT 1",
+                                      [file.number]) or [("it holds no row", None, 1)])[0]
+        raise IngestError(f"{file.source.shown}, row {row}: {why}: {value!r}; no row of the file can be read.",
                           path=file.source.name, row=row)
-    stage.run("DELETE FROM openings WHERE (chain_id, contract) IN (SELECT (chain_id, contract) FROM arrived_holders)")
+    if by_id:
+        return
+    outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
+        WHERE b.contract = a.contract AND b.address = a.address AND b.moment > a.moment)"""
+    _leave_out(stage, file, OUTDATED, outdated)
+    contradicting = """SELECT row, digits FROM (
+        SELECT row, digits, digits <> first(digits) OVER (PARTITION BY contract, address ORDER BY row) AS other
+        FROM arrived_holders) WHERE other"""
+    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'another balance of the same wallet', digits "
+              f"FROM ({contradicting})")
+    stage.run(f"DELETE FROM arrived_holders WHERE row IN (SELECT row FROM ({contradicting}))")
+    _leave_out(stage, file, ZERO, "FROM arrived_holders WHERE digits = '0'")
+
+
+def _leave_out(stage: Stage, file: Opened, why: str, which: str) -> None:
+    number = stage.value(f"SELECT count(*) {which}")
+    stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, why, number])
+    if number:
+        stage.run(f"DELETE {which}")
+
+
+def _replace(stage: Stage, file: Opened, chain: int, block: int | None, *, by_id: bool) -> None:
+    """Put the file's rows in the place of those of snapshots that are not newer."""
+    if not stage.value("SELECT count(*) FROM arrived_holders"):
+        raise IngestError(f"{file.source.shown}, row 1: every balance is zero; no row of the file can be read.",
+                          path=file.source.name, row=1)
+    at = "max(moment) OVER (PARTITION BY contract)" if block is None else str(block)
+    stage.run(f"CREATE OR REPLACE TABLE arrived_holders AS SELECT *, ({at})::BIGINT AS block FROM arrived_holders")
+    newer = (f"FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM openings o WHERE o.chain_id = {chain} "
+             "AND o.contract = a.contract AND o.block > a.block)")
+    _leave_out(stage, file, OLDER, newer)
+    stage.run(f"DELETE FROM openings WHERE chain_id = {chain} AND contract IN (SELECT contract FROM arrived_holders)")
     hi, mid, lo = amounts.limbs("digits")
-    # A wallet that stands twice in an export of balances stands there with the same balance.
-    stage.run(f"INSERT INTO openings SELECT DISTINCT chain_id, contract, address, block, {hi}, {mid}, {lo}, "
+    # A wallet may stand twice with the same balance.
+    stage.run(f"INSERT INTO openings SELECT DISTINCT {chain}, contract, address, block, {hi}, {mid}, {lo}, "
               f"{str(by_id).lower()} FROM arrived_holders")
     stage.drop("arrived_holders")
 
 
-def _block(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> int:
-    """Return the block of a snapshot: given, written in the file, found by its time, or the last one known."""
+def _block(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> int | None:
+    """Return the block of a snapshot: given, found by its time, or the last one known; None where its rows tell it."""
     if options.block is not None:
         return options.block
     if file.has("block"):
-        return int(stage.value(f"SELECT max(TRY_CAST({file.text('block')} AS BIGINT)) FROM {file.relation}") or 0)
+        return None
     seconds = stage.value(f"SELECT max({file.seconds()}) FROM {file.relation}")
     known = "SELECT block, seconds FROM times WHERE chain_id = $1 "
     if stage.previous:
         known += "UNION ALL SELECT block, timestamp FROM prev.main.blocks WHERE chain_id = $1"
     at = stage.value(f"SELECT max(block) FROM ({known}) WHERE seconds <= $2", [chain, seconds]) if seconds else None
+    # A file that says nothing of its time is the newest.
+    known += "UNION ALL SELECT block, NULL FROM openings WHERE chain_id = $1"
     last = stage.value(f"SELECT max(block) FROM ({known})", [chain])
     block = int(at if at is not None else last or 0)
     if seconds is not None and at is None:

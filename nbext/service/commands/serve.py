@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import secrets
 import socket
@@ -33,12 +34,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name that callers may use for this service in the Host header; may be given several times",
     )
-    parser.add_argument("--query-seconds", type=float, default=Policy.query_seconds, metavar="S",
+    parser.add_argument("--query-seconds", type=_above_zero, default=Policy.query_seconds, metavar="S",
                         help="how long a segment may run (default: %(default)g)")
-    parser.add_argument("--keep-days", type=float, default=Policy.keep_days, metavar="D",
+    parser.add_argument("--keep-days", type=_above_zero, default=Policy.keep_days, metavar="D",
                         help="how long results are kept after their last use (default: %(default)g)")
-    parser.add_argument("--workers", type=int, default=Policy.workers, metavar="N",
+    parser.add_argument("--workers", type=_at_least_one, default=Policy.workers, metavar="N",
                         help="segments that run at once (default: %(default)s)")
+
+
+def _above_zero(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed. Allowed: a number above 0.")
+    return number
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not allowed. Allowed: a whole number from 1.")
+    return number
 
 
 def run(args: argparse.Namespace) -> int:

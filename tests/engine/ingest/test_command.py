@@ -60,3 +60,11 @@ def test_a_snapshots_token_is_named_by_an_option(tmp_path, capsys):
 def test_a_token_that_is_no_address_is_refused(tmp_path, capsys, given):
     assert main(["ingest", "x.csv", "--data", str(tmp_path / "data"), "--token", given]) == 2
     assert "is not an address. Write --token 0x... or --token SYMBOL=0x..." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["abc", "4", "50%", "1KB"])
+def test_a_memory_that_is_no_size_is_refused_and_no_file_is_blamed(tmp_path, log, capsys, given):
+    path = write_csv(tmp_path / "t.csv", [log(0, 1, 5)])
+    code = main(["ingest", str(path), "--chain", "1", "--data", str(tmp_path / "data"), "--memory", given])
+    assert code == 2
+    assert capsys.readouterr().err == f"ValidationError: memory: {given!r} is not allowed. Write 800MB or 4GB.\n"

@@ -58,6 +58,16 @@ def test_a_bigquery_export_whose_numbers_are_text_is_read(data, tmp_path, made):
             (10, 1_623_232_800), (11, 1_623_232_801), (12, 1_623_232_802)]
 
 
+@pytest.mark.parametrize("written", [
+    "2021-06-09 10:00:00", "2021-06-09 10:00:00 UTC", "2021-06-09T10:00:00Z", "2021-06-09 10:00:00.999999 UTC",
+    "2021-06-09T12:00:00+02:00", "2021-06-09 12:00:00+02", "2021-06-09 04:30:00.5-05:30", "1623232800",
+])  # fmt: skip
+def test_a_time_is_the_same_moment_however_it_is_written(data, tmp_path, made, written):
+    take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=[written] * 3))
+    with Tables(data) as tables:
+        assert {row[0] for row in tables.rows("SELECT timestamp FROM blocks")} == {1_623_232_800}
+
+
 def test_a_stream_of_several_types_gives_its_token_transfers(data, tmp_path, made):
     take(data, write_parquet(tmp_path / "t.parquet", made, type=["token_transfer", "token_transfer", "log"]))
     assert balances(data) == tokens(made[:2]).balances

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nbext.engine.ingest.snapshots import SnapshotOptions
-from nbext.errors import IngestError
+from nbext.errors import IngestError, ValidationError
 from tests.engine.ingest.conftest import write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
 
@@ -131,3 +131,60 @@ def test_a_newer_snapshot_stands_in_the_place_of_the_one_before(data, tmp_path):
         take(data, path, options=options(0, block=100 + number))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(2)): 90}
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they_come(data, tmp_path, names):
+    header = "contract_address,holder,balance,block_number"
+    newer = holders(tmp_path / f"{names[0]}.csv", (TOKEN, wallet(1), "200", "2000"), header=header)
+    older = [(TOKEN, wallet(1), "100", "1000"), (TOKEN, wallet(2), "5", "1000"),
+             (wallet(1001), wallet(2), "7", "1000")]  # fmt: skip
+    holders(tmp_path / f"{names[1]}.csv", *older, header=header)
+    report = take(data, tmp_path, options=options(None, token=None, unit="raw"))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 200, (wallet(1001), wallet(2)): 7}
+    left = "balances of an older snapshot than the one that was taken in, left out"
+    assert report.odd.get(left, 0) == (2 if names == ("a", "b") else 0)
+    rows = [(TOKEN, wallet(number), "9", "1500") for number in (3, 4)]
+    again = holders(tmp_path / "again.csv", *rows, header=header)
+    report = take(data, again, options=options(None, token=None, unit="raw"))
+    assert report.odd[left] == 2
+    take(data, holders(newer.with_name("corrected.csv"), (TOKEN, wallet(1), "201", "2000"), header=header),
+         options=options(None, token=None, unit="raw"))  # fmt: skip
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 201, (wallet(1001), wallet(2)): 7}
+
+
+def test_of_a_wallets_balances_at_several_blocks_the_last_one_counts_also_where_it_is_zero(data, tmp_path):
+    rows = [(wallet(1), "100", "1000"), (wallet(1), "200", "2000"), (wallet(2), "8", "1000"), (wallet(2), "0", "2000"),
+            (wallet(3), "3", "1000"), (wallet(4), "4", "-1"), (wallet(5), "5", "soon")]  # fmt: skip
+    path = holders(tmp_path / "h.csv", *rows, header="holder,balance,block_number")
+    report = take(data, path, options=options(0))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 200, (TOKEN, wallet(3)): 3}
+        assert {row[2:4] for row in tables.history()} == {(2000, 2**62)}
+    assert report.odd["balances that the same file tells anew at a later block, left out"] == 2
+    assert report.odd["balances of zero, left out"] == 1
+    assert [(b.row, b.why) for b in report.bad] == [(6, "block is not a whole number from 0"),
+                                                    (7, "block is not a whole number from 0")]
+
+
+def test_two_balances_of_one_wallet_in_a_snapshot_are_not_added_and_the_second_is_listed(data, tmp_path):
+    path = holders(tmp_path / "h.csv", (wallet(1), "100"), (wallet(1), "5"), (wallet(1), "100"), (wallet(2), "1"),
+                   header="address,balance")
+    report = take(data, path, options=options(0, block=7))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 100, (TOKEN, wallet(2)): 1}
+    assert [(b.row, b.why, b.value) for b in report.bad] == [(2, "another balance of the same wallet", "5")]
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"decimals": 256}, "decimals: 256 is out of range. Allowed: 0 to 255."),
+    ({"decimals": -1}, "decimals: -1 is out of range. Allowed: 0 to 255."),
+    ({"block": -5}, "block: -5 is out of range. Allowed: 0 to 4,611,686,018,427,387,903."),
+    ({"block": 2**62}, f"block: {2**62} is out of range. Allowed: 0 to 4,611,686,018,427,387,903."),
+])
+def test_decimals_and_blocks_that_cannot_be_are_refused(given, message):
+    with pytest.raises(ValidationError) as caught:
+        SnapshotOptions(**given)
+    assert str(caught.value) == message
