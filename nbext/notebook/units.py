@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # uint256 has 78 digits; nothing of them is rounded away.
-_EXACT = Context(prec=100)
+EXACT = Context(prec=100)
 
 
 def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") -> pd.DataFrame:
@@ -62,7 +62,7 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
 def _in_units(raw: pd.Series[Any], decimals: int, as_: str) -> pd.Series[Any]:
     import pandas as pd
 
-    exact = [None if pd.isna(value) else _EXACT.scaleb(_number(value, raw.name), -decimals) for value in raw]
+    exact = [None if pd.isna(value) else EXACT.scaleb(_number(value, raw.name), -decimals) for value in raw]
     if as_ == "decimal":
         return pd.Series(exact, index=raw.index, name=raw.name, dtype=object)
     floats = [float("nan") if value is None else float(value) for value in exact]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as w
@@ -13,7 +14,7 @@ from nbext.notebook.forms import query
 from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.editors import GroupEditor
 from nbext.notebook.forms.form import Form, Twin
-from nbext.notebook.forms.inputs import ScopeBar
+from nbext.notebook.forms.inputs import ScopeBar, Unfit
 from nbext.notebook.forms.parts import beside, box, button, choice_field, code_html, markup, row, text_field, visibility
 from nbext.notebook.forms.schema import vocabulary
 from nbext.notebook.forms.tables import frame_html
@@ -66,8 +67,9 @@ class SegmentForm(Form):
         self.count = markup(classes="nbext-count")
         self.json = markup(classes="nbext-json")
         self.name = text_field("Variable", "segment", width="160px")
-        self.limit = text_field("Rows, at most", str(self.words.limit), width="110px").changed(lambda _: self._write())
-        self.name.changed(lambda _: self._write())
+        self.limit = text_field("Rows, at most", str(self.client.settings["limit"]), width="110px")
+        for field in (self.name, self.limit):
+            field.changed(lambda _: self._write())
         self.run = button("Run", self.once_typed(self.start), classes="nbext-main nbext-run")
         self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
         self.insert = button("Insert cell", self.guarded(self.insert_cell), classes="nbext-quiet nbext-insert")
@@ -87,12 +89,16 @@ class SegmentForm(Form):
     def _open(self, given: Any) -> None:
         if given is None:
             return
-        filters, operator = query.parsed(given)
+        filters, operator, limit = query.parsed(given)
         self.operator.entry.value = operator
-        scope = {key: filters.pop(key) for key in list(filters) if key in self.scope.inputs}
-        for key, value in scope.items():
-            self.scope.inputs[key].show(value)
-        self.scope.show(bool(scope))
+        if limit is not None:
+            self.limit.entry.value = str(limit)
+        for key in [key for key in filters if key in self.scope.inputs]:
+            # What no input takes becomes a card of its own, below.
+            with contextlib.suppress(Unfit):
+                self.scope.inputs[key].show(filters[key])
+                del filters[key]
+                self.scope.show(True)
         for key, value in query.split(filters):
             self.top.add(key, value)
 
@@ -114,7 +120,7 @@ class SegmentForm(Form):
         """Return the cell that runs this query."""
         name = self.name.value.strip()
         limit = self._limit_or_none()
-        given = limit if limit != self.words.limit else None
+        given = limit if limit != self.client.settings["limit"] else None
         return query.cell_text(name if name.isidentifier() else "", self.filters(), self.operator.value, given)
 
     def _limit_or_none(self) -> int | None:
@@ -207,6 +213,10 @@ class SegmentForm(Form):
         if shell is None:
             raise UsageError("there is no notebook to insert a cell into: this is not IPython.")
         self._require_complete()
+        if name := self.name.value.strip():
+            checked_name(name)
+        if self._limit_or_none() is None:
+            return
         shell.set_next_input(self.cell(), replace=False)
         self.say(INSERTED, "good")
         self.renew()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from nbext.errors import NbextError, UsageError
@@ -14,6 +14,7 @@ from nbext.notebook.forms.parts import button, code_html, facts_html, lines_html
 from nbext.notebook.forms.query import cell_text
 from nbext.notebook.forms.tables import frame_html, scale
 from nbext.notebook.forms.values import about, is_missing, shown
+from nbext.notebook.units import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +82,9 @@ class Card(Form):
 
     def cell(self) -> str:
         """Return the cell that asks the same."""
-        return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), None)
+        limit = self.known.get("limit")
+        given = None if limit == self.client.settings["limit"] else limit
+        return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), given)
 
     def _overlap(self) -> str:
         if self.trouble:
@@ -98,7 +101,8 @@ class Card(Form):
         made = []
         for column in self.known.get("columns") or []:
             name = str(column.get("name"))
-            if column.get("type") in ("integer", "uint256") and name in self.frame.columns and len(self.frame):
+            once = list(self.frame.columns).count(name) == 1
+            if column.get("type") in ("integer", "uint256") and once and len(self.frame):
                 made.append((name, spread(self.frame[name].tolist(), column)))
         return made
 
@@ -131,7 +135,12 @@ def section(title: str, body: str) -> str:
 
 def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
     """Return how the known amounts of a column are spread: a picture where one can be drawn, else a table."""
-    amounts = [float(Decimal(int(value)).scaleb(-scale(column))) for value in values if not is_missing(value)]
+    present = [str(value) for value in values if not is_missing(value)]
+    try:
+        amounts = [float(EXACT.scaleb(Decimal(value), -scale(column))) for value in present]
+    except InvalidOperation:
+        # The user put something else into the column.
+        return ""
     found = bins.spread(amounts)
     if not found:
         return ""

@@ -195,8 +195,12 @@ class GroupEditor(Editor):
 
     def _made(self, key: str, value: Any) -> Editor:
         if key in self.words.groups:
+            try:
+                members = [] if value is NOTHING else query.members(key, value)
+            except ValueError:
+                return TextEditor(key, value, self.changed, self._drop)
             group = GroupEditor(key, self.words, self.changed, self._drop)
-            for child, inner in [] if value is NOTHING else query.members(key, value):
+            for child, inner in members:
                 group.add(child, inner)
             return group
         if key in self.words.conditions:

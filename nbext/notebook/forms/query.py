@@ -70,7 +70,8 @@ def _same(parts: Sequence[Part], pointer: str) -> Any:
 def split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the children of an object, each as its key and its value; a list of conditions one by one."""
     for key, value in filters.items():
-        if isinstance(value, list) and key not in ("all", "any") and all(isinstance(v, Mapping) for v in value):
+        many = isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value)
+        if many and key not in ("all", "any"):
             yield from ((key, member) for member in value)
         else:
             yield key, value
@@ -80,27 +81,35 @@ def members(key: str, value: Any) -> list[tuple[str, Any]]:
     """Return the children of a group, each as its key and its value.
 
     A member of several keys becomes a group ``all`` of them.
+
+    Raises
+    ------
+    ValueError
+        The value is no group's.
     """
     if key == "not":
-        inner = dict(value)
-        return members("any", inner["any"]) if list(inner) == ["any"] else [_one(inner)]
+        return members("any", value["any"]) if isinstance(value, Mapping) and list(value) == ["any"] else [_one(value)]
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{key} holds a list of conditions")
     return [_one(member) for member in value]
 
 
-def _one(member: Mapping[str, Any]) -> tuple[str, Any]:
+def _one(member: Any) -> tuple[str, Any]:
+    if not isinstance(member, Mapping) or not member:
+        raise ValueError("a condition is an object")
     children = list(split(member))
     if len(children) == 1:
         return children[0]
     return "all", [{key: value} for key, value in children]
 
 
-def parsed(query: Any) -> tuple[dict[str, Any], Operator]:
-    """Return the filters and the operator of a query: filters, a whole request body, or a segment's table.
+def parsed(query: Any) -> tuple[dict[str, Any], Operator, int | None]:
+    """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table.
 
     Raises
     ------
     UsageError
-        It is none of these.
+        It is none of these, or its operator is none.
     """
     given = getattr(query, "attrs", {}).get("nbext", query)
     if isinstance(given, str):
@@ -111,9 +120,12 @@ def parsed(query: Any) -> tuple[dict[str, Any], Operator]:
     if not isinstance(given, Mapping):
         raise UsageError("a query is filters, a request body, or the table of a segment that was run.")
     if "filters" in given and isinstance(given["filters"], Mapping):
-        operator = str(given.get("operator") or "AND")
-        return dict(given["filters"]), operator if operator in _JOIN else "AND"
-    return dict(given), "AND"
+        operator, limit = str(given.get("operator") or "AND").upper(), given.get("limit")
+        if operator not in _JOIN:
+            raise UsageError(f"the operator is AND or OR, not {visible(repr(given['operator']), 80)}.")
+        # A limit of 0 only counts, which a builder does anyway.
+        return dict(given["filters"]), operator, limit if isinstance(limit, int) and limit > 0 else None
+    return dict(given), "AND", None
 
 
 def json_text(value: Any) -> str:

@@ -71,7 +71,10 @@ class SearchForm(Form):
     def __init__(self, client: Any, *, term: str = "", chain: str | None = None, images: bool = False) -> None:
         super().__init__(client)
         self.images = images
+        # The last one asked, or about to be; the one under way; and the one whose results are shown.
         self.question: Question | None = None
+        self.under_way: Question | None = None
+        self.answered: Question | None = None
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
         self.picked: dict[str, Any] | None = None
@@ -121,6 +124,7 @@ class SearchForm(Form):
         self.term.error = too_long(question.term)
         if not question.term or self.term.error:
             self.background.drop()
+            self.question = self.under_way or self.answered
         elif question != self.question:
             self.question = question
             self.background.ask(lambda: self._run(question), after=after)
@@ -130,6 +134,7 @@ class SearchForm(Form):
 
     def _run(self, question: Question) -> None:
         self._busy(f"Searching {question.chain} …")
+        self.under_way = question
         try:
             found = self.client.search_nfts(
                 question.term, question.chain, type=question.kind, limit=PAGE, offset=question.offset
@@ -139,8 +144,10 @@ class SearchForm(Form):
                 self.question = None  # the same search may be tried again
             raise
         finally:
+            self.under_way = None
             self._rest()
         if question == self.question:
+            self.answered = question
             self.results, self.total, self.picked = records(found), total_of(found), None
             self._show()
 

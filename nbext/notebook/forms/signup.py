@@ -7,10 +7,12 @@ left out of it. So an address that is not sent soon is taken out of the form, an
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ipywidgets as w
 
+from nbext.client.inputs import email_of
 from nbext.errors import OutcomeUnknown
 from nbext.notebook.escape import html
 from nbext.notebook.forms.background import Background
@@ -81,7 +83,7 @@ class SignUpForm(Form):
                      "again is safe, an address is stored once.", "bad")  # fmt: skip
         except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
             # A service may echo the address in its answer; the form's outputs must not hold it.
-            self.say(message_of(error).replace(address, "the address"), "bad")
+            self.say(_without(address, message_of(error)), "bad")
         else:
             self._clear()
             self.say(THANKS, "good")
@@ -137,3 +139,10 @@ def what_is_wrong(address: str) -> str:
     except EmailNotValidError as error:
         return str(error)
     return ""
+
+
+def _without(address: str, text: str) -> str:
+    """Return a text with neither the address as it was typed nor as it was sent."""
+    for spelling in (address, email_of(address)):
+        text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
+    return text

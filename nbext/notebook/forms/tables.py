@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from nbext.notebook.forms.parts import table_html
 from nbext.notebook.forms.values import about, is_missing, shown
+from nbext.notebook.units import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,7 @@ def frame_html(frame: pd.DataFrame) -> str:
         return "<p>No wallet matches.</p>"
     known = {str(column.get("name")): column for column in about(frame).get("columns") or []}
     names = [str(name) for name in frame.columns[:COLUMNS]]
-    heads = [f"{name} ({known[name]['symbol']})" if scale(known.get(name)) else name for name in names]
+    heads = [f"{name} ({known[name]['symbol']})" if is_amount(known.get(name)) else name for name in names]
     numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in ("integer", "uint256")]
     rows = [
         [in_units(value, known.get(name)) for name, value in zip(names, values, strict=True)]
@@ -35,10 +36,14 @@ def frame_html(frame: pd.DataFrame) -> str:
     return table_html(heads, rows, numbers) + note
 
 
+def is_amount(column: Mapping[str, Any] | None) -> bool:
+    """Say whether a column's amounts can be written in the token's unit."""
+    return bool(column and isinstance(column.get("decimals"), int) and column["decimals"] and column.get("symbol"))
+
+
 def scale(column: Mapping[str, Any] | None) -> int:
-    """Return a column's decimals where its amounts can be written in the token's unit, else 0."""
-    decimals = (column or {}).get("decimals")
-    return decimals if isinstance(decimals, int) and (column or {}).get("symbol") else 0
+    """Return by how many decimals a column's amounts are still to be divided: `nbext.to_units` may have done so."""
+    return int(column["decimals"]) if column and is_amount(column) and column.get("unit") != "token" else 0
 
 
 def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
@@ -48,8 +53,8 @@ def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
     if (column or {}).get("type") not in ("integer", "uint256"):
         return shown(value)
     try:
-        amount = Decimal(int(value)).scaleb(-scale(column))
-    except ValueError:
+        amount = EXACT.scaleb(Decimal(str(value)), -scale(column))
+    except InvalidOperation:
         return shown(value)
-    whole, _, rest = f"{amount:f}".partition(".")
-    return f"{int(whole):,}" + (f".{rest.rstrip('0')}" if rest.rstrip("0") else "")
+    text = f"{amount:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

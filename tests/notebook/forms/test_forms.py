@@ -307,3 +307,26 @@ def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, 
     enter(form.term)
     soon(lambda: form.results)
     assert 'class="nbext-bad"' not in form.status.value
+
+
+def test_a_term_that_was_erased_and_typed_again_is_searched(client, hostile):
+    form = nbext.search_form(client=client)
+    for term in ("ape", "", "ape"):
+        form.term.entry.value = term
+    soon(lambda: form.said.startswith("1 to"))
+    asked = len(hostile.of("/v1/search"))
+    form.term.entry.value = ""
+    form.term.entry.value = "ape"
+    form.go.click()
+    assert form.background.join(10)
+    assert len(hostile.of("/v1/search")) == asked == 1
+    assert form.said.startswith("1 to")
+
+
+def test_an_error_that_echoes_the_address_as_it_was_sent_is_shown_without_it(client):
+    form = filled(client)
+    form.email.entry.value = "refused@Example.ORG"
+    form.go.click()
+    soon(lambda: form.said and form.said != "Sending …")
+    assert "the address" in form.said
+    assert "example.org" not in form.said.lower()

@@ -9,6 +9,7 @@ import sys
 import pandas as pd
 import pytest
 
+import nbext
 from tests.notebook.kernels import running_kernel
 
 CELL = '%%segment_query segment\n{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}'
@@ -87,3 +88,56 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert inserted.reply["payload"] == [{"source": "set_next_input", "text": cell, "replace": False}]
     assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
     assert "click the text of the cell in this form and copy it" in inserted.printed
+
+
+@pytest.mark.parametrize("kind", ["decimal", "float"])
+def test_a_card_of_a_table_in_units_shows_the_same_amounts(shell, kind):
+    table = shell.value('%segment {"token": {"token": "USDC", "balance": {"min": "1000"}}} --limit 3')
+    raw, units = nbext.show(table), nbext.show(nbext.to_units(table, kind))
+    cells = [re.findall(r"<td[^>]*>([^<]+)</td>", card.body()) for card in (raw, units)]
+    assert cells[0] == cells[1]
+    assert "200,000" in cells[0]
+    assert [section for _, section in raw._spreads()] == [section for _, section in units._spreads()]
+    assert "in the smallest unit" in raw.body()
+    assert "in the smallest unit" not in units.body()
+
+
+def test_a_card_of_a_table_that_was_changed_shows_what_it_can(shell):
+    table = shell.value('%segment {"token": {"token": "USDC"}} --limit 3')
+    assert "How much" not in nbext.show(table.assign(USDC_balance="much")).body()
+    assert "How much" not in nbext.show(pd.concat([table, table], axis=1).__finalize__(table)).body()
+
+
+def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
+    shell.run("%nbext set limit 3")
+    try:
+        form = shell.value("%nbext build")
+        form.top.add("token", {"token": "USDC"})
+        assert form.cell() == '%%segment_query segment\n{"token": {"token": "USDC"}}'
+        assert len(ran(shell, form, "mine", 3)) == len(shell.value(form.cell().replace(" mine", ""))) == 3
+        form.limit.entry.value = "5"
+        assert form.cell().startswith("%%segment_query mine --limit 5\n")
+        card = shell.value('%segment {"token": {"token": "USDC"}} --limit 4 --card')
+        assert card.cell() == '%%segment_query --limit 4\n{"token": {"token": "USDC"}}'
+        assert nbext.segment_form(card.frame).limit.value == "4"
+    finally:
+        shell.run("%nbext unset limit")
+
+
+@pytest.mark.parametrize(("field", "given"), [("name", "class"), ("name", "1a"), ("limit", "1e3")])
+def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, given):
+    form = shell.value("%nbext build")
+    form.top.add("token", {"token": "USDC"})
+    getattr(form, field).entry.value = given
+    form.insert.click()
+    assert "on its way" not in form.said
+    assert form.said or form.limit.error
+
+
+@pytest.mark.parametrize("filters", [
+    {"nft": {"nft": "BAYC"}, "exclude": []}, {"nft": {"nft": "BAYC"}, "asOf": None},
+    {"token": {"token": "UNI"}, "nft": []}, {"token": {"token": "UNI"}, "not": []}, {"not": "x"},
+    {"all": {"token": {"token": "UNI"}}}, {"any": [None]},
+])  # fmt: skip
+def test_nothing_of_a_query_is_lost_or_fails_when_it_is_opened(shell, filters):
+    assert nbext.segment_form(filters).filters() == filters

@@ -148,9 +148,10 @@ def test_long_json_is_laid_out_and_short_parts_stand_on_one_line():
 def test_a_query_is_read_from_filters_a_body_or_json_text():
     filters = {"token": {"token": "UNI"}}
     body = {"filters": filters, "operator": "OR", "limit": 3}
-    assert query.parsed(filters) == (filters, "AND")
-    assert query.parsed(body) == (filters, "OR")
-    assert query.parsed(json.dumps(body)) == (filters, "OR")
-    for nonsense in (7, "{", "[]"):
+    assert query.parsed(filters) == (filters, "AND", None)
+    assert query.parsed(body) == (filters, "OR", 3)
+    assert query.parsed(json.dumps(body)) == (filters, "OR", 3)
+    assert query.parsed({**body, "operator": "or", "limit": 0}) == (filters, "OR", None)
+    for nonsense in (7, "{", "[]", {**body, "operator": "XOR"}):
         with pytest.raises(UsageError):
             query.parsed(nonsense)
