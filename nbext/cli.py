@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; an error of ours is one line on stderr and exit code 2."""
+    """Run one subcommand; an error of ours, or of the system, is one line on stderr and exit code 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     known, rest = parser().parse_known_args(words[:1])[0], words[1:]
     module_name, line = COMMANDS[known.command]
@@ -44,6 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(module.run(own.parse_args(rest)) or 0)
     except NbextError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        # A file that the user named: what is ours says so itself.
+        print(f"{error.filename or known.command}: {error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

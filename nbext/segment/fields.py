@@ -38,7 +38,8 @@ RULES = (
     "candidates. Addresses may be written in any case; a mixed-case address must carry its right EIP-55 checksum.",
     "A condition may name its own chain, so a segment may cross chains: a wallet is the same address on each.",
     "A saved segment keeps its own chain, `exclude` and, where it has one, `asOf`; its limit plays no part.",
-    f"At most {MAX_CONDITIONS} conditions, groups {MAX_DEPTH} deep, {MAX_LIST:,} members of a list.",
+    f"At most {MAX_CONDITIONS} conditions, those of saved segments counted, groups {MAX_DEPTH} deep, {MAX_LIST:,} "
+    "members of a list.",
     "Rows are ordered by address, so a limit keeps the same wallets wherever the segment runs.",
 )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.errors import ValidationError
 from nbext.segment.canonical import canonical
 from nbext.segment.columns import columns
-from nbext.segment.fields import MAX_DEPTH
+from nbext.segment.fields import MAX_CONDITIONS, MAX_DEPTH
 from nbext.segment.kinds import BURN
 from nbext.segment.model import (
     Acting,
@@ -73,12 +73,20 @@ def resolve(query: Query, dataset: Dataset, saved: SavedRequest | None = None) -
 
 
 @dataclass
+class _Count:
+    """The conditions of a query, those of the saved segments in it counted each time that they stand there."""
+
+    conditions: int = 0
+
+
+@dataclass
 class _Resolver:
     """Walks one query's tree."""
 
     scope: Scope
     saved: SavedRequest
     within: tuple[str, ...] = ()  # the saved segments that this query is part of
+    count: _Count = field(default_factory=_Count)
     leaves: list[Leaf] = field(default_factory=list)
     shown: list[tuple[Contract, int | None]] = field(default_factory=list)
 
@@ -98,6 +106,12 @@ class _Resolver:
         if isinstance(asked, Joined):
             children = tuple(self.node(child, positive=positive) for child in asked.children)
             return All(children) if asked.by == "all" else Some(children)
+        self.count.conditions += 1
+        if self.count.conditions > MAX_CONDITIONS:
+            if self.count.conditions == MAX_CONDITIONS + 1:
+                detail = f"more than {MAX_CONDITIONS} conditions in one segment, those of saved segments counted."
+                self.scope.report.add(asked.pointer, "size", detail)
+            return _NOTHING
         leaf: Leaf = getattr(self, asked.name)(asked)
         self.leaves.append(leaf)
         if positive and isinstance(leaf, Holding) and leaf.contract not in [one for one, _ in self.shown]:
@@ -248,7 +262,7 @@ class _Resolver:
         query = parse({key: request[key] for key in ("operator", "filters") if key in request})
         report = Report()
         scope = Scope(query, Names(self.scope.names.dataset, report), self.scope.as_of)
-        inner = _Resolver(scope, self.saved, (*self.within, name))
+        inner = _Resolver(scope, self.saved, (*self.within, name), self.count)
         whole = inner.whole()
         report.close()
         self.scope.warnings.extend(scope.warnings)

@@ -10,13 +10,16 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from nbext.errors import StorageError
 from nbext.service.transactions import Transactions
 
 VERSION = 1
+_OF_THE_FILE = {
+    sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB,
+}  # fmt: skip
 _TABLES = """
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, digest TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL,
@@ -46,7 +49,8 @@ class Database:
     Raises
     ------
     StorageError
-        The file is not a SQLite file, or was made by a newer nbext.
+        The file is not a SQLite file, or was made by a newer nbext. Whenever it is used: it is damaged, or the disk
+        is full.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,10 +59,7 @@ class Database:
         self._guard = threading.Lock()
         self._transactions = Transactions(self._connect)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            self._prepare()
-        except sqlite3.DatabaseError as error:
-            raise StorageError(f"{path.name} cannot be used as the service's registry: {error}") from None
+        self._prepare()
 
     def _prepare(self) -> None:
         with self.write() as db:
@@ -80,18 +81,32 @@ class Database:
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection; each statement sees what was committed before it."""
-        with self._guard:
-            db = self._idle.pop() if self._idle else None
-        db = db or self._connect()
-        try:
-            yield db
-        finally:
+        with self._told():
             with self._guard:
-                self._idle.append(db)
+                db = self._idle.pop() if self._idle else None
+            db = db or self._connect()
+            try:
+                yield db
+            finally:
+                with self._guard:
+                    self._idle.append(db)
 
-    def write(self) -> AbstractContextManager[sqlite3.Connection]:
+    @contextlib.contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection inside a transaction: all of it is kept at the end, or none."""
-        return self._transactions.take_part()
+        with self._told(), self._transactions.take_part() as db:
+            yield db
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in our own words that the file or the disk is at fault."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            # Only errors that SQLite itself raises have a code; its low byte is the kind.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _OF_THE_FILE:
+                raise
+            raise StorageError(f"{self.path.name} cannot be used as the service's registry: {error}") from None
 
     def backup(self, target: Path) -> None:
         """Copy the file as it stands, while others go on writing."""

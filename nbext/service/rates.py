@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from functools import lru_cache
 
@@ -13,6 +14,8 @@ from limits.strategies import MovingWindowRateLimiter
 from nbext.errors import ConfigError
 from nbext.service.keys import Key
 from nbext.service.problems import Problem
+
+_RATE = re.compile(r"\s*[1-9]\d{0,8}\s*(/|\s+per\s)\s*([1-9]\d{0,8}\s*)?[a-z]+\s*", re.IGNORECASE)
 
 
 @lru_cache(maxsize=256)
@@ -25,8 +28,9 @@ def parse_rate(text: str) -> RateLimitItem:
         The text is not a rate.
     """
     try:
-        return parse(text)
-    except ValueError:
+        # The library takes the first of several rates, and zeros.
+        return parse(_RATE.fullmatch(text)[0])  # type: ignore[index]  # no match is no rate
+    except (TypeError, ValueError):
         raise ConfigError(f"{text[:80]!r} is not a rate: write 600/minute, 10/second or 20000/day.") from None
 
 

@@ -287,6 +287,18 @@ def test_as_of_the_end_of_the_data_is_no_as_of(dataset):
     assert at_the_end.whole == plain.whole
 
 
+def test_conditions_of_saved_segments_count_however_they_are_nested(dataset):
+    saved = {"sg_0": {"filters": {"any": [token() for _ in range(20)]}}}
+    for level in range(1, 6):
+        inner = [{"segment": {"id": f"sg_{level - 1}"}} for _ in range(12)]
+        saved[f"sg_{level}"] = {"filters": {"any": inner}}
+    assert resolved(dataset, {"any": [{"segment": {"id": "sg_0"}}] * 9}, saved)
+    for filters in ({"any": [{"segment": {"id": "sg_0"}}] * 10}, {"segment": {"id": "sg_5"}}):
+        found = errors(dataset, filters, saved)
+        assert {code for _, code, _ in found} == {"size"}
+        assert "more than 200 conditions in one segment, those of saved segments counted." in found[0][2]
+
+
 def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
     saved = {"sg_old": {"filters": token("GONE")}, "sg_self": {"filters": {"segment": {"id": "sg_self"}}}}
     assert errors(dataset, {"segment": {"id": "sg_old"}}, saved) == [(

@@ -120,3 +120,57 @@ def test_check_names_what_is_damaged_and_changes_nothing(folder, capsys):
         f"segment {segment['id']}: result {kept.file} is absent or has another size\n1 results checked: 1 damaged.\n",
     )
     assert path.exists()
+
+
+def test_check_reads_the_registry_and_the_chain_data_too(folder, capsys):
+    segment = folder.execute()
+    data, registry = folder.folder, folder.folder / "service" / "registry.sqlite"
+    folder.stop()
+    kept = registry.read_bytes()
+    registry.write_bytes(kept[:4096] + b"\x5a" * (len(kept) - 4096))
+    code, out, err = run(capsys, "check", "--data", str(data))
+    assert (code, err) == (1, "")
+    assert out.startswith("registry: ")
+    listed = run(capsys, "keys", "list", "--data", str(data))
+    assert listed[2].startswith("StorageError: registry.sqlite cannot be used")
+    registry.write_bytes(kept)
+    ingested(data)
+    capsys.readouterr()
+    assert run(capsys, "check", "--data", str(data))[:2] == (0, "1 results checked: all intact.\n")
+    (generation,) = (data / "generations").iterdir()
+    for name, spoil in {
+        "tables.duckdb": lambda old: old[: len(old) // 2] + b"\x5a" * 20_000 + old[len(old) // 2 + 20_000 :],
+        "manifest.json": lambda old: b'{"format": 1}',
+    }.items():
+        whole = (generation / name).read_bytes()
+        (generation / name).write_bytes(spoil(whole))
+        code, out, err = run(capsys, "check", "--data", str(data))
+        assert (code, err, out.splitlines()[-1]) == (1, "", "1 results checked: 1 damaged.")
+        assert out.startswith("chain data: ")
+        (generation / name).write_bytes(whole)
+    assert run(capsys, "check", "--data", str(data))[0] == 0
+    assert segment["status"] == "completed"
+
+
+def ingested(data):
+    rows = ["token_address,from_address,to_address,value,transaction_hash,log_index,block_number"]
+    rows += [f"0x{7:040x},0x{0:040x},0x{n:040x},{n},0x{n:064x},0,{n}" for n in range(1, 5_000)]
+    (data / "transfers.csv").write_text("\n".join(rows) + "\n")
+    assert main(["ingest", str(data / "transfers.csv"), "--chain", "1", "--data", str(data), "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("rate", ["600/minute;2/minute", "0/minute", "1 per 0 minute", "often"])
+def test_a_rate_that_would_not_hold_as_it_is_written_is_refused(folder, capsys, rate):
+    code, _, err = run(capsys, "keys", "add", "x", "--rate", rate, "--data", str(folder.folder))
+    assert (code, err) == (2, f"ConfigError: {rate!r} is not a rate: write 600/minute, 10/second or 20000/day.\n")
+
+
+def test_files_and_folders_that_cannot_be_made_are_one_line(folder, capsys, tmp_path):
+    data = ["--data", str(folder.folder)]
+    assert run(capsys, "signups", "export", "--to", str(tmp_path / "no" / "x.csv"), *data)[1:] == (
+        "", f"ConfigError: there is no folder {tmp_path / 'no'}.\n"
+    )
+    (tmp_path / "file").touch()
+    code, out, err = run(capsys, "backup", str(tmp_path / "file" / "copy"), *data)
+    assert (code, out) == (2, "")
+    assert err == f"{tmp_path / 'file' / 'copy' / 'service' / 'results'}: Not a directory\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 
 import pytest
 
@@ -68,9 +69,12 @@ def test_no_error_and_no_line_of_the_log_gives_anything_away(service, data_dir, 
         "too-large", "media-type", "invalid", "invalid-segment",
     }
     assert is_clean(service.log.getvalue(), data_dir, tmp_path)
-    assert [line["request_id"] for line in service.lines() if line["event"] == "request"] == [
-        answer.headers["x-request-id"] for answer in answers
-    ]
+    # A line is written after its answer was sent.
+    asked = [answer.headers["x-request-id"] for answer in answers]
+    end = time.monotonic() + 20
+    while (told := [line["request_id"] for line in service.lines() if line["event"] == "request"]) != asked:
+        assert time.monotonic() < end, told
+        time.sleep(0.02)
 
 
 def test_a_fault_of_the_service_is_500_without_a_word_of_it_and_the_log_says_where(service, data_dir, tmp_path):

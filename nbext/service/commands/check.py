@@ -1,14 +1,16 @@
-"""``nbext check``: read everything that the service keeps, and say what is damaged."""
+"""``nbext check``: read the chain data and everything that the service keeps, and say what is damaged."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
 
+from nbext.engine.damage import damage_of
 from nbext.errors import StorageError
 from nbext.service.commands import folder
 from nbext.service.database import Database
-from nbext.service.registry import Registry
+from nbext.service.house import REGISTRY_FILE
+from nbext.service.registry import Registry, Segment
 from nbext.service.results import Results
 
 
@@ -18,26 +20,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the registry and each result's bytes; exit code 1 where something is damaged. Changes nothing."""
-    database = folder.database(args)
-    try:
-        damage = list(_damage(database, Results(folder.state_dir(args))))
-        kept = len(Registry(database).files())
-    finally:
-        database.close()
+    """Check the chain data, the registry and each result's bytes; exit code 1 where something is damaged."""
+    data, kept = folder.data_dir(args), 0
+    damage = list(damage_of(data))
+    # Data on which no service ran yet is checked, too.
+    if (folder.state_dir(args) / REGISTRY_FILE).exists() or not (data / "generations").exists():
+        database = folder.database(args)
+        try:
+            for pieces, line in _results(database, Results(folder.state_dir(args))):
+                kept += pieces
+                damage += [line] if line else []
+        finally:
+            database.close()
     for line in damage:
         print(line)
     print(f"{kept} results checked: {f'{len(damage)} damaged' if damage else 'all intact'}.")
     return 1 if damage else 0
 
 
-def _damage(database: Database, results: Results) -> Iterator[str]:
-    found = database.damage()
-    if found:
-        yield f"registry: {found}"
-    for segment in Registry(database).with_status("completed"):
-        if segment.kept:
-            try:
-                results.verify(segment.kept, again=True)
-            except StorageError as error:
-                yield f"segment {segment.id}: {error}"
+def _results(database: Database, results: Results) -> Iterator[tuple[int, str]]:
+    """Yield how many results were looked at, one or none, and what is damaged of them."""
+    try:
+        if found := database.damage():
+            yield 0, f"registry: {found}"
+        for segment in Registry(database).with_status("completed"):
+            if segment.kept:
+                yield 1, _damage_of(segment, results)
+    except StorageError as error:
+        yield 0, f"registry: {error}"
+
+
+def _damage_of(segment: Segment, results: Results) -> str:
+    assert segment.kept is not None
+    try:
+        results.verify(segment.kept, again=True)
+    except StorageError as error:
+        return f"segment {segment.id}: {error}"
+    return ""

@@ -41,6 +41,8 @@ def _export(signups: SignUps, args: argparse.Namespace) -> None:
         _write(signups, sys.stdout)
     elif args.to.exists():
         raise ConfigError(f"{args.to} exists. Choose another file, or move it away.")
+    elif not args.to.absolute().parent.is_dir():
+        raise ConfigError(f"there is no folder {args.to.parent}.")
     else:
         with whole_file(args.to.absolute()) as part, part.open("w", encoding="utf-8", newline="") as out:
             _write(signups, out)
