@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -39,6 +39,10 @@ def wanted(addresses: str | Iterable[Any]) -> list[Any]:
         ) from None
     if not found:
         raise ValidationError.of("address", "length", "no address was given.")
+    for one in found:
+        # Each is looked up once, by itself as the key.
+        if not isinstance(one, Hashable):
+            raise ValidationError.of("address", "type", f"a {type(one).__name__} is not allowed among addresses.")
     return found
 
 

@@ -22,7 +22,7 @@ def page() -> str:
         "and a key in a file is refused.\n\n"
         + table(
             ["name", "what it is", "allowed", "default", "environment"],
-            [[f"`{s.name}`", s.help, _allowed(s), _default(s), f"`{s.env}`"] for s in SETTINGS],
+            [[f"`{s.name}`", s.help, _allowed(s), _default(s), _variable(s)] for s in SETTINGS],
         )
     )
 
@@ -32,6 +32,11 @@ def _allowed(setting: Setting) -> str:
         return ", ".join(setting.choices)
     kind = {str: "text", int: "whole number", float: "number", bool: "true, false", dict: "table"}[setting.kind]
     return kind if setting.minimum is None else f"{kind}, {setting.minimum:,} to {setting.maximum:,}"
+
+
+def _variable(setting: Setting) -> str:
+    # A table is no text that one would put into a variable.
+    return "" if setting.kind is dict else f"`{setting.env}`"
 
 
 def _default(setting: Setting) -> str:

@@ -25,6 +25,8 @@ def told(request, **headers):
 def test_what_is_neither_an_address_nor_several_is_refused(client):
     with pytest.raises(ValidationError, match=r"^address: int is not allowed\. Allowed: an address, or several\.$"):
         client.tokens("ethereum", 5)
+    with pytest.raises(ValidationError, match=r"^address: a list is not allowed among addresses\.$"):
+        client.tokens("ethereum", [ADDRESSES[0], [ADDRESSES[1]]])
 
 
 def test_the_rows_come_in_the_order_asked_and_each_address_is_asked_once(server, client):
