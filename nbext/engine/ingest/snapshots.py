@@ -129,12 +129,7 @@ def _moment(file: Opened, options: SnapshotOptions) -> tuple[str, bool]:
 
 def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
     """Leave out balances that the file tells anew, those of zero, and those that contradict an earlier row."""
-    if not stage.value("SELECT count(*) FROM arrived_holders"):
-        why, value, row = (stage.rows("SELECT why, value, row FROM bad WHERE file = ? ORDER BY row LIMIT 1",
-                                      [file.number]) or [("it holds no row", None, 1)])[0]
-        raise IngestError(f"{file.source.shown}, row {row}: {why}: {value!r}; no row of the file can be read.",
-                          path=file.source.name, row=row)
-    if by_id:
+    if by_id:  # of an ERC1155's token several wallets may hold some
         return
     outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
         WHERE b.contract = a.contract AND b.address = a.address AND b.moment > a.moment)"""
@@ -158,8 +153,10 @@ def _leave_out(stage: Stage, file: Opened, why: str, which: str) -> None:
 def _replace(stage: Stage, file: Opened, chain: int, block: int | None, *, by_id: bool) -> None:
     """Put the file's rows in the place of those of snapshots that are not newer."""
     if not stage.value("SELECT count(*) FROM arrived_holders"):
-        raise IngestError(f"{file.source.shown}, row 1: every balance is zero; no row of the file can be read.",
-                          path=file.source.name, row=1)
+        found = stage.rows("SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])
+        row, why = (found[0][0], f"{found[0][1]}: {found[0][2]!r}") if found else (1, "every balance is zero")
+        raise IngestError(f"{file.source.shown}, row {row}: {why}; no row of the file can be read.",
+                          path=file.source.name, row=row)
     at = "max(moment) OVER (PARTITION BY contract)" if block is None else str(block)
     stage.run(f"CREATE OR REPLACE TABLE arrived_holders AS SELECT *, ({at})::BIGINT AS block FROM arrived_holders")
     newer = (f"FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM openings o WHERE o.chain_id = {chain} "
