@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nbext.client import Client
     from nbext.connect import connect
     from nbext.notebook.forms import search_form, segment_form, show, signup_form
-    from nbext.notebook.units import to_units
+    from nbext.notebook.results.units import to_units
 
 __version__ = "0.1.0"
 __all__ = ["Client", "connect", "search_form", "segment_form", "show", "signup_form", "to_units"]
@@ -37,7 +37,7 @@ _HOMES = {
     "segment_form": "nbext.notebook.forms",
     "show": "nbext.notebook.forms",
     "signup_form": "nbext.notebook.forms",
-    "to_units": "nbext.notebook.units",
+    "to_units": "nbext.notebook.results.units",
 }
 
 

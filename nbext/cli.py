@@ -18,7 +18,7 @@ COMMANDS = {
     "backup": ("nbext.service.commands.backup", "copy what the service keeps to a folder"),
     "check": ("nbext.service.commands.check", "check what the service keeps, and say what is damaged"),
     "ingest": ("nbext.engine.ingest.command", "take chain data in: transfers, tokens, token lists, holders"),
-    "schema": ("nbext.segment.command", "print the JSON Schema of segment filters"),
+    "schema": ("nbext.language.command", "print the JSON Schema of segment filters"),
 }
 
 

@@ -112,8 +112,8 @@ class Embedded:
     def _make(self) -> Server:
         from nbext.engine.open import open_dataset
         from nbext.service.app import create_app
-        from nbext.service.logs import Log
-        from nbext.service.policy import Policy
+        from nbext.service.limits import Policy
+        from nbext.service.middleware.logs import Log
         from nbext.service.server import Server
 
         dataset = open_dataset(self._data_dir, self._engine)

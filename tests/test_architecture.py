@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "nbext"
-SHARED = {"errors", "settings", "wire"}
+SHARED = {"errors", "settings", "core"}
 # A room may import itself, what all rooms see, and these.
 ROOMS = {
     "notebook": {"client", "connect"},
     "client": set(),
-    "service": {"segment", "engine"},
-    "segment": {"engine"},
+    "service": {"language", "engine"},
+    "language": {"engine"},
     "engine": set(),
-    "wire": set(),
+    "core": set(),
     "errors": set(),
     "settings": set(),
     # The doors.
     "connect": {"client", "embedded"},
-    "embedded": {"service", "segment", "engine"},
+    "embedded": {"service", "language", "engine"},
     "cli": set(),  # its table names modules as text and imports the one that was asked for
-    "reference": {"notebook", "segment", "service"},  # describes them all
+    "reference": {"notebook", "language", "service"},  # describes them all
     "__init__": {"client", "connect", "notebook"},
 }
 # What a room must not know, whoever it is imported through.
@@ -31,9 +31,9 @@ FOREIGN = {
     "notebook": {"requests", "fastapi", "ibis", "duckdb", "urllib3"},
     "client": {"IPython", "ipywidgets", "fastapi", "ibis", "duckdb"},
     "service": {"IPython", "ipywidgets", "requests", "ibis", "duckdb", "pandas"},
-    "segment": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pyspark", "pandas"},
+    "language": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pyspark", "pandas"},
     "engine": {"IPython", "ipywidgets", "requests", "fastapi", "starlette", "uvicorn"},
-    "wire": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
+    "core": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
     "errors": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
     "settings": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
 }

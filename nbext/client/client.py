@@ -6,14 +6,14 @@ import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nbext.client import frames, inputs
+from nbext.client import frames, validate
+from nbext.client.error_boundary import public
+from nbext.client.http.retry import Repeat
 from nbext.client.metadata_methods import MetadataMethods
 from nbext.client.provenance import of_lookup
-from nbext.client.public import public
-from nbext.client.reading import Want, read
-from nbext.client.retry import Repeat
+from nbext.client.remote.reading import Want, read
 from nbext.client.segment_methods import SegmentMethods
-from nbext.wire import operations as op
+from nbext.core import operations as op
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,7 +67,7 @@ class Client(SegmentMethods, MetadataMethods):
         ------
         POST /v1/signup/newsletter
         """
-        address = inputs.email_of(email)
+        address = validate.email_of(email)
         headers = {op.IDEMPOTENCY_HEADER: str(uuid.uuid4())}
         call = replace(self._call("POST", op.SIGN_UP, {"email": address}), headers=headers, repeat=Repeat.NEVER_TWICE)
         reading = read(self._transport.fetch(call), Want.RECEIPT, self._overrides, self._transport.key)

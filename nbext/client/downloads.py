@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from nbext.client import csvtext
-from nbext.client.content import CSV_TYPES, VAGUE_TYPES
-from nbext.client.overrides import Overrides
-from nbext.client.problems import Answer
-from nbext.client.reading import Reading, Want, read
-from nbext.client.totals import stated
-from nbext.client.transport import NO_CAP, Call, Incoming, Transport
+from nbext.client.files import csv_text
+from nbext.client.http.content import CSV_TYPES, VAGUE_TYPES
+from nbext.client.http.problems import Answer
+from nbext.client.http.transport import NO_CAP, Call, Incoming, Transport
+from nbext.client.remote.profile import Overrides
+from nbext.client.remote.reading import Reading, Want, read
+from nbext.client.remote.row_counts import stated
+from nbext.core.operations import ARROW_TYPE
 from nbext.errors import ProtocolError
-from nbext.wire.operations import ARROW_TYPE
 
 MAX_HOPS, MAX_PAGES = 3, 10_000
 
@@ -68,7 +68,7 @@ class Downloads:
             return Reading(table=read_arrow(came.stream), stated=stated(None, came.headers))
         if kind in CSV_TYPES or (kind in VAGUE_TYPES and self._looks_like_csv(came)):
             types = {**self.overrides.types, **self.types}
-            return Reading(table=csvtext.read_stream(came.stream, types), stated=stated(None, came.headers))
+            return Reading(table=csv_text.read_stream(came.stream, types), stated=stated(None, came.headers))
         whole = came.stream.bounded(self.transport.settings["max_body_mb"] * 1_000_000).read()
         return read(Answer(came.status, came.headers, whole, came.url), want, self.overrides, self.transport.key)
 

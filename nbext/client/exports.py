@@ -7,15 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from nbext.client import csvtext, files, frames, records, totals
-from nbext.client.content import CSV_TYPES, VAGUE_TYPES
+from nbext.client import frames
+from nbext.client.files import csv_text, records, writer
+from nbext.client.http.content import CSV_TYPES, VAGUE_TYPES
+from nbext.client.http.transport import NO_CAP, Call, Incoming
 from nbext.client.provenance import of_query
-from nbext.client.reading import Reading, Want
-from nbext.client.segments import ACCEPT, Run, counts_of
-from nbext.client.states import State
-from nbext.client.transport import NO_CAP, Call, Incoming
+from nbext.client.remote import row_counts
+from nbext.client.remote.reading import Reading, Want
+from nbext.client.remote.status import State
+from nbext.client.segment_run import ACCEPT, Run, counts_of
+from nbext.core import operations as op
 from nbext.errors import ApiError, NotFound, ProtocolError, SegmentExpired
-from nbext.wire import operations as op
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +34,7 @@ class Export:
 
     def check(self, to: str | os.PathLike[str], *, overwrite: bool) -> None:
         """Refuse a file that cannot be written, before anything is asked for."""
-        files.target_of(to, overwrite=overwrite)
+        writer.target_of(to, overwrite=overwrite)
 
     def describe(self) -> bool | None:
         """Ask for columns and counts, without which integers would stay text; return whether it is our service."""
@@ -73,16 +75,16 @@ class Export:
 
     def file(self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool) -> pd.DataFrame:
         """Write the rows to a file; return where, and how many."""
-        path = files.target_of(to, overwrite=overwrite)
+        path = writer.target_of(to, overwrite=overwrite)
         target = {"csv": op.SEGMENT_CSV, "json": op.SEGMENT_JSON}[self.run.file_type].format(id=self.run.id)
         headers = {"Accept": ACCEPT[self.run.file_type]}
         call = replace(self.run.call("GET", target, headers), cap=NO_CAP)
 
         def save(came: Incoming) -> int:
             # Each attempt starts its own file: what a broken one left is no part of the next.
-            with files.written(path, overwrite=overwrite) as file:
+            with writer.written(path, overwrite=overwrite) as file:
                 rows = self._save(came, path, file, call, raw=raw)
-                totals.check(rows, counts_of(self.described), None)
+                row_counts.check(rows, counts_of(self.described), None)
             return rows
 
         rows = self.run.guarded(lambda: self.run.transport.run(call, save))
@@ -100,15 +102,15 @@ class Export:
             waiting = reading.state is State.RUNNING
             raise ProtocolError(f"the segment has {'not finished yet' if waiting else 'no rows in this answer'}.")
         if reading.table is not None:
-            return files.write(path.suffix.lower(), reading.table.schema, reading.table.to_batches(), file, raw=raw)
+            return writer.write(path.suffix.lower(), reading.table.schema, reading.table.to_batches(), file, raw=raw)
         pages = self.run.downloads(self.types).pages(reading, call)
         rows = records.save(pages, {**reading.types, **self.types}, path, file, raw=raw)
-        totals.check(rows, reading.stated, None)
+        row_counts.check(rows, reading.stated, None)
         return rows
 
     def _save_csv(self, came: Incoming, path: Path, file: IO[bytes], *, raw: bool) -> int:
         if raw and path.suffix.lower() == ".csv":
-            csvtext.refuse_other_kinds(came.stream.peek(4096))
-            return files.copy(came.stream, file)
-        schema, batches = csvtext.batches(came.stream, {**self.run.overrides.types, **self.types})
-        return files.write(path.suffix.lower(), schema, batches, file, raw=raw)
+            csv_text.refuse_other_kinds(came.stream.peek(4096))
+            return writer.copy(came.stream, file)
+        schema, batches = csv_text.batches(came.stream, {**self.run.overrides.types, **self.types})
+        return writer.write(path.suffix.lower(), schema, batches, file, raw=raw)

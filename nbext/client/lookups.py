@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from nbext.client.transport import Scope
+from nbext.client.http.transport import Scope
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,

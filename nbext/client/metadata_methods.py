@@ -7,15 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from nbext.client import as_of, frames, inputs, lookups, totals
-from nbext.client.caller import Caller
+from nbext.client import as_of, frames, lookups, validate
+from nbext.client.base import Caller
 from nbext.client.downloads import Downloads
+from nbext.client.error_boundary import public
+from nbext.client.http.transport import Scope
 from nbext.client.provenance import of_lookup
-from nbext.client.public import public
-from nbext.client.reading import Want, read
-from nbext.client.transport import Scope
+from nbext.client.remote import row_counts
+from nbext.client.remote.reading import Want, read
+from nbext.core import operations as op
 from nbext.errors import NbextError
-from nbext.wire import operations as op
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,22 +51,22 @@ class MetadataMethods(Caller):
         Returns
         -------
         pandas.DataFrame
-            Columns of `nbext.wire.operations.SEARCH_FIELDS`, and any others that came. No hit: no rows.
+            Columns of `nbext.core.operations.SEARCH_FIELDS`, and any others that came. No hit: no rows.
 
         Source
         ------
         POST /v1/search
         """
-        kind, text = inputs.search_type_of(type), inputs.search_term_of(term)
-        inputs.whole_number(limit, "/limit", 1, 100)
-        inputs.whole_number(offset, "/offset", 0, 2**31)
+        kind, text = validate.search_type_of(type), validate.search_term_of(term)
+        validate.whole_number(limit, "/limit", 1, 100)
+        validate.whole_number(offset, "/offset", 0, 2**31)
         body: dict[str, Any] = {"type": kind, "chain": self._chain(chain), "searchTerm": text}
         if (limit, offset) != (20, 0) and self.is_ours:
             body |= {"limit": int(limit), "offset": int(offset)}
         call = self._call("POST", op.SEARCH, body)
         reading = Downloads(self._transport, self._overrides).get(call)
         types = {**op.SEARCH_FIELDS, **reading.types} if _is_ours_search(reading.document) else reading.types
-        totals.check(reading.rows or 0, reading.stated, None, is_page=True)
+        row_counts.check(reading.rows or 0, reading.stated, None, is_page=True)
         if reading.table is not None:
             table = frames.arrow_frame(reading.table, types)
         else:
@@ -94,7 +95,7 @@ class MetadataMethods(Caller):
         Returns
         -------
         pandas.DataFrame
-            Columns of `nbext.wire.operations.TOKEN_FIELDS`, and any others that came. Unknown is missing.
+            Columns of `nbext.core.operations.TOKEN_FIELDS`, and any others that came. Unknown is missing.
             ``asOf`` comes as ``asOfBlock`` Int64 and ``asOfTimestamp`` str, ISO-8601 in UTC.
 
         Raises
@@ -114,7 +115,7 @@ class MetadataMethods(Caller):
     ) -> pd.DataFrame:
         """Return the metadata of NFT collections, one row for each address, in the order asked.
 
-        As `tokens`; columns of `nbext.wire.operations.NFT_FIELDS`.
+        As `tokens`; columns of `nbext.core.operations.NFT_FIELDS`.
 
         Source
         ------
@@ -150,9 +151,9 @@ class MetadataMethods(Caller):
         return table
 
     def _address(self, name: Any) -> str:
-        if inputs.is_symbol(name) and self.is_ours:
+        if validate.is_symbol(name) and self.is_ours:
             return str(name).strip()
-        return inputs.address_of(name)
+        return validate.address_of(name)
 
 
 def _is_ours_search(document: Any) -> bool:

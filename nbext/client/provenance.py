@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nbext.client.reading import Reading
+from nbext.client.remote.reading import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nbext.client.segments import Run
+    from nbext.client.segment_run import Run
 
 
 def of_query(table: pd.DataFrame, reading: Reading, body: Mapping[str, Any], run: Run) -> None:

@@ -6,17 +6,17 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nbext.client import as_of, frames, inputs
-from nbext.client.caller import Caller
-from nbext.client.deadline import Deadline
+from nbext.client import as_of, frames, validate
+from nbext.client.base import Caller
+from nbext.client.error_boundary import public
 from nbext.client.exports import Export
 from nbext.client.filters import encoded
+from nbext.client.http.deadline import Deadline
 from nbext.client.progress import Reporter, no_report
 from nbext.client.provenance import of_lookup
-from nbext.client.public import public
-from nbext.client.reading import Want
-from nbext.client.segments import Run
-from nbext.wire import operations as op
+from nbext.client.remote.reading import Want
+from nbext.client.segment_run import Run
+from nbext.core import operations as op
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ class SegmentMethods(Caller):
         run = self._run(body["fileType"], "execute_deadline", progress)
         run.limit = body["limit"]
         if run.limit == 0 and not self.is_ours:
-            inputs.limit_of(0)
+            validate.limit_of(0)
         run.ours = self._ours is True
         return run.execute(body)
 
@@ -103,7 +103,7 @@ class SegmentMethods(Caller):
         ------
         GET /v1/segment/{id}
         """
-        run = self._run("json", "deadline", None, inputs.segment_id_of(segment_id))
+        run = self._run("json", "deadline", None, validate.segment_id_of(segment_id))
         call = run.call("GET", op.SEGMENT.format(id=run.id))
         reading = run.guarded(lambda: run.downloads().get(call, Want.SEGMENT))
         if reading.rows is not None:
@@ -200,7 +200,7 @@ class SegmentMethods(Caller):
         ------
         DELETE /v1/segment/{id}
         """
-        self._transport.fetch(self._call("DELETE", op.SEGMENT.format(id=inputs.segment_id_of(segment_id))))
+        self._transport.fetch(self._call("DELETE", op.SEGMENT.format(id=validate.segment_id_of(segment_id))))
 
     @public
     def request_for(
@@ -209,10 +209,10 @@ class SegmentMethods(Caller):
         """Return the request that `execute_segment` would send: ``method``, ``url`` and ``body``. Nothing is sent."""
         kept = self.settings["limit"] if limit is None else limit
         body = {
-            "operator": inputs.operator_of(operator),
+            "operator": validate.operator_of(operator),
             "filters": encoded(filters),
-            "fileType": inputs.file_type_of(file_type),
-            "limit": inputs.limit_of(kept, counting=self._ours is not False),
+            "fileType": validate.file_type_of(file_type),
+            "limit": validate.limit_of(kept, counting=self._ours is not False),
         }
         return {"method": "POST", "url": self.base_url + op.EXECUTE, "body": body}
 
@@ -230,7 +230,7 @@ class SegmentMethods(Caller):
     def _export(
         self, kind: str, segment_id: str, to: Any, progress: Reporter | None, *, overwrite: bool, raw: bool
     ) -> pd.DataFrame:
-        run = self._run(kind, "download_deadline", progress, inputs.segment_id_of(segment_id))
+        run = self._run(kind, "download_deadline", progress, validate.segment_id_of(segment_id))
         export = Export(run, self._ours)
         if to is not None:
             # A file that cannot be written is refused before anything is asked for.

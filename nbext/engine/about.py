@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nbext.engine.dataset import DataAbout
-from nbext.engine.generation import MANIFEST
+from nbext.engine.storage.generation import MANIFEST
 from nbext.errors import StorageError
 
 if TYPE_CHECKING:
-    from nbext.engine.generation import Generation
+    from nbext.engine.storage.generation import Generation
 
 
 def about(generation: Generation, engine: str) -> DataAbout:

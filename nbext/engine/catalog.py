@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-    from nbext.engine.shape import Build
+    from nbext.engine.query.statements import Build
 
 Reader = Callable[[str, "Build", Sequence[Value]], "pa.Table"]
 NFT_STANDARDS = ("ERC721", "ERC1155")

@@ -108,7 +108,7 @@ class Question:
         Builds the matching wallets: a table of one column, ``wallet``, each once, in no order.
     columns
         Builds a table of ``wallet`` and one column for each column that is returned after the address
-        (``nbext.wire.operations.Column``): a count, or an amount as `nbext.engine.exact.column`. A wallet that
+        (``nbext.core.operations.Column``): a count, or an amount as `nbext.engine.query.exact.column`. A wallet that
         is not in it has 0.
     values
         The values of the scalars that both builders get, in order. An int within 64 bits is an int64

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from nbext.engine import generation
+from nbext.engine.storage import generation
 from nbext.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Dataset
-    from nbext.engine.generation import Generation
+    from nbext.engine.storage.generation import Generation
 
 MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
 _THREADS = re.compile(r"[1-9]\d{0,2}\Z")
@@ -74,7 +74,7 @@ def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
 
 
 def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.duck import MEMORY, DuckDataset
+    from nbext.engine.duckdb.dataset import MEMORY, DuckDataset
 
     if url.netloc or url.path not in ("", "/"):
         raise ConfigError("engine: duckdb:// takes no path; the data folder is set by data_dir.")
@@ -85,8 +85,8 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _spark(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.away import AwayDataset
-    from nbext.engine.spark import Spark
+    from nbext.engine.remote.dataset import AwayDataset
+    from nbext.engine.remote.spark import Spark
 
     _options(url)
     chosen = _generation(data_dir)
@@ -97,8 +97,8 @@ def _spark(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.away import AwayDataset
-    from nbext.engine.warehouse import bigquery
+    from nbext.engine.remote.dataset import AwayDataset
+    from nbext.engine.remote.warehouse import bigquery
 
     _options(url)
     parts = _path(url, 1, "bigquery://PROJECT/DATASET")
@@ -106,8 +106,8 @@ def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _trino(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.away import AwayDataset
-    from nbext.engine.warehouse import trino
+    from nbext.engine.remote.dataset import AwayDataset
+    from nbext.engine.remote.warehouse import trino
 
     _options(url)
     catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")

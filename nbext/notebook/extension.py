@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from nbext.errors import UsageError
-from nbext.notebook import complete, display, introduction, session
+from nbext.notebook import banner, session
+from nbext.notebook.completion import matcher
 from nbext.notebook.config import ConfiguredValues, Nbext
+from nbext.notebook.display import tables
 from nbext.notebook.magics import NbextMagics
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class Loaded:
     session: session.Session
     magics: NbextMagics
     matcher: Any
-    formatters: display.Formatters
+    formatters: tables.Formatters
     configurable: Any
     replaced: dict[tuple[str, str], Any] = field(default_factory=dict)
 
@@ -51,7 +53,7 @@ def load(shell: InteractiveShell) -> None:
     configurable = Nbext(parent=shell)
     made = session.Session(shell, ConfiguredValues(configurable))
     magics = NbextMagics(shell, made)
-    loaded = Loaded(made, magics, complete.matcher(made), display.install(shell, made.seen), configurable)
+    loaded = Loaded(made, magics, matcher.matcher(made), tables.install(shell, made.seen), configurable)
     # Somebody may have a %token of their own: it comes back when ours goes.
     for kind, names in magics.magics.items():
         for name in names:
@@ -63,7 +65,7 @@ def load(shell: InteractiveShell) -> None:
     shell.input_transformers_cleanup.insert(0, with_a_body)
     _LOADED[shell] = loaded
     session.begin(made)
-    print(introduction.at_load(made.settings))
+    print(banner.at_load(made.settings))
 
 
 def unload(shell: InteractiveShell) -> None:

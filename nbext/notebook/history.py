@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nbext.errors import StorageError, UsageError, did_you_mean
-from nbext.notebook.queries import Query
+from nbext.notebook.cell.request import Query
 
 COLUMNS = ["number", "segment_id", "operator", "filters", "limit", "matched", "returned", "seconds", "service"]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
-from nbext.notebook import commands, grammars, metadata, running
-from nbext.notebook.addresses import wrong_form
-from nbext.notebook.hand_over import prepared
-from nbext.notebook.options import Args, Grammar
+from nbext.notebook.line import grammars
+from nbext.notebook.line.options import Args, Grammar
+from nbext.notebook.results.deliver import prepared
+from nbext.notebook.run import root, segment, token_nft
+from nbext.notebook.run.addresses import wrong_form
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -51,26 +52,26 @@ class NbextMagics(Magics):
     @takes(grammars.SEGMENT_QUERY, body=True)
     def segment_query(self, args: Args, cell: str | None) -> Any:
         """Run the segment whose filters are the cell."""
-        return running.run_cell(self.session, args, cell)
+        return segment.run_cell(self.session, args, cell)
 
     @takes(grammars.SEGMENT)
     def segment(self, args: Args, cell: str | None) -> Any:
         """Read or export a segment, or run the one on the line."""
-        return running.run_line(self.session, args)
+        return segment.run_line(self.session, args)
 
     @takes(grammars.TOKEN)
     def token(self, args: Args, cell: str | None) -> Any:
         """Read the metadata of tokens."""
-        return metadata.read(self.session, grammars.TOKEN, args)
+        return token_nft.read(self.session, grammars.TOKEN, args)
 
     @takes(grammars.NFT)
     def nft(self, args: Args, cell: str | None) -> Any:
         """Read the metadata of collections, or search them."""
         if args.words and args.words[0].text == "search":
-            return metadata.search(self.session, args)
-        return metadata.read(self.session, grammars.NFT, args)
+            return token_nft.search(self.session, args)
+        return token_nft.read(self.session, grammars.NFT, args)
 
     @takes(grammars.NBEXT)
     def nbext(self, args: Args, cell: str | None) -> Any:
         """Run one command of the root magic."""
-        return commands.run(self.session, args)
+        return root.run(self.session, args)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from nbext.errors import ConfigError, NbextError, UsageError, did_you_mean
-from nbext.notebook import introduction, keys, nested
-from nbext.notebook.calls import call
+from nbext.notebook import banner, keys, nested
+from nbext.notebook.cell.request import Query
+from nbext.notebook.completion.vocabulary import Knowledge
+from nbext.notebook.display.seen import Seen
 from nbext.notebook.history import History
-from nbext.notebook.knowledge import Knowledge
-from nbext.notebook.progress import Bar, view_for
-from nbext.notebook.queries import Query
-from nbext.notebook.seen import Seen
+from nbext.notebook.results.progress import Bar, view_for
+from nbext.notebook.run.calls import call
 from nbext.settings import Secret, Settings, default_data_dir, setting_named
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Session:
             # What was set before still holds.
             self.settings.arguments["base_url"] = before
             raise
-        self.say(introduction.of_service(self.about, self._client.base_url, answered=self._client.answered))
+        self.say(banner.of_service(self.about, self._client.base_url, answered=self._client.answered))
         return self._client
 
     def disconnect(self) -> None:
@@ -156,7 +156,7 @@ class Session:
 
     def _check(self, name: str, value: Any) -> None:
         """Refuse now what the next call would stumble over."""
-        from nbext.client.overrides import Overrides
+        from nbext.client.remote.profile import Overrides
 
         if name == "base_url" and value:
             check_address(value, insecure=self.settings["insecure"])
@@ -257,7 +257,7 @@ def check_address(url: str, *, insecure: bool) -> None:
     ConfigError
         The URL is none, or a key must not be sent there.
     """
-    from nbext.client.origin import Origin
+    from nbext.client.http.base_url import Origin
 
     Origin.of(url, insecure=insecure)
 

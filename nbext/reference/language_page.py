@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from nbext.language.errors import CODES
+from nbext.language.fields import CONDITIONS, GROUPS, RULES, SCOPE, Condition, Field
 from nbext.reference import table
-from nbext.segment.fields import CONDITIONS, GROUPS, RULES, SCOPE, Condition, Field
-from nbext.segment.report import CODES
 
 _RULES = """# The segment language
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nbext.notebook.grammars import BY_MAGIC, COMMANDS
-from nbext.notebook.options import HELP, Grammar
+from nbext.notebook.line.grammars import BY_MAGIC, COMMANDS
+from nbext.notebook.line.options import HELP, Grammar
 from nbext.reference import table
 
 

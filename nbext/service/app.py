@@ -18,17 +18,17 @@ from starlette.routing import Match
 from nbext import __version__
 from nbext.engine.dataset import Dataset
 from nbext.errors import FieldError, NbextError
-from nbext.service.body import Lingering
-from nbext.service.house import House
-from nbext.service.logs import Log
-from nbext.service.observing import Observing
-from nbext.service.policy import Policy
-from nbext.service.problems import Problem, answer_problem
-from nbext.service.routes import catalog, operator, segments, signups
-from nbext.service.surface import LOOPBACK_HOSTS, Surface
+from nbext.service.container import House
+from nbext.service.http.bodies import Lingering
+from nbext.service.http.problems import Problem, answer_problem
+from nbext.service.limits import Policy
+from nbext.service.middleware.logs import Log
+from nbext.service.middleware.observe import Observing
+from nbext.service.middleware.security import LOOPBACK_HOSTS, Surface
+from nbext.service.routes import lookups, operator, segments, signups
 from nbext.settings import Secret
 
-_ROUTERS = (segments.router, catalog.router, signups.router, operator.router)
+_ROUTERS = (segments.router, lookups.router, signups.router, operator.router)
 # Every route of the service; an application's own list may hold routers instead.
 ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 

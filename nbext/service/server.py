@@ -14,10 +14,10 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from nbext.service.house import House
-from nbext.service.jsontext import to_json
-from nbext.service.problems import Problem
-from nbext.wire.operations import PROBLEM_TYPE
+from nbext.core.operations import PROBLEM_TYPE
+from nbext.service.container import House
+from nbext.service.http.jsontext import to_json
+from nbext.service.http.problems import Problem
 
 # How long a caller that reads nothing may hold an answer up (seconds).
 STALLED_SECONDS = 60.0

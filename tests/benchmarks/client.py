@@ -29,8 +29,8 @@ from typing import Any
 
 from nbext import Client
 from nbext.client import frames
-from nbext.client.deadline import Deadline
-from nbext.client.transport import Call
+from nbext.client.http.deadline import Deadline
+from nbext.client.http.transport import Call
 from tests.benchmarks.measure import Took, apart, high_water, median
 from tests.benchmarks.table import Row
 

@@ -94,7 +94,7 @@ def cases_of(data_dir: Path, world: World, name: str, count: int) -> list[Case]:
 
 def sides(source: Path, data_dir: Path, cases: list[Case]) -> dict[str, Cells]:
     """Return the cells of each side."""
-    from nbext.engine.size import size
+    from nbext.engine.query.sort_key import size
 
     ours = [f"%%segment_query --limit {case.limit}\n{json.dumps(plain(case))}" for case in cases]
     path = str(source / TRANSFERS)
@@ -113,7 +113,7 @@ def sides(source: Path, data_dir: Path, cases: list[Case]) -> dict[str, Cells]:
 
 def _sql(query: str, case: Case, **more: Any) -> str:
     """Return the query as a cell, with its values written out."""
-    from nbext.wire.addresses import BURN_ADDRESSES
+    from nbext.core.addresses import BURN_ADDRESSES
 
     values = {"token": case.token, "collection": case.collection, "without": case.without, "least": case.least,
               "limit": case.limit, "burn": tuple(sorted(BURN_ADDRESSES)), **more}  # fmt: skip

@@ -44,7 +44,7 @@ class Ours:
 
     def rows(self, filters: dict[str, Any], limit: int = 10_000) -> Any:
         """Answer filters."""
-        from nbext.segment import language
+        from nbext.language import language
 
         body = {"operator": "AND", "filters": filters, "fileType": "json", "limit": limit}
         plan = language.resolve(language.parse(body), self.dataset)
@@ -102,7 +102,7 @@ def least_of(ours: Ours, token: str) -> int:
 
 def first_query(data_dir: str, filters: dict[str, Any]) -> float:
     """Return the seconds to open the data and to answer first, in a new process."""
-    import nbext.segment.language  # noqa: F401  a service has loaded its modules when it says that it is ready
+    import nbext.language.language  # noqa: F401  a service has loaded its modules when it says that it is ready
 
     started = time.perf_counter()
     Ours(Path(data_dir)).rows(filters)
@@ -155,7 +155,7 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
 
 def ours_tables(data_dir: Path) -> Path:
     """Return the DuckDB file of the data."""
-    from nbext.engine.generation import current
+    from nbext.engine.storage.generation import current
 
     generation = current(data_dir)
     assert generation is not None

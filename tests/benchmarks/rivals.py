@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nbext.wire.addresses import BURN_ADDRESSES
+from nbext.core.addresses import BURN_ADDRESSES
 from tests.benchmarks.generate import TRANSFERS
 
 
@@ -153,7 +153,7 @@ class Arrays:
             self._digits[address] = digits
 
     def ask(self, case: Case) -> Found:
-        from nbext.engine.size import size
+        from nbext.engine.query.sort_key import size
 
         wallets, sizes = self._held[case.token]
         found = np.intersect1d(wallets[sizes >= size(case.least)], self._held[case.collection][0], assume_unique=True)

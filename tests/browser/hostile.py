@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from nbext.segment.schema import json_schema
+from nbext.language.json_schema import json_schema
 
 MARK = "h0stile"
 _SHAPES = (

@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from nbext.client.shown import shown
-from nbext.notebook.escape import visible
-from nbext.notebook.forms.query import json_text
+from nbext.client.http.redact import shown
+from nbext.core.untrusted_text import visible
+from nbext.notebook.forms.filter_tree import json_text
 from tests.browser import hostile as service
 from tests.browser.full_builder import FULL_BUILDER
 

@@ -13,9 +13,9 @@ import pytest
 import nbext
 from nbext.client.as_of import columns_of
 from nbext.connect import connect
+from nbext.core.operations import NFT_FIELDS, SEARCH_FIELDS, SEGMENT_FIELDS, SIGN_UP_FIELDS, TOKEN_FIELDS
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
 from nbext.settings import Settings
-from nbext.wire.operations import NFT_FIELDS, SEARCH_FIELDS, SEGMENT_FIELDS, SIGN_UP_FIELDS, TOKEN_FIELDS
 
 pytest.importorskip("duckdb")
 UNI = {"token": {"token": "UNI", "balance": {"min": "10"}}}

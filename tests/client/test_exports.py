@@ -18,8 +18,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nbext import Client
-from nbext.client import spreadsheet
-from nbext.client.files import LineCounter
+from nbext.client.files import spreadsheet
+from nbext.client.files.writer import LineCounter
 from nbext.errors import NotFound, ProtocolError, ValidationError
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply

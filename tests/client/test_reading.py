@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.client.overrides import Overrides
-from nbext.client.problems import Answer
-from nbext.client.reading import Want, read
-from nbext.client.states import State, state_of
+from nbext.client.http.problems import Answer
+from nbext.client.remote.profile import Overrides
+from nbext.client.remote.reading import Want, read
+from nbext.client.remote.status import State, state_of
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20

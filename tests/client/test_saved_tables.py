@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.client.files import save
+from nbext.client.files.writer import save
 from nbext.client.frames import frame, to_arrow
-from nbext.client.jsontext import decode
+from nbext.core.strict_json import decode
 from nbext.errors import StorageError, ValidationError
 
 FORMULAS = ["=1+1", "+1+1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "＝1"]

@@ -62,7 +62,7 @@ FAULTS = {
 
 @pytest.fixture
 def caught(server, settings, monkeypatch):
-    monkeypatch.setattr("nbext.client.retry.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nbext.client.http.retry.FIRST_PAUSE", 0.001)
     client = Client(server.url, KEY, settings=settings(deadline=3.0, execute_deadline=0.5, download_deadline=0.5))
 
     def all_of(fault):

@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 
 from nbext.engine.dataset import Contract, Question
-from nbext.segment import language
-from tests.segment.tables import GENESIS, ZERO, Transfer, World, tables
+from nbext.language import language
+from tests.language.tables import GENESIS, ZERO, Transfer, World, tables
 
 DEAD = "0x000000000000000000000000000000000000dead"
 WALLETS = [f"0x{n:040x}" for n in range(0xA00, 0xA20)]

@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from nbext.engine import exact
-from nbext.engine.layout import TABLES
-from nbext.engine.size import size
+from nbext.engine.query import exact
+from nbext.engine.query.sort_key import size
+from nbext.engine.schema import TABLES
 
 # Wallet n stands at this address; the ranks of the addresses are the wallets.
 ADDRESSES = [f"0x{n:040x}" for n in range(100)]

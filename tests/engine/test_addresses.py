@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nbext.engine import duck
-from nbext.engine.addresses import FILE, Addresses
+from nbext.engine.duckdb import dataset as duck
+from nbext.engine.duckdb.addresses import FILE, Addresses
 from nbext.engine.open import open_dataset
 from tests.engine import forms
 

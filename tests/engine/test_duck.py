@@ -10,9 +10,9 @@ import ibis
 import pyarrow as pa
 import pytest
 
-from nbext.engine import exact
 from nbext.engine.dataset import Answer, Cancel, Question
 from nbext.engine.open import open_dataset
+from nbext.engine.query import exact
 from nbext.errors import ConfigError, QueryCancelled, QueryTimeout, ResourceLimit
 from tests.engine.hand_made import ADDRESSES, balance, generation
 

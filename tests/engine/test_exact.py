@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine import exact
+from nbext.engine.query import exact
 
 MAX = 2**256 - 1
 EDGES = [0, 1, 10**26 - 1, 10**26, 10**52 - 1, 10**52, 2**63, 2**127, 2**128, MAX]

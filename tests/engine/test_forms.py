@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nbext.engine.open import open_dataset
-from nbext.engine.shape import MATCHED, Shapes, unbound_tables
+from nbext.engine.query.statements import MATCHED, Shapes, unbound_tables
 from tests.engine import forms
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbext.engine import sets
-from nbext.engine.sets import Leaf, Narrowed, Together
+from nbext.engine.duckdb import bitmaps
+from nbext.engine.duckdb.bitmaps import Leaf, Narrowed, Together
 
 HELD = {contract: range(contract, 60_000, contract) for contract in (1, 2, 3, 5, 7000)}
 
@@ -55,20 +55,20 @@ def table_of(tree, holdings):
 @given(TREES)
 def test_any_tree_of_sets_has_the_wallets_of_its_statement(holdings, tree):
     table = table_of(tree, holdings)
-    found = sets.combined(sets.taken_apart(table, lambda leaf: leaf), fetched)
+    found = bitmaps.combined(bitmaps.taken_apart(table, lambda leaf: leaf), fetched)
     assert np.array_equal(np.sort(found), np.sort(fetched(table)))
 
 
 def test_only_joins_that_narrow_wallets_are_taken_apart(holdings):
     narrowed = holders(holdings, 1).semi_join(holders(holdings, 2), "wallet").anti_join(holders(holdings, 3), "wallet")
-    node = sets.taken_apart(narrowed, lambda leaf: leaf)
+    node = bitmaps.taken_apart(narrowed, lambda leaf: leaf)
     assert isinstance(node, Narrowed)
     assert [(kept, type(part)) for kept, part in node.by] == [(True, Leaf), (False, Leaf)]
-    assert isinstance(sets.taken_apart(narrowed.union(narrowed), lambda leaf: leaf), Together)
+    assert isinstance(bitmaps.taken_apart(narrowed.union(narrowed), lambda leaf: leaf), Together)
     by_contract = holdings.semi_join(holders(holdings, 2).mutate(contract=1), ["wallet", "contract"]).select("wallet")
     inner = holders(holdings, 1).join(holders(holdings, 2), "wallet").select("wallet")
     for table in (by_contract, inner, holders(holdings, 1)):
-        assert isinstance(sets.taken_apart(table, lambda leaf: leaf), Leaf)
+        assert isinstance(bitmaps.taken_apart(table, lambda leaf: leaf), Leaf)
 
 
 def test_an_empty_set_asks_for_nothing_more():
@@ -79,12 +79,12 @@ def test_an_empty_set_asks_for_nothing_more():
         return np.array([], np.int32)
 
     node = Narrowed(Leaf("first"), ((True, Leaf("second")), (False, Leaf("third"))))
-    assert len(sets.combined(node, fetch)) == 0
+    assert len(bitmaps.combined(node, fetch)) == 0
     assert asked == ["first"]
 
 
 def test_the_first_wallets_are_the_lowest_in_order():
     wallets = np.array([5, 3, 9, 1], np.int32)
-    assert sets.first_of(wallets, 2).tolist() == [1, 3]
-    assert sets.first_of(wallets, 4).tolist() == [1, 3, 5, 9]
-    assert sets.first_of(wallets, 9).tolist() == [1, 3, 5, 9]
+    assert bitmaps.first_of(wallets, 2).tolist() == [1, 3]
+    assert bitmaps.first_of(wallets, 4).tolist() == [1, 3, 5, 9]
+    assert bitmaps.first_of(wallets, 9).tolist() == [1, 3, 5, 9]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine import exact, size
+from nbext.engine.query import exact, sort_key
 from tests.engine.test_exact import AMOUNTS, limbs_table
 from tests.engine.test_exact import engine as engine  # noqa: PLC0414  a fixture, shared
 
@@ -30,38 +30,39 @@ def literal(bound):
 @given(ANY, ANY)
 def test_a_larger_amount_never_has_a_smaller_size(one, other):
     low, high = sorted((one, other))
-    assert size.size(low) <= size.size(high)
-    assert -(2**63) < size.size(low) < 2**63
+    assert sort_key.size(low) <= sort_key.size(high)
+    assert -(2**63) < sort_key.size(low) < 2**63
 
 
 @given(st.integers(-(10**17) + 1, 10**17 - 1))
 def test_a_small_amount_is_its_own_size(amount):
-    assert size.size(amount) == amount
+    assert sort_key.size(amount) == amount
 
 
 @pytest.mark.parametrize("amount", [1, 10**18, 25 * 10**20, 12345678901234567 * 10**40, 2**56])
 def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
-    assert size.lower(amount).sharp
+    assert sort_key.lower(amount).sharp
 
 
 @SETTINGS
 @given(st.lists(ANY, min_size=1, max_size=40))
 def test_the_sql_of_a_size_is_pythons(amounts):
     values = ", ".join(f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
-                       for n, (hi, mid, lo, _) in enumerate(map(size.stored, amounts)))  # fmt: skip
-    found = duckdb.sql(f"SELECT {size.sql('hi', 'mid', 'lo')} FROM (VALUES {values}) AS t(n, hi, mid, lo) ORDER BY n")
-    assert [row[0] for row in found.fetchall()] == [size.size(amount) for amount in amounts]
+                       for n, (hi, mid, lo, _) in enumerate(map(sort_key.stored, amounts)))  # fmt: skip
+    keys = sort_key.sql("hi", "mid", "lo")
+    found = duckdb.sql(f"SELECT {keys} FROM (VALUES {values}) AS t(n, hi, mid, lo) ORDER BY n")
+    assert [row[0] for row in found.fetchall()] == [sort_key.size(amount) for amount in amounts]
 
 
 @SETTINGS
 @given(st.lists(ANY, min_size=1, max_size=40), ANY, st.one_of(st.none(), ANY))
 def test_bounds_are_kept_exactly_whether_or_not_sizes_decide(engine, amounts, low, high):
     table = limbs_table(engine, a=amounts)
-    sizes = pa.table({"row": list(range(len(amounts))), "size": list(map(size.size, amounts))})
+    sizes = pa.table({"row": list(range(len(amounts))), "size": list(map(sort_key.size, amounts))})
     table = table.select("row", hi="a_hi", mid="a_mid", lo="a_lo").join(
         engine.create_table("sizes", sizes, overwrite=True), "row"
     )
-    least, most = literal(size.lower(low)), None if high is None else literal(size.upper(high))
+    least, most = literal(sort_key.lower(low)), None if high is None else literal(sort_key.upper(high))
     expected = [n for n, amount in enumerate(amounts) if low <= amount and (high is None or amount <= high)]
-    for rows in (size.rows_within(table, least, most), table.filter(size.within(table, least, most))):
+    for rows in (sort_key.rows_within(table, least, most), table.filter(sort_key.within(table, least, most))):
         assert sorted(rows.to_pyarrow()["row"].to_pylist()) == expected

@@ -7,12 +7,12 @@ import threading
 import duckdb
 import pytest
 
-from nbext.engine.away import AwayDataset
 from nbext.engine.dataset import Cancel, Question
-from nbext.engine.generation import current
-from nbext.engine.layout import TABLES
 from nbext.engine.open import open_dataset
-from nbext.engine.twin import twin
+from nbext.engine.remote.dataset import AwayDataset
+from nbext.engine.remote.parquet_copy import twin
+from nbext.engine.schema import TABLES
+from nbext.engine.storage.generation import current
 from nbext.errors import ConfigError, QueryCancelled
 from tests.engine import forms
 from tests.engine.cluster import cluster

@@ -9,8 +9,8 @@ import pytest
 
 from nbext.client import Client
 from nbext.errors import DeadlineExceeded, QueryCancelled
-from nbext.notebook.background import Background
-from nbext.notebook.queries import Query
+from nbext.notebook.cell.request import Query
+from nbext.notebook.run.background import Background
 from tests.notebook.slow_service import SEGMENT, slow_service
 
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
-from nbext.notebook import body
-from nbext.notebook.json_places import first_fault, place_of, places
+from nbext.notebook.cell import body
+from nbext.notebook.cell.json_source import first_fault, place_of, places
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),

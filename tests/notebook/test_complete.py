@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from IPython.core.completer import provisionalcompleter
 
-from nbext.notebook.complete import offers
-from nbext.notebook.cursor import cursor_of
+from nbext.core.chains import chain_names
+from nbext.language.json_schema import json_schema
+from nbext.notebook.completion.cursor import cursor_of
+from nbext.notebook.completion.matcher import offers
 from nbext.notebook.session import current
-from nbext.segment.schema import json_schema
-from nbext.wire.chains import chain_names
 
 CONDITIONS = ["token", "nft", "collections", "transfer", "activity", "wallet", "segment", "all", "any", "not"]
 TOP = [*CONDITIONS, "chain", "asOf", "exclude"]
@@ -138,7 +138,7 @@ def test_no_text_and_no_place_makes_completion_fail(text, line, column):
 
 
 def _knowledge():
-    from nbext.notebook.knowledge import Knowledge
+    from nbext.notebook.completion.vocabulary import Knowledge
 
     made = Knowledge()
     made.learn_service({}, json_schema())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.notebook.escape import html, visible
+from nbext.core.untrusted_text import html, visible
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from nbext.errors import NotFound, UsageError
-from nbext.notebook import grammars
-from nbext.notebook.explaining import compact
+from nbext.notebook.line import grammars
+from nbext.notebook.run.dry_run import compact
 from nbext.notebook.session import current
 from nbext.settings import Settings
 from tests.notebook.slow_service import slow_service

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
-from nbext.notebook import grammars
-from nbext.notebook.lines import Word, words
-from nbext.notebook.options import KEY_REFUSED, Grammar, Option
+from nbext.notebook.line import grammars
+from nbext.notebook.line.options import KEY_REFUSED, Grammar, Option
+from nbext.notebook.line.tokenizer import Word, words
 
 GRAMMAR = Grammar(
     "%try",

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from nbext.client.progress import Progress
-from nbext.notebook.progress import Bar, NoView, TerminalView, view_for
+from nbext.notebook.results.progress import Bar, NoView, TerminalView, view_for
 
 
 class Kept:

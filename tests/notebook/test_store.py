@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from nbext.errors import UsageError
-from nbext.notebook.store import checked_file, checked_name, cut_in_words, in_words
+from nbext.notebook.results.store import checked_file, checked_name, cut_in_words, in_words
 
 
 @pytest.mark.parametrize("name", ["whales", "ÄpfelUndBirnen", "x1", "df_2", "USDC"])

@@ -14,8 +14,8 @@ import requests
 
 from nbext.engine.open import open_dataset
 from nbext.service.app import create_app
-from nbext.service.logs import Log
-from nbext.service.policy import Policy
+from nbext.service.limits import Policy
+from nbext.service.middleware.logs import Log
 from nbext.service.server import Server, address_of, listen
 from nbext.settings import Secret
 

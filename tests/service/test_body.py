@@ -96,7 +96,7 @@ def test_a_body_that_says_it_is_too_long_is_413_before_any_of_it_is_sent(service
 
 @pytest.mark.parametrize("path", POSTS)
 def test_no_more_than_a_megabyte_of_a_body_is_kept(data_dir, tmp_path, path):
-    from nbext.service.policy import Policy
+    from nbext.service.limits import Policy
 
     # The bound is one byte short of what comes in chunks, none of which says how many there are.
     pieces = [b'{"searchTerm":"', b"x" * 1000, b'"}']
@@ -126,7 +126,7 @@ def test_a_body_without_end_is_413_after_a_megabyte_and_takes_no_memory(service)
 
 
 def test_a_body_that_dribbles_is_ended_with_408(data_dir, tmp_path):
-    from nbext.service.policy import Policy
+    from nbext.service.limits import Policy
 
     running = Running(data_dir, tmp_path, Policy(arrive_seconds=0.5))
     try:

@@ -11,11 +11,11 @@ import time
 import jsonschema
 import pytest
 
-from nbext.segment.language import json_schema
-from nbext.service import examples
+from nbext.language.language import json_schema
 from nbext.service.app import ROUTES
-from nbext.service.openapi import OPERATIONS
-from nbext.service.problems import CODES
+from nbext.service.http import examples
+from nbext.service.http.openapi import OPERATIONS
+from nbext.service.http.problems import CODES
 from tests.service.conftest import HOLDERS, KEY
 
 

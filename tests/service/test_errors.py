@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from nbext.service.policy import Policy
-from nbext.service.problems import CODES
+from nbext.service.http.problems import CODES
+from nbext.service.limits import Policy
 from tests.service.conftest import KEY, USDC, Running
 
 EMAIL = "somebody.of.note@example.com"
@@ -89,6 +89,6 @@ def test_a_fault_of_the_service_is_500_without_a_word_of_it_and_the_log_says_whe
     assert (line["event"], line["error"], line["request_id"]) == (
         "request failed", "OperationalError", answer.json()["request_id"]
     )
-    assert line["where"].startswith("nbext.service.signups:record:")
+    assert line["where"].startswith("nbext.service.accounts.signups:record:")
     assert is_clean(answer.text + service.log.getvalue(), data_dir, tmp_path)
     assert service.get("/v1/tokens/ethereum/USDC").status_code == 200

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
 
-from nbext.service import exports
-from nbext.service.exports import page_of
-from nbext.service.results import BATCH, Results
+from nbext.service.segments import exports
+from nbext.service.segments.exports import page_of
+from nbext.service.segments.results import BATCH, Results
 from tests.service.conftest import HOLDERS
 
 ROWS = 3 * BATCH + 5

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.service.jsontext import MAX_DEPTH, NotJson, canonical_json, read_json, to_json
+from nbext.service.http.jsontext import MAX_DEPTH, NotJson, canonical_json, read_json, to_json
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),

@@ -14,7 +14,7 @@ from fastapi.dependencies.models import Dependant
 from nbext.engine.dataset import Dataset
 from nbext.engine.open import open_dataset
 from nbext.service.app import ROUTES
-from nbext.service.jobs import Job, Jobs
+from nbext.service.segments.jobs import Job, Jobs
 from tests.service.conftest import HOLDERS, Running
 from tests.service.test_segments import Slow, body
 

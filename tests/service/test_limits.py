@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nbext.service.policy import Policy
+from nbext.service.limits import Policy
 from tests.service import heavy
 from tests.service.process import Process, serve
 

@@ -187,8 +187,8 @@ def test_twenty_sudden_deaths_under_eight_writers_lose_nothing_that_was_acknowle
 
 
 def kept_emails(folder: Path) -> set[str]:
-    from nbext.service.database import Database
-    from nbext.service.signups import SignUps
+    from nbext.service.accounts.database import Database
+    from nbext.service.accounts.signups import SignUps
 
     database = Database(folder / "service" / "registry.sqlite")
     found = {each.email for each in SignUps(database).all()}

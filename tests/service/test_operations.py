@@ -8,7 +8,7 @@ import io
 import pyarrow as pa
 import pytest
 
-from nbext.wire.operations import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
+from nbext.core.operations import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from tests.service.conftest import HOLDERS, USDC
 
 BAYC = "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
@@ -193,7 +193,7 @@ def test_about_says_whose_data_it_is(service):
 
 
 def test_the_schema_is_served_and_is_the_languages_own(service):
-    from nbext.segment.language import json_schema
+    from nbext.language.language import json_schema
 
     assert service.get("/schema").json() == json_schema()
 

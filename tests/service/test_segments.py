@@ -15,7 +15,7 @@ import pytest
 from nbext.engine.dataset import Answer, Cancel, Dataset, Question
 from nbext.engine.open import open_dataset
 from nbext.errors import QueryCancelled, QueryTimeout
-from nbext.service.policy import Policy
+from nbext.service.limits import Policy
 from tests.service.conftest import HOLDERS, KEY, Running
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nbext.service.policy import Policy
+from nbext.service.limits import Policy
 from tests.service.conftest import KEY, Running
 
 HALF = b"GET /about HTTP/1.1\r\nHost: localhost\r\n"

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from nbext.service.database import Database
+from nbext.service.accounts.database import Database
 
 
 class Counted(Database):

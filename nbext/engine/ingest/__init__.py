@@ -16,7 +16,7 @@ The walk of a run, one module for each step:
     report      what was taken in, and every oddity, in plain words
 
 `holdings` adds up, in arrays and exactly (`parts`), what each wallet held and when. `run` does the walk;
-`nbext.engine.generation` makes its end visible in one step.
+`nbext.engine.storage.generation` makes its end visible in one step.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from nbext.core.addresses import looks_like_address
 from nbext.errors import UsageError
 from nbext.settings import Settings, default_data_dir
-from nbext.wire.addresses import looks_like_address
 
 _EXAMPLES = """\
 examples:
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Take the files in and print the report; 1 when a file was refused or a row was bad, else 0."""
     from nbext.engine.ingest import ingest
-    from nbext.engine.ingest.snapshots import SnapshotOptions
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
+    from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 
     options = SnapshotOptions(tokens=_tokens(args.token), decimals=args.decimals, unit=args.unit, block=args.block)
     with _bar(quiet=args.quiet) as progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from nbext.engine.ingest.sources import shown
+from nbext.engine.ingest.sources.files import shown
 from nbext.errors import IngestError
 
 SHOWN = 10

@@ -15,28 +15,19 @@ from typing import Any
 
 import duckdb
 
-from nbext.engine import generation
-from nbext.engine.ingest import (
-    activity,
-    contracts,
-    derive,
-    keys,
-    reading,
-    snapshots,
-    sources,
-    standards,
-    tally,
-    tokens,
-    transfers,
-    wallets,
-)
+from nbext.core.chains import Chain, chain_of
+from nbext.engine.ingest import tally
+from nbext.engine.ingest.derive import activity, tables, wallets
+from nbext.engine.ingest.facts import contracts, standards, tokens
 from nbext.engine.ingest.report import FileTaken, Report
-from nbext.engine.ingest.snapshots import SnapshotOptions
-from nbext.engine.ingest.sources import Source
+from nbext.engine.ingest.sources import files, reading
+from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage
+from nbext.engine.ingest.transfers import keys, rows, snapshots
+from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 from nbext.engine.open import MEMORY_SIZE
+from nbext.engine.storage import generation
 from nbext.errors import IngestError, StorageError, ValidationError
-from nbext.wire.chains import Chain, chain_of
 
 Progress = Callable[[str, float], None]
 
@@ -126,7 +117,7 @@ def ingest(
     started = time.monotonic()
     named = None if chain is None else chain_of(chain)
     folder = Path(data_dir).expanduser().resolve()
-    found, refused = sources.find(paths)
+    found, refused = files.find(paths)
     with _locked(folder):
         previous = generation.current(folder)
         fresh, skipped = _not_taken(found, previous)
@@ -330,7 +321,7 @@ def _read_facts(run: Run) -> None:
 def _read_transfers(run: Run) -> None:
     stage, files = run.stage, run.holding("transfers")
     wallets.begin(stage)
-    transfers.begin(stage)
+    rows.begin(stage)
     for done, file in enumerate(files):
         run.job.progress("reading addresses", done / len(files))
         with _refusing(file.source):
@@ -339,7 +330,7 @@ def _read_transfers(run: Run) -> None:
     for done, file in enumerate(files):
         run.job.progress("reading transfers", done / len(files))
         with _refusing(file.source):
-            transfers.take(stage, file, _chain_id(run, file))
+            rows.take(stage, file, _chain_id(run, file))
     if stage.value("SELECT count(*) FROM bad"):
         wallets.forget_unused(stage)
 
@@ -348,16 +339,16 @@ def _build(run: Run) -> None:
     """Make every table of the layout from the rows that are new and the generation before."""
     stage = run.stage
     run.job.progress("merging", 0)
-    derive.create_tables(stage)
+    tables.create_tables(stage)
     zero = wallets.zero(stage)
     activity.save_blocks(stage)
     activity.save_extents(stage)
     wallets.open_snapshots(stage)
     wallets.join_previous(stage)
     standards.classify(stage)
-    transfers.save(stage)
+    rows.save(stage)
     keys.save(stage)
-    derive.derive(stage, zero, lambda done: run.job.progress("balances", done))
+    tables.derive(stage, zero, lambda done: run.job.progress("balances", done))
     run.job.progress("activity", 0)
     activity.save_activity(stage)
     contracts.save_wallets(stage)

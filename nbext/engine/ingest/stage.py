@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from nbext.engine.generation import TABLES, Generation
-from nbext.engine.ingest.sources import Source
+from nbext.engine.ingest.sources.files import Source
+from nbext.engine.storage.generation import TABLES, Generation
 
 DEFAULT_MEMORY = "4GB"
 SMALL = 32 << 20

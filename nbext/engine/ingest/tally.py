@@ -7,12 +7,12 @@ import hashlib
 from pathlib import Path
 
 from nbext import __version__
-from nbext.engine.generation import FORMAT
+from nbext.core.chains import CHAINS
+from nbext.engine.ingest.derive.wallets import zero
 from nbext.engine.ingest.report import SHOWN, BadRow, Gap, Report
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.ingest.wallets import zero
-from nbext.engine.layout import TABLES
-from nbext.wire.chains import CHAINS
+from nbext.engine.schema import TABLES
+from nbext.engine.storage.generation import FORMAT
 
 # A gap is this many times the usual distance between two blocks that the data knows.
 _WIDE = 10

@@ -6,7 +6,7 @@ in it says anything about a real person, and no figure counted in it is a fact a
 
 The prepared tables are shipped, since unpacking them is thirty times faster than making them. How they
 are made: each story (`tokens`, `airdrops`, `nfts`) writes transfers into a `diary`, `transfers` puts them
-into blocks, `tables` derives the tables of `nbext.engine.layout`, and `prepare` writes them to files.
+into blocks, `tables` derives the tables of `nbext.engine.schema`, and `prepare` writes them to files.
 """
 
 from __future__ import annotations

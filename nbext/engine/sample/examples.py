@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from nbext.core.addresses import checksummed
 from nbext.engine.sample.known import KNOWN, Known
 from nbext.engine.sample.slots import timestamp
 from nbext.engine.sample.transfers import Log, logs
-from nbext.wire.addresses import checksummed
 
 _ON_ETHEREUM = ("ethereum:UNI", "ethereum:LINK", "ethereum:BAYC", "ethereum:AZUKI")
 _ON_BASE = ("base:USDC", "base:DEGEN")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nbext.wire.chains import chain_of
+from nbext.core.chains import chain_of
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from nbext.engine.layout import TABLES
+from nbext.core.chains import chain_of
 from nbext.engine.sample.slots import LAST_SLOT, PACES, block, timestamp
 from nbext.engine.sample.tables import Prepared, arrow, shipped
 from nbext.engine.sample.transfers import NAME, logs
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
-from nbext.wire.chains import chain_of
+from nbext.engine.schema import TABLES
 
 _UNORDERED = {"to_block", "log_index", "sender", "transfers", "active_days"}
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from nbext.engine.exact import split
-from nbext.engine.layout import FOREVER, TABLES
+from nbext.engine.query.exact import split
 from nbext.engine.sample.cast import CONTRACTS, ZERO, contract
 from nbext.engine.sample.known import KNOWN, Known
 from nbext.engine.sample.slots import timestamp
 from nbext.engine.sample.spam import SPAM
 from nbext.engine.sample.transfers import Log
+from nbext.engine.schema import FOREVER, TABLES
 
 _TYPES = {
     "string": pa.string(),

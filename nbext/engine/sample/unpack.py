@@ -9,8 +9,8 @@ import shutil
 from hashlib import sha256
 from pathlib import Path
 
-from nbext.engine import size
-from nbext.engine.layout import TABLES
+from nbext.engine.query import sort_key
+from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
 PREPARED = Path(__file__).parent / "prepared"
@@ -83,7 +83,8 @@ def _fill(building: Path) -> None:
         for name in TABLES:
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
             path = str(PREPARED / f"{name}.parquet").replace("'", "''")
-            columns = ", ".join(size.sql("hi", "mid", "lo") + " AS size" if c == "size" else c for c in TABLES[name])
+            size = sort_key.sql("hi", "mid", "lo") + " AS size"
+            columns = ", ".join(size if column == "size" else column for column in TABLES[name])
             connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet('{path}')")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)
     for name in (_DATABASE, MANIFEST):

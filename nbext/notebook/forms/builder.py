@@ -8,20 +8,30 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as w
 from IPython.core.getipython import get_ipython
 
+from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
-from nbext.notebook.escape import html, visible
-from nbext.notebook.forms import query
+from nbext.notebook.cell.request import Query
+from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.editors import GroupEditor
 from nbext.notebook.forms.form import Form, Twin
 from nbext.notebook.forms.inputs import ScopeBar, Unfit
-from nbext.notebook.forms.parts import beside, box, button, choice_field, code_html, markup, row, text_field, visibility
 from nbext.notebook.forms.schema import vocabulary
 from nbext.notebook.forms.tables import frame_html
 from nbext.notebook.forms.values import about
 from nbext.notebook.forms.variables import keep, note
-from nbext.notebook.queries import Query
-from nbext.notebook.store import checked_name
+from nbext.notebook.forms.widgets import (
+    beside,
+    box,
+    button,
+    choice_field,
+    code_html,
+    markup,
+    row,
+    text_field,
+    visibility,
+)
+from nbext.notebook.results.store import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +99,7 @@ class SegmentForm(Form):
     def _open(self, given: Any) -> None:
         if given is None:
             return
-        filters, operator, limit = query.parsed(given)
+        filters, operator, limit = filter_tree.parsed(given)
         self.operator.entry.value = operator
         if limit is not None:
             self.limit.entry.value = str(limit)
@@ -99,7 +109,7 @@ class SegmentForm(Form):
                 self.scope.inputs[key].show(filters[key])
                 del filters[key]
                 self.scope.show(True)
-        for key, value in query.split(filters):
+        for key, value in filter_tree.split(filters):
             self.top.add(key, value)
 
     def _unfold(self) -> None:
@@ -108,7 +118,7 @@ class SegmentForm(Form):
 
     def filters(self) -> dict[str, Any]:
         """Return the filters as they are now; every editor learns where its part of them stands."""
-        return {**self.scope.value(), **query.joined(self.top.children, self.operator.value, TOP)}
+        return {**self.scope.value(), **filter_tree.joined(self.top.children, self.operator.value, TOP)}
 
     def missing(self) -> list[str]:
         """Return what must still be filled in, in words."""
@@ -121,7 +131,7 @@ class SegmentForm(Form):
         name = self.name.value.strip()
         limit = self._limit_or_none()
         given = limit if limit != self.client.settings["limit"] else None
-        return query.cell_text(name if name.isidentifier() else "", self.filters(), self.operator.value, given)
+        return filter_tree.cell_text(name if name.isidentifier() else "", self.filters(), self.operator.value, given)
 
     def _limit_or_none(self) -> int | None:
         text = self.limit.value.strip().replace(",", "").replace("_", "")

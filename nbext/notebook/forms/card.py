@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
-from nbext.notebook.escape import html, visible
-from nbext.notebook.forms import bins, pictures
+from nbext.notebook.forms import bins, charts
+from nbext.notebook.forms.filter_tree import cell_text
 from nbext.notebook.forms.form import Form, Twin, message_of
-from nbext.notebook.forms.parts import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
-from nbext.notebook.forms.query import cell_text
 from nbext.notebook.forms.tables import frame_html, scale
 from nbext.notebook.forms.values import about, is_missing, shown
-from nbext.notebook.units import EXACT
+from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
+from nbext.notebook.results.units import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,9 +93,9 @@ class Card(Form):
         if not pairs or not isinstance(self.known.get("matched"), int):
             return ""
         pairs.append(("together", self.known["matched"]))
-        if not pictures.available() or len(pairs) > MOST_BARS:
+        if not charts.available() or len(pairs) > MOST_BARS:
             return table_html(["Wallets that", "match"], [(words, f"{n:,}") for words, n in pairs], numbers=[1])
-        return pictures.bars([words for words, _ in pairs], [n for _, n in pairs], "Wallets that match each condition")
+        return charts.bars([words for words, _ in pairs], [n for _, n in pairs], "Wallets that match each condition")
 
     def _spreads(self) -> list[tuple[str, str]]:
         made = []
@@ -145,8 +145,8 @@ def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
     if not found:
         return ""
     unit = f"{visible(column.get('symbol') or 'amount', 20)} per wallet"
-    if pictures.available():
-        return pictures.histogram(found, unit)
+    if charts.available():
+        return charts.histogram(found, unit)
     return table_html([unit, "wallets"], [(label, f"{count:,}") for label, count in found], numbers=[1])
 
 

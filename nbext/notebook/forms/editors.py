@@ -10,11 +10,11 @@ from typing import Any
 
 import ipywidgets as w
 
-from nbext.notebook.escape import html
-from nbext.notebook.forms import query
+from nbext.core.untrusted_text import html
+from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.inputs import NOTHING, Input, Unfit
-from nbext.notebook.forms.parts import MAX_HELP, Field, box, button, choice_field, markup, row, visibility
 from nbext.notebook.forms.schema import ConditionSpec, Vocabulary
+from nbext.notebook.forms.widgets import MAX_HELP, Field, box, button, choice_field, markup, row, visibility
 
 # So many fields of a condition are shown at once; the others wait behind a button, unless they are filled in.
 FIRST_FIELDS = 3
@@ -128,7 +128,7 @@ class TextEditor(Editor):
         super().__init__(changed, remove)
         self.key, self._last = key, value
         head = markup(f'<span class="nbext-kind">{html(key, 60)}</span>')
-        self.field = Field(w.Textarea(value=query.json_text(value), description="As JSON"), width="100%")
+        self.field = Field(w.Textarea(value=filter_tree.json_text(value), description="As JSON"), width="100%")
         self.field.changed(lambda _: self._read())
         self.widget = box(
             row(head, self.bin, classes="nbext-head"), self.field.widget, self.trouble, classes="nbext-card"
@@ -196,7 +196,7 @@ class GroupEditor(Editor):
     def _made(self, key: str, value: Any) -> Editor:
         if key in self.words.groups:
             try:
-                members = [] if value is NOTHING else query.members(key, value)
+                members = [] if value is NOTHING else filter_tree.members(key, value)
             except ValueError:
                 return TextEditor(key, value, self.changed, self._drop)
             group = GroupEditor(key, self.words, self.changed, self._drop)
@@ -225,8 +225,8 @@ class GroupEditor(Editor):
     def value(self) -> Any:
         """Return the members as the group's JSON value."""
         if self.key == "not":
-            return query.denied(self.children, self.pointer)
-        return query.listed(self.children, self.pointer)
+            return filter_tree.denied(self.children, self.pointer)
+        return filter_tree.listed(self.children, self.pointer)
 
     def walk(self) -> Iterator[Editor]:
         yield self

@@ -11,11 +11,11 @@ from typing import Any
 import ipywidgets as w
 from IPython import display as ipython
 
+from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
-from nbext.notebook.escape import html, visible
 from nbext.notebook.forms.background import Background
-from nbext.notebook.forms.parts import lines_html, markup, with_classes
 from nbext.notebook.forms.style import CSS, hiding
+from nbext.notebook.forms.widgets import lines_html, markup, with_classes
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display

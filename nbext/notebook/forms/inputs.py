@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nbext.notebook.escape import html, visible
-from nbext.notebook.forms.parts import MAX_HELP, Field, box, choice_field, markup, row, text_field, visibility
+from nbext.core.untrusted_text import html, visible
 from nbext.notebook.forms.schema import FieldSpec, encoded
+from nbext.notebook.forms.widgets import MAX_HELP, Field, box, choice_field, markup, row, text_field, visibility
 
 # What an input gives when it is empty: its field is left out of the query.
 NOTHING = object()

@@ -9,11 +9,15 @@ from urllib.parse import urlsplit
 
 import ipywidgets as w
 
+from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
+from nbext.core.operations import MAX_SEARCH_TERM
+from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.escape import html, visible
 from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.form import Form, Twin
-from nbext.notebook.forms.parts import (
+from nbext.notebook.forms.values import about, count_text, is_missing, records, shown
+from nbext.notebook.forms.variables import keep
+from nbext.notebook.forms.widgets import (
     box,
     button,
     choice_field,
@@ -26,11 +30,7 @@ from nbext.notebook.forms.parts import (
     text_field,
     visibility,
 )  # fmt: skip
-from nbext.notebook.forms.values import about, count_text, is_missing, records, shown
-from nbext.notebook.forms.variables import keep
-from nbext.notebook.store import checked_name
-from nbext.wire.chains import DEFAULT_CHAIN, chain_names, chain_of
-from nbext.wire.operations import MAX_SEARCH_TERM
+from nbext.notebook.results.store import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,13 @@ from typing import Any
 
 import ipywidgets as w
 
-from nbext.client.inputs import email_of
+from nbext.client.validate import email_of
+from nbext.core.operations import MAX_EMAIL
+from nbext.core.untrusted_text import html
 from nbext.errors import OutcomeUnknown
-from nbext.notebook.escape import html
 from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.form import Form, Twin, message_of
-from nbext.notebook.forms.parts import button, row, text_field, with_classes
-from nbext.wire.operations import MAX_EMAIL
+from nbext.notebook.forms.widgets import button, row, text_field, with_classes
 
 # A half-typed address is not called wrong before typing pauses this long.
 PAUSE = 0.8

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from nbext.notebook.forms.parts import table_html
 from nbext.notebook.forms.values import about, is_missing, shown
-from nbext.notebook.units import EXACT
+from nbext.notebook.forms.widgets import table_html
+from nbext.notebook.results.units import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from IPython.core.getipython import get_ipython
 
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook import session
+from nbext.notebook.cell.request import Query
 from nbext.notebook.forms.values import about
-from nbext.notebook.queries import Query
-from nbext.notebook.store import checked_name
+from nbext.notebook.results.store import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,12 +6,12 @@ import argparse
 import shutil
 from pathlib import Path
 
+from nbext.core.atomic_files import sync_folder
 from nbext.errors import ConfigError
 from nbext.service.commands import folder
-from nbext.service.files import sync_folder
-from nbext.service.house import REGISTRY_FILE
-from nbext.service.registry import Registry
-from nbext.service.results import Results
+from nbext.service.container import REGISTRY_FILE
+from nbext.service.segments.results import Results
+from nbext.service.segments.store import Registry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

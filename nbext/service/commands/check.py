@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from nbext.engine.damage import damage_of
+from nbext.engine.storage.integrity import damage_of
 from nbext.errors import StorageError
+from nbext.service.accounts.database import Database
 from nbext.service.commands import folder
-from nbext.service.database import Database
-from nbext.service.house import REGISTRY_FILE
-from nbext.service.registry import Registry, Segment
-from nbext.service.results import Results
+from nbext.service.container import REGISTRY_FILE
+from nbext.service.segments.results import Results
+from nbext.service.segments.store import Registry, Segment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

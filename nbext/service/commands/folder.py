@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from nbext.errors import ConfigError
-from nbext.service.database import Database
-from nbext.service.house import REGISTRY_FILE
+from nbext.service.accounts.database import Database
+from nbext.service.container import REGISTRY_FILE
 from nbext.settings import Settings, default_data_dir
 
 STATE = "service"

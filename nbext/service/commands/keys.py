@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from nbext.service.accounts.keys import DEFAULT_RATE, SCOPES, Key, KeyRing
 from nbext.service.commands import folder
-from nbext.service.keys import DEFAULT_RATE, SCOPES, Key, KeyRing
-from nbext.service.times import iso
+from nbext.service.http.times import iso
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,15 +10,15 @@ import socket
 import sys
 from pathlib import Path
 
+from nbext.core.atomic_files import secret_file
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError
 from nbext.service.app import create_app
 from nbext.service.commands import folder
-from nbext.service.files import secret_file
-from nbext.service.logs import Log
-from nbext.service.policy import Policy
+from nbext.service.limits import Policy
+from nbext.service.middleware.logs import Log
+from nbext.service.middleware.security import LOOPBACK_HOSTS
 from nbext.service.server import Server, address_of, listen
-from nbext.service.surface import LOOPBACK_HOSTS
 from nbext.settings import Secret, Settings
 
 KEY_FILE = "owner.key"

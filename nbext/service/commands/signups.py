@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from nbext.core.atomic_files import whole_file
 from nbext.errors import ConfigError
+from nbext.service.accounts.signups import SignUps, normalised
 from nbext.service.commands import folder
-from nbext.service.files import whole_file
-from nbext.service.signups import SignUps, normalised
-from nbext.service.times import iso
+from nbext.service.http.times import iso
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

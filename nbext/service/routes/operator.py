@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
-from nbext.service.about import about
-from nbext.service.answers import json_answer, kept_answer
-from nbext.service.house import FromHouse, Reader
-from nbext.service.metrics import TEXT_TYPE
-from nbext.wire.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA
+from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA
+from nbext.service.container import FromHouse, Reader
+from nbext.service.http.responses import json_answer, kept_answer
+from nbext.service.middleware.metrics import TEXT_TYPE
+from nbext.service.routes.about import about
 
 router = APIRouter(tags=["service"])
 
@@ -41,7 +41,7 @@ def read_metrics(house: FromHouse, key: Reader) -> Response:
 @router.get(OPENAPI)
 def read_openapi(request: Request, key: Reader) -> Response:
     """The contract, as OpenAPI 3.1."""
-    from nbext.service.openapi import document
+    from nbext.service.http.openapi import document
 
     return kept_answer(request, document(request.app))
 
@@ -49,7 +49,7 @@ def read_openapi(request: Request, key: Reader) -> Response:
 @router.get(DOCS)
 def read_docs(request: Request) -> HTMLResponse:
     """The contract, as a page."""
-    from nbext.service.docs_page import page
-    from nbext.service.openapi import document
+    from nbext.service.http.docs_page import page
+    from nbext.service.http.openapi import document
 
     return HTMLResponse(page(document(request.app)))

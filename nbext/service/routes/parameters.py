@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import Header, Path, Query
 
-from nbext.service.exports import DEFAULT_PAGE, MAX_PAGE
-from nbext.wire.operations import IDEMPOTENCY_HEADER
+from nbext.core.operations import IDEMPOTENCY_HEADER
+from nbext.service.segments.exports import DEFAULT_PAGE, MAX_PAGE
 
 SegmentId = Annotated[
     str, Path(alias="id", pattern="^[A-Za-z0-9_-]{1,128}$", description="A segment's id, as execute answered it.")

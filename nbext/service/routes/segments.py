@@ -9,17 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from nbext.errors import ValidationError
-from nbext.service import exports
-from nbext.service.answers import describe, json_answer, not_changed, segment_answer
-from nbext.service.body import JsonBody
-from nbext.service.house import Executor, FromHouse, Reader
-from nbext.service.idempotency import claim_of
-from nbext.service.registry import Segment
-from nbext.service.results import BATCH
-from nbext.service.routes.parameters import PAGE, IdempotencyKey, PageLimit, PageOffset, Prefer, SegmentId
-from nbext.service.waiting import finished, patience
-from nbext.wire.operations import (
+from nbext.core.operations import (
     ARROW_TYPE,
     CSV_TYPE,
     EXECUTE,
@@ -29,6 +19,16 @@ from nbext.wire.operations import (
     SEGMENT_CSV,
     SEGMENT_JSON,
 )
+from nbext.errors import ValidationError
+from nbext.service.container import Executor, FromHouse, Reader
+from nbext.service.http.bodies import JsonBody
+from nbext.service.http.responses import describe, json_answer, not_changed, segment_answer
+from nbext.service.routes.parameters import PAGE, IdempotencyKey, PageLimit, PageOffset, Prefer, SegmentId
+from nbext.service.segments import exports
+from nbext.service.segments.idempotency import claim_of
+from nbext.service.segments.long_poll import finished, patience
+from nbext.service.segments.results import BATCH
+from nbext.service.segments.store import Segment
 
 router = APIRouter(tags=["segments"])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from nbext.core.operations import SIGN_UP
 from nbext.errors import ValidationError, did_you_mean
-from nbext.service.answers import json_answer
-from nbext.service.body import JsonBody
-from nbext.service.house import FromHouse, House, Subscriber
-from nbext.service.signups import normalised
-from nbext.wire.operations import SIGN_UP
+from nbext.service.accounts.signups import normalised
+from nbext.service.container import FromHouse, House, Subscriber
+from nbext.service.http.bodies import JsonBody
+from nbext.service.http.responses import json_answer
 
 router = APIRouter(tags=["newsletter"])
 

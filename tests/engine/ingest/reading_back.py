@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
-from nbext.engine import generation
 from nbext.engine.ingest import ingest
+from nbext.engine.storage import generation
 
 BASE = 10**26
 ZERO = "0x" + "0" * 40

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from nbext.engine import generation
 from nbext.engine.ingest import stage
+from nbext.engine.storage import generation
 from nbext.errors import StorageError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nbext.engine import generation
+from nbext.engine.storage import generation
 from nbext.errors import IngestError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet

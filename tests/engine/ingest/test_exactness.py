@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.size import size
+from nbext.engine.query.sort_key import size
 from tests.engine.ingest.conftest import write_parquet
 from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
 from tests.engine.ingest.replay import Log, collections, tokens

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from nbext.engine import generation
 from nbext.engine.dataset import ChainExtent
+from nbext.engine.storage import generation
 from nbext.errors import StorageError
 
 

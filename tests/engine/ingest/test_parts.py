@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.engine import exact, size
-from nbext.engine.ingest import parts
+from nbext.engine.ingest.derive import int128
+from nbext.engine.query import exact, sort_key
 
 LIMB = 10**26
 # Sums of limbs, as they come of up to 2**31 rows, and numbers beside every power of ten and of the word.
@@ -18,23 +18,23 @@ SUMS = st.one_of(st.integers(-2**30 * LIMB, 2**30 * LIMB), st.sampled_from([e fo
 
 @given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
 def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
-    found = parts.settled([parts.constants([row[limb] for row in sums]) for limb in range(3)], len(sums))
+    found = int128.settled([int128.constants([row[limb] for row in sums]) for limb in range(3)], len(sums))
     amounts = [exact.join(exact.Limbs(*row)) for row in sums]
     rows = zip(*(limb.to_pylist() for limb in found.limbs), found.sizes.tolist(), strict=True)
-    assert [tuple(map(int, row)) for row in rows] == [size.stored(amount) for amount in amounts]
+    assert [tuple(map(int, row)) for row in rows] == [sort_key.stored(amount) for amount in amounts]
     assert found.zero.tolist() == [amount == 0 for amount in amounts]
 
 
 @given(st.lists(st.tuples(st.integers(0, LIMB - 1), st.sampled_from([1, -1]), st.booleans()), min_size=1, max_size=60))
 def test_running_sums_begin_anew_where_they_are_told_to(rows):
-    numbers = parts.constants([amount for amount, _, _ in rows]).times(np.array([sign for _, sign, _ in rows]))
+    numbers = int128.constants([amount for amount, _, _ in rows]).times(np.array([sign for _, sign, _ in rows]))
     starts = [n for n, row in enumerate(rows) if row[2] or n == 0]
     expected, total = [], 0
     for n, (amount, sign, _) in enumerate(rows):
         total = amount * sign + (0 if n in starts else total)
         expected.append(total)
-    sums = parts.running(numbers, np.array(starts))
-    found = parts.settled([None, None, sums], len(rows))
+    sums = int128.running(numbers, np.array(starts))
+    found = int128.settled([None, None, sums], len(rows))
     assert [exact.join(exact.Limbs(*row)) for row in zip(*(limb.to_pylist() for limb in found.limbs), strict=True)
             ] == expected
 
@@ -43,5 +43,5 @@ def test_a_column_of_several_chunks_is_read_whole():
     numbers = [0, 1, 2**32, 2**64 - 1, 2**64, LIMB - 1]
     column = pa.array(numbers, pa.decimal128(38, 0))
     chunks = pa.chunked_array([column[:2], column[2:2], column[2:]])
-    found = parts.of_decimals(chunks)
-    assert [part.tolist() for part in found] == [part.tolist() for part in parts.constants(numbers)]
+    found = int128.of_decimals(chunks)
+    assert [part.tolist() for part in found] == [part.tolist() for part in int128.constants(numbers)]

@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from nbext.engine import generation
-from nbext.engine.ingest import sources
+from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.stage import Stage
+from nbext.engine.storage import generation
 from nbext.errors import IngestError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import take
@@ -101,7 +101,7 @@ def test_a_zip_is_not_unpacked(data, tmp_path, log):
 def test_the_stage_reads_its_sources_and_nothing_else(tmp_path, secret, log):
     path = write_parquet(tmp_path / "a.parquet", [log()])
     building = generation.begin(tmp_path / "data")
-    with Stage(tmp_path / "data" / ".stage", building, None, [sources.source_of(path)]) as stage:
+    with Stage(tmp_path / "data" / ".stage", building, None, [files.source_of(path)]) as stage:
         assert stage.value(f"SELECT count(*) FROM read_parquet('{path}')") == 1
         for sql in (f"SELECT * FROM read_parquet('{secret}')", "SELECT * FROM read_text('/etc/passwd')",
                     f"COPY (SELECT 1) TO '{tmp_path}/stolen.csv'", "INSTALL httpfs", "LOAD httpfs",
@@ -114,7 +114,7 @@ def test_the_stage_reads_its_sources_and_nothing_else(tmp_path, secret, log):
 
 def test_a_file_that_is_written_to_meanwhile_is_refused(tmp_path, log):
     path = write_csv(tmp_path / "a.csv", [log()])
-    source = sources.source_of(path)
+    source = files.source_of(path)
     write_csv(path, [log(), log()])
     with pytest.raises(IngestError, match="the file changed while it was read"):
         source.check_unchanged()
@@ -123,4 +123,4 @@ def test_a_file_that_is_written_to_meanwhile_is_refused(tmp_path, log):
 def test_a_name_is_put_in_place_of_a_file_only_as_a_file(tmp_path, secret):
     (tmp_path / "a.parquet").symlink_to(secret)
     with pytest.raises(OSError, match="symbolic links"):
-        sources.open_regular(Path(tmp_path / "a.parquet"))
+        files.open_regular(Path(tmp_path / "a.parquet"))

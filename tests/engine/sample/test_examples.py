@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nbext.core.addresses import checksummed
 from nbext.engine.sample import write_example_files
 from nbext.engine.sample.diary import by_key
-from nbext.wire.addresses import checksummed
 from tests.shared_data import shared_data
 
 

@@ -6,12 +6,12 @@ import duckdb
 import pytest
 
 from nbext.engine.ingest import ingest
-from nbext.engine.layout import TABLES
 from nbext.engine.sample.diary import by_key
 from nbext.engine.sample.examples import TRANSFER_COLUMNS, etl_rows, etl_tokens, write_csv, write_example_files
 from nbext.engine.sample.slots import PACES, timestamp
 from nbext.engine.sample.tables import Prepared, arrow, shipped
 from nbext.engine.sample.transfers import logs
+from nbext.engine.schema import TABLES
 
 # What only the sample's author knows, and no exporter writes: which wallets are contracts, what is spam.
 UNTOLD = {"wallets": {"is_contract"}, "contracts": {"spam", "verified"}}

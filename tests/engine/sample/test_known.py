@@ -8,9 +8,9 @@ from functools import cache
 import pyarrow.parquet as pq
 import pytest
 
+from nbext.core.addresses import checksummed
 from nbext.engine.sample.known import COLLECTIONS, KNOWN, TOKENS
 from nbext.engine.sample.spam import SPAM
-from nbext.wire.addresses import checksummed
 from tests.shared_data import shared_data
 
 LISTS = (

@@ -10,7 +10,7 @@ from nbext.engine.open import open_dataset
 from nbext.engine.sample.cast import DEAD, ZERO, contract, wallets
 from nbext.engine.sample.diary import by_key
 from nbext.engine.sample.transfers import written
-from nbext.segment import language
+from nbext.language import language
 
 
 @pytest.fixture(scope="module")

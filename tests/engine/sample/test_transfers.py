@@ -8,13 +8,13 @@ from collections import Counter, defaultdict
 import pyarrow.parquet as pq
 import pytest
 
-from nbext.engine.layout import TABLES
 from nbext.engine.sample.cast import DEAD, ROLES, ZERO, wallets
 from nbext.engine.sample.diary import by_key
 from nbext.engine.sample.prepare import prepare
 from nbext.engine.sample.slots import END, LAST_SLOT, PACES, block, timestamp
 from nbext.engine.sample.transfers import written
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
+from nbext.engine.schema import TABLES
 
 
 @pytest.fixture(scope="module")

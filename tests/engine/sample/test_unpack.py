@@ -9,9 +9,9 @@ import sys
 import duckdb
 import pytest
 
-from nbext.engine.layout import TABLES
 from nbext.engine.sample import ensure_sample
 from nbext.engine.sample.unpack import PREPARED
+from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
 # DuckDB's own words for the layout's types.

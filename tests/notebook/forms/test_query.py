@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
-from nbext.notebook.forms import query
+from nbext.language.json_schema import json_schema
+from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.editors import GroupEditor, TextEditor
 from nbext.notebook.forms.schema import Vocabulary, vocabulary
-from nbext.segment.schema import json_schema
 
 WORDS: Vocabulary = vocabulary(json_schema())
 LEAVES = ("s1", "s2", "s3")
@@ -36,13 +36,13 @@ def filters(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
 
 def opened(given: dict[str, Any]) -> GroupEditor:
     top = GroupEditor("all", WORDS, lambda: None, lambda _: None, top=True)
-    for key, value in query.split(given):
+    for key, value in filter_tree.split(given):
         top.add(key, value)
     return top
 
 
 def written(given: dict[str, Any], operator: str) -> dict[str, Any]:
-    return query.joined(opened(given).children, operator, "/filters")
+    return filter_tree.joined(opened(given).children, operator, "/filters")
 
 
 def holds(given: dict[str, Any], true: set[str], join: Any = all) -> bool:
@@ -77,7 +77,7 @@ def test_a_query_that_is_opened_and_written_means_the_same(given, operator):
 @settings(max_examples=12, deadline=None)
 def test_every_part_knows_the_pointer_of_its_value(given, operator):
     top = opened(given)
-    made = query.joined(top.children, operator, "/filters")
+    made = filter_tree.joined(top.children, operator, "/filters")
     for editor in itertools.islice(top.walk(), 1, None):
         value: Any = {"filters": made}
         for step in editor.pointer.strip("/").split("/"):
@@ -117,29 +117,29 @@ def test_two_groups_of_one_name_stand_in_a_list():
     one, two = {"any": [{"segment": {"id": "s1"}}]}, {"any": [{"segment": {"id": "s2"}}]}
     top = opened({"all": [one]})
     top.children.extend(opened({"all": [two]}).children)
-    assert query.joined(top.children, "OR", "") == {
+    assert filter_tree.joined(top.children, "OR", "") == {
         "any": [{"all": [one]}, {"all": [two]}]
-    } or query.joined(top.children, "OR", "") == {"any": [{"any": one["any"]}, {"any": two["any"]}]}
+    } or filter_tree.joined(top.children, "OR", "") == {"any": [{"any": one["any"]}, {"any": two["any"]}]}
 
 
 def test_a_cell_hides_nothing_and_holds_no_placeholder():
     filters = {"token": {"token": "{{secret}}\u202e\x1b é 🚀"}}
-    text = query.json_text(filters)
+    text = filter_tree.json_text(filters)
     assert text == '{"token": {"token": "{\\u007bsecret}}\\u202e\\u001b é 🚀"}}'
     assert json.loads(text) == filters
 
 
 def test_a_cell_says_only_what_differs_from_the_defaults():
     filters = {"token": {"token": "UNI"}}
-    assert query.cell_text("", filters, "AND", None) == '%%segment_query\n{"token": {"token": "UNI"}}'
-    assert query.cell_text("whales", filters, "OR", 5) == (
+    assert filter_tree.cell_text("", filters, "AND", None) == '%%segment_query\n{"token": {"token": "UNI"}}'
+    assert filter_tree.cell_text("whales", filters, "OR", 5) == (
         '%%segment_query whales --operator OR --limit 5\n{"token": {"token": "UNI"}}'
     )
 
 
 def test_long_json_is_laid_out_and_short_parts_stand_on_one_line():
     filters = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "any": [{"nft": {"nft": "BAYC"}}] * 2}
-    assert query.json_text(filters) == (
+    assert filter_tree.json_text(filters) == (
         '{\n  "token": {"token": "UNI", "balance": {"min": "1000"}},\n'
         '  "any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "BAYC"}}]\n}'
     )
@@ -148,10 +148,10 @@ def test_long_json_is_laid_out_and_short_parts_stand_on_one_line():
 def test_a_query_is_read_from_filters_a_body_or_json_text():
     filters = {"token": {"token": "UNI"}}
     body = {"filters": filters, "operator": "OR", "limit": 3}
-    assert query.parsed(filters) == (filters, "AND", None)
-    assert query.parsed(body) == (filters, "OR", 3)
-    assert query.parsed(json.dumps(body)) == (filters, "OR", 3)
-    assert query.parsed({**body, "operator": "or", "limit": 0}) == (filters, "OR", None)
+    assert filter_tree.parsed(filters) == (filters, "AND", None)
+    assert filter_tree.parsed(body) == (filters, "OR", 3)
+    assert filter_tree.parsed(json.dumps(body)) == (filters, "OR", 3)
+    assert filter_tree.parsed({**body, "operator": "or", "limit": 0}) == (filters, "OR", None)
     for nonsense in (7, "{", "[]", {**body, "operator": "XOR"}):
         with pytest.raises(UsageError):
-            query.parsed(nonsense)
+            filter_tree.parsed(nonsense)

@@ -1,0 +1,1 @@
+"""Tables into files, whole or absent."""

@@ -1,0 +1,1 @@
+"""One exchange with a service: connections, deadlines, retries, and what went wrong."""

@@ -1,0 +1,128 @@
+"""What kind of body an answer has: by its content type, and where that says nothing by how it begins."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nbext.client.http.problems import Answer
+from nbext.core import strict_json
+from nbext.core.strict_json import NotJson
+from nbext.errors import ProtocolError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NDJSON_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines",
+                "application/jsonlines", "application/json-seq")  # fmt: skip
+CSV_TYPES = ("text/csv", "application/csv", "text/comma-separated-values")
+VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream", "application/download")
+
+
+@dataclass
+class Opened:
+    """A body's document or table; ``status`` is the one that a gateway wrapped with it."""
+
+    document: Any = None
+    table: pa.Table | None = field(default=None, repr=False)
+    empty: bool = False
+    status: int | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def opened(answer: Answer) -> Opened:
+    """Return what the body is.
+
+    Raises
+    ------
+    ProtocolError
+        HTML, XML, or nothing that can be read.
+    """
+    body = answer.body.strip(b"\xef\xbb\xbf \t\r\n")
+    kind = answer.content_type
+    if not body:
+        if kind in CSV_TYPES:
+            raise ProtocolError("the answer is an empty CSV: not even a header came.")
+        return Opened(empty=True)
+    if kind in CSV_TYPES:
+        return _csv(answer)
+    if body.startswith(b"<") or "html" in kind:
+        raise ProtocolError(f"the service answered with {_markup(body)}, not with data. Is base_url right?")
+    if kind in NDJSON_TYPES:
+        return _lines(body)
+    if kind in VAGUE_TYPES:
+        return _sniffed(answer, body)
+    document, warnings = strict_json.decode(answer.body)
+    return _unpacked(document, warnings)
+
+
+def _markup(body: bytes) -> str:
+    title = re.search(rb"<title[^>]*>([^<]{1,80})", body[:20_000], re.IGNORECASE)
+    is_html = re.match(rb"<(!doctype|html|head|body)", body, re.IGNORECASE)
+    named = f" ({title[1].decode('utf-8', 'replace').strip()!r})" if title else ""
+    return f"an HTML page{named}" if is_html else f"markup{named}"
+
+
+def _csv(answer: Answer) -> Opened:
+    from nbext.client.files import csv_text
+
+    return Opened(table=csv_text.read(answer.body))
+
+
+def _sniffed(answer: Answer, body: bytes) -> Opened:
+    """Read a body whose content type says nothing."""
+    if body[:1] in b'{["':
+        try:
+            return _unpacked(*strict_json.decode(answer.body))
+        except NotJson:
+            if b"\n" not in body or body[:1] != b"{":
+                raise
+        return _lines(body)
+    if b"\n" in body or b"," in body:
+        return _csv(answer)
+    # One word: an id, an address of a file, a number; whoever asked says which of them may come.
+    if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
+        return Opened(document=body.decode("ascii"))
+    raise ProtocolError(f"the answer is neither JSON nor CSV: {len(body):,} bytes of plain text.")
+
+
+def _lines(body: bytes) -> Opened:
+    """Read one JSON object a line."""
+    records, warnings = [], []
+    for number, line in enumerate(body.replace(b"\x1e", b"").split(b"\n"), 1):
+        if line.strip():
+            try:
+                record, warned = strict_json.decode(line)
+            except NotJson as error:
+                failure = str(error)
+            else:
+                records.append(record)
+                warnings += warned
+                continue
+            raise ProtocolError(f"line {number:,} of the answer: {failure}")
+    return Opened(document=records, warnings=warnings[:1])
+
+
+def _unpacked(document: Any, warnings: list[str]) -> Opened:
+    """Return a document without the layers that gateways put around one."""
+    found = Opened(document=document, warnings=list(warnings))
+    for _ in range(3):
+        inner = found.document
+        if isinstance(inner, dict) and _is_gateway(inner):
+            found.status = inner.get("statusCode", inner.get("status_code"))
+            inner = inner["body"]
+        if not (isinstance(inner, str) and inner.strip()[:1] in ("{", "[", '"')):
+            found.document = inner
+            return found
+        found.document, more = strict_json.decode(inner.encode("utf-8", "surrogatepass"))
+        found.warnings += more
+    return found
+
+
+_GATEWAY = {"statusCode", "status_code", "body", "headers", "multiValueHeaders", "isBase64Encoded", "statusDescription"}
+
+
+def _is_gateway(document: dict[str, Any]) -> bool:
+    status = document.get("statusCode", document.get("status_code"))
+    return "body" in document and type(status) is int and document.keys() <= _GATEWAY

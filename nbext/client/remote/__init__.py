@@ -1,0 +1,1 @@
+"""Answers of a service that is not ours: what they say, whatever their shape."""

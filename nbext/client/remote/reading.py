@@ -1,0 +1,336 @@
+"""What an answer says, whatever its shape: a table, a job, or where to find either. Pure functions.
+
+In order: what the settings say, the HTTP status, the content, an error in it, then exactly one table, one
+id, one address. Of two equal readings none is taken: `AmbiguousAnswer` names both, and the line that chooses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from nbext.client.http import content
+from nbext.client.http.problems import Answer, told_error, words
+from nbext.client.http.redact import shown
+from nbext.client.http.retry import retry_after
+from nbext.client.remote import tables
+from nbext.client.remote.field_names import IDS, STATUSES, URLS, WRAPPERS, bare, joined, places
+from nbext.client.remote.paging import Next, next_of
+from nbext.client.remote.profile import Overrides, pasteable
+from nbext.client.remote.row_counts import stated
+from nbext.client.remote.status import State, state_of
+from nbext.core.operations import SEGMENT_ID
+from nbext.core.strict_json import NotJson
+from nbext.errors import AmbiguousAnswer, ApiError, ProtocolError
+from nbext.settings import Secret
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NO_OVERRIDES: Final = Overrides({})
+
+
+class Want(Enum):
+    """What the caller asked for: a segment (a table or a job), a table, one record, or just a receipt."""
+
+    SEGMENT = "a segment"
+    TABLE = "a table"
+    RECORD = "one record"
+    RECEIPT = "a receipt"
+
+
+@dataclass
+class Reading:
+    """What one answer says."""
+
+    document: Any = field(default=None, repr=False)
+    records: list[dict[str, Any]] | None = field(default=None, repr=False)
+    table: pa.Table | None = field(default=None, repr=False)
+    types: dict[str, str] = field(default_factory=dict)
+    id: str | None = None
+    url: str | None = None
+    word: str | None = None
+    state: State | None = None
+    reason: str = ""
+    retry_after: float | None = None
+    next: Next | None = None
+    stated: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows came, or None where the answer holds no table."""
+        if self.records is not None:
+            return len(self.records)
+        return None if self.table is None else int(self.table.num_rows)
+
+
+def read(answer: Answer, want: Want, overrides: Overrides = NO_OVERRIDES, key: Secret | None = None) -> Reading:
+    """Return what the answer says.
+
+    Raises
+    ------
+    ApiError
+        It is an error although its status is 200.
+    AmbiguousAnswer
+        It can be read in two ways.
+    ProtocolError
+        It cannot be read as what was asked for.
+    """
+    try:
+        return _read(answer, want, overrides, key)
+    except RecursionError:
+        failure = "the answer is nested too deeply."
+    except NotJson as error:
+        failure = str(error)
+    raise ProtocolError(failure)
+
+
+def _read(answer: Answer, want: Want, overrides: Overrides, key: Secret | None) -> Reading:
+    found = content.opened(answer)
+    if found.table is not None:
+        return Reading(table=found.table, warnings=found.warnings)
+    reading = Reading(document=found.document, warnings=found.warnings, retry_after=retry_after(answer.headers))
+    if found.empty:
+        return _of_nothing(answer, want, reading)
+    _read_job(reading, answer, want, overrides, key)
+    _raise_error(reading, answer.status if found.status is None else found.status, want, overrides, key)
+    if want is Want.RECORD:
+        reading.records = [_record(reading.document, overrides)]
+    elif want is not Want.RECEIPT:
+        _read_table(reading, answer, overrides)
+    _check(reading, want, key)
+    return reading
+
+
+def _of_nothing(answer: Answer, want: Want, reading: Reading) -> Reading:
+    reading.id = _id_in_location(answer)
+    if want is Want.RECEIPT:
+        return reading
+    if want is Want.SEGMENT and reading.id and answer.status in (201, 202):
+        reading.state = State.RUNNING
+        return reading
+    raise ProtocolError(f"the service answered {answer.status} without a body; {want.value} was asked for.")
+
+
+def _read_job(reading: Reading, answer: Answer, want: Want, overrides: Overrides, key: Secret | None) -> None:
+    if want is not Want.SEGMENT:
+        return
+    document = reading.document
+    reading.id = _id_of(document, overrides) or _id_in_location(answer)
+    if reading.id is not None and not SEGMENT_ID.match(reading.id):
+        raise ProtocolError(f"the segment's id {shown(reading.id, key, 80)!r} is none: letters, digits, - and _ are.")
+    reading.word = _word_of(document, overrides)
+    if reading.word is not None:
+        reading.state = state_of(reading.word)
+    elif answer.status == 202:
+        reading.state = State.RUNNING
+    reading.url = _url_of(document, overrides)
+    reading.reason = _reason(document)
+
+
+def _id_in_location(answer: Answer) -> str | None:
+    if answer.status not in (201, 202):
+        return None
+    last = re.search(r"/segments?/([A-Za-z0-9_-]{1,128})/?(?:\?.*)?\Z", answer.headers.get("Location", ""))
+    return last[1] if last else None
+
+
+def _id_of(document: Any, overrides: Overrides) -> str | None:
+    told = overrides.find("id", document)
+    if told is not None:
+        return str(told)
+    if isinstance(document, str):
+        # A word such as "ok" is no id.
+        is_id = SEGMENT_ID.match(document) and state_of(document) is State.RUNNING and len(document) > 2
+        return document if is_id else None
+    found = {
+        joined(path, name): str(value)
+        for path, place in places(document)
+        for name, value in place.items()
+        if bare(name) in IDS and (isinstance(value, str) or type(value) is int) and value != ""
+    }
+    return _only(found, "id")
+
+
+def _only(found: Mapping[str, str], name: str) -> str | None:
+    """Return the one value; none where there is none; an error where there are several."""
+    if len(set(found.values())) > 1:
+        raise _ambiguous(name, list(found))
+    return next(iter(found.values()), None)
+
+
+def _ambiguous(name: str, candidates: list[str]) -> AmbiguousAnswer:
+    line = pasteable(name, candidates[0])
+    named = ", ".join(shown(path, length=80) for path in candidates[:6])
+    return AmbiguousAnswer(
+        f"the answer can be read in {len(candidates)} ways: its {name} may stand at {named}. "
+        f"Say which by `%nbext set {line}`, or by that line under [tool.nbext] in pyproject.toml.",
+        candidates=candidates,
+        setting=line,
+    )
+
+
+def _word_of(document: Any, overrides: Overrides) -> str | None:
+    told = overrides.find("status", document)
+    if told is not None:
+        return str(told)
+    # The innermost place speaks of the job; an outer "success" speaks of the call.
+    word = None
+    for _, place in places(document):
+        for name, value in place.items():
+            if bare(name) in STATUSES:
+                word = _status_text(value) or word
+    return word
+
+
+def _status_text(value: Any) -> str | None:
+    if isinstance(value, Mapping):
+        value = next((value[name] for name in value if bare(name) in (*STATUSES, "code", "value")), None)
+    return value if isinstance(value, str) and re.search("[A-Za-z]", value) else None
+
+
+def _url_of(document: Any, overrides: Overrides) -> str | None:
+    told = overrides.find("url", document)
+    if told is not None:
+        return str(told)
+    if isinstance(document, str):
+        return document if re.match(r"https?://\S+\Z", document) else None
+    found = {
+        joined(path, name): value
+        for path, place in places(document)
+        for name, value in place.items()
+        if bare(name) in URLS and isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
+    }
+    return _only(found, "url")
+
+
+def _reason(document: Any) -> str:
+    for _, place in places(document):
+        for name in place:
+            if bare(name) in ("error", "errors", "errormessage", "failurereason", "reason", "message", "statusmessage"):
+                said = words(place[name])
+                if said:
+                    return said
+    return ""
+
+
+def _raise_error(reading: Reading, status: int, want: Want, overrides: Overrides, key: Secret | None) -> None:
+    """Raise the error that stands in an answer of status 200; a job that failed is told by its state."""
+    if reading.id is not None and reading.state is not None and "error" not in overrides:
+        return
+    document = reading.document
+    told = overrides.find("error", document)
+    said = words(told) if told else _error_in(document)
+    if said is None and status < 400:
+        return
+    problem = document if isinstance(document, dict) else {}
+    inner = next((v for k, v in problem.items() if bare(k) in ("statuscode", "code", "status") and type(v) is int), 0)
+    status = inner if 400 <= inner < 600 else status
+    if status >= 400:
+        raise told_error(status, problem, said or words(document), key)
+    raise ApiError(f"the service answered with an error: {shown(said, key, 400)}", status=status, problem=problem)
+
+
+def _error_in(document: Any) -> str | None:
+    for path, place in places(document):
+        named = {bare(name): value for name, value in place.items()}
+        for name in ("error", "errors", "errormessage"):
+            if named.get(name) not in (None, False, "", [], {}, 0):
+                return words(named[name]) or str(named[name])
+        failed = named.get("success") is False or named.get("ok") is False or named.get("succeeded") is False
+        if failed or (not path and named.get("status") in ("error", "fail", "failed", "failure", "ERROR")):
+            return words(place) or "it says that it failed, and not why"
+    return None
+
+
+def _record(document: Any, overrides: Overrides) -> dict[str, Any]:
+    """Return the one record of an answer: its object, or the one that its wrappers hold."""
+    # The path was set for segments: where it leads to nothing, the record stands where it always does.
+    told = overrides.find("rows", document)
+    document = document if told is None else told
+    for _ in range(4):
+        if isinstance(document, list):
+            if len(document) != 1:
+                raise ProtocolError(f"one record was asked for, and {len(document):,} came.")
+            document = document[0]
+        inner = _wrapped(document)
+        if inner is None:
+            break
+        document = inner
+    if not isinstance(document, dict) or not document:
+        raise ProtocolError(f"one record was asked for; the answer holds {_kind(document)}.")
+    return document
+
+
+_RECORD_WRAPPERS = WRAPPERS | {"token", "nft", "collection", "contract", "asset", "item", "items", "tokens", "nfts"}
+_RECORD_FIELDS = {"address", "contractaddress", "tokenaddress", "name", "symbol", "decimals", "tokentype"}
+
+
+def _wrapped(document: Any) -> Any:
+    if not isinstance(document, dict) or any(bare(name) in _RECORD_FIELDS for name in document):
+        return None
+    inner = {
+        name: value
+        for name, value in document.items()
+        if bare(name) in _RECORD_WRAPPERS and isinstance(value, dict | list)
+    }
+    if len(inner) > 1:
+        raise _ambiguous("rows", [joined("", name) for name in inner])
+    return next(iter(inner.values()), None)
+
+
+def _read_table(reading: Reading, answer: Answer, overrides: Overrides) -> None:
+    document = reading.document
+    if "rows" in overrides:
+        found = _told_rows(overrides, document)
+    else:
+        candidates = tables.tables(document)
+        if len(candidates) > 1:
+            raise _ambiguous("rows", [candidate.path for candidate in candidates])
+        found = candidates[0] if candidates else None
+    if found is None or (reading.state is State.RUNNING and reading.id):
+        return
+    reading.records, reading.types = found.records, found.types
+    told = overrides.find("next", document)
+    if told is not None or "next" in overrides:
+        is_url = isinstance(told, str) and re.match(r"https?://|/|\?", told)
+        reading.next = None if told in (None, "") else Next(url=told) if is_url else Next(query={"cursor": str(told)})
+    else:
+        reading.next = next_of(document, answer.headers, len(found.records))
+    total = overrides.find("total", document)
+    reading.stated = {"total": total} if type(total) is int else stated(document, answer.headers)
+
+
+def _told_rows(overrides: Overrides, document: Any) -> tables.Found | None:
+    rows = overrides.find("rows", document)
+    if rows is None:
+        return None
+    holder = document if isinstance(document, dict) else None
+    table = tables.rows_of(rows, "", holder) if isinstance(rows, list) else None
+    if table is None:
+        raise ProtocolError(f"remote.paths.rows leads to {_kind(rows)}; a list of objects, lists or texts is needed.")
+    return table
+
+
+def _check(reading: Reading, want: Want, key: Secret | None) -> None:
+    if want is Want.RECEIPT:
+        if not isinstance(reading.document, dict | str):
+            raise ProtocolError(f"the answer is {_kind(reading.document)}; an object was expected.")
+        return
+    if want is Want.SEGMENT and (reading.id or reading.url):
+        return
+    if reading.rows is None:
+        raise ProtocolError(f"{want.value} was asked for; the answer holds {_kind(reading.document, key)}.")
+
+
+def _kind(value: Any, key: Secret | None = None) -> str:
+    if isinstance(value, Mapping):
+        names = ", ".join(shown(name, key, 40) for name in list(value)[:8])
+        return f"an object with {names or 'nothing in it'}"
+    if isinstance(value, list):
+        return f"a list of {len(value):,} values"
+    return "null" if value is None else f"{shown(repr(value), key, 60)}"

@@ -1,0 +1,82 @@
+"""The wallets' addresses in a file of fixed width beside the tables, so that some of them are read without a scan.
+
+A wallet is its address's rank: the address of wallet n is the n-th text of the file. Looking up ten
+thousand of three million in a table reads most of the table; here it reads ten thousand pages at most,
+and the operating system keeps them no longer than it has room.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from nbext.engine.duckdb.bitmaps import Wallets
+
+FILE = "addresses.txt"
+_WIDTH = 42
+
+
+class Addresses:
+    """The addresses of one generation; until `write` has made the file once, there are none."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+        self._texts: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+        self._open()
+
+    @property
+    def ready(self) -> bool:
+        """Say whether addresses can be looked up."""
+        return self._texts is not None
+
+    def of(self, wallets: Wallets) -> pa.StringArray:
+        """Return the address of each wallet."""
+        assert self._texts is not None
+        texts = self._texts[wallets]
+        offsets = np.arange(len(wallets) + 1, dtype=np.int32) * _WIDTH
+        return pa.StringArray.from_buffers(len(wallets), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes()))
+
+    def write(self, columns: Iterable[pa.StringArray], number: int) -> None:
+        """Make the file of so many addresses in the order of their wallets, whole or not at all.
+
+        Where the columns end early or the folder cannot be written there is no file: addresses then come
+        from the table.
+        """
+        building = self._path.with_name(f".{FILE}-{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            with building.open("wb") as file:
+                for column in columns:
+                    file.write(_texts(column))
+            if building.stat().st_size == number * _WIDTH:
+                building.replace(self._path)
+                self._open()
+        except (OSError, _OtherWidth):
+            self._texts = None
+        finally:
+            building.unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        if self._path.is_file() and self._path.stat().st_size:
+            self._texts = np.memmap(self._path, np.uint8, mode="r").reshape(-1, _WIDTH)
+
+
+class _OtherWidth(Exception):
+    """A column holds texts that are not addresses."""
+
+
+def _texts(column: pa.StringArray) -> bytes:
+    """Return the column's texts one after the other: each has the same width."""
+    if not len(column):
+        return b""
+    _, buffer, data = column.buffers()
+    offsets = np.frombuffer(buffer, np.int32)[column.offset : column.offset + len(column) + 1]
+    if not (np.diff(offsets) == _WIDTH).all():
+        raise _OtherWidth
+    return bytes(data[offsets[0] : offsets[-1]])

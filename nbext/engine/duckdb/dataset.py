@@ -1,0 +1,213 @@
+"""A dataset on DuckDB: one generation, opened read-only and locked down, a cursor for each question."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import duckdb
+import ibis
+import pyarrow as pa
+
+from nbext.engine.about import about
+from nbext.engine.block_times import TableClock
+from nbext.engine.catalog import TableCatalog
+from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Tables, Value
+from nbext.engine.duckdb import explain_plan
+from nbext.engine.duckdb.addresses import Addresses
+from nbext.engine.duckdb.bitmaps import combined, first_of, placed
+from nbext.engine.duckdb.spill import Spill
+from nbext.engine.query.exact import as_text
+from nbext.engine.query.statements import RETURNED, WALLET, Build, Shapes, Statement
+from nbext.engine.query.waiting import TICK, ended
+from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import ibis.expr.types as ir
+
+    from nbext.engine.duckdb.bitmaps import Wallets
+    from nbext.engine.storage.generation import Generation
+
+Result = TypeVar("Result")
+# With the libraries, the addresses' file and the wallets under way, a service stays below 1.5 GB.
+MEMORY = "640MB"
+_SPILL = "4GB"
+_QUESTIONS_AT_ONCE = 16
+# Fewer addresses than this are looked up in their table as fast as in a file of their own.
+_MANY_WALLETS = 100_000
+_BATCH = 100_000
+# A column of so many wallets is read whole: picking some of them is a join, which costs more.
+_READ_WHOLE = 100_000
+# Wallets of conditions that have but few are kept, as the burn addresses' are that most segments leave out.
+_FEW = 64
+_KEPT = 1024
+
+
+class DuckDataset:
+    """One generation on DuckDB. Safe to use from several threads.
+
+    Parameters
+    ----------
+    generation
+        The generation; its file is opened read-only, and nothing else can be reached through it.
+    memory
+        How much DuckDB may hold, for all questions together; beyond it a question spills, then fails.
+    threads
+        How many cores a question may use.
+    data_dir
+        The data folder, in which questions beyond the memory spill.
+    """
+
+    def __init__(
+        self, generation: Generation, *, data_dir: Path, memory: str = MEMORY, threads: int | None = None
+    ) -> None:
+        self.about = about(generation, "duckdb")
+        self._memory = memory
+        self._spill = Spill(data_dir)
+        self._connection = _locked_down(generation, self._spill, memory, threads or os.cpu_count() or 1)
+        self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
+        self._shapes = Shapes("duckdb")
+        self._few: dict[bytes, Wallets] = {}
+        self._closing = threading.Event()
+        self._addresses = Addresses(generation.folder)
+        self.catalog: Catalog = TableCatalog(self._read)
+        self.clock: Clock = TableClock(self._read, self.about.chains)
+        self._preparing = self._workers.submit(self._prepare)
+
+    def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
+        """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
+        return self._on_a_cursor(lambda cursor: self._answer(cursor, question, limit), cancel)
+
+    def _answer(self, cursor: duckdb.DuckDBPyConnection, question: Question, limit: int) -> Answer:
+        wallets = combined(self._shapes.sets(question), lambda leaf: self._wallets(cursor, leaf, question.values))
+        if limit == 0 or not len(wallets):
+            return Answer(len(wallets), self._shapes.no_rows(question))
+        return Answer(len(wallets), self._rows(cursor, first_of(wallets, limit), question))
+
+    def _wallets(self, cursor: duckdb.DuckDBPyConnection, leaf: Statement, values: Sequence[Value]) -> Wallets:
+        key = sha256(repr((leaf.prepared, leaf.arguments(values))).encode()).digest()
+        if key in self._few:
+            return self._few[key]
+        wallets: Wallets = _fetch(cursor, leaf, values)["wallet"].combine_chunks().to_numpy()
+        if len(wallets) <= _FEW and len(self._few) < _KEPT:
+            self._few[key] = wallets
+        return wallets
+
+    def _rows(self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets, question: Question) -> pa.Table:
+        """Return the rows of these wallets, which are in order."""
+        cursor.register(RETURNED, pa.table({"wallet": wallets}))
+        rows = pa.table({"address": self._addresses_of(cursor, wallets)})
+        for column, holders in zip(self._shapes.columns(question), question.holders, strict=True):
+            whole = holders is not None and holders <= _READ_WHOLE
+            found = _fetch(cursor, column.whole if whole else column.joined, question.values)
+            rows = rows.append_column(column.field, placed(wallets, found).cast(column.field.type))
+        return as_text(rows)
+
+    def _addresses_of(self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets) -> pa.Array:
+        if self._addresses.ready:
+            return self._addresses.of(wallets)
+        return placed(wallets, _fetch(cursor, self._shapes.reading("addresses", _addresses, ()), ()))
+
+    def _prepare(self) -> None:
+        """Do what the first question would wait for: the libraries' own start, the contracts, the addresses' file."""
+        for chain in self.about.chains:
+            self.catalog.symbols(chain.chain_id, nft=False)
+            self.catalog.contract(chain.chain_id, "")
+        with self._connection.cursor() as cursor:
+            cursor.execute("USE generation")
+            number = cursor.execute("SELECT count(*) FROM wallets").fetchall()[0][0]
+            if self._addresses.ready or number < _MANY_WALLETS:
+                return
+            reader = cursor.execute("SELECT address FROM wallets ORDER BY wallet").to_arrow_reader(_BATCH)
+            self._addresses.write((batch.column(0) for batch in reader if not self._closing.is_set()), number)
+
+    def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
+        """Return one statement with its values written in that gives the answer's rows, and DuckDB's plan of it.
+
+        To answer, the conditions of that statement are fetched one by one (`nbext.engine.duckdb.bitmaps`).
+        """
+        statement, values = self._shapes.returning(question), (*question.values, limit)
+        with self._connection.cursor() as cursor:
+            cursor.execute("USE generation")
+            plan = cursor.execute(f"EXPLAIN (FORMAT json) {statement.with_literals(values)}").fetchall()[0][1]
+        return {"sql": statement.with_literals(values, pretty=True), "plan": explain_plan.drawn(plan)}
+
+    def close(self) -> None:
+        """Give back the file and the memory."""
+        self._closing.set()
+        self._workers.shutdown(wait=True)
+        self._connection.close()
+        self._spill.release()
+
+    def _read(self, name: str, build: Build, values: Sequence[Value] = ()) -> pa.Table:
+        statement = self._shapes.reading(name, build, values)
+        return self._on_a_cursor(lambda cursor: _fetch(cursor, statement, values), None)
+
+    def _on_a_cursor(self, work: Callable[[duckdb.DuckDBPyConnection], Result], cancel: Cancel | None) -> Result:
+        """Do work that may run several statements; however it ends, the statement under way ends with it."""
+        cursor = self._connection.cursor()
+        cursor.execute("USE generation")
+        running = self._workers.submit(work, cursor)
+        try:
+            stopped = ended(running, cancel)
+        finally:
+            # Also where the caller's own thread is interrupted. Between two statements an interrupt is lost.
+            while not running.done():
+                cursor.interrupt()
+                wait([running], TICK)
+            cursor.close()
+        try:
+            return running.result()
+        except duckdb.Error as error:
+            failure = stopped or self._failure(error)
+        raise failure
+
+    def _failure(self, error: duckdb.Error) -> NbextError:
+        # A disk that has no room for what is spilled says so in many ways; nothing else is ever written.
+        unspilled = isinstance(error, duckdb.IOException) and str(self._spill.folder) in str(error)
+        if unspilled or isinstance(error, duckdb.OutOfMemoryException):
+            return ResourceLimit(
+                f"the segment needs more memory than the service may use ({self._memory}, and {_SPILL} on disk). "
+                "Narrow it, or give the service more: engine duckdb://?memory=4GB."
+            )
+        return SegmentFailed(f"DuckDB could not answer: {str(error).splitlines()[0]}")
+
+
+def _locked_down(generation: Generation, spill: Spill, memory: str, threads: int) -> duckdb.DuckDBPyConnection:
+    """Attach the generation to an empty database: two datasets of one file then share nothing."""
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": memory,
+            "threads": threads,
+            "temp_directory": str(spill.folder),
+            "max_temp_directory_size": _SPILL,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+        },
+    )
+    path = str(generation.tables).replace("'", "''")
+    try:
+        connection.execute(f"ATTACH '{path}' AS generation (READ_ONLY)")
+    except duckdb.Error as error:
+        connection.close()
+        spill.release()
+        raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}") from None
+    # From here on no query can name a file, an address, a setting or a table of Python's.
+    connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+    return connection
+
+
+def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> pa.Table:
+    return cursor.execute(statement.prepared, statement.arguments(values)).to_arrow_table()
+
+
+def _addresses(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+    return tables["wallets"].semi_join(ibis.table(WALLET, name=RETURNED), "wallet").select("wallet", "address")

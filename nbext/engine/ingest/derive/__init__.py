@@ -1,0 +1,1 @@
+"""The tables that segments are asked of, derived from the transfers."""

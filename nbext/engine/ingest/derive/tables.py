@@ -1,0 +1,170 @@
+"""What segments are asked of, derived from the transfers: history, balances, owners.
+
+Contracts are worked through in buckets, so that memory is bounded by a bucket and not by the data.
+Transfers are sorted by contract: a bucket reads only its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from nbext.engine.ingest.derive import holdings
+from nbext.engine.ingest.derive.holdings import NOBODY
+from nbext.engine.ingest.stage import Stage, ahead, name
+from nbext.engine.ingest.transfers import amounts
+from nbext.engine.schema import LIMBS, TABLES
+
+BUCKET_ROWS = 2_000_000
+_SQL_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN",
+              "decimal(38,0)": "DECIMAL(38,0)"}
+_UPPER = ("hi", "mid", "id_hi", "id_mid")
+_PLAIN = {("wallets", "address"), ("balances", "lo"), ("history", "lo"), ("transfers", "lo")}
+# Where an opening balance stands in its block: before every log. Openings known from a snapshot, and
+# token ids whose first transfer shows that the sender had them already.
+OPENING = -1
+_HELD_BEFORE = -2
+_Done = tuple[int, tuple[pa.Table, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    """Contracts that are worked at a time: the first, the last, their rows, and whether one limb is too few."""
+
+    first: int
+    last: int
+    rows: int
+    wide: bool
+
+
+def create_tables(stage: Stage) -> None:
+    """Make the empty tables of the layout.
+
+    The upper limbs are nearly all 0 or -1. Left to choose, DuckDB packs their bits, and then reading them
+    takes longer than all other columns together (0.2 microseconds a value); runs of equal values do not.
+    Of addresses and balances a segment reads few among many: unpacking their neighbours took half its time.
+    Integers are packed without trying what else there is, which takes as long as writing them.
+    """
+    for table, columns in TABLES.items():
+        described = (f"{name(c)} {_SQL_TYPES[t]}{_packed(table, c)}" for c, t in columns.items())
+        stage.run(f"CREATE TABLE out.{table} ({', '.join(described)})")
+
+
+def _packed(table: str, column: str) -> str:
+    """Return the SQL that says how a column is compressed, where that is not left to DuckDB."""
+    if (table, column) in _PLAIN:
+        return " USING COMPRESSION UNCOMPRESSED"
+    if column in _UPPER or (column == "contract" and table != "contracts"):
+        return " USING COMPRESSION RLE"
+    return " USING COMPRESSION BITPACKING" if TABLES[table][column] in ("int32", "int64") else ""
+
+
+def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
+    """Fill history, balances and owners from ``out.transfers`` and the openings."""
+    _profile(stage)
+    buckets = _buckets(stage)
+    for done, (rows, stands) in ahead(_histories(stage, zero, buckets)):
+        stage.insert("out.history", rows)
+        stage.insert("out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, size")
+        advance(done / len(buckets))
+    stage.drop("moves")
+
+
+def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Callable[[], _Done]]:
+    """Yield what is to be worked out of each bucket, share by share, and save the owners of its token ids."""
+    for done, bucket in enumerate(buckets, 1):
+        rows = _effective(stage, bucket)
+        _follow_tokens(stage, rows)
+        stage.run("INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest "
+                  "ORDER BY contract, hi, mid, lo, recipient")
+        for wallets in _shares(stage, bucket):
+            yield partial(_history, done, _flows(stage, rows, zero, bucket, wallets), wallets)
+
+
+def _history(done: int, flows: pa.Table, wallets: range) -> _Done:
+    return done, holdings.history(flows, wallets)
+
+
+def _profile(stage: Stage) -> None:
+    """Say of each contract how its rows are to be worked: how many, NFT or not, and whether one limb holds each."""
+    stage.run("""
+        CREATE TABLE profile AS
+        SELECT contract, sum(n)::BIGINT AS n, standard <> 'ERC20' AS nft, standard = 'ERC1155' AS multi,
+            standard = 'ERC20' AND (max(hi) > 0 OR max(mid) > 0) AS wide, any_value(first_block) AS first_block
+        FROM (SELECT contract, count(*) AS n, max(hi) AS hi, max(mid) AS mid FROM out.transfers GROUP BY 1
+              UNION ALL SELECT contract, count(*), max(hi), max(mid) FROM opened GROUP BY 1)
+        JOIN standards USING (contract) JOIN contract_chain USING (contract) LEFT JOIN extents USING (chain_id)
+        GROUP BY contract, standard ORDER BY contract""")
+
+
+def _buckets(stage: Stage) -> list[_Bucket]:
+    buckets: list[_Bucket] = []
+    for contract, rows, wide in stage.rows("SELECT contract, n, wide FROM profile ORDER BY contract"):
+        last = buckets[-1] if buckets else None
+        if last and last.rows + rows <= BUCKET_ROWS:
+            buckets[-1] = _Bucket(last.first, contract, last.rows + rows, last.wide or wide)
+        else:
+            buckets.append(_Bucket(contract, contract, rows, wide))
+    return buckets
+
+
+def _shares(stage: Stage, bucket: _Bucket) -> list[range]:
+    """Return the ranges of wallets to take one by one: a large contract alone is too much at a time."""
+    wallets = stage.value("SELECT count(*) FROM wallets")
+    shares = -(-bucket.rows // BUCKET_ROWS)
+    cuts = [wallets * n // shares for n in range(shares + 1)]
+    return [range(low, high) for low, high in pairwise(cuts)]
+
+
+def _effective(stage: Stage, bucket: _Bucket) -> str:
+    """Return the SQL of the bucket's transfers: a snapshot stands for all that came up to its block."""
+    columns = "contract, block, log_index, sender, recipient, hi, mid, lo"
+    within = f"contract BETWEEN {bucket.first} AND {bucket.last}"
+    rows = f"SELECT {columns} FROM out.transfers t WHERE {within}"
+    if stage.value(f"SELECT count(*) FROM opened WHERE {within}"):
+        rows = f"""
+            SELECT {columns} FROM out.transfers t
+            ANTI JOIN (SELECT contract, max(block) AS until FROM opened GROUP BY 1) o
+                ON o.contract = t.contract AND t.block <= o.until
+            WHERE {within}
+            UNION ALL SELECT contract, block, {OPENING}, {NOBODY}, wallet, hi, mid, lo FROM opened WHERE {within}"""
+    return f"(SELECT * FROM ({rows}) JOIN profile USING (contract))"
+
+
+def _follow_tokens(stage: Stage, rows: str) -> None:
+    """Make ``moves``: each transfer of a token id with who owned it before, wherever a log may be missing."""
+    custody = "PARTITION BY contract, hi, mid, lo, CASE WHEN multi THEN recipient END ORDER BY block, log_index"
+    stage.run(f"""
+        CREATE OR REPLACE TEMP TABLE moves AS
+        SELECT *, coalesce(prior, sender) AS owner FROM (
+            SELECT contract, block, log_index, sender, recipient, hi, mid, lo, first_block,
+                lag(recipient) OVER w AS prior, lead(recipient) OVER w IS NULL AS latest
+            FROM {rows} WHERE nft WINDOW w AS ({custody}))""")
+
+
+def _flows(stage: Stage, rows: str, zero: int, bucket: _Bucket, wallets: range) -> pa.Table:
+    """Return what moved from whom to whom, of amounts and of how many token ids.
+
+    A token id leaves whoever owned it before, also where a log is missing and another wallet sends it on. Whoever
+    sends an id first had it since before the data begins.
+    """
+    place, one, nothing = "contract, block, log_index", amounts.decimal(1), amounts.decimal(0)
+    limbs = ", ".join(LIMBS if bucket.wide else LIMBS[-1:])
+    ones = ", ".join([nothing] * (len(LIMBS) - 1) + [one] if bucket.wide else [one])
+    known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, {NOBODY}))"
+    within = f"BETWEEN {wallets.start} AND {wallets.stop - 1}"
+    return stage.arrow(f"""
+        SELECT {place}, sender, recipient, {limbs} FROM {rows}
+        WHERE NOT nft AND sender <> recipient AND NOT (lo = {nothing} AND mid = {nothing} AND hi = {nothing})
+            AND (sender {within} OR recipient {within})
+        UNION ALL
+        FROM (SELECT {place}, CASE WHEN {known} THEN owner ELSE {NOBODY} END, recipient, {ones}
+              FROM moves WHERE recipient <> owner OR NOT {known}
+              UNION ALL SELECT contract, first_block, {_HELD_BEFORE}, {NOBODY}, sender, {ones}
+              FROM moves WHERE prior IS NULL AND {known}
+              ORDER BY {place})""")

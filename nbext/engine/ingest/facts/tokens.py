@@ -1,0 +1,210 @@
+"""What is known of contracts: tokens and contracts exports, token lists, the well-known catalogue.
+
+Facts are kept with the source that told them, so that a later run can weigh them again. Of two sources
+the one that stands first in `SOURCES` is believed, field by field; within one source, the newest.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from nbext.core.addresses import looks_like_address
+from nbext.core.chains import CHAINS
+from nbext.engine.ingest.sources.files import Source
+from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
+from nbext.engine.ingest.stage import Stage
+from nbext.errors import IngestError
+
+SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
+FACTS = {
+    "chain_id": "BIGINT", "address": "VARCHAR", "source": "VARCHAR", "seq": "BIGINT", "standard": "VARCHAR",
+    "name": "VARCHAR", "symbol": "VARCHAR", "decimals": "INTEGER", "logo": "VARCHAR", "verified": "BOOLEAN",
+    "spam": "BOOLEAN", "deployer": "VARCHAR", "deployed_block": "BIGINT", "total_supply": "VARCHAR",
+}
+FIELDS = tuple(FACTS)[4:]
+STANDARDS = ("ERC20", "ERC721", "ERC1155")
+ELSEWHERE = "tokens on chains that nbext does not name"
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
+ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
+
+
+def begin(stage: Stage) -> None:
+    """Make the table of facts, with those of the generation before."""
+    stage.run(f"CREATE TABLE facts ({', '.join(f'{c} {t}' for c, t in FACTS.items())})")
+    if stage.previous:
+        stage.run(f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts")
+
+
+def take_table(stage: Stage, file: Opened, chain: str) -> None:
+    """Add the facts of a tokens or contracts file; ``chain`` is the SQL of its rows' chain id."""
+    source = "contracts" if file.kind.holds == "contracts" else "tokens"
+    address = file.text("address")
+    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'not an address', {address} "
+              f"FROM {file.relation} WHERE NOT coalesce({ADDRESS.format(address)}, false)")
+    stage.run(f"""
+        INSERT INTO facts SELECT {chain}, lower({address}), '{source}', {file.number} * 10000000000 + row,
+            {_standard(file)}, {_text(file, 'name')}, {_text(file, 'symbol')}, {decimals(file)}, {_text(file, 'logo')},
+            NULL, NULL, lower({_text(file, 'deployer')}), TRY_CAST({file.text('deployed_block')} AS BIGINT),
+            {_supply(file)}
+        FROM {file.relation} WHERE {ADDRESS.format(address)}""")
+
+
+def declare(stage: Stage, file: Opened, chain: int) -> None:
+    """Add what a transfers file says of its contracts: the standard of its kind, names that stand in its rows."""
+    if not file.kind.standard:
+        return
+    source, standard = ("tokentx" if file.has("symbol") else "transfers"), f"'{file.kind.standard}'"
+    address = file.text("contract")
+    stage.run(f"""
+        INSERT INTO facts (chain_id, address, source, seq, standard, name, symbol, decimals)
+        SELECT {chain}, lower({address}), '{source}', {file.number} * 10000000000 + min(row), {standard},
+            any_value({_text(file, 'name')}), any_value({_text(file, 'symbol')}), any_value({decimals(file)})
+        FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2""")
+
+
+def take_list(stage: Stage, number: int, source: Source) -> int:
+    """Add the facts of a token list in the Uniswap standard; return how many tokens it names.
+
+    Tokens on chains that nbext does not name are left out, and counted as odd.
+    """
+    tokens = _read_list(source)
+    known = {chain.id for chain in CHAINS}
+    rows, bad, elsewhere = [], [], 0
+    for row, token in enumerate(tokens, 1):
+        why = _list_fault(token, known)
+        if why == ELSEWHERE:
+            elsewhere += 1
+        elif why:
+            bad.append((number, row, why, json.dumps(token)[:200]))
+        else:
+            rows.append(_list_fact(token, number * 10_000_000_000 + row))
+    if tokens and len(bad) == len(tokens):
+        raise IngestError(f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
+                          path=source.name, row=1)
+    insert_facts(stage, rows)
+    for entry in bad:
+        stage.run("INSERT INTO bad VALUES (?, ?, ?, ?)", entry)
+    stage.run("INSERT INTO odd VALUES (?, ?, ?)", [number, ELSEWHERE, elsewhere])
+    return len(tokens)
+
+
+def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Add facts given as dicts of FACTS' columns; what a dict leaves out is unknown."""
+    rows = list(rows)
+    text = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
+    arriving = pa.table({
+        column: pa.array([row.get(column) for row in rows], text[kind]) for column, kind in FACTS.items()
+    })
+    stage.connection.register("arriving", arriving)
+    stage.run("INSERT INTO facts SELECT * FROM arriving")
+    stage.connection.unregister("arriving")
+
+
+def settle(stage: Stage) -> None:
+    """Keep one row of each contract and source, and make ``known``: one row of each contract."""
+    newest = ", ".join(f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
+    stage.run(f"CREATE TABLE settled AS SELECT chain_id, address, source, 0::BIGINT AS seq, {newest} "
+              "FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
+    stage.run("CREATE SCHEMA out.ingest")
+    stage.run(f"CREATE TABLE out.ingest.facts AS SELECT {', '.join(FACTS)} FROM settled ORDER BY 1, 2, 3")
+    best = ", ".join(f"first({c} ORDER BY {_PRIORITY}) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
+    stage.run(f"CREATE TABLE known AS SELECT chain_id, address, {best} FROM settled GROUP BY 1, 2")
+    stage.drop("facts", "settled")
+
+
+def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> None:
+    """Keep the decimals that a snapshot's token was given with, where nothing else tells them."""
+    told = stage.rows("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
+    if told and told[0][0] is not None:
+        return
+    stage.run("INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', 0, ?)",
+              [chain, address, decimals])
+    if told:
+        stage.run("UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?", [decimals, chain, address])
+    else:
+        stage.run("INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)", [chain, address, decimals])
+
+
+def clean(text: object) -> str | None:
+    """Return text that can be stored: a lone surrogate becomes U+FFFD; what is no text is unknown."""
+    return _SURROGATE.sub("�", text) if isinstance(text, str) and text else None
+
+
+def _read_list(source: Source) -> list[Any]:
+    try:
+        document = json.loads(text_of(source.path))
+    except (ValueError, OSError, EOFError, RecursionError) as error:
+        raise unreadable(source, error) from None
+    tokens = document.get("tokens") if isinstance(document, dict) else None
+    if not isinstance(tokens, list):
+        raise IngestError(f"{source.shown}: not a token list: there is no list under 'tokens'.", path=source.name)
+    return tokens
+
+
+def _list_fault(token: Any, known: set[int]) -> str | None:
+    if not isinstance(token, dict):
+        return "not an object"
+    if not isinstance(token.get("chainId"), int) or isinstance(token["chainId"], bool):
+        return "chainId is not a whole number"
+    # A list may name chains that are no EVM chains; their addresses have other forms.
+    if token["chainId"] not in known:
+        return ELSEWHERE
+    if not isinstance(token.get("address"), str) or not looks_like_address(token["address"]):
+        return "not an address"
+    return None
+
+
+def _list_fact(token: Mapping[str, Any], seq: int) -> dict[str, Any]:
+    places = token.get("decimals")
+    whole = isinstance(places, int) and not isinstance(places, bool) and 0 <= places <= 255
+    named = str(token.get("standard", "")).upper()
+    return {
+        "chain_id": token["chainId"], "address": token["address"].lower(), "source": "list", "seq": seq,
+        "standard": named if named in STANDARDS else "ERC20" if whole else None,
+        "name": clean(token.get("name")), "symbol": clean(token.get("symbol")),
+        "decimals": places if whole else None, "logo": clean(token.get("logoURI")), "verified": True,
+    }
+
+
+def _text(file: Opened, column: str) -> str:
+    return f"nullif({file.text(column)}, '')"
+
+
+def decimals(file: Opened) -> str:
+    """Return the SQL of a file's decimals: a whole number from 0 to 255, else NULL."""
+    number = f"TRY_CAST({file.text('decimals')} AS INTEGER)"
+    return f"CASE WHEN {number} BETWEEN 0 AND 255 THEN {number} END"
+
+
+def _supply(file: Opened) -> str:
+    digits = f"ltrim({file.text('total_supply')}, '0')"
+    return (f"CASE WHEN regexp_full_match({file.text('total_supply')}, '0+') THEN '0' "
+            f"WHEN regexp_full_match({digits}, '[0-9]{{1,78}}') THEN {digits} END")
+
+
+def _standard(file: Opened) -> str:
+    if file.kind.holds == "contracts":
+        is_true = "lower({}) IN ('true', '1', 't')"
+        return (f"CASE WHEN {is_true.format(file.text('is_erc721'))} THEN 'ERC721' "
+                f"WHEN {is_true.format(file.text('is_erc20'))} THEN 'ERC20' END")
+    if file.has("standard"):
+        named = f"upper(replace({file.text('standard')}, '-', ''))"
+        return f"CASE WHEN {named} IN ('ERC20', 'ERC721', 'ERC1155') THEN {named} END"
+    # A collection has no decimals: one or more of them is a token's word for itself.
+    return f"'{file.kind.standard}'" if file.kind.standard else f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
+
+
+def well_known() -> Iterator[Mapping[str, Any]]:
+    """Return the facts of the well-known catalogue."""
+    from nbext.engine.sample.known import COLLECTIONS, TOKENS
+
+    for entry in (*TOKENS, *COLLECTIONS):
+        yield {"chain_id": entry.chain_id, "address": entry.address, "source": "known", "seq": 0,
+               "standard": entry.standard, "name": entry.name, "symbol": entry.symbol, "decimals": entry.decimals,
+               "verified": True}

@@ -1,0 +1,1 @@
+"""Files to take in, and what each of them is."""

@@ -1,0 +1,222 @@
+"""A file as a relation in the stage: its columns as they are, and ``row``, counted from 1 without the header.
+
+Parquet is read in place by DuckDB. CSV is read by Arrow, as text, into a table of the stage: quoting,
+ragged rows and a cut archive are found before any row is used.
+"""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from nbext.engine.ingest.sources.files import Source, open_regular
+from nbext.engine.ingest.sources.formats import KINDS, Kind, recognise
+from nbext.engine.ingest.stage import Stage, name, quoted
+from nbext.errors import IngestError
+
+_PARQUET = b"PAR1"
+_GZIP = b"\x1f\x8b"
+
+# At the end of a time, and not of a date.
+_OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
+
+
+@dataclass
+class Opened:
+    """A recognised file: where its rows are read from, and which of its columns holds what."""
+
+    number: int
+    source: Source
+    kind: Kind
+    columns: dict[str, str]
+    relation: str
+    types: dict[str, str]
+    rows: int
+    ragged: list[tuple[int, str]] = field(default_factory=list)
+
+    def has(self, column: str) -> bool:
+        """Say whether the file holds that column of ours."""
+        return column in self.columns
+
+    def text(self, column: str) -> str:
+        """Return the SQL expression of a column as text: bytes as 0x and hex, NULL where there is none."""
+        if column not in self.columns:
+            return "NULL::VARCHAR"
+        kind, sql = self.types[column], name(self.columns[column])
+        if kind == "BLOB":
+            return f"('0x' || lower(hex({sql})))"
+        if kind in ("FLOAT", "DOUBLE"):
+            return self._from_float(column, sql)
+        return sql if kind == "VARCHAR" else f"{sql}::VARCHAR"
+
+    def _from_float(self, column: str, sql: str) -> str:
+        # A float of more than 53 bits has lost digits already; a small one is a count that pandas widened.
+        if column in ("value", "balance", "token_id", "total_supply"):
+            raise IngestError(
+                f"{self.source.shown}: column {self.columns[column]!r} holds floating-point numbers, which lose "
+                "digits. Write amounts as text or as integers.", path=self.source.name)
+        return f"TRY_CAST({sql} AS BIGINT)::VARCHAR"
+
+    def seconds(self, column: str = "timestamp") -> str:
+        """Return the SQL expression of a time as seconds since 1970, whatever it is written as."""
+        if column not in self.columns:
+            return "NULL::BIGINT"
+        kind, sql = self.types[column], name(self.columns[column])
+        if kind.startswith("TIMESTAMP") or kind == "DATE":
+            return f"floor(epoch({sql}))::BIGINT"
+        if kind != "VARCHAR":
+            return f"TRY_CAST({sql} AS BIGINT)"
+        # BigQuery writes `2021-06-09 10:00:00 UTC`. Cast to TIMESTAMP, a text would lose its offset from UTC.
+        text = f"replace({sql}, ' UTC', '')"
+        cast = f"CASE WHEN regexp_matches({text}, '{_OFFSET}') THEN epoch(TRY_CAST({text} AS TIMESTAMPTZ)) " \
+               f"ELSE epoch(TRY_CAST({text} AS TIMESTAMP)) END"
+        return f"coalesce(TRY_CAST({sql} AS BIGINT), floor({cast})::BIGINT)"
+
+
+def first_bytes(source: Source) -> bytes:
+    """Return the first bytes of a file; an empty file is refused."""
+    with open_regular(source.path) as file:
+        found = bytes(file.read(4096))
+    if not found:
+        raise IngestError(f"{source.shown}: the file is empty (0 bytes).", path=source.name)
+    if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
+        raise IngestError(f"{source.shown}: neither Parquet nor text; "
+                          "nbext reads Parquet, CSV, CSV.gz and token lists.", path=source.name)
+    return found
+
+
+def open_table(stage: Stage, number: int, source: Source) -> Opened:
+    """Open a Parquet or CSV file and say what it is.
+
+    Raises
+    ------
+    IngestError
+        The file is damaged or empty, or its columns are none that are known.
+    """
+    start = first_bytes(source)
+    if start.startswith(_PARQUET):
+        opened = _open_parquet(stage, number, source)
+    else:
+        opened = _open_csv(stage, number, source, gzipped=start.startswith(_GZIP))
+    if opened.rows == 0:
+        raise IngestError(f"{source.shown}: the file has a header and no rows.", path=source.name)
+    return opened
+
+
+def _open_parquet(stage: Stage, number: int, source: Source) -> Opened:
+    # The path is a literal, never a pattern, and the row number comes from the file itself.
+    path = quoted(glob.escape(str(source.path)))
+    relation = f"(SELECT *, file_row_number + 1 AS row FROM read_parquet({path}, file_row_number = true))"
+    try:
+        described = stage.rows(f"DESCRIBE SELECT * FROM read_parquet({path})")
+        rows = stage.value(f"SELECT count(*) FROM read_parquet({path})")
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise unreadable(source, error) from None
+    types = {column: str(kind) for column, kind, *_ in described}
+    kind, columns = _recognised(source, list(types))
+    own = {ours: types[theirs] for ours, theirs in columns.items()}
+    return Opened(number, source, kind, columns, relation, own, rows)
+
+
+def _open_csv(stage: Stage, number: int, source: Source, *, gzipped: bool) -> Opened:
+    ragged: list[tuple[int, str]] = []
+    table = f"csv_{number}"
+    with open_regular(source.path) as raw:
+        file = gzip.GzipFile(fileobj=raw) if gzipped else raw
+        try:
+            reader = _csv_reader(file, ragged)
+            kind, columns = _recognised(source, reader.schema.names)
+            taken = list(dict.fromkeys(columns.values()))
+            batches = pa.RecordBatchReader.from_batches(
+                pa.schema([*((column, pa.string()) for column in taken), ("row", pa.int64())]),
+                _numbered(reader, taken, ragged))
+            stage.connection.register("arriving", batches)
+            stage.run(f"CREATE TABLE {table} AS SELECT * FROM arriving")
+        except duckdb.OutOfMemoryException:
+            raise
+        except (pa.ArrowInvalid, OSError, EOFError, zlib.error, duckdb.Error, UnicodeDecodeError) as error:
+            raise unreadable(source, error) from None
+        finally:
+            stage.connection.unregister("arriving")
+    rows = stage.value(f"SELECT count(*) FROM {table}") + len(ragged)
+    return Opened(number, source, kind, columns, table, dict.fromkeys(columns, "VARCHAR"), rows, ragged)
+
+
+def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingReader:
+    def keep(row: Any) -> str:
+        ragged.append((row.number - 1, f"{row.actual_columns} fields where {row.expected_columns} belong"))
+        return "skip"
+
+    parsing = pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
+    names = _header(file)
+    # One thread: Arrow tells a ragged row's number only then.
+    return pacsv.open_csv(
+        file,
+        parse_options=parsing,
+        read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 24),
+        convert_options=pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]),
+    )
+
+
+def _header(file: Any) -> list[str]:
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    try:
+        return next(csv.reader(text), [])
+    except csv.Error as error:
+        raise pa.ArrowInvalid(f"not a CSV file: {error}") from None
+    finally:
+        text.detach().seek(0)
+
+
+def _numbered(reader: Any, taken: list[str], ragged: list[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
+    """Give each row its number in the file; rows that were skipped as ragged keep theirs."""
+    last = 0
+    for batch in reader:
+        # Among n rows and the ragged ones seen so far, the batch's are the first n that are not ragged.
+        span = np.arange(last + 1, last + 1 + batch.num_rows + len(ragged))
+        numbers = span[~np.isin(span, [number for number, _ in ragged])][: batch.num_rows]
+        last = int(numbers[-1]) if len(numbers) else last
+        yield pa.record_batch([*(batch.column(c) for c in taken), pa.array(numbers, pa.int64())], [*taken, "row"])
+
+
+def _recognised(source: Source, names: list[str]) -> tuple[Kind, dict[str, str]]:
+    found = recognise(names)
+    if found is None:
+        known = "; ".join(f"{k.name}: {', '.join(v[0] for v in k.needs.values())}" for k in KINDS)
+        shown = ", ".join(names[:20])[:300]
+        raise IngestError(
+            f"{source.shown}: its columns ({shown}) are none that nbext takes in. It knows {known}.", path=source.name)
+    return found
+
+
+def unreadable(source: Source, error: Exception) -> IngestError:
+    """Return the error of a file that is damaged, with the reader's own first words."""
+    first = str(error).replace(str(source.path), "").strip().splitlines()[0][:300]
+    return IngestError(f"{source.shown}: the file cannot be read: {first}", path=source.name)
+
+
+def is_about(source: Source, error: Exception) -> bool:
+    """Say whether DuckDB's error is about that file: its name stands in it, or it is about the data read."""
+    return str(source.path) in str(error) or not isinstance(error, duckdb.IOException)
+
+
+def text_of(path: Path) -> str:
+    """Return a (possibly gzipped) UTF-8 text file's content."""
+    with open_regular(path) as file:
+        data = bytes(file.read())
+    return (gzip.decompress(data) if data.startswith(_GZIP) else data).decode("utf-8-sig")

@@ -1,0 +1,1 @@
+"""Rows of files become rows of the stage."""

@@ -1,0 +1,167 @@
+"""Rows of text become rows of integers; a row that cannot is set apart with its reason."""
+
+from __future__ import annotations
+
+from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.stage import Stage
+from nbext.engine.ingest.transfers import amounts
+from nbext.errors import IngestError
+
+# Seconds of the year 2200: a later time is in another unit. Ethereum's own years are 1.4 to 7.2e9.
+LATEST = 7_258_118_400
+REASONS = (
+    ("contract IS NULL", "token address is not an address", "contract_text"),
+    ("sender IS NULL", "sender is not an address", "sender_text"),
+    ("recipient IS NULL", "recipient is not an address", "recipient_text"),
+    ("NOT coalesce({amount}, false)", "value is not a whole number from 0 to 2**256-1", "value_text"),
+    ("tx IS NULL", "transaction hash is not 0x and 64 hex digits", "tx_text"),
+    ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_text"),
+    ("coalesce(block, -1) < 0", "block number is not a whole number", "block_text"),
+    ("timed AND (seconds IS NULL OR seconds < 0)", "block timestamp is not a time", "time_text"),
+)
+_TEXTS = {"contract_text": "contract", "sender_text": "sender", "recipient_text": "recipient", "value_text": "value",
+          "tx_text": "tx", "log_text": "log_index", "block_text": "block", "time_text": "timestamp"}
+
+
+# Where no log index is told, one is made up from here on: no log has a larger one.
+MADE_UP = 2**32
+
+
+def begin(stage: Stage) -> None:
+    """Make the tables that rows of transfers go to."""
+    whole, upper, amount = ("USING COMPRESSION " + how for how in ("BITPACKING", "RLE", "UNCOMPRESSED"))
+    decimal = amounts.DECIMAL
+    stage.run(f"""CREATE TABLE incoming (file INTEGER {whole}, row BIGINT {whole}, chain_id BIGINT {whole},
+        contract INTEGER {whole}, sender INTEGER {whole}, recipient INTEGER {whole},
+        hi {decimal} {upper}, mid {decimal} {upper}, lo {decimal} {amount}, tx UUID {amount}, key_index BIGINT {whole},
+        log_index BIGINT {whole}, block BIGINT {whole}, seconds BIGINT {whole}, fault INTEGER {whole})""")
+
+
+def check_times(stage: Stage, file: Opened) -> None:
+    """Refuse a file whose times are not in seconds."""
+    if not file.has("timestamp"):
+        return
+    seconds = file.seconds()
+    found = stage.rows(f"SELECT row, {seconds} FROM {file.relation} WHERE {seconds} > {LATEST} ORDER BY row LIMIT 1")
+    if found:
+        row, value = found[0]
+        raise IngestError(
+            f"{file.source.shown}, row {row}: {file.columns['timestamp']} is {value}, which is later than the year "
+            "2199; it looks like milliseconds. Times are seconds since 1970.", path=file.source.name, row=row)
+
+
+def take(stage: Stage, file: Opened, chain: int) -> None:
+    """Add a file's rows; those that cannot be read go to ``bad`` with their reason.
+
+    Raises
+    ------
+    IngestError
+        Not one row can be read, or times are in milliseconds.
+    """
+    check_times(stage, file)
+    _insert(stage, file, chain, hexed=file.types["value"] == "BLOB")
+    faulty = f"FROM incoming WHERE file = {file.number} AND fault IS NOT NULL"
+    if stage.value(f"SELECT count(*) {faulty}") and file.types["value"] == "VARCHAR" and stage.value(
+            f"SELECT count(*) FROM {file.relation} SEMI JOIN (SELECT row {faulty}) USING (row) "
+            f"WHERE {file.text('value')} LIKE '0x%'"):
+        stage.run(f"DELETE FROM incoming WHERE file = {file.number}")
+        _insert(stage, file, chain, hexed=True)
+    _set_bad_apart(stage, file)
+
+
+def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
+    join = ""
+    digits = "value_text"
+    if hexed:
+        amounts.spell_hex(stage, file.relation, file.text("value"))
+        join, digits = "LEFT JOIN hex_digits h ON h.text = value_text", "coalesce(h.digits, value_text)"
+    hi, mid, lo = amounts.limbs("digits")
+    faults = " ".join(f"WHEN {test.format(amount=amounts.is_amount('digits'))} THEN {n}"
+                      for n, (test, _, _) in enumerate(REASONS))
+    stage.run(f"""
+        INSERT INTO incoming
+        SELECT {file.number}, row, {chain}, contract, sender, recipient, {hi}, {mid}, {lo},
+            tx, key_index, log_index, block, seconds, CASE {faults} END
+        FROM (
+            SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
+            FROM ({_texts(file)}) f
+            LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {chain}
+            LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
+            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}
+        )""")
+
+
+def _texts(file: Opened) -> str:
+    tx, log = file.text("tx"), f"TRY_CAST({file.text('log_index')} AS BIGINT)"
+    block = f"TRY_CAST({file.text('block')} AS BIGINT)"
+    key, key_index = f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, 3, 32) AS UUID) END", log
+    if not file.has("log_index"):
+        key, key_index, log = _without_log_index(file)
+    where = f"WHERE {file.text('type')} = 'token_transfer'" if file.has("type") else ""
+    return f"""
+        SELECT row, {file.text('contract')} AS contract_text, {file.text('sender')} AS sender_text,
+            {file.text('recipient')} AS recipient_text, {file.text('value')} AS value_text,
+            {key} AS tx, {key_index} AS key_index, {log} AS log_index, {block} AS block,
+            {str(file.has('timestamp')).lower()} AS timed, {file.seconds()} AS seconds
+        FROM {file.relation} {where}"""
+
+
+def _without_log_index(file: Opened) -> tuple[str, str, str]:
+    """Make a key of what a row says, and an order of its place: Etherscan's tokentx tells no log index."""
+    same = ", ".join(file.text(c) for c in ("tx", "contract", "sender", "recipient", "value"))
+    tx = file.text("tx")
+    nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"
+    key = f"CASE WHEN length({tx}) = 66 THEN md5(concat_ws('|', {same}, {nth}))::UUID END"
+    place = f"row_number() OVER (PARTITION BY {tx} ORDER BY row)"
+    tx_index = f"coalesce(TRY_CAST({file.text('tx_index')} AS BIGINT), 0)"
+    return key, "(-1)::BIGINT", f"{MADE_UP} + {tx_index} * 1000000 + {place}"
+
+
+def _set_bad_apart(stage: Stage, file: Opened) -> None:
+    texts = ", ".join(f"{file.text(ours)} AS {alias}" for alias, ours in _TEXTS.items())
+    why = " ".join(f"WHEN {n} THEN '{words}'" for n, (_, words, _) in enumerate(REASONS))
+    value = " ".join(f"WHEN {n} THEN {column}::VARCHAR" for n, (_, _, column) in enumerate(REASONS))
+    count, good = stage.rows(
+        f"SELECT count(fault), count(*) - count(fault) FROM incoming WHERE file = {file.number}")[0]
+    if not count:
+        return
+    stage.run(f"""
+        INSERT INTO bad SELECT {file.number}, i.row, CASE i.fault {why} END, left(CASE i.fault {value} END, 200)
+        FROM incoming i JOIN (SELECT row, {texts} FROM {file.relation}) f ON f.row = i.row
+        WHERE i.file = {file.number} AND i.fault IS NOT NULL""")
+    if not good:
+        refuse_all(stage, file)
+    stage.run(f"DELETE FROM incoming WHERE file = {file.number} AND fault IS NOT NULL")
+
+
+def refuse_all(stage: Stage, file: Opened) -> None:
+    """Raise the error of a file none of whose rows can be read; it names the first."""
+    row, why, value = stage.rows(
+        "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])[0]
+    raise IngestError(f"{file.source.shown}, row {row}: {why}: {str(value)[:80]!r}; no row of the file can be read.",
+                      path=file.source.name, row=row)
+
+
+def save(stage: Stage) -> None:
+    """Fill ``out.transfers``, sorted by contract and place; an NFT's transfer moves one token."""
+    stage.run(f"""
+        INSERT INTO out.transfers
+        SELECT contract, block, log_index, sender, recipient, hi, mid, lo, CASE WHEN standard <> 'ERC20' THEN 1 END
+        FROM arrived JOIN standards USING (contract)
+        ORDER BY contract, {moment(stage)}, {pair('sender', 'recipient')}""")
+
+
+def moment(stage: Stage) -> str:
+    """Return the SQL to order one contract's logs by: one integer wherever block and log index fit in one.
+
+    DuckDB sorts by one 64-bit key in two thirds of the time that it takes for two.
+    """
+    tables = ("incoming", *(["prev.main.transfers"] if stage.previous else []))
+    greatest = [stage.rows(f"SELECT coalesce(max(block), 0), coalesce(max(log_index), 0) FROM {t}")[0] for t in tables]
+    fits = all(block < 2**29 and log_index < 2**33 for block, log_index in greatest)
+    return f"(block * {2**33} + log_index)" if fits else "block, log_index"
+
+
+def pair(first: str, second: str) -> str:
+    """Return the SQL of two ranks as one key that orders by the first, then by the second."""
+    return f"({first}::BIGINT * {2**32} + {second})"

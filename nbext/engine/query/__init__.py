@@ -1,0 +1,1 @@
+"""Questions: their shape, their values, exact amounts as expressions."""

@@ -1,0 +1,1 @@
+"""Engines elsewhere: Spark, BigQuery, Trino."""

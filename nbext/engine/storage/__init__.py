@@ -1,0 +1,1 @@
+"""Generations of tables in a data folder."""

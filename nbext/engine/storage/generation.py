@@ -1,0 +1,173 @@
+"""Generations: immutable folders of tables, and the one line of text that says which of them is served.
+
+    DATA/generations/000002-5f3a.../tables.duckdb    the tables of `nbext.engine.schema`, only ever read
+    DATA/generations/000002-5f3a.../manifest.json    what they hold, and which files they came from
+    DATA/current                                     the folder's name
+
+A generation is built in a folder whose name starts with a dot, written through to the disk, and renamed;
+`current` is then replaced in one step. A process killed at any moment leaves the old or the new, whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nbext.engine.dataset import ChainExtent
+from nbext.errors import StorageError
+
+FORMAT = 1
+TABLES = "tables.duckdb"
+MANIFEST = "manifest.json"
+# The generation served, and the one before it for whoever still has it open.
+KEPT = 2
+_BUILDING = ".building-"
+_NAME = re.compile(r"(\d{6,})-([0-9a-f]{4,64})\Z")
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One generation: its folder and its manifest."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def tables(self) -> Path:
+        """The DuckDB file of the tables; to be opened read-only."""
+        return self.folder / TABLES
+
+    @property
+    def number(self) -> int:
+        """How many generations there have been in this data folder, this one counted."""
+        return int(self.manifest["number"])
+
+    @property
+    def fingerprint(self) -> str:
+        """A text that changes when any row of the tables does."""
+        return str(self.manifest["fingerprint"])
+
+    @property
+    def chains(self) -> tuple[ChainExtent, ...]:
+        """What the tables hold of each chain, in the order of the chains' ids."""
+        return tuple(ChainExtent(**chain) for chain in self.manifest["chains"])
+
+
+def current(data_dir: Path) -> Generation | None:
+    """Return the generation that is served, or None where nothing was ever taken in.
+
+    Raises
+    ------
+    StorageError
+        ``current`` names no whole generation.
+    """
+    pointer = data_dir / "current"
+    try:
+        name = pointer.read_text("utf-8").strip()
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{pointer} cannot be read: {error}") from None
+    # The name is joined to a path: nothing but a generation's own name may stand there.
+    if not _NAME.match(name):
+        raise StorageError(f"{pointer} holds {name[:80]!r}, which is not the name of a generation.")
+    return read(data_dir / "generations" / name)
+
+
+def read(folder: Path) -> Generation:
+    """Return the generation in a folder.
+
+    Raises
+    ------
+    StorageError
+        Its manifest or its tables are missing, damaged, or of a format that this version does not read.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+        written = manifest["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{path} cannot be read: {error!r}. Take the data in again.") from None
+    if written != FORMAT:
+        raise StorageError(f"{path} is of format {written!r}; this version of nbext reads format {FORMAT}.")
+    if not (folder / TABLES).is_file():
+        raise StorageError(f"{folder} holds no {TABLES}. Take the data in again.")
+    return Generation(folder, manifest)
+
+
+def begin(data_dir: Path) -> Path:
+    """Make an empty folder to build a generation in; what a killed build left behind is removed.
+
+    The caller holds the data folder's lock: two builds at once would remove each other's folders.
+    """
+    place = data_dir / "generations"
+    place.mkdir(parents=True, exist_ok=True)
+    for left in place.glob(f"{_BUILDING}*"):
+        shutil.rmtree(left)
+    building = place / f"{_BUILDING}{os.getpid()}"
+    building.mkdir()
+    return building
+
+
+def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Generation:
+    """Make a built folder the generation that is served, and remove those that nobody can need.
+
+    ``manifest`` is as in the module's description; ``format`` and ``number`` are filled in here.
+    """
+    before = current(data_dir)
+    whole = {"format": FORMAT, "number": before.number + 1 if before else 1, **manifest}
+    write_manifest(building, whole)
+    for path in (*building.rglob("*"), building):
+        sync(path)
+    name = f"{whole['number']:06d}-{whole['fingerprint'][:16]}"
+    folder = data_dir / "generations" / name
+    if folder.exists():  # renamed by a process that was killed before it could switch `current`
+        shutil.rmtree(folder)
+    building.rename(folder)
+    sync(folder.parent)
+    _write(data_dir / "current", name + "\n")
+    prune(data_dir)
+    return Generation(folder, whole)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a generation's manifest, through to the disk."""
+    _write(folder / MANIFEST, json.dumps({"format": FORMAT, **manifest}, indent=1, ensure_ascii=True) + "\n")
+
+
+def prune(data_dir: Path, keep: int = KEPT) -> None:
+    """Remove all but the current generation and the ones just before it."""
+    pointer = (data_dir / "current").read_text("utf-8").strip()
+    named = [(_NAME.match(p.name), p) for p in (data_dir / "generations").iterdir()]
+    numbered = sorted((int(m.group(1)), p.name, p) for m, p in named if m)
+    served = next(number for number, name, _ in numbered if name == pointer)
+    before = [path for number, _, path in numbered if number < served]
+    # Renamed by a process that was killed before it could switch `current`: never served.
+    orphans = [path for number, name, path in numbered if number >= served and name != pointer]
+    for path in before[: max(0, len(before) - keep + 1)] + orphans:
+        shutil.rmtree(path)
+
+
+def sync(path: Path) -> None:
+    """Write a file, or a folder's list of names, through to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    with beside.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+    sync(path.parent)

@@ -1,0 +1,1 @@
+"""The conditions of the segment language."""

@@ -1,0 +1,303 @@
+"""How each kind of field is read, and how the JSON Schema says the same.
+
+A reader gets the value, its JSON pointer, its field and the report; it returns what it read, or None
+after it noted what is wrong. A kind's schema takes what its reader takes, except where a rule cannot be said in a
+schema (checksums, ``min`` above ``max``): the schema is never the stricter of the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from nbext.core.addresses import normalised
+from nbext.core.chains import chain_names, chain_of
+from nbext.core.operations import SEGMENT_ID
+from nbext.errors import ValidationError, did_you_mean
+from nbext.language.errors import Report, at, shown
+from nbext.language.fields import Field
+from nbext.language.model import Bounds, Span
+from nbext.language.times import TIME_PATTERN, read_time
+
+MAX_UINT256 = 2**256 - 1
+MAX_BLOCK = 2**62 - 1
+MAX_SYMBOL = 64
+AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?\Z")
+BURN = "burn"
+_A_TIME = (
+    'a time: ISO-8601 such as "2024-06-30" or "2024-06-30T12:00:00Z", a span back from the data\'s last block '
+    'such as "90d", "12h" or "4w", or a block number'
+)
+
+Read = Callable[[Any, str, Field, Report], Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a value is read, and what the schema says of it."""
+
+    read: Read
+    schema: Callable[[Field], dict[str, Any]]
+
+
+def wrong_type(report: Report, pointer: str, wanted: str, value: object) -> None:
+    """Note a value of another type than is wanted."""
+    if isinstance(value, float):
+        report.add(pointer, "type", f"{value!r} is a binary float, which is not exact. Wanted: {wanted}.")
+    else:
+        report.add(pointer, "type", f"{shown(value)} is not {wanted}.")
+
+
+def is_whole(value: object) -> bool:
+    """Say whether a JSON value is a whole number (``true`` is none)."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def read_amount(value: Any, pointer: str, field: Field, report: Report) -> Decimal | None:
+    """Read an amount: a decimal text, a whole number, or an exact decimal."""
+    wanted = 'an amount: a decimal text such as "1000" or "0.5", or a whole number'
+    if is_whole(value):
+        if not 0 <= value <= MAX_UINT256:
+            report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^256-1.")
+            return None
+        return Decimal(value)
+    if isinstance(value, str) and AMOUNT.match(value):
+        return Decimal(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        # Exponents first: 1e999999999 is short to write and must not be written out.
+        exponent = value.as_tuple().exponent
+        if value < 0 or value.adjusted() > 78 or not isinstance(exponent, int) or exponent < -78:
+            report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^256-1.")
+            return None
+        return value
+    wrong_type(report, pointer, wanted, value)
+    return None
+
+
+def read_count(value: Any, pointer: str, field: Field, report: Report) -> int | None:
+    """Read a whole number from 0 on."""
+    if not is_whole(value):
+        wrong_type(report, pointer, "a whole number", value)
+        return None
+    if not 0 <= value < 2**63:
+        report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^63-1.")
+        return None
+    return int(value)
+
+
+def read_natural(value: Any, pointer: str, field: Field, report: Report) -> int | None:
+    """Read a whole number from 1 on."""
+    count = read_count(value, pointer, field, report)
+    if count == 0:
+        report.add(pointer, "range", "0 is out of range. Allowed: 1 or more.")
+        return None
+    return count
+
+
+def read_contract(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    """Read a contract: an address, else a symbol."""
+    if not isinstance(value, str):
+        wrong_type(report, pointer, "an address or a symbol", value)
+        return None
+    # Everything that sets out to be an address is read as one: a digit short must not become a symbol.
+    if value[:2] in ("0x", "0X") and len(value) > 10:
+        return read_address(value, pointer, field, report)
+    if not value.strip() or len(value) > MAX_SYMBOL:
+        report.add(pointer, "symbol", f"{shown(value)} is not a symbol of 1 to {MAX_SYMBOL} characters.")
+        return None
+    return value
+
+
+def read_address(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    """Read an address, into lower case."""
+    try:
+        return normalised(value, pointer)
+    except ValidationError as error:
+        report.take(error)
+        return None
+
+
+def read_chain(value: Any, pointer: str, field: Field, report: Report) -> Any:
+    """Read a chain's name, alias or id."""
+    if not isinstance(value, str) and not is_whole(value):
+        wrong_type(report, pointer, "a chain: its name or its id", value)
+        return None
+    try:
+        # Long texts and huge integers are no chain, and must not be spelt out in the message.
+        return chain_of(value if is_whole(value) and value.bit_length() < 64 else str(value)[:80], pointer)
+    except ValidationError as error:
+        report.take(error)
+        return None
+
+
+def read_id(value: Any, pointer: str, field: Field, report: Report) -> int | None:
+    """Read a token id: a whole number, or its digits as text."""
+    # The length is bounded first: a million digits would take int() its time.
+    number = int(value) if isinstance(value, str) and re.match(r"[0-9]{1,78}\Z", value) else value
+    if not is_whole(number):
+        wrong_type(report, pointer, "a token id: a whole number, or its digits as text", value)
+        return None
+    if not 0 <= number <= MAX_UINT256:
+        report.add(pointer, "range", f"{shown(number)} is out of range. Allowed: 0 to 2^256-1.")
+        return None
+    return int(number)
+
+
+def read_segment(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    """Read a saved segment's id."""
+    if isinstance(value, str) and SEGMENT_ID.match(value):
+        return value
+    wrong_type(report, pointer, "a segment id: 1 to 128 letters, digits, _ or -", value)
+    return None
+
+
+def read_choice(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    """Read one of the field's words."""
+    if isinstance(value, str) and value in field.choices:
+        return value
+    hint = did_you_mean(value[:80], field.choices) if isinstance(value, str) else ""
+    report.add(pointer, "choice", f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(field.choices)}.")
+    return None
+
+
+def read_boolean(value: Any, pointer: str, field: Field, report: Report) -> bool | None:
+    """Read true or false."""
+    if isinstance(value, bool):
+        return value
+    wrong_type(report, pointer, "true or false", value)
+    return None
+
+
+def read_moment(value: Any, pointer: str, field: Field, report: Report) -> Any:
+    """Read a time: ISO-8601, relative, or a block number."""
+    if is_whole(value) and not 0 <= value <= MAX_BLOCK:
+        report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: a block from 0 to 2^62-1.")
+        return None
+    time = read_time(value)
+    if time is None:
+        wrong_type(report, pointer, _A_TIME, value)
+    return time
+
+
+def _pair(low: str, high: str, one: Read, build: Callable[..., Any]) -> Read:
+    """Return a reader of an object of two bounds, of which at least one is given."""
+
+    def read(value: Any, pointer: str, field: Field, report: Report) -> Any:
+        if not isinstance(value, Mapping):
+            wrong_type(report, pointer, f"an object with {low}, {high} or both", value)
+            return None
+        if not value:
+            report.add(pointer, "empty", f"{field.name} is empty. Give {low}, {high} or both.")
+            return None
+        bounds: dict[str, Any] = {}
+        for key, bound in value.items():
+            if key in (low, high):
+                bounds[key] = one(bound, at(pointer, key), field, report)
+            else:
+                hint = did_you_mean(str(key)[:80], (low, high)) or f" Allowed: {low}, {high}."
+                report.add(at(pointer, key), "unknown-key", f"unknown field {shown(key)} of {field.name}.{hint}")
+        return build(bounds.get(low), bounds.get(high), pointer, report)
+
+    return read
+
+
+def _bounds(low: Any, high: Any, pointer: str, report: Report) -> Bounds:
+    if low is not None and high is not None and low > high:
+        report.add(pointer, "range", f"min {shown(low)} is above max {shown(high)}.")
+    elif low is None and high == 0:
+        report.add(pointer, "range", 'max 0 alone matches nothing: without min, some is meant. Add "min": 0 for none.')
+    return Bounds(low, high)
+
+
+def _span(low: Any, high: Any, pointer: str, report: Report) -> Span:
+    return Span(low, high)
+
+
+def _many(one: Read, what: str) -> Read:
+    """Return a reader of a list that is not empty."""
+
+    def read(value: Any, pointer: str, field: Field, report: Report) -> Any:
+        if not isinstance(value, list | tuple):
+            wrong_type(report, pointer, f"a list of {what}", value)
+            return None
+        if not value:
+            report.add(pointer, "empty", f"{field.name} is an empty list. Give at least one.")
+            return None
+        if len(value) > field.most:
+            report.add(pointer, "size", f"{field.name} has {len(value):,} members. At most {field.most:,} are taken.")
+            return None
+        return tuple(one(member, at(pointer, index), field, report) for index, member in enumerate(value))
+
+    return read
+
+
+def read_parties(value: Any, pointer: str, field: Field, report: Report) -> Any:
+    """Read one address, or a list of them."""
+    if isinstance(value, list | tuple):
+        return _many(read_address, "addresses")(value, pointer, field, report)
+    return (read_address(value, pointer, field, report),)
+
+
+def read_exclude(value: Any, pointer: str, field: Field, report: Report) -> Any:
+    """Read a list of addresses and the word burn; it may be empty."""
+    if isinstance(value, list | tuple) and not value:
+        return ()
+    return _many(_address_or_burn, "addresses")(value, pointer, field, report)
+
+
+def _address_or_burn(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
+        hint = did_you_mean(value[:80], (BURN,))
+        report.add(pointer, "address", f'{shown(value)} is neither an address nor the word "burn".{hint}')
+        return None
+    return BURN if value == BURN else read_address(value, pointer, field, report)
+
+
+_ADDRESS = {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{40}$"}
+_AMOUNT = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$"}, {"type": "number", "minimum": 0}]}
+_COUNT = {"type": "integer", "minimum": 0}
+_ID = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}$"}, _COUNT]}
+_TIME = {"anyOf": [{"type": "string", "pattern": TIME_PATTERN}, _COUNT]}
+_CONTRACT = {"type": "string", "minLength": 1}
+
+
+def _object(low: str, high: str, one: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
+    return lambda _: {
+        "type": "object",
+        "properties": {low: dict(one), high: dict(one)},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+
+
+def _array(one: Mapping[str, Any], least: int = 1) -> Callable[[Field], dict[str, Any]]:
+    return lambda field: {"type": "array", "items": dict(one), "minItems": least, "maxItems": field.most}
+
+
+def _is(schema: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
+    return lambda _: dict(schema)
+
+
+_CHAIN = {"anyOf": [{"type": "string", "enum": list(chain_names())}, {"type": "string", "minLength": 1},
+                    {"type": "integer", "minimum": 1}]}  # fmt: skip
+
+KINDS: dict[str, Kind] = {
+    "amounts": Kind(_pair("min", "max", read_amount, _bounds), _object("min", "max", _AMOUNT)),
+    "counts": Kind(_pair("min", "max", read_count, _bounds), _object("min", "max", _COUNT)),
+    "natural": Kind(read_natural, _is({"type": "integer", "minimum": 1})),
+    "contract": Kind(read_contract, _is(_CONTRACT)),
+    "contracts": Kind(_many(read_contract, "addresses or symbols"), _array(_CONTRACT)),
+    "chain": Kind(read_chain, _is(_CHAIN)),
+    "addresses": Kind(_many(read_address, "addresses"), _array(_ADDRESS)),
+    "parties": Kind(read_parties, lambda field: {"anyOf": [_ADDRESS, _array(_ADDRESS)(field)]}),
+    "exclude": Kind(read_exclude, _array({"anyOf": [{"const": BURN}, _ADDRESS]}, least=0)),
+    "ids": Kind(_many(read_id, "token ids"), _array(_ID)),
+    "time": Kind(read_moment, _is(_TIME)),
+    "window": Kind(_pair("after", "before", read_moment, _span), _object("after", "before", _TIME)),
+    "choice": Kind(read_choice, lambda field: {"type": "string", "enum": list(field.choices)}),
+    "boolean": Kind(read_boolean, _is({"type": "boolean"})),
+    "segment": Kind(read_segment, _is({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,128}$"})),
+}

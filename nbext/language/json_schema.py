@@ -1,0 +1,110 @@
+"""The JSON Schema (draft 2020-12) of segment requests, made of the table of fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbext.core.operations import DEFAULT_LIMIT, FILE_TYPES, MAX_LIMIT, OPERATORS
+from nbext.language.field_types import KINDS
+from nbext.language.fields import CONDITIONS, GROUPS, SCOPE, Condition, Field, GroupKey
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_EXAMPLE = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the schema of an execute request; its ``$defs`` hold each condition under its name.
+
+    Everything `nbext.language.parse.parse` takes, it takes; what only the parser can know (checksums,
+    chains, nesting, ``min`` above ``max``) it lets pass.
+    """
+    return {
+        "$schema": DRAFT,
+        "title": "Segment request",
+        "description": "Which wallets to return: conditions, how they are joined, and how many rows.",
+        "type": "object",
+        "properties": _request(),
+        "required": ["filters"],
+        "additionalProperties": False,
+        "$defs": {
+            "map": _map("Conditions", "Conditions that all hold. A list under a condition is several of it.", {}),
+            **{condition.name: condition_schema(condition) for condition in CONDITIONS},
+        },
+    }
+
+
+def condition_schema(condition: Condition) -> dict[str, Any]:
+    """Return the schema of one condition."""
+    schema: dict[str, Any] = {
+        "title": condition.name,
+        "description": condition.help,
+        "type": "object",
+        "properties": {field.name: _field(field) for field in condition.fields},
+        "additionalProperties": False,
+        "examples": list(condition.examples),
+    }
+    if required := [field.name for field in condition.fields if field.required]:
+        schema["required"] = required
+    # Where no field is required, one that asks something is.
+    if not required:
+        asking = [field.name for field in condition.fields if field.name not in condition.idle]
+        schema["anyOf"] = [{"required": [name]} for name in asking]
+    if condition.exclusive:
+        schema["allOf"] = [{"not": {"required": list(pair)}} for pair in condition.exclusive]
+    if condition.needs:
+        schema["dependentSchemas"] = {
+            name: {"anyOf": [{"required": [other]} for other in others]} for name, others in condition.needs
+        }
+    return schema
+
+
+def _request() -> dict[str, Any]:
+    filters = _map("Filters", "The conditions. operator joins them.", {field.name: _field(field) for field in SCOPE})
+    # A scope key alone asks for nothing.
+    names = [*(condition.name for condition in CONDITIONS), *(group.name for group in GROUPS)]
+    return {
+        "operator": {"title": "operator", "description": "How the direct children of filters are joined.",
+                     "type": "string", "enum": list(OPERATORS), "default": "AND"},
+        "filters": {**filters, "anyOf": [{"required": [name]} for name in names], "examples": [_EXAMPLE]},
+        "fileType": {"title": "fileType", "description": "The form of the export that links point to first.",
+                     "type": "string", "enum": list(FILE_TYPES), "default": "json"},
+        "limit": {"title": "limit", "description": "How many rows to return, by address. 0 only counts.",
+                  "type": "integer", "minimum": 0, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+    }  # fmt: skip
+
+
+def _map(title: str, description: str, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "title": title,
+        "description": description,
+        "type": "object",
+        "properties": {
+            **{condition.name: _one_or_many(condition.name) for condition in CONDITIONS},
+            **{group.name: _group(group) for group in GROUPS},
+            **more,
+        },
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+
+
+def _one_or_many(name: str) -> dict[str, Any]:
+    one = {"$ref": f"#/$defs/{name}"}
+    return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+
+
+def _group(group: GroupKey) -> dict[str, Any]:
+    maps: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/map"}, "minItems": 1}
+    shape = maps if group.takes == "list" else {"anyOf": [{"$ref": "#/$defs/map"}, maps]}
+    return {"title": group.name, "description": group.help, **shape, "examples": list(group.examples)}
+
+
+def _field(field: Field) -> dict[str, Any]:
+    schema = {"title": field.name, "description": field.help, **KINDS[field.kind].schema(field)}
+    if field.unit is not None:
+        schema["description"] += f" Unit: {field.unit}."
+    if field.default is not None:
+        schema["default"] = field.default
+    if field.examples:
+        schema["examples"] = list(field.examples)
+    return schema

@@ -1,0 +1,222 @@
+"""From a request's JSON to a `Query`: strict, and with all errors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nbext.core.operations import DEFAULT_LIMIT, FILE_TYPES, MAX_LIMIT, OPERATORS
+from nbext.errors import did_you_mean
+from nbext.language.errors import Report, at, shown
+from nbext.language.field_types import KINDS, is_whole, wrong_type
+from nbext.language.fields import CONDITION, GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY, Condition, Field
+from nbext.language.model import Asked, Joined, Negated, Query, Scope
+
+Child = Asked | Joined | Negated
+By = Literal["all", "any"]
+BODY_KEYS = ("operator", "filters", "fileType", "limit")
+MAP_KEYS = (*CONDITION, *GROUP)
+
+
+def parse(body: Mapping[str, Any]) -> Query:
+    """Read the body of an execute request.
+
+    Raises
+    ------
+    InvalidSegment
+        With every error found: ``pointer`` into the body, ``code``, ``detail``.
+    """
+    return _Parser().query(body)
+
+
+@dataclass
+class _Parser:
+    report: Report = field(default_factory=Report)
+    conditions: int = 0
+
+    def query(self, body: object) -> Query:
+        if not isinstance(body, Mapping):
+            wrong_type(self.report, "", "an object with operator, filters, fileType and limit", body)
+            self.report.close()
+        assert isinstance(body, Mapping)
+        for key in body:
+            if key not in BODY_KEYS:
+                hint = did_you_mean(str(key)[:80], BODY_KEYS) or f" Allowed: {', '.join(BODY_KEYS)}."
+                self.report.add(at("", key), "unknown-key", f"unknown field {shown(key)} of a segment request.{hint}")
+        operator = self.word("operator", body.get("operator", "AND"), OPERATORS)
+        file_type = self.word("fileType", body.get("fileType", "json"), FILE_TYPES)
+        limit = self.limit(body.get("limit", DEFAULT_LIMIT))
+        children, scope = self.filters(body)
+        self.report.close()
+        by: By = "all" if operator == "AND" else "any"
+        return Query(operator, Joined(by, _flat(by, children)), scope, limit, file_type)
+
+    def word(self, name: str, value: object, allowed: tuple[str, ...]) -> Any:
+        if value not in allowed or not isinstance(value, str):
+            hint = did_you_mean(value[:80], allowed) if isinstance(value, str) else ""
+            detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(allowed)}."
+            self.report.add(f"/{name}", "choice", detail)
+        return value
+
+    def limit(self, value: Any) -> int:
+        wanted = f"0 (only count) to {MAX_LIMIT:,}"
+        if not is_whole(value):
+            wrong_type(self.report, "/limit", f"a whole number: {wanted}", value)
+            return 0
+        if not 0 <= value <= MAX_LIMIT:
+            self.report.add("/limit", "range", f"{shown(value)} is out of range. Allowed: {wanted}.")
+        return int(value)
+
+    def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Child, ...], Scope]:
+        filters = body.get("filters")
+        if "filters" not in body:
+            self.report.add("/filters", "required", "filters are missing. Give an object of conditions.")
+        elif not isinstance(filters, Mapping):
+            wrong_type(self.report, "/filters", "an object of conditions", filters)
+        if not isinstance(filters, Mapping):
+            return (), Scope()
+        scope = {
+            key: self.value(one, filters[key], at("/filters", key)) for key, one in SCOPE_KEY.items() if key in filters
+        }
+        # A scope key alone asks for nothing: filters need a condition beside it.
+        rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
+        if not rest:
+            detail = f"filters hold no condition. Give at least one of: {', '.join(MAP_KEYS)}."
+            self.report.add("/filters", "empty-group", detail)
+        children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
+        return children, Scope(scope.get("chain"), scope.get("asOf"), scope.get("exclude"))
+
+    def value(self, field: Field, value: Any, pointer: str) -> Any:
+        return KINDS[field.kind].read(value, pointer, field, self.report)
+
+    def map(self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]) -> Iterator[Child]:
+        """Read the children of a map: one for each key, or for each member of a key's list."""
+        # Before going down: a hostile body must not reach Python's own limit.
+        if depth > MAX_DEPTH:
+            self.report.add(pointer, "depth", f"groups are nested more than {MAX_DEPTH} deep.")
+            return
+        for key, value in members.items():
+            here = at(pointer, key)
+            if key in GROUP:
+                yield from self.group(str(key), value, here, depth)
+            elif key in CONDITION:
+                yield from self.condition_or_list(CONDITION[key], value, here)
+            else:
+                self.unknown(key, here, allowed)
+
+    def unknown(self, key: object, pointer: str, allowed: tuple[str, ...]) -> None:
+        if key in SCOPE_KEY:
+            detail = f"{shown(key)} stands at the top of filters only, not inside a group."
+        else:
+            hint = did_you_mean(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
+            detail = f"unknown condition {shown(key)}.{hint}"
+        self.report.add(pointer, "unknown-key", detail)
+
+    def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Child]:
+        """Read ``all``, ``any`` (a list of maps) or ``not`` (a map, or a list of them)."""
+        if key == "not" and isinstance(value, Mapping):
+            yield Negated(self.conjunction(value, pointer, depth))
+            return
+        if not isinstance(value, list | tuple):
+            detail = f"a list of objects, each with conditions: [{{...}}, {{...}}]{', or one object' * (key == 'not')}"
+            wrong_type(self.report, pointer, detail, value)
+            return
+        if not value:
+            self.report.add(pointer, "empty-group", f"{key} is empty. Give at least one object with conditions.")
+        members = tuple(self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value))
+        if key == "not":
+            yield from (Negated(member) for member in members)
+        elif members:
+            yield _join("all" if key == "all" else "any", members)
+
+    def conjunction(self, members: Any, pointer: str, depth: int) -> Child:
+        """Read a map inside a group: its keys all hold."""
+        if not isinstance(members, Mapping):
+            wrong_type(self.report, pointer, "an object with conditions", members)
+            return Joined("all", ())
+        if not members:
+            self.report.add(pointer, "empty-group", "the object is empty. Give at least one condition.")
+        return _join("all", tuple(self.map(members, pointer, depth + 1, MAP_KEYS)))
+
+    def condition_or_list(self, condition: Condition, value: Any, pointer: str) -> Iterator[Child]:
+        if not isinstance(value, list | tuple):
+            yield self.condition(condition, value, pointer)
+            return
+        if not value:
+            self.report.add(pointer, "empty-group", f"{condition.name} is an empty list. Give at least one condition.")
+        for index, one in enumerate(value[: MAX_CONDITIONS + 1]):
+            yield self.condition(condition, one, at(pointer, index))
+
+    def condition(self, condition: Condition, value: Any, pointer: str) -> Asked:
+        self.conditions += 1
+        # Said once; the conditions after it are still read, so that their errors come too.
+        if self.conditions == MAX_CONDITIONS + 1:
+            self.report.add(pointer, "size", f"more than {MAX_CONDITIONS} conditions in one segment.")
+        if not isinstance(value, Mapping):
+            wrong_type(self.report, pointer, f"an object with the fields of {condition.name}", value)
+            return Asked(condition.name, {}, pointer)
+        by_name = {field.name: field for field in condition.fields}
+        read: dict[str, Any] = {}
+        for key, one in value.items():
+            if key in by_name:
+                read[key] = self.value(by_name[key], one, at(pointer, key))
+            else:
+                hint = did_you_mean(str(key)[:80], by_name) or f" Allowed: {', '.join(by_name)}."
+                self.report.add(
+                    at(pointer, key), "unknown-key", f"unknown field {shown(key)} of {condition.name}.{hint}"
+                )
+        # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
+        if len(read) == len(value) or any(field.required for field in condition.fields):
+            self.together(condition, read, pointer)
+        return Asked(condition.name, {**_defaults(condition), **read}, pointer)
+
+    def together(self, condition: Condition, given: Mapping[str, Any], pointer: str) -> None:
+        """Check which fields must stand together, and which must not."""
+        for one in condition.fields:
+            if one.required and one.name not in given:
+                self.report.add(pointer, "required", f"{condition.name} needs {one.name!r}: {_lower(one.help)}")
+        for name, other in condition.exclusive:
+            if name in given and other in given:
+                self.report.add(pointer, "exclusive", f"{condition.name} takes {name!r} or {other!r}, not both.")
+        for name, others in condition.needs:
+            if name in given and not any(other in given for other in others):
+                wanted = " or ".join(repr(other) for other in others)
+                self.report.add(at(pointer, name), "needs", f"{name!r} is only taken beside {wanted}.")
+        if not given.keys() - condition.idle and not any(field.required for field in condition.fields):
+            names = ", ".join(field.name for field in condition.fields if field.name not in condition.idle)
+            self.report.add(pointer, "empty", f"{condition.name} asks for nothing. Give at least one of: {names}.")
+
+
+def _join(by: By, members: tuple[Child, ...]) -> Child:
+    flat = _flat(by, members)
+    return flat[0] if len(flat) == 1 else Joined(by, flat)
+
+
+def _flat(by: By, members: tuple[Child, ...]) -> tuple[Child, ...]:
+    """Return members in one normal form, so that what means the same is written the same.
+
+    A group inside one of its own kind is spliced in, and children under one key stand together.
+    """
+    spliced = [
+        child for one in members for child in (one.children if isinstance(one, Joined) and one.by == by else (one,))
+    ]
+    first: dict[str, int] = {}
+    for index, child in enumerate(spliced):
+        first.setdefault(_key(child), index)
+    return tuple(sorted(spliced, key=lambda child: first[_key(child)]))
+
+
+def _key(child: Child) -> str:
+    if isinstance(child, Asked):
+        return child.name
+    return child.by if isinstance(child, Joined) else "not"
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _defaults(condition: Condition) -> dict[str, Any]:
+    return {field.name: field.default for field in condition.fields if field.default is not None}
+

@@ -1,0 +1,102 @@
+"""What the prepared tables do not hold: ownership of single token ids, and activity, as they were at a block."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+import ibis
+
+from nbext.core.addresses import BURN_ADDRESSES
+from nbext.engine.query import exact
+from nbext.engine.schema import FOREVER
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from nbext.engine.dataset import Tables
+    from nbext.language.slots import Ids
+
+
+def of_ids(table: ir.Table, prefix: str, ids: Ids) -> ir.Table:
+    """Return the rows of a table whose token id, the limbs of that prefix, is one of some ids."""
+    number = exact.of(table, prefix)
+    parts: list[ir.Table] = []
+    if ids.small is not None:
+        listed = ids.small.unnest().name("listed").as_table()
+        listed = listed.select(listed=listed.listed.cast(exact.LIMB_TYPE))
+        small = table.filter(number.hi == 0, number.mid == 0)
+        parts.append(small.semi_join(listed, [(f"{prefix}lo", "listed")]))
+    if ids.large:
+        parts.append(table.filter(reduce(or_, (exact.equal(number, one) for one in ids.large))))
+    return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+
+
+def counted(table: ir.Table) -> ir.Table:
+    """Return the table with its ``count`` as an amount: the limbs and ``size``."""
+    zero = ibis.literal(0, type=exact.LIMB_TYPE)
+    return table.mutate(hi=zero, mid=zero, lo=table["count"].cast(exact.LIMB_TYPE), size=table["count"].cast("int64"))
+
+
+def history_of_ids(contract: Any, ids: Ids, tables: Tables) -> ir.Table:
+    """Build how many of some token ids each wallet owned, and when: the columns of the table ``history``."""
+    moved = tables["transfers"]
+    moved = of_ids(moved.filter(moved.contract == contract.contract), "", ids)
+    changes = _changes_721(moved, tables) if contract.standard == "ERC721" else _changes_1155(moved)
+    # What came and went within a block stood in no block.
+    changes = changes.group_by("wallet", "block").agg(change=changes.change.sum())
+    by_block = ibis.window(group_by="wallet", order_by="block")
+    so_far = ibis.window(group_by="wallet", order_by="block", preceding=None, following=0)
+    history = changes.select(
+        "wallet",
+        from_block=changes.block,
+        to_block=changes.block.lead().over(by_block).fill_null(FOREVER),
+        count=changes.change.sum().over(so_far),
+    )
+    return counted(history).drop("count")
+
+
+def activity(chain_id: Any, at: Any, tables: Tables) -> ir.Table:
+    """Build the table ``activity`` of one chain as it was at a block."""
+    contracts, blocks = tables["contracts"], tables["blocks"]
+    moved = tables["transfers"].semi_join(contracts.filter(contracts.chain_id == chain_id), "contract")
+    moved = moved.filter(moved.block <= at)
+    # A transfer to oneself is one transfer: its sender's.
+    sent = moved.select("block", wallet=moved.sender)
+    received = moved.filter(moved.sender != moved.recipient).select("block", wallet=moved.recipient)
+    times = blocks.filter(blocks.chain_id == chain_id).select("block", day=blocks.timestamp // 86_400)
+    sides = sent.union(received).left_join(times, "block")
+    return sides.group_by("wallet").agg(
+        first_block=sides.block.min(),
+        last_block=sides.block.max(),
+        transfers=sides.count(),
+        active_days=sides.day.nunique(),
+    )
+
+
+def _changes_721(moved: ir.Table, tables: Tables) -> ir.Table:
+    """Build what each wallet gained and lost.
+
+    An id's owner is the recipient of its last transfer, whoever sends it on. Before its first transfer it
+    was its sender's: the data may begin after the id was minted.
+    """
+    by_id = ibis.window(group_by=["hi", "mid", "lo"], order_by=["block", "log_index"])
+    moves = moved.select(
+        "block", "sender", "recipient", before=moved.recipient.lag().over(by_id), until=moved.block.lead().over(by_id)
+    )
+    lost = moves.filter(moves.until.notnull())
+    zero = tables["wallets"].filter(tables["wallets"].address == BURN_ADDRESSES[0]).select(sender="wallet")
+    first = moves.filter(moves.before.isnull()).anti_join(zero, "sender")
+    one = ibis.literal(1, type="int64")
+    return (
+        moves.select("block", wallet=moves.recipient, change=one)
+        .union(lost.select(block=lost.until, wallet=lost.recipient, change=-one))
+        .union(first.select(block=ibis.literal(0, type="int64"), wallet=first.sender, change=one))
+        .union(first.select("block", wallet=first.sender, change=-one))
+    )
+
+
+def _changes_1155(moved: ir.Table) -> ir.Table:
+    gained = moved.select("block", wallet=moved.recipient, change=moved["count"])
+    return gained.union(moved.select("block", wallet=moved.sender, change=-moved["count"]))

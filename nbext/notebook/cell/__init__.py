@@ -1,0 +1,1 @@
+"""The text below a magic's line: JSON with Python in it."""

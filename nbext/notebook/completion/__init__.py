@@ -1,0 +1,1 @@
+"""Completion inside our cells."""

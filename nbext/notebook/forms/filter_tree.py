@@ -1,0 +1,163 @@
+"""A segment's filters as a tree of parts, and back: which key each part stands under, and at which pointer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from nbext.core.untrusted_text import visible
+from nbext.errors import UsageError
+
+Operator = str
+# JSON of at most this many characters stands on one line.
+WIDTH = 72
+_JOIN = {"AND": "all", "OR": "any"}
+
+
+class Part(Protocol):
+    """One child of a group: a condition, or a group itself."""
+
+    key: str
+
+    def value(self) -> Any:
+        """Return its JSON value."""
+
+    def place(self, pointer: str) -> None:
+        """Take note of the JSON pointer of its value."""
+
+
+def joined(parts: Sequence[Part], operator: Operator, pointer: str) -> dict[str, Any]:
+    """Return parts as one object, and place each.
+
+    Conditions of one name make a list. Two groups of one name cannot stand in one object: then all parts
+    stand in a list under ``all`` or ``any``, which says the same as the operator.
+    """
+    by_key: dict[str, list[Part]] = {}
+    for part in parts:
+        by_key.setdefault(part.key, []).append(part)
+    if any(len(same) > 1 for key, same in by_key.items() if key in ("all", "any")):
+        key = _JOIN[operator]
+        return {key: listed(parts, f"{pointer}/{key}")}
+    return {key: _same(same, f"{pointer}/{key}") for key, same in by_key.items()}
+
+
+def listed(parts: Sequence[Part], pointer: str) -> list[dict[str, Any]]:
+    """Return parts as a list of objects of one key each, and place each."""
+    for index, part in enumerate(parts):
+        part.place(f"{pointer}/{index}/{part.key}")
+    return [{part.key: part.value()} for part in parts]
+
+
+def denied(parts: Sequence[Part], pointer: str) -> dict[str, Any]:
+    """Return the value of ``not``: none of the parts holds."""
+    if len(parts) == 1:
+        parts[0].place(f"{pointer}/{parts[0].key}")
+        return {parts[0].key: parts[0].value()}
+    return {"any": listed(parts, f"{pointer}/any")}
+
+
+def _same(parts: Sequence[Part], pointer: str) -> Any:
+    if len(parts) == 1:
+        parts[0].place(pointer)
+        return parts[0].value()
+    for index, part in enumerate(parts):
+        part.place(f"{pointer}/{index}")
+    return [part.value() for part in parts]
+
+
+def split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the children of an object, each as its key and its value; a list of conditions one by one."""
+    for key, value in filters.items():
+        many = isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value)
+        if many and key not in ("all", "any"):
+            yield from ((key, member) for member in value)
+        else:
+            yield key, value
+
+
+def members(key: str, value: Any) -> list[tuple[str, Any]]:
+    """Return the children of a group, each as its key and its value.
+
+    A member of several keys becomes a group ``all`` of them.
+
+    Raises
+    ------
+    ValueError
+        The value is no group's.
+    """
+    if key == "not":
+        return members("any", value["any"]) if isinstance(value, Mapping) and list(value) == ["any"] else [_one(value)]
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{key} holds a list of conditions")
+    return [_one(member) for member in value]
+
+
+def _one(member: Any) -> tuple[str, Any]:
+    if not isinstance(member, Mapping) or not member:
+        raise ValueError("a condition is an object")
+    children = list(split(member))
+    if len(children) == 1:
+        return children[0]
+    return "all", [{key: value} for key, value in children]
+
+
+def parsed(query: Any) -> tuple[dict[str, Any], Operator, int | None]:
+    """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table.
+
+    Raises
+    ------
+    UsageError
+        It is none of these, or its operator is none.
+    """
+    given = getattr(query, "attrs", {}).get("nbext", query)
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError as error:
+            raise UsageError(f"the query is not JSON: {error}") from None
+    if not isinstance(given, Mapping):
+        raise UsageError("a query is filters, a request body, or the table of a segment that was run.")
+    if "filters" in given and isinstance(given["filters"], Mapping):
+        operator, limit = str(given.get("operator") or "AND").upper(), given.get("limit")
+        if operator not in _JOIN:
+            raise UsageError(f"the operator is AND or OR, not {visible(repr(given['operator']), 80)}.")
+        # A limit of 0 only counts, which a builder does anyway.
+        return dict(given["filters"]), operator, limit if isinstance(limit, int) and limit > 0 else None
+    return dict(given), "AND", None
+
+
+def json_text(value: Any) -> str:
+    """Return JSON that can stand in a cell: nothing in it hides, and nothing in it is taken for a placeholder."""
+    text = _laid_out(value, "")
+    # Only texts can hold two opening braces in a row, and a cell would take them for {{name}}.
+    text = text.replace("{{", "{\\u007b")
+    return re.sub(r"[^\n -~]", _escaped_if_hidden, text)
+
+
+def _laid_out(value: Any, indent: str) -> str:
+    """Return JSON whose small parts stand on one line each, as a person would write it."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) <= WIDTH or not isinstance(value, dict | list) or not value:
+        return line
+    inner = indent + "  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(one, inner)}" for key, one in value.items()]
+        opening, closing = "{", "}"
+    else:
+        parts = [_laid_out(one, inner) for one in value]
+        opening, closing = "[", "]"
+    return opening + "".join(f"\n{inner}{part}," for part in parts)[:-1] + f"\n{indent}{closing}"
+
+
+def _escaped_if_hidden(found: re.Match[str]) -> str:
+    character = found.group()
+    return character if visible(character) == character else json.dumps(character)[1:-1]
+
+
+def cell_text(name: str, filters: Mapping[str, Any], operator: Operator, limit: int | None) -> str:
+    """Return the cell that runs the query."""
+    words = ["%%segment_query", name, f"--operator {operator}" * (operator != "AND")]
+    words.append("" if limit is None else f"--limit {limit}")
+    return " ".join(word for word in words if word) + "\n" + json_text(filters)

@@ -1,0 +1,1 @@
+"""A magic's first line: words, options, Python values."""

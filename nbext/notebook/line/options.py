@@ -1,0 +1,170 @@
+"""One grammar of options for all magics: words and options in any order, ``--help``, and kind errors."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nbext.errors import UsageError, did_you_mean
+from nbext.notebook.cell.places import excerpt
+from nbext.notebook.line.tokenizer import Word, words
+
+_KEY = re.compile(r"(-{1,2}(x-)?(api[-_]?key|key|password|secret)(=|\Z)|(x-)?(api[-_]?)?key=)", re.IGNORECASE)
+KEY_REFUSED = (
+    "a key is never written in a cell: it would stay in the notebook and in its history. "
+    "Set NBEXT_API_KEY before starting Jupyter, or run `%nbext login` and type it at the prompt."
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: its flags, what follows it, and one line of help."""
+
+    flags: tuple[str, ...]
+    help: str
+    kind: Literal["flag", "text", "integer"] = "flag"
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The longest flag, as a Python name: ``--dry-run`` is ``dry_run``."""
+        return max(self.flags, key=len).lstrip("-").replace("-", "_")
+
+    @property
+    def spelling(self) -> str:
+        """The flags and what follows them, as help shows it."""
+        wanted = self.metavar or "|".join(self.choices)
+        return ", ".join(self.flags) + (f" {wanted}" if wanted else "")
+
+
+@dataclass
+class Args:
+    """A parsed line: its words in order, and the options that were given."""
+
+    line: str
+    words: list[Word] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.options.get(name)
+
+
+HELP = Option(("--help", "-h"), "show this help")
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """What one magic takes. ``echo`` False keeps the line out of error messages: it may hold a secret."""
+
+    magic: str
+    purpose: str
+    usage: str
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    notes: str = ""
+    echo: bool = True
+
+    @property
+    def flags(self) -> dict[str, Option]:
+        """Each flag and its option."""
+        return {flag: option for option in (*self.options, HELP) for flag in option.flags}
+
+    def help(self) -> str:
+        """Return purpose, options and examples, as ``?`` and ``--help`` show them."""
+        width = max(len(option.spelling) for option in (*self.options, HELP)) + 2
+        parts = [self.purpose, f"Usage: {self.usage}"]
+        parts += [self.notes] if self.notes else []
+        rows = [f"  {option.spelling:<{width}}{option.help}" for option in (*self.options, HELP)]
+        parts.append("Options:\n" + "\n".join(rows))
+        if self.examples:
+            shown = ("\n".join("  " + line for line in example.splitlines()) for example in self.examples)
+            parts.append("Examples:\n\n" + "\n\n".join(shown))
+        return "\n\n".join(parts) + "\n"
+
+    def parse(self, line: str) -> Args:
+        """Read a line.
+
+        Raises
+        ------
+        UsageError
+            An option is unknown, lacks its value or has one that is not allowed; a quote is not
+            closed; or a key was written into the line.
+        """
+        args = Args(line)
+        rest = iter(words(line, self.magic))
+        for word in rest:
+            # First of all, so that no other error repeats what may be a key.
+            if word.kind == "word" and _KEY.match(word.text):
+                raise UsageError(f"{self.magic}: {KEY_REFUSED}")
+            if word.kind == "word" and word.text == "--":
+                args.words.extend(rest)
+            elif word.kind == "word" and re.match(r"-[^\d.]", word.text):
+                self._take_option(args, word, rest)
+            else:
+                args.words.append(word)
+        return args
+
+    def error(self, args: Args, message: str, word: Word | None = None) -> UsageError:
+        """Build the error of a line, with a caret under the word that is at fault."""
+        text = f"{self.magic}: {message}"
+        if word is not None and self.echo:
+            text += "\n" + excerpt(args.line, word.column, self.magic + " ")
+        return UsageError(text)
+
+    def _take_option(self, args: Args, word: Word, rest: Iterator[Word]) -> None:
+        flag, equals, value = word.text.partition("=")
+        option = self.flags.get(flag)
+        if option is None:
+            raise self.error(args, f"unknown option {flag!r}.{self._nearest(flag)}", word)
+        if option.name in args.options:
+            raise self.error(args, f"{flag} is given twice.", word)
+        if option.kind == "flag":
+            if equals:
+                raise self.error(args, f"{flag} takes no value.", word)
+            args.options[option.name] = True
+            return
+        given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
+        if given is None or (given.kind == "word" and given.text in self.flags):
+            raise self.error(args, f"{flag} needs a value: {option.spelling}.", word)
+        # A Python value is known only when the line runs: `nbext.notebook.line.interpolation` reads it then.
+        args.options[option.name] = given if given.kind == "python" else self._value(args, option, flag, given)
+
+    def read(self, args: Args, name: str, given: Word) -> Any:
+        """Return the value of the option of that name, as if the word had been written after its flag.
+
+        Raises
+        ------
+        UsageError
+            The option does not take it.
+        """
+        option = next(option for option in self.options if option.name == name)
+        return self._value(args, option, option.flags[0], given)
+
+    def _nearest(self, flag: str) -> str:
+        # Compared without the dashes: they make every flag look like every other.
+        bare = {name.lstrip("-"): name for name in self.flags if name.startswith("--")}
+        near = difflib.get_close_matches(flag.lstrip("-").lower(), bare, n=1)
+        return f" Did you mean {bare[near[0]]!r}?" if near else f" Allowed: {', '.join(bare.values())}."
+
+    def _value(self, args: Args, option: Option, flag: str, given: Word) -> Any:
+        if option.kind == "integer":
+            # 10,000 and 10_000 are how people and Python write it.
+            digits = given.text.replace(",", "").replace("_", "")
+            if not re.fullmatch(r"-?[0-9]{1,20}", digits):
+                raise self.error(args, f"{flag} takes a whole number, not {given.text!r}.", given)
+            return int(digits)
+        if option.choices:
+            for choice in option.choices:
+                if choice.lower() == given.text.lower():
+                    return choice
+            raise self.error(
+                args,
+                f"{flag} is {' or '.join(option.choices)}, not {given.text!r}."
+                f"{did_you_mean(given.text, option.choices)}",
+                given,
+            )
+        return given.text

@@ -1,0 +1,1 @@
+"""The end of every magic: deliver, store, show progress."""

@@ -1,0 +1,1 @@
+"""What each magic does once its text is read."""

@@ -1,0 +1,1 @@
+"""Who may ask: keys, sign-ups, and the database behind them."""

@@ -1,0 +1,60 @@
+"""Newsletter sign-ups: one row per address, with the moment of consent. Nothing is ever sent from here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nbext.core.operations import MAX_EMAIL
+from nbext.errors import ValidationError
+from nbext.service.accounts.database import Database
+
+
+@dataclass(frozen=True)
+class SignUp:
+    """One address and when its owner consented, in seconds since 1970."""
+
+    email: str
+    consented_at: float
+
+
+def normalised(given: object) -> str:
+    """Return the address as it is kept, or raise ValidationError saying what is wrong with it."""
+    if not isinstance(given, str):
+        raise ValidationError.of("/email", "type", "an e-mail address is a text")
+    # The parser takes seconds on a megabyte: the length comes first.
+    if len(given) > MAX_EMAIL:
+        raise ValidationError.of("/email", "length", f"an e-mail address has at most {MAX_EMAIL} characters")
+    from email_validator import EmailNotValidError, validate_email
+
+    try:
+        return validate_email(given, check_deliverability=False).normalized
+    except EmailNotValidError as error:
+        raise ValidationError.of("/email", "email", str(error)) from None
+
+
+class SignUps:
+    """The kept sign-ups."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, email: str) -> None:
+        """Keep the address; a repeat keeps the first consent and looks the same from outside."""
+        with self._database.write() as db:
+            db.execute(
+                "INSERT INTO signups (address, email, consented_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (email.casefold(), email, time.time()),
+            )
+
+    def all(self) -> Iterator[SignUp]:
+        """Yield every sign-up, the oldest first."""
+        with self._database.read() as db:
+            for row in db.execute("SELECT email, consented_at FROM signups ORDER BY consented_at, address"):
+                yield SignUp(row["email"], row["consented_at"])
+
+    def delete(self, email: str) -> bool:
+        """Forget an address; False where it was not kept."""
+        with self._database.write() as db:
+            return db.execute("DELETE FROM signups WHERE address = ?", (email.casefold(),)).rowcount > 0

@@ -1,0 +1,1 @@
+"""Bodies in, answers out, and the contract as OpenAPI."""

@@ -1,0 +1,48 @@
+"""What a service allows and keeps: one place for every bound."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from nbext.service.segments.store import Segment
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The bounds of one service.
+
+    Attributes
+    ----------
+    body_bytes
+        The longest body that is read.
+    arrive_seconds
+        How long a request's head, and its body, may take to arrive.
+    query_seconds
+        How long a segment may run.
+    wait_seconds, longest_wait
+        How long execute waits without a Prefer header, and at most with one.
+    workers, queue, per_key
+        Segments that run at once, that wait, and that one key may have under way.
+    warm_up_seconds
+        How long after its start a service imports the segment language, if no segment came before.
+    keep_days, keep_bytes
+        How long a result is kept after its last use, and how many bytes all results may take.
+    """
+
+    body_bytes: int = 1 << 20
+    arrive_seconds: float = 10.0
+    query_seconds: float = 30.0
+    wait_seconds: float = 20.0
+    longest_wait: float = 60.0
+    cancel_seconds: float = 5.0
+    workers: int = 2
+    queue: int = 256
+    per_key: int = 128
+    warm_up_seconds: float = 0.0
+    keep_days: float = 30.0
+    keep_bytes: int = 20 << 30
+
+    def is_over(self, segment: Segment) -> bool:
+        """Say whether a result is past its keeping."""
+        return time.time() - segment.used_at > self.keep_days * 86400

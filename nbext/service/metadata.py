@@ -1,0 +1,151 @@
+"""What the service tells of contracts: token and collection metadata, and search hits. Unknown is null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nbext.core.addresses import checksummed, normalised
+from nbext.core.chains import Chain, chain_of
+from nbext.core.operations import NFT_FIELDS, TOKEN_FIELDS, AsOf
+from nbext.engine.dataset import Contract, Dataset, Found
+from nbext.errors import AmbiguousSymbol, did_you_mean
+from nbext.service.http.problems import Problem
+from nbext.service.http.times import iso_block
+from nbext.service.routes.searching import Search
+
+NFT_STANDARDS = ("ERC721", "ERC1155")
+# What a search's ``type`` looks among.
+STANDARDS_OF = {
+    "nft": NFT_STANDARDS,
+    "erc721": ("ERC721",),
+    "erc1155": ("ERC1155",),
+    "token": ("ERC20",),
+}
+
+
+class Cards:
+    """Looks contracts up in the data and tells them as the operations do."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def token(self, chain: Chain, given: str) -> dict[str, Any]:
+        """Return the metadata of an ERC20 token, named by address or symbol.
+
+        Raises
+        ------
+        Problem
+            404: there is none; the detail says where to look instead.
+        AmbiguousSymbol
+            Several tokens bear the symbol.
+        """
+        found = self._find(chain, given, nft=False)
+        if found.standard in NFT_STANDARDS:
+            raise Problem("not-found", f"{found.address} on {chain.name} is an NFT collection: read it under /v1/nfts.")
+        values = {**self._base(chain, found), "decimals": found.decimals, "holders": found.holders}
+        return {name: values[name] for name in TOKEN_FIELDS}
+
+    def collection(self, chain: Chain, given: str) -> dict[str, Any]:
+        """Return the metadata of an NFT collection, named by address or symbol; errors as `token`."""
+        found = self._find(chain, given, nft=True)
+        if found.standard == "ERC20":
+            raise Problem("not-found", f"{found.address} on {chain.name} is an ERC20 token: read it under /v1/tokens.")
+        values = {
+            **self._base(chain, found),
+            "tokenType": found.standard,
+            "ownerCount": found.holders,
+            "contractDeployer": found.deployer,
+            "floorPrice": None,
+        }
+        return {name: values[name] for name in NFT_FIELDS}
+
+    def search(self, asked: Search) -> dict[str, Any]:
+        """Return one page of the contracts that fit a term, best first."""
+        self._check_chain(asked.chain)
+        total, hits = self._dataset.catalog.search(
+            asked.chain.id, asked.term, standards=STANDARDS_OF[asked.type], limit=asked.limit, offset=asked.offset
+        )
+        items = [_hit(asked.chain, hit) for hit in hits]
+        return {
+            "type": asked.type, "chain": asked.chain.name, "searchTerm": asked.term, "total": total,
+            "limit": asked.limit, "offset": asked.offset, "items": items,
+        }
+
+    def as_of(self, chain: Chain) -> AsOf | None:
+        """Return the last block of a chain's data, or None where there is none of it."""
+        for extent in self._dataset.about.chains:
+            if extent.chain_id == chain.id:
+                return {"block": extent.last_block, "timestamp": iso_block(extent.last_timestamp)}
+        return None
+
+    def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
+        self._check_chain(chain)
+        if not given.lower().startswith("0x"):
+            return self._by_symbol(chain, given, nft=nft)
+        address = normalised(given)
+        found = self._dataset.catalog.contract(chain.id, address)
+        if found is None:
+            raise Problem("not-found", f"The data knows no contract {address} on {chain.name}.")
+        return found
+
+    def _by_symbol(self, chain: Chain, symbol: str, *, nft: bool) -> Contract:
+        found = self._dataset.catalog.by_symbol(chain.id, symbol, nft=nft)
+        if len(found) > 1:
+            message = f"{len(found)} contracts on {chain.name} bear the symbol {symbol!r}: name one by its address."
+            raise AmbiguousSymbol(
+                [{"pointer": "address", "code": "ambiguous-symbol", "detail": message}],
+                [_candidate(chain, each) for each in found],
+            )
+        if not found:
+            near = did_you_mean(symbol, self._dataset.catalog.symbols(chain.id, nft=nft))
+            raise Problem("not-found", f"The data knows no symbol {symbol[:80]!r} on {chain.name}.{near}")
+        return found[0]
+
+    def _check_chain(self, chain: Chain) -> None:
+        known = [extent.chain_id for extent in self._dataset.about.chains]
+        if chain.id not in known:
+            names = ", ".join(chain_of(chain_id).name for chain_id in known)
+            raise Problem("not-found", f"The data holds nothing of {chain.name}. It holds: {names}.")
+
+    def _base(self, chain: Chain, found: Contract) -> dict[str, Any]:
+        return {
+            "chain": chain.name,
+            "chainId": chain.id,
+            "address": found.address,
+            "checksumAddress": checksummed(found.address),
+            "name": found.name,
+            "symbol": found.symbol,
+            "totalSupply": _digits(found.total_supply),
+            "logo": found.logo,
+            "verified": found.verified,
+            "possibleSpam": found.spam,
+            "deployedBlockNumber": found.deployed_block,
+            "transfers": found.transfers,
+            "asOf": self.as_of(chain),
+        }
+
+
+def _digits(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _candidate(chain: Chain, found: Contract) -> dict[str, Any]:
+    return {"chain": chain.name, "address": found.address, "symbol": found.symbol, "name": found.name}
+
+
+def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
+    found = hit.contract
+    return {
+        "chain": chain.name,
+        "chainId": chain.id,
+        "address": found.address,
+        "name": found.name,
+        "symbol": found.symbol,
+        "tokenType": found.standard,
+        "totalSupply": _digits(found.total_supply),
+        "ownerCount": found.holders,
+        "verified": found.verified,
+        "possibleSpam": found.spam,
+        "imageUrl": found.logo,
+        "score": hit.score,
+    }

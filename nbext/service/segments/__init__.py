@@ -1,0 +1,1 @@
+"""Segments from request to result: run, stored, read, exported, looked after."""

@@ -1,0 +1,166 @@
+"""Work that outlives a request: a few threads, a bounded queue, and a way to stop each piece of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbext.engine.dataset import Cancel
+from nbext.service.http.problems import Problem
+
+
+@dataclass(eq=False)
+class Job:
+    """One segment to run.
+
+    Attributes
+    ----------
+    plan
+        What the segment language made of the request.
+    waiters
+        Requests that wait for it now.
+    wanted
+        Someone was told its id and may come back: it is not cancelled when the last waiter leaves.
+    """
+
+    id: str
+    plan: Any
+    key_id: str
+    cancel: Cancel = field(default_factory=Cancel)
+    done: Future[None] = field(default_factory=Future)
+    waiters: int = 0
+    wanted: bool = False
+
+
+# Threads beside the ``workers``: results are kept on the disk while the next questions are asked.
+_KEEPING = 6
+
+
+class Jobs:
+    """Threads that run jobs in the order in which they came; ``queue`` bounds those that wait.
+
+    Of the running ones ``workers`` ask the engine at once; a job that says it is `answered` makes room.
+    """
+
+    def __init__(self, run: Callable[[Job], None], *, workers: int = 2, queue: int = 256, per_key: int = 128) -> None:
+        self._run = run
+        self._queue: deque[Job] = deque()
+        self._all: dict[str, Job] = {}
+        self._asking: set[Job] = set()
+        self._changed = threading.Condition()
+        self._workers, self._bound, self._per_key = workers, queue, per_key
+        self._stopping = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
+            for number in range(workers + _KEEPING)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def queued(self) -> int:
+        """How many jobs wait."""
+        return len(self._queue)
+
+    @property
+    def running(self) -> int:
+        """How many jobs run."""
+        return len(self._all) - len(self._queue)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no more jobs are taken."""
+        return self._stopping
+
+    def make_room(self, key_id: str) -> None:
+        """Raise the problem 503 or 429 where one more job has no place."""
+        with self._changed:
+            if self._stopping:
+                raise Problem("stopping", "The service is stopping. Try again soon.", headers={"Retry-After": "2"})
+            if len(self._queue) >= self._bound:
+                raise Problem(
+                    "busy", f"{len(self._queue)} segments are waiting. Try again soon.", headers={"Retry-After": "2"}
+                )
+            if sum(job.key_id == key_id for job in self._all.values()) >= self._per_key:
+                raise Problem(
+                    "too-many-segments",
+                    f"This key has {self._per_key} segments under way. Wait for one to finish.",
+                    headers={"Retry-After": "2"},
+                )
+
+    def submit(self, job: Job) -> None:
+        """Queue a job."""
+        with self._changed:
+            self._all[job.id] = job
+            self._queue.append(job)
+            self._changed.notify()
+
+    def find(self, segment_id: str) -> Job | None:
+        """Return the job that runs or will run that segment here, or None."""
+        with self._changed:
+            return self._all.get(segment_id)
+
+    def ids(self) -> list[str]:
+        """Return the ids of all jobs that have not ended."""
+        with self._changed:
+            return list(self._all)
+
+    def cancel(self, job: Job) -> None:
+        """Stop a job: at once where it waits, as soon as the engine looks where it runs."""
+        job.cancel.asked.set()
+        with self._changed:
+            waiting = job in self._queue
+            if waiting:
+                self._queue.remove(job)
+        if waiting:
+            self._end(job)
+
+    def answered(self, job: Job) -> None:
+        """Note that a job has its answer and only keeps it: the next may ask."""
+        with self._changed:
+            self._asking.discard(job)
+            self._changed.notify_all()
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            self._end(job)
+
+    def _end(self, job: Job) -> None:
+        """Run a job to its end, which is at once where its cancelling was asked for."""
+        try:
+            self._run(job)
+        finally:
+            with self._changed:
+                self._asking.discard(job)
+                del self._all[job.id]
+                self._changed.notify_all()
+            job.done.set_result(None)
+
+    def _next(self) -> Job | None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._asking) < self._workers if self._queue else self._stopping)
+            if not self._queue:
+                return None
+            job = self._queue.popleft()
+            self._asking.add(job)
+            return job
+
+    def close(self, grace: float) -> None:
+        """Take no more jobs; let the running ones go on for ``grace`` seconds, then stop all."""
+        with self._changed:
+            self._stopping = True
+            waiting = list(self._queue)
+            self._changed.notify_all()
+        for job in waiting:
+            job.cancel.asked.set()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._all, timeout=grace)
+            rest = list(self._all.values())
+        for job in rest:
+            job.cancel.asked.set()
+        for thread in self._threads:
+            thread.join(timeout=5)

@@ -1,0 +1,92 @@
+"""Waiting for a segment: until it has finished, the caller's patience ends, or the caller is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import time
+from dataclasses import replace
+from typing import Any
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+
+from nbext.service.limits import Policy
+from nbext.service.segments.jobs import Job
+from nbext.service.segments.service import Segments
+from nbext.service.segments.store import Segment
+
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
+# How often a segment is looked at that runs in another service on the same folder (seconds).
+_LOOK = 0.2
+
+
+def patience(prefer: str | None, default: float, policy: Policy) -> float:
+    """Return for how many seconds a caller waits (RFC 7240); a preference that is none is passed over.
+
+    >>> patience("respond-async, wait=5", 20, Policy())
+    5.0
+    """
+    found = _WAIT.search(prefer or "")
+    if found:
+        return min(float(found[1]), policy.longest_wait)
+    return 0.0 if "respond-async" in (prefer or "").lower() else default
+
+
+class Gone(Exception):
+    """The caller went away: there is nobody to answer."""
+
+
+async def finished(segments: Segments, segment: Segment, seconds: float, request: Request) -> Segment:
+    """Return the segment when it has finished, or as it stands when the time is over.
+
+    A segment that nobody waits for any more, and whose id nobody was told, is cancelled.
+
+    Raises
+    ------
+    Gone
+        The caller hung up meanwhile.
+    """
+    if segment.finished:
+        return segment
+    until = time.monotonic() + seconds
+    gone = asyncio.ensure_future(_hung_up(request))
+    try:
+        while not segment.finished and (left := until - time.monotonic()) > 0 and not segments.jobs.stopping:
+            job = segments.jobs.find(segment.id)
+            if job:
+                await _wait(segments, job, left, gone)
+            else:
+                await asyncio.wait({gone}, timeout=min(left, _LOOK))
+            if gone.done():
+                raise Gone
+            now = await run_in_threadpool(segments.read, segment.id)
+            segment = replace(now, request=segment.request)
+    finally:
+        gone.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await gone
+    job = segments.jobs.find(segment.id)
+    if job:
+        job.wanted = True
+    return segment
+
+
+async def _wait(segments: Segments, job: Job, seconds: float, gone: asyncio.Future[Any]) -> None:
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    job.waiters += 1
+    job.done.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(done.wait())
+    try:
+        await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        job.waiters -= 1
+        if gone.done() and job.waiters == 0 and not job.wanted:
+            segments.jobs.cancel(job)
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

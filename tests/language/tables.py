@@ -1,0 +1,246 @@
+"""A small chain as Python lists, and the layout's tables made of it: for tests of the language and of engines."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import ibis
+import pyarrow as pa
+
+from nbext.core.addresses import BURN_ADDRESSES
+from nbext.engine.dataset import Answer, ChainExtent, Contract, DataAbout, Question
+from nbext.engine.query import exact
+from nbext.engine.query.sort_key import stored
+from nbext.engine.query.statements import side_by_side
+from nbext.engine.schema import FOREVER, TABLES
+
+ZERO = BURN_ADDRESSES[0]
+GENESIS = 1_700_000_000
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One transfer: of an amount (ERC20), or of a token id."""
+
+    contract: int
+    block: int
+    log_index: int
+    sender: str
+    recipient: str
+    amount: int
+    count: int = 1
+
+
+@dataclass
+class World:
+    """Contracts, transfers and blocks. Contracts are numbered by their place in the list.
+
+    ``seconds`` maps a chain to the seconds between its blocks; 0: the data has no times of that chain.
+    """
+
+    contracts: list[Contract]
+    transfers: list[Transfer]
+    last_blocks: dict[int, int]
+    seconds: dict[int, int] = field(default_factory=dict)
+    contract_wallets: frozenset[str] = frozenset()
+
+    def timestamp(self, chain_id: int, block: int) -> int | None:
+        step = self.seconds.get(chain_id, 3600)
+        return GENESIS + block * step if step else None
+
+    @property
+    def addresses(self) -> list[str]:
+        found = {side for one in self.transfers for side in (one.sender, one.recipient)}
+        return sorted(found)
+
+
+def sided(standard: str | None, transfers: list[Transfer]) -> dict[str, list[tuple[int, int]]]:
+    """Return each wallet's changes of balance, as (block, change), in order: one contract's transfers."""
+    changes: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    owners: dict[int, str | None] = {}
+    for one in sorted(transfers, key=lambda one: (one.block, one.log_index)):
+        moved = one.count if standard == "ERC1155" else 1 if standard == "ERC721" else one.amount
+        loser: str | None = one.sender
+        if standard == "ERC721":
+            if one.amount not in owners and one.sender != ZERO:
+                # Who sends an id that was never seen had it from the beginning.
+                changes[one.sender].append((0, 1))
+                owners[one.amount] = one.sender
+            loser = owners.get(one.amount)
+            owners[one.amount] = one.recipient
+        if loser is not None:
+            changes[loser].append((one.block, -moved))
+        changes[one.recipient].append((one.block, moved))
+    return changes
+
+
+def steps(changes: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """Return the balances that stood, as (from_block, to_block, balance)."""
+    by_block: dict[int, int] = defaultdict(int)
+    for block, change in changes:
+        by_block[block] += change
+    rows: list[tuple[int, int, int]] = []
+    balance = 0
+    for block in sorted(by_block):
+        if by_block[block]:
+            balance += by_block[block]
+            rows.append((block, FOREVER, balance))
+    return [(start, rows[i + 1][0] if i + 1 < len(rows) else FOREVER, b) for i, (start, _, b) in enumerate(rows)]
+
+
+def tables(world: World) -> dict[str, pa.Table]:
+    """Return every table of the layout."""
+    number = {address: index for index, address in enumerate(world.addresses)}
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
+    rows["wallets"] = [(number[one], one, one in world.contract_wallets or None) for one in world.addresses]
+    for contract in world.contracts:
+        _contract_rows(contract, world, number, rows)
+    _activity_rows(world, number, rows)
+    for chain_id, last in world.last_blocks.items():
+        rows["blocks"] += [(chain_id, block, world.timestamp(chain_id, block)) for block in range(last + 1)]
+    return {name: _table(name, rows[name]) for name in TABLES}
+
+
+def _contract_rows(contract: Contract, world: World, number: dict[str, int], rows: dict[str, list[Any]]) -> None:
+    own = [one for one in world.transfers if one.contract == contract.contract]
+    cid = contract.contract
+    rows["contracts"].append(
+        tuple(getattr(contract, name) if name != "total_supply" else None for name in TABLES["contracts"])
+    )
+    for one in own:
+        rows["transfers"].append(
+            (cid, one.block, one.log_index, number[one.sender], number[one.recipient], *exact.split(one.amount),
+             one.count)
+        )  # fmt: skip
+    for wallet, changes in sided(contract.standard, own).items():
+        stood = steps(changes)
+        rows["history"] += [(cid, number[wallet], a, b, *stored(balance)) for a, b, balance in stood]
+        if stood and stood[-1][2]:
+            rows["balances"].append((cid, number[wallet], *stored(stood[-1][2])))
+    if contract.standard in ("ERC721", "ERC1155"):
+        for token_id in {one.amount for one in own}:
+            moves = [one for one in own if one.amount == token_id]
+            for wallet, changes in sided(contract.standard, moves).items():
+                held = sum(change for _, change in changes)
+                if held:
+                    rows["owners"].append((cid, *exact.split(token_id), number[wallet], held))
+
+
+def _activity_rows(world: World, number: dict[str, int], rows: dict[str, list[Any]]) -> None:
+    chain_of = {one.contract: one.chain_id for one in world.contracts}
+    seen: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for one in world.transfers:
+        for side in {one.sender, one.recipient}:
+            seen[chain_of[one.contract], side].append(one.block)
+    for (chain_id, wallet), blocks in seen.items():
+        days = None
+        if world.seconds.get(chain_id, 1):
+            days = len({world.timestamp(chain_id, block) // 86_400 for block in blocks})
+        rows["activity"].append((chain_id, number[wallet], min(blocks), max(blocks), len(blocks), days))
+
+
+def _table(name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
+    kinds = {"int32": pa.int32(), "int64": pa.int64(), "string": pa.string(), "boolean": pa.bool_(),
+             "decimal(38,0)": pa.decimal128(38, 0)}  # fmt: skip
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(TABLES[name])
+    schema = TABLES[name].items()
+    return pa.table({
+        key: pa.array(list(values), type=kinds[kind]) for (key, kind), values in zip(schema, columns, strict=True)
+    })  # fmt: skip
+
+
+@dataclass
+class WorldCatalog:
+    """The contracts of a world."""
+
+    world: World
+
+    def contract(self, chain_id: int, address: str) -> Contract | None:
+        return next((c for c in self.world.contracts if (c.chain_id, c.address) == (chain_id, address)), None)
+
+    def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> list[Contract]:
+        return [c for c in self._on(chain_id, nft) if (c.symbol or "").lower() == symbol.lower()]
+
+    def symbols(self, chain_id: int, *, nft: bool) -> list[str]:
+        return [c.symbol for c in self._on(chain_id, nft) if c.symbol]
+
+    def _on(self, chain_id: int, nft: bool) -> list[Contract]:
+        return [
+            c for c in self.world.contracts if c.chain_id == chain_id and (c.standard in ("ERC721", "ERC1155")) == nft
+        ]
+
+
+@dataclass
+class WorldClock:
+    """The blocks of a world."""
+
+    world: World
+
+    def last(self, chain_id: int) -> tuple[int, int | None]:
+        block = self.world.last_blocks[chain_id]
+        return block, self.world.timestamp(chain_id, block)
+
+    def block_at(self, chain_id: int, timestamp: int) -> int | None:
+        step = self.world.seconds.get(chain_id, 3600)
+        if not step or timestamp < GENESIS:
+            return None
+        return min((timestamp - GENESIS) // step, self.world.last_blocks[chain_id])
+
+    def timestamp_of(self, chain_id: int, block: int) -> int | None:
+        return self.world.timestamp(chain_id, block)
+
+
+class WorldDataset:
+    """A dataset over a world's tables, in DuckDB: what it answers is only what the question's expressions say."""
+
+    def __init__(self, world: World) -> None:
+        self.names(world)
+        self.connection = ibis.duckdb.connect()
+        for name, table in tables(world).items():
+            # Ibis' own create_table takes five times as long.
+            self.connection.con.register("arriving", table)
+            self.connection.con.execute(f"CREATE TABLE {name} AS FROM arriving")
+            self.connection.con.unregister("arriving")
+        self.tables = {name: self.connection.table(name) for name in TABLES}
+
+    @classmethod
+    def unconnected(cls, world: World) -> WorldDataset:
+        """Return a dataset that knows names and times, and answers nothing."""
+        dataset = cls.__new__(cls)
+        dataset.names(world)
+        return dataset
+
+    def names(self, world: World) -> None:
+        self.world = world
+        self.catalog = WorldCatalog(world)
+        self.clock = WorldClock(world)
+        chains = tuple(
+            ChainExtent(chain_id, 0, last, world.timestamp(chain_id, last))
+            for chain_id, last in world.last_blocks.items()
+        )
+        self.about = DataAbout("world", True, "fingerprint", "duckdb", chains)
+
+    def ask(self, question: Question, *, limit: int) -> Answer:
+        scalars = [scalar_of(value) for value in question.values]
+        wallets = question.wallets(self.tables, scalars)
+        first = wallets.order_by("wallet").limit(limit)
+        rows = side_by_side(first, self.tables["wallets"], question.columns(self.tables, scalars))
+        found = rows.to_pyarrow()
+        # Where the limit left nothing out, the rows are counted already.
+        matched = found.num_rows if found.num_rows < limit else wallets.count().to_pyarrow().as_py()
+        return Answer(int(matched), exact.as_text(found))
+
+    def close(self) -> None:
+        self.connection.disconnect()
+
+
+def scalar_of(value: Any) -> ibis.expr.types.Scalar:
+    """Return a question's value as the literal that its documentation says."""
+    if isinstance(value, tuple):
+        kinds = {"string" if isinstance(one, str) else "int64" if one < 2**63 else "decimal(38,0)" for one in value}
+        return ibis.literal(list(value), type=f"array<{max(kinds, key=len)}>")
+    if isinstance(value, str):
+        return ibis.literal(value, type="string")
+    return ibis.literal(value, type="int64" if -(2**63) <= value < 2**63 else "decimal(38,0)")

@@ -1,0 +1,111 @@
+"""The walk from a request to rows, on a chain small enough to answer by eye."""
+
+from __future__ import annotations
+
+import pytest
+
+from nbext.engine.dataset import Contract
+from nbext.errors import AmbiguousSymbol, InvalidSegment
+from nbext.language import language
+from tests.language.tables import ZERO, Transfer, World, WorldDataset
+
+
+def address(number: int) -> str:
+    return f"0x{number:040x}"
+
+
+WORLD = World(
+    contracts=[
+        Contract(0, 1, address(0xC0), "ERC20", symbol="USDC", decimals=6, name="USD Coin"),
+        Contract(1, 1, address(0xC1), "ERC721", symbol="BAYC"),
+        Contract(2, 10, address(0xC2), "ERC1155", symbol="OPX"),
+        Contract(3, 1, address(0xC3), "ERC20", symbol="USDC", decimals=None, name="a copy"),
+        Contract(4, 1, address(0xC4), "ERC20", symbol="DAI", decimals=18),
+    ],
+    transfers=[
+        Transfer(0, 1, 0, ZERO, address(5), 2 * 10**6),
+        Transfer(0, 2, 0, address(5), address(6), 5 * 10**5),
+        Transfer(1, 2, 1, ZERO, address(6), 7),
+        Transfer(1, 3, 1, ZERO, address(7), 2**256 - 1),
+        Transfer(2, 3, 1, ZERO, address(7), 9, 3),
+        Transfer(4, 4, 1, ZERO, address(8), 2**256 - 1),
+    ],
+    last_blocks={1: 10, 10: 12},
+)
+USDC = address(0xC0)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    opened = WorldDataset(WORLD)
+    yield opened
+    opened.close()
+
+
+def rows(dataset, filters, operator="AND"):
+    plan = language.resolve(language.parse({"operator": operator, "filters": filters}), dataset)
+    answer = dataset.ask(language.compile(plan), limit=100)
+    found = answer.rows.to_pylist()
+    assert answer.matched == len(found)
+    return found
+
+
+def wallets(dataset, filters, operator="AND"):
+    return [int(row["address"], 16) for row in rows(dataset, filters, operator)]
+
+
+def test_holders_come_with_exact_balances_ordered_by_address(dataset):
+    assert rows(dataset, {"token": {"token": USDC}}) == [
+        {"address": address(5), "USDC_balance": "1500000"},
+        {"address": address(6), "USDC_balance": "500000"},
+    ]
+
+
+def test_the_greatest_balance_there_is_stays_exact(dataset):
+    assert rows(dataset, {"token": {"token": "DAI", "balance": {"min": str(2**256 - 1)}, "unit": "raw"}}) == [
+        {"address": address(8), "DAI_balance": str(2**256 - 1)}
+    ]
+
+
+def test_holders_of_one_but_not_of_another(dataset):
+    assert wallets(dataset, {"token": {"token": USDC}, "not": {"nft": {"nft": "BAYC"}}}) == [5]
+
+
+def test_not_beside_or_complements_all_wallets_seen(dataset):
+    assert wallets(dataset, {"token": {"token": USDC}, "not": {"nft": {"nft": "BAYC"}}}, "OR") == [5, 6, 8]
+
+
+def test_a_max_alone_asks_for_some_and_an_explicit_min_of_0_takes_wallets_with_none_too(dataset):
+    assert wallets(dataset, {"token": {"token": USDC, "balance": {"max": "1"}}}) == [6]
+    assert wallets(dataset, {"token": {"token": USDC, "balance": {"min": 0, "max": "1"}}}) == [6, 7, 8]
+
+
+def test_a_symbol_of_several_contracts_names_them_all(dataset):
+    with pytest.raises(AmbiguousSymbol) as caught:
+        rows(dataset, {"token": {"token": "usdc"}})
+    assert caught.value.errors == [{
+        "pointer": "/filters/token/token",
+        "code": "ambiguous-symbol",
+        "detail": "2 contracts on ethereum bear 'usdc': 0x00000000000000000000000000000000000000C0, "
+        "0x00000000000000000000000000000000000000C3. Give the address.",
+    }]  # fmt: skip
+    assert caught.value.candidates == [
+        {"chain": "ethereum", "address": address(0xC0), "symbol": "USDC", "name": "USD Coin"},
+        {"chain": "ethereum", "address": address(0xC3), "symbol": "USDC", "name": "a copy"},
+    ]
+
+
+def test_a_misspelt_condition_is_named_and_corrected():
+    with pytest.raises(InvalidSegment) as caught:
+        language.parse({"operator": "AND", "filters": {"tokn": {"token": "USDC"}}})
+    assert caught.value.errors == [
+        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "unknown condition 'tokn'. Did you mean 'token'?"}
+    ]
+
+
+def test_queries_that_differ_only_in_values_have_one_shape(dataset):
+    def shape(low, block):
+        filters = {"token": {"token": USDC, "balance": {"min": low}, "heldSince": block}}
+        return language.compile(language.resolve(language.parse({"filters": filters}), dataset)).shape
+
+    assert shape("1", 3) == shape("0.5", 4)

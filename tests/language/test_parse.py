@@ -1,0 +1,239 @@
+"""What is not a segment, and what the message says then: every text in full."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbext.errors import InvalidSegment
+from nbext.language.errors import CODES
+from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH
+from nbext.language.parse import parse
+
+CONDITIONS = "token, nft, collections, transfer, activity, wallet, segment, all, any, not"
+A_TIME = (
+    'a time: ISO-8601 such as "2024-06-30" or "2024-06-30T12:00:00Z", a span back from the data\'s last block '
+    'such as "90d", "12h" or "4w", or a block number.'
+)
+AN_AMOUNT = 'an amount: a decimal text such as "1000" or "0.5", or a whole number.'
+VITALIK = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
+
+
+def errors(filters, **body):
+    with pytest.raises(InvalidSegment) as caught:
+        parse({"filters": filters, **body})
+    assert {error["code"] for error in caught.value.errors} <= set(CODES)
+    return [(error["pointer"], error["code"], error["detail"]) for error in caught.value.errors]
+
+
+def token(**fields):
+    return {"token": {"token": "UNI", **fields}}
+
+
+EACH = [
+    # The request
+    ([], "", "type", "a list is not an object of conditions."),
+    (None, "", "type", "null is not an object of conditions."),
+    ({}, "", "empty-group", f"filters hold no condition. Give at least one of: {CONDITIONS}."),
+    ({"chain": "base"}, "", "empty-group", f"filters hold no condition. Give at least one of: {CONDITIONS}."),
+    # Keys
+    ({"tokn": {}}, "/tokn", "unknown-key", "unknown condition 'tokn'. Did you mean 'token'?"),
+    ({"pizza": {}}, "/pizza", "unknown-key",
+     f"unknown condition 'pizza'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+    ({7: {}}, "/7", "unknown-key", f"unknown condition 7. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+    ({"a/b~c": {}}, "/a~1b~0c", "unknown-key",
+     f"unknown condition 'a/b~c'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+    ({"tok\ud800en": {}}, "/tok\\ud800en", "unknown-key", "unknown condition 'tok\\\\ud800en'. Did you mean 'token'?"),
+    ({"all": [{"chain": "base"}]}, "/all/0/chain", "unknown-key",
+     "'chain' stands at the top of filters only, not inside a group."),
+    (token(balence={}), "/token/balence", "unknown-key", "unknown field 'balence' of token. Did you mean 'balance'?"),
+    (token(price=1), "/token/price", "unknown-key",
+     "unknown field 'price' of token. Allowed: token, chain, balance, unit, heldSince."),
+    (token(balance={"least": 1}), "/token/balance/least", "unknown-key",
+     "unknown field 'least' of balance. Allowed: min, max."),
+    # Groups
+    ({"all": []}, "/all", "empty-group", "all is empty. Give at least one object with conditions."),
+    ({"any": [{}]}, "/any/0", "empty-group", "the object is empty. Give at least one condition."),
+    ({"not": {}}, "/not", "empty-group", "the object is empty. Give at least one condition."),
+    ({"token": []}, "/token", "empty-group", "token is an empty list. Give at least one condition."),
+    ({"all": token()}, "/all", "type", "an object is not a list of objects, each with conditions: [{...}, {...}]."),
+    ({"not": 3}, "/not", "type",
+     "3 is not a list of objects, each with conditions: [{...}, {...}], or one object."),
+    ({"any": ["UNI"]}, "/any/0", "type", "'UNI' is not an object with conditions."),
+    ({"token": "UNI"}, "/token", "type", "'UNI' is not an object with the fields of token."),
+    # Which fields go together
+    ({"token": {}}, "/token", "required", "token needs 'token': the token's address, or its symbol."),
+    ({"wallet": {}}, "/wallet", "empty", "wallet asks for nothing. Give at least one of: in, contract."),
+    ({"activity": {"chain": "base"}}, "/activity", "empty",
+     "activity asks for nothing. Give at least one of: first, last, transfers, activeDays."),
+    ({"collections": {"of": ["A"], "distinct": {"min": 1}}}, "/collections", "exclusive",
+     "collections takes 'of' or 'distinct', not both."),
+    ({"transfer": {"token": "A", "nft": "B"}}, "/transfer", "exclusive", "transfer takes 'token' or 'nft', not both."),
+    ({"collections": {"distinct": {"min": 1}, "atLeast": 2}}, "/collections/atLeast", "needs",
+     "'atLeast' is only taken beside 'of'."),
+    ({"transfer": {"total": {"min": 1}}}, "/transfer/total", "needs", "'total' is only taken beside 'token' or 'nft'."),
+    # Amounts and counts
+    (token(balance="5"), "/token/balance", "type", "'5' is not an object with min, max or both."),
+    (token(balance={}), "/token/balance", "empty", "balance is empty. Give min, max or both."),
+    (token(balance={"min": "-1"}), "/token/balance/min", "type", f"'-1' is not {AN_AMOUNT}"),
+    (token(balance={"min": "1e18"}), "/token/balance/min", "type", f"'1e18' is not {AN_AMOUNT}"),
+    (token(balance={"min": "1,000"}), "/token/balance/min", "type", f"'1,000' is not {AN_AMOUNT}"),
+    (token(balance={"min": "\u0661"}), "/token/balance/min", "type", f"'\u0661' is not {AN_AMOUNT}"),
+    (token(balance={"min": "1\n"}), "/token/balance/min", "type", f"'1\\n' is not {AN_AMOUNT}"),
+    (token(balance={"min": True}), "/token/balance/min", "type", f"true is not {AN_AMOUNT}"),
+    (token(balance={"min": Decimal("NaN")}), "/token/balance/min", "type", f"NaN is not {AN_AMOUNT}"),
+    (token(balance={"min": 0.1}), "/token/balance/min", "type",
+     f"0.1 is a binary float, which is not exact. Wanted: {AN_AMOUNT}"),
+    (token(balance={"min": -1}), "/token/balance/min", "range", "-1 is out of range. Allowed: 0 to 2^256-1."),
+    (token(balance={"min": 10**5000}), "/token/balance/min", "range",
+     "a number of more than 90 digits is out of range. Allowed: 0 to 2^256-1."),
+    (token(balance={"min": Decimal("1E+999999999")}), "/token/balance/min", "range",
+     "1E+999999999 is out of range. Allowed: 0 to 2^256-1."),
+    (token(balance={"min": "1", "max": "0.5"}), "/token/balance", "range", "min 1 is above max 0.5."),
+    (token(balance={"max": 0}), "/token/balance", "range",
+     'max 0 alone matches nothing: without min, some is meant. Add "min": 0 for none.'),
+    ({"nft": {"nft": "A", "count": {"min": "2"}}}, "/nft/count/min", "type", "'2' is not a whole number."),
+    ({"nft": {"nft": "A", "count": {"min": 2**63}}}, "/nft/count/min", "range",
+     "9223372036854775808 is out of range. Allowed: 0 to 2^63-1."),
+    ({"collections": {"of": ["A"], "atLeast": 0}}, "/collections/atLeast", "range",
+     "0 is out of range. Allowed: 1 or more."),
+    ({"nft": {"nft": "A", "tokenIds": []}}, "/nft/tokenIds", "empty", "tokenIds is an empty list. Give at least one."),
+    ({"nft": {"nft": "A", "tokenIds": ["x"]}}, "/nft/tokenIds/0", "type",
+     "'x' is not a token id: a whole number, or its digits as text."),
+    ({"nft": {"nft": "A", "tokenIds": [1] * 1001}}, "/nft/tokenIds", "size",
+     "tokenIds has 1,001 members. At most 1,000 are taken."),
+    # Names
+    (token(token=5), "/token/token", "type", "5 is not an address or a symbol."),
+    (token(token="0x1234567890"), "/token/token", "address",
+     "not an address: '0x1234567890'. An address is 0x and 40 hex digits."),
+    (token(token=VITALIK + "\n"), "/token/token", "address",
+     f"not an address: '{VITALIK}\\n'. An address is 0x and 40 hex digits."),
+    (token(token=""), "/token/token", "symbol", "'' is not a symbol of 1 to 64 characters."),
+    ({"wallet": {"in": [VITALIK.replace("dA", "DA")]}}, "/wallet/in/0", "checksum",
+     f"the checksum of {VITALIK.replace('dA', 'DA')} does not match; a letter may be mistyped. "
+     f"The same digits would be written {VITALIK}."),
+    (token(chain=[]), "/token/chain", "type", "a list is not a chain: its name or its id."),
+    ({"segment": {"id": "a/b"}}, "/segment/id", "type", "'a/b' is not a segment id: 1 to 128 letters, digits, _ or -."),
+    ({"transfer": {"direction": "inn"}}, "/transfer/direction", "choice",
+     "'inn' is not allowed. Did you mean 'in'? Allowed: in, out, any, mint, burn."),
+    ({"wallet": {"contract": "yes"}}, "/wallet/contract", "type", "'yes' is not true or false."),
+    ({**token(), "exclude": ["burnt"]}, "/exclude/0", "address",
+     "'burnt' is neither an address nor the word \"burn\". Did you mean 'burn'?"),
+    # Times
+    (token(heldSince="5y"), "/token/heldSince", "type", f"'5y' is not {A_TIME}"),
+    (token(heldSince="2024-02-30"), "/token/heldSince", "type", f"'2024-02-30' is not {A_TIME}"),
+    (token(heldSince=Decimal("1.5")), "/token/heldSince", "type", f"1.5 is not {A_TIME}"),
+    ({**token(), "asOf": -1}, "/asOf", "range", "-1 is out of range. Allowed: a block from 0 to 2^62-1."),
+    ({"activity": {"first": {}}}, "/activity/first", "empty", "first is empty. Give after, before or both."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("filters", "pointer", "code", "detail"), EACH, ids=[each[1] + each[2] for each in EACH])
+def test_each_error_says_what_where_and_what_is_allowed(filters, pointer, code, detail):
+    assert errors(filters) == [("/filters" + pointer, code, detail)]
+
+
+def test_an_unknown_chain_is_answered_with_those_known():
+    assert errors(token(chain="etherium")) == [(
+        "/filters/token/chain",
+        "chain",
+        "unknown chain 'etherium'. Did you mean 'ethereum'? Allowed: ethereum, optimism, bnb, gnosis, polygon, fantom, "
+        "zksync, polygon-zkevm, mantle, base, arbitrum, arbitrum-nova, celo, avalanche, linea, blast, scroll, zora, "
+        "sepolia, or a chain id such as 137 or eip155:137.",
+    )]  # fmt: skip
+
+
+def test_all_errors_come_at_once():
+    filters = {"tokn": {}, "nft": {"count": {"mn": 1}}, "wallet": [{"in": ["0x12"]}, {}]}
+    assert errors(filters, operator="and", limit=-1, fileType="exe", sort="x") == [
+        ("/sort", "unknown-key",
+         "unknown field 'sort' of a segment request. Allowed: operator, filters, fileType, limit."),
+        ("/operator", "choice", "'and' is not allowed. Did you mean 'AND'? Allowed: AND, OR."),
+        ("/fileType", "choice", "'exe' is not allowed. Allowed: json, csv."),
+        ("/limit", "range", "-1 is out of range. Allowed: 0 (only count) to 1,000,000."),
+        ("/filters/tokn", "unknown-key", "unknown condition 'tokn'. Did you mean 'token'?"),
+        ("/filters/nft/count/mn", "unknown-key", "unknown field 'mn' of count. Did you mean 'min'?"),
+        ("/filters/nft", "required", "nft needs 'nft': the collection's address, or its symbol."),
+        ("/filters/wallet/0/in/0", "address", "not an address: '0x12'. An address is 0x and 40 hex digits."),
+        ("/filters/wallet/1", "empty", "wallet asks for nothing. Give at least one of: in, contract."),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limit", "detail"),
+    [
+        (True, "true is not a whole number: 0 (only count) to 1,000,000."),
+        ("10", "'10' is not a whole number: 0 (only count) to 1,000,000."),
+        (1.5, "1.5 is a binary float, which is not exact. Wanted: a whole number: 0 (only count) to 1,000,000."),
+        (None, "null is not a whole number: 0 (only count) to 1,000,000."),
+        (1_000_001, "1000001 is out of range. Allowed: 0 (only count) to 1,000,000."),
+    ],
+)
+def test_a_limit_is_a_whole_number_within_bounds(limit, detail):
+    assert [(pointer, text) for pointer, _, text in errors(token(), limit=limit)] == [("/limit", detail)]
+
+
+def test_a_body_that_is_no_object_and_filters_that_are_missing():
+    for body, error in (
+        ([], ("", "type", "a list is not an object with operator, filters, fileType and limit.")),
+        ({}, ("/filters", "required", "filters are missing. Give an object of conditions.")),
+    ):
+        with pytest.raises(InvalidSegment) as caught:
+            parse(body)
+        assert [tuple(one.values()) for one in caught.value.errors] == [error]
+
+
+def test_groups_nest_to_the_limit_and_no_deeper():
+    def nested(levels):
+        return token() if not levels else {"not": nested(levels - 1)}
+
+    parse({"filters": nested(MAX_DEPTH)})
+    ((pointer, code, detail),) = errors(nested(MAX_DEPTH + 1))
+    assert (pointer, code) == ("/filters" + "/not" * (MAX_DEPTH + 1), "depth")
+    assert detail == "groups are nested more than 16 deep."
+
+
+def test_a_segment_of_too_many_conditions_is_refused_once():
+    parse({"filters": {"token": [{"token": "UNI"}] * MAX_CONDITIONS}})
+    assert errors({"token": [{"token": "UNI"}] * (MAX_CONDITIONS + 50)}) == [
+        (f"/filters/token/{MAX_CONDITIONS}", "size", "more than 200 conditions in one segment.")
+    ]
+
+
+def test_a_hostile_body_gets_a_short_answer():
+    assert len(errors({f"key{number}": {} for number in range(1000)})) == 50
+    ((pointer, _, detail),) = errors({"k" * 10**6: {}})
+    assert len(pointer) < 100
+    assert len(detail) < 300
+
+
+def test_exact_numbers_are_taken_in_every_spelling():
+    spellings = ["1.5", Decimal("1.5"), Decimal("15E-1"), Decimal("1.50")]
+    read = [parse({"filters": token(balance={"min": one})}).root.children[0].values["balance"].min for one in spellings]
+    assert read == [Decimal("1.5")] * 4
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.decimals(),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["token", "nft", "all", "any", "not", "transfer", "balance", "min", "in", "chain", "asOf"])
+            | st.text(max_size=3),
+            inner,
+            max_size=4,
+        ),
+        max_leaves=20,
+    )
+)
+def test_anything_at_all_is_either_read_or_answered_with_pointers(anything):
+    found = []
+    try:
+        parse({"filters": anything})
+    except InvalidSegment as error:
+        found = error.errors
+        str(error).encode("utf-8")
+    assert all(one["pointer"].startswith("/filters") and one["code"] in CODES for one in found)

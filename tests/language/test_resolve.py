@@ -1,0 +1,324 @@
+"""What a query means on the data at hand, and what is said where the data cannot tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nbext.engine.dataset import Contract
+from nbext.errors import AmbiguousSymbol, InvalidSegment
+from nbext.language import language
+from tests.language.tables import ZERO, Transfer, World, WorldDataset
+
+HOUR = 3600
+
+
+def address(number):
+    return f"0x{number:040x}"
+
+
+WORLD = World(
+    contracts=[
+        Contract(0, 1, address(0xC0), "ERC20", symbol="UNI", decimals=18, transfers=1),
+        Contract(1, 1, address(0xC1), "ERC721", symbol="BAYC", transfers=1),
+        Contract(2, 10, address(0xC2), "ERC721", symbol="QUEST", transfers=1),
+        Contract(3, 1, address(0xC3), "ERC20", symbol="ODD", decimals=None, transfers=1),
+        Contract(4, 1, address(0xC4), "ERC20", symbol="TWICE", decimals=0, transfers=1),
+        Contract(5, 1, address(0xC5), "ERC20", symbol="twice", decimals=0, name="the other", transfers=1),
+        Contract(6, 10, address(0xC0), "ERC20", symbol="OP", decimals=18),
+        Contract(7, 137, address(0xC7), "ERC20", symbol="POL", decimals=18, transfers=1),
+        Contract(8, 1, address(0xC8), "ERC20", symbol="MAD", decimals=2**31 - 1, transfers=1, spam=True),
+    ],
+    transfers=[Transfer(0, 1, 0, ZERO, address(5), 1), Transfer(2, 5, 0, ZERO, address(5), 1)],
+    last_blocks={1: 100, 10: 50, 137: 9},
+    seconds={1: HOUR, 10: HOUR, 137: 0},
+)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    opened = WorldDataset(WORLD)
+    yield opened
+    opened.close()
+
+
+def resolved(dataset, filters, saved=None, **body):
+    return language.resolve(language.parse({"filters": filters, **body}), dataset, (saved or {}).get)
+
+
+def errors(dataset, filters, saved=None):
+    with pytest.raises(InvalidSegment) as caught:
+        resolved(dataset, filters, saved)
+    return [(error["pointer"], error["code"], error["detail"]) for error in caught.value.errors]
+
+
+def token(name="UNI", **fields):
+    return {"token": {"token": name, **fields}}
+
+
+C1, C2, CF = (f"0x{'0' * 38}{end}" for end in ("C1", "c2", "ff"))
+UNKNOWN = [
+    (token("UNO"), "/token/token", "unknown-symbol",
+     "the data holds no token with the symbol 'UNO' on ethereum. Did you mean 'UNI'?"),
+    (token("BAYC"), "/token/token", "unknown-symbol",
+     "the data holds no token with the symbol 'BAYC' on ethereum. There is a collection of that symbol: "
+     "ask for it with 'nft'."),
+    ({"nft": {"nft": "uni"}}, "/nft/nft", "unknown-symbol",
+     "the data holds no collection with the symbol 'uni' on ethereum. There is a token of that symbol: "
+     "ask for it with 'token'."),
+    ({"nft": {"nft": "QUEST"}}, "/nft/nft", "unknown-symbol",
+     "the data holds no collection with the symbol 'QUEST' on ethereum. It holds one on optimism: give that as chain."),
+    (token(address(0xFF)), "/token/token", "unknown-contract", f"the data holds no contract {CF} on ethereum."),
+    ({"nft": {"nft": address(0xC2)}}, "/nft/nft", "unknown-contract",
+     f"the data holds no contract {C2} on ethereum. It holds one on optimism: give that as chain."),
+    (token(address(0xC1)), "/token/token", "standard", f"{C1} is ERC721, not an ERC20 token. Ask for it with 'nft'."),
+    (token(chain="gnosis"), "/token/chain", "chain",
+     "the data holds nothing of gnosis. It holds: ethereum, optimism, polygon."),
+    ({**token(), "chain": "gnosis"}, "/chain", "chain",
+     "the data holds nothing of gnosis. It holds: ethereum, optimism, polygon."),
+    ({"segment": {"id": "sg_x"}}, "/segment/id", "unknown-segment", "no segment 'sg_x' is saved here."),
+    (token(balance={"min": "0.1234567890123456789"}), "/token/balance/min", "decimals",
+     "0.1234567890123456789 has 19 decimals; UNI has 18."),
+    (token(balance={"max": "1.5"}, unit="raw"), "/token/balance/max", "decimals",
+     "1.5 has 1 decimals; raw amounts have none."),
+    ({"transfer": {"nft": "BAYC", "total": {"min": "1.5"}}}, "/transfer/total/min", "decimals",
+     "1.5 has 1 decimals; NFTs are counted whole."),
+    (token("ODD", balance={"min": "1"}), "/token/balance/min", "decimals",
+     'the data does not know the decimals of ODD. Give the amount in its smallest unit, with "unit": "raw".'),
+    (token("MAD", balance={"min": "1"}), "/token/balance/min", "decimals",
+     'the data does not know the decimals of MAD. Give the amount in its smallest unit, with "unit": "raw".'),
+    (token(balance={"min": str(10**60)}), "/token/balance/min", "range",
+     f"{10**60} is out of range: more than 2^256-1 in the smallest unit."),
+    ({"collections": {"of": ["BAYC", address(0xC1)]}}, "/collections/of/1", "twice",
+     f"'{address(0xC1)}' stands in the list twice."),
+    ({"collections": {"of": ["BAYC"], "atLeast": 2}}, "/collections/atLeast", "range",
+     "2 is out of range: the list has 1 collections."),
+    ({"transfer": {"direction": "burn", "counterparty": address(5)}}, "/transfer/counterparty", "exclusive",
+     "a burn has no counterparty: the other side is the burn address."),
+    ({"transfer": {"after": 5, "before": 3}}, "/transfer", "range",
+     "the window is empty: after lies behind before."),
+    # Times. The chain begins at 2023-11-14T22:13:20Z, an hour a block.
+    (token(heldSince="2023-11-14"), "/token/heldSince", "range",
+     "'2023-11-14' is before the start of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."),
+    (token(heldSince="5d"), "/token/heldSince", "range",
+     "'5d' is before the start of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."),
+    (token(heldSince=101), "/token/heldSince", "range",
+     "block 101 is after the end of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."),
+    ({**token(), "asOf": "2023-11-19T02:13:21Z"}, "/asOf", "range",
+     "'2023-11-19T02:13:21Z' is after the end of the data: ethereum has blocks 0 to 100, "
+     "the last at 2023-11-19T02:13:20Z."),
+    ({**token(heldSince=5), "asOf": 4}, "/token/heldSince", "range", "block 5 is after asOf, which is block 4."),
+    (token("POL", chain="polygon", heldSince="1d"), "/token/heldSince", "no-times",
+     "the data has no block times for polygon. Give a block number instead."),
+    ({"activity": {"chain": "polygon", "activeDays": {"min": 2}}}, "/activity/activeDays", "no-times",
+     "the data has no block times for polygon. Days cannot be counted."),
+    ({**token("QUEST"), "chain": "polygon", "asOf": "1d"}, "/asOf", "no-times",
+     "the data has no block times for polygon. Give a block number instead."),
+    ({"token": [{"token": "POL"}, {"token": "OP", "chain": 10}], "chain": "polygon", "asOf": 5}, "/asOf", "no-times",
+     "the data has no block times for polygon to find block 5 on optimism."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("filters", "pointer", "code", "detail"), UNKNOWN, ids=[f"{e[1]} {e[2]}" for e in UNKNOWN])
+def test_what_the_data_cannot_tell_is_named(dataset, filters, pointer, code, detail):
+    assert ("/filters" + pointer, code, detail) in errors(dataset, filters)
+
+
+def test_errors_of_several_conditions_come_together(dataset):
+    filters = {"token": [{"token": "UNO"}, {"token": "twice"}], "nft": {"nft": "AZUKI"}}
+    assert [(pointer, code) for pointer, code, _ in errors(dataset, filters)] == [
+        ("/filters/token/0/token", "unknown-symbol"),
+        ("/filters/token/1/token", "ambiguous-symbol"),
+        ("/filters/nft/nft", "unknown-symbol"),
+    ]
+
+
+def test_a_symbol_that_several_contracts_bear_is_answered_with_them(dataset):
+    with pytest.raises(AmbiguousSymbol) as caught:
+        resolved(dataset, {**token("Twice"), "not": {"transfer": {"token": "TWICE"}}})
+    assert [error["pointer"] for error in caught.value.errors] == [
+        "/filters/token/token",
+        "/filters/not/transfer/token",
+    ]
+    both = [
+        {"chain": "ethereum", "address": address(0xC4), "symbol": "TWICE", "name": None},
+        {"chain": "ethereum", "address": address(0xC5), "symbol": "twice", "name": "the other"},
+    ]
+    assert caught.value.candidates == both
+    assert resolved(dataset, token(address(0xC5))).columns[1]["symbol"] == "twice"
+
+
+@pytest.mark.parametrize("chain", ["ethereum", "eth", "ETH", "1", 1, "0x1", "eip155:1", "mainnet"])
+def test_every_spelling_of_a_chain_is_that_chain(dataset, chain):
+    assert resolved(dataset, token(chain=chain)).canonical["filters"]["token"]["chain"] == "ethereum"
+
+
+def test_what_means_the_same_has_one_id_and_what_does_not_has_another(dataset):
+    def id_of(filters, fingerprint="data", **body):
+        return language.segment_id(resolved(dataset, filters, **body), fingerprint)
+
+    plain = id_of(token(balance={"min": "1.5"}))
+    assert len(plain) == 27
+    assert plain == id_of(token("uni", balance={"min": "1.50"}, chain="eip155:1"))
+    assert plain == id_of({**token(address(0xC0), balance={"min": 15 * 10**17}, unit="raw"), "chain": 1})
+    assert plain == id_of({**token(balance={"min": "1.5"}), "exclude": [address(0xDEAD), "burn", address(0)]})
+    assert plain == id_of({**token(balance={"min": "1.5"}), "asOf": 100})
+    others = {
+        id_of(token(balance={"min": "1.5"}), fingerprint="other data"),
+        id_of(token(balance={"min": "1.5"}), limit=5),
+        id_of(token(balance={"min": "1.5"}), operator="OR"),
+        id_of({**token(balance={"min": "1.5"}), "exclude": []}),
+        id_of({**token(balance={"min": "1.5"}), "asOf": 99}),
+        id_of(token(balance={"min": "1.5"}, heldSince=3)),
+        id_of({"not": token(balance={"min": "1.5"})}),
+    }
+    assert len(others | {plain}) == 8
+
+
+def test_a_default_and_what_it_stands_for_have_one_id(dataset):
+    plain, spelt = (resolved(dataset, one) for one in (token(), token(balance={"min": 1}, unit="raw")))
+    assert plain.canonical == spelt.canonical
+
+
+def test_times_become_blocks_inclusive_on_both_ends(dataset):
+    def window(**span):
+        asked = resolved(dataset, {"transfer": {"direction": "in", **span}}).canonical["filters"]["transfer"]
+        return asked.get("after"), asked.get("before")
+
+    tenth = "2023-11-15T08:13:20Z"  # the time of block 10
+    assert window(after=tenth, before=tenth) == (10, 10)
+    assert window(after="2023-11-15T08:13:19Z", before="2023-11-15T08:13:21Z") == (10, 10)
+    assert window(after="2023-11-15T08:13:21Z", before="2023-11-15T10:13:20+01:00") == (11, 11)
+    assert window(after="2d", before="24h") == (52, 76)
+    assert window(after="2020-01-01") == (0, None)
+
+
+def test_a_window_that_no_block_lies_in_matches_nothing_and_says_so(dataset):
+    for span in ({"before": "2020-01-01"}, {"after": "2030-01-01"}, {"after": 200}):
+        plan = resolved(dataset, {"transfer": span})
+        assert plan.warnings == ["/filters/transfer: no block of the data lies in this window."]
+        assert dataset.ask(language.compile(plan), limit=5).matched == 0
+        assert resolved(dataset, plan.canonical["filters"]).canonical == plan.canonical
+
+
+def test_the_answer_echoes_its_block_and_time(dataset):
+    assert resolved(dataset, token()).as_of == {"block": 100, "timestamp": "2023-11-19T02:13:20Z"}
+    assert resolved(dataset, {**token(), "asOf": "10h"}).as_of == {"block": 90, "timestamp": "2023-11-18T16:13:20Z"}
+    assert resolved(dataset, {**token("POL"), "chain": "polygon"}).as_of == {"block": 9, "timestamp": None}
+
+
+def test_as_of_means_the_same_moment_on_every_chain(dataset):
+    plan = resolved(dataset, {"nft": [{"nft": "BAYC"}, {"nft": "QUEST", "chain": 10}], "asOf": 20})
+    assert [leaf.at for leaf in plan.whole.node.children] == [20, 20]
+    assert [(seen.chain_id, seen.at) for seen in plan.whole.seen] == [(1, 20), (10, 20)]
+    assert plan.warnings == []
+
+
+def test_a_chain_whose_data_ends_before_as_of_is_taken_at_its_end(dataset):
+    plan = resolved(dataset, {"nft": [{"nft": "BAYC"}, {"nft": "QUEST", "chain": 10}], "asOf": 60})
+    assert [leaf.at for leaf in plan.whole.node.children] == [60, None]
+    assert plan.warnings == ["the data of optimism ends at 2023-11-17T00:13:20Z, before asOf: its end is taken."]
+
+
+def test_where_no_condition_is_on_ethereum_the_answer_need_not_be(dataset):
+    only = replace(WORLD, contracts=[one for one in WORLD.contracts if one.chain_id == 10],
+                   transfers=[one for one in WORLD.transfers if one.contract == 2], last_blocks={10: 50})  # fmt: skip
+    opened = WorldDataset(only)
+    try:
+        assert resolved(opened, {"nft": {"nft": "QUEST", "chain": "op"}}).chain.name == "optimism"
+        assert errors(opened, {"nft": {"nft": "QUEST"}}) == [
+            ("/filters/chain", "chain", "the data holds nothing of ethereum. It holds: optimism.")
+        ]
+    finally:
+        opened.close()
+
+
+def test_a_min_of_0_without_a_max_is_called_out(dataset):
+    assert resolved(dataset, token(balance={"min": "0"})).warnings == [
+        "/filters/token/balance/min: 0 without max holds of every wallet seen."
+    ]
+
+
+def test_columns_are_told_apart_by_chain_and_then_by_address(dataset):
+    contracts = [
+        {"token": "UNI"},
+        {"token": address(0xC4)},
+        {"token": address(0xC5)},
+        {"token": "OP", "chain": 10},
+        {"token": "UNI", "balance": {"min": "5"}},
+    ]
+    filters = {"token": contracts, "nft": {"nft": "BAYC"}, "not": {"token": {"token": "MAD"}}}
+    plan = resolved(dataset, filters, operator="OR")
+    assert plan.columns == [
+        {"name": "address", "type": "string"},
+        {"name": "UNI_balance", "type": "uint256", "symbol": "UNI", "chain": "ethereum", "address": address(0xC0),
+         "decimals": 18},
+        {"name": f"TWICE_ethereum_{address(0xC4)}_balance", "type": "uint256", "symbol": "TWICE", "chain": "ethereum",
+         "address": address(0xC4), "decimals": 0},
+        {"name": f"twice_ethereum_{address(0xC5)}_balance", "type": "uint256", "symbol": "twice", "chain": "ethereum",
+         "address": address(0xC5), "decimals": 0},
+        {"name": "OP_balance", "type": "uint256", "symbol": "OP", "chain": "optimism", "address": address(0xC0),
+         "decimals": 18},
+        {"name": "BAYC_count", "type": "integer", "symbol": "BAYC", "chain": "ethereum", "address": address(0xC1)},
+    ]  # fmt: skip
+
+
+def test_parts_ask_each_condition_alone(dataset):
+    plan = resolved(dataset, {**token(), "not": {"nft": {"nft": "QUEST", "chain": 10}}})
+    assert [(words, dataset.ask(question, limit=0).matched) for words, question in language.parts(plan)] == [
+        ("hold UNI on ethereum", 1),
+        ("own QUEST on optimism", 1),
+    ]
+
+
+def test_a_saved_segment_is_asked_again_as_of_the_outer_time(dataset):
+    saved = {"sg_uni": {"operator": "AND", "filters": token(), "fileType": "csv", "limit": 3}}
+    outer = {"segment": {"id": "sg_uni"}}
+    assert dataset.ask(language.compile(resolved(dataset, outer, saved)), limit=0).matched == 1
+    assert dataset.ask(language.compile(resolved(dataset, {**outer, "asOf": 0}, saved)), limit=0).matched == 0
+
+
+def test_as_of_the_end_of_the_data_is_no_as_of(dataset):
+    saved = {"sg_then": {"filters": {**token(), "asOf": 3}}}
+    outer = {"segment": {"id": "sg_then"}}
+    plain, at_the_end = resolved(dataset, outer, saved), resolved(dataset, {**outer, "asOf": 100}, saved)
+    assert at_the_end.canonical == plain.canonical
+    assert at_the_end.whole == plain.whole
+
+
+def test_conditions_of_saved_segments_count_however_they_are_nested(dataset):
+    saved = {"sg_0": {"filters": {"any": [token() for _ in range(20)]}}}
+    for level in range(1, 6):
+        inner = [{"segment": {"id": f"sg_{level - 1}"}} for _ in range(12)]
+        saved[f"sg_{level}"] = {"filters": {"any": inner}}
+    assert resolved(dataset, {"any": [{"segment": {"id": "sg_0"}}] * 9}, saved)
+    for filters in ({"any": [{"segment": {"id": "sg_0"}}] * 10}, {"segment": {"id": "sg_5"}}):
+        found = errors(dataset, filters, saved)
+        assert {code for _, code, _ in found} == {"size"}
+        assert "more than 200 conditions in one segment, those of saved segments counted." in found[0][2]
+
+
+def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
+    saved = {"sg_old": {"filters": token("GONE")}, "sg_self": {"filters": {"segment": {"id": "sg_self"}}}}
+    assert errors(dataset, {"segment": {"id": "sg_old"}}, saved) == [(
+        "/filters/segment/id",
+        "unknown-symbol",
+        "the saved segment sg_old no longer holds: /filters/token/token: the data holds no token with the symbol "
+        "'GONE' on ethereum.",
+    )]  # fmt: skip
+    ((pointer, code, detail),) = errors(dataset, {"segment": {"id": "sg_self"}}, saved)
+    assert (pointer, code) == ("/filters/segment/id", "depth")
+    assert detail.endswith("saved segments are nested more than 16 deep.")
+
+
+
+
+def test_a_name_that_leads_to_spam_or_to_nothing_is_called_out(dataset):
+    (nothing,) = resolved(dataset, {"token": {"token": "OP", "chain": 10}}).warnings
+    assert nothing == (
+        "/filters/token/token: the data holds no transfer and no holder of "
+        "'OP' (0x00000000000000000000000000000000000000C0)."
+    )
+    (spam,) = resolved(dataset, {"token": {"token": "MAD", "unit": "raw"}}).warnings
+    assert spam == "/filters/token/token: 'MAD' (0x00000000000000000000000000000000000000C8) is marked as spam."
