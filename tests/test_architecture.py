@@ -23,7 +23,6 @@ ROOMS = {
     "connect": {"client", "embedded"},
     "embedded": {"service", "language", "engine"},
     "cli": set(),  # its table names modules as text and imports the one that was asked for
-    "reference": {"notebook", "language", "service"},  # describes them all
     "__init__": {"client", "connect", "notebook"},
 }
 # What a room must not know, whoever it is imported through.

@@ -1,0 +1,41 @@
+"""The reference pages, made from the code they describe: ``python -m tests.reference`` writes them anew.
+
+Each page is a function that returns Markdown. A test compares what they return with the files that are
+kept here, so that a new setting, error, condition, option or operation cannot stay undocumented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / "nbext" / "reference"
+# file -> module with a function page() -> str
+PAGES = {
+    "magics.md": "tests.reference.magics_page",
+    "segment-language.md": "tests.reference.language_page",
+    "operations.md": "tests.reference.operations_page",
+    "settings.md": "tests.reference.settings_page",
+    "errors.md": "tests.reference.errors_page",
+}
+NOTE = "<!-- Made from the code by `python -m tests.reference`; edit the code instead. -->\n"
+
+
+def pages() -> dict[str, str]:
+    """Return every page as it should be, by file name."""
+    return {name: NOTE + _page(module)() for name, module in PAGES.items()}
+
+
+def _page(module: str) -> Callable[[], str]:
+    page: Callable[[], str] = import_module(module).page
+    return page
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table; a bar or a line break inside a cell does not end it."""
+
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    return "\n".join([line(headings), "|" + "---|" * len(headings), *map(line, rows)]) + "\n"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nbext.reference import table
 from nbext.settings import SETTINGS, Setting
+from tests.reference import table
 
 
 def page() -> str:

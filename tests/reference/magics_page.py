@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nbext.notebook.line.grammars import BY_MAGIC, COMMANDS
 from nbext.notebook.line.options import HELP, Grammar
-from nbext.reference import table
+from tests.reference import table
 
 
 def page() -> str:

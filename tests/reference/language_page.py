@@ -7,7 +7,7 @@ from typing import Any
 
 from nbext.language.errors import CODES
 from nbext.language.fields import CONDITIONS, GROUPS, RULES, SCOPE, Condition, Field
-from nbext.reference import table
+from tests.reference import table
 
 _RULES = """# The segment language
 

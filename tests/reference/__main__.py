@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nbext.reference import FOLDER, pages
+from tests.reference import FOLDER, pages
 
 for name, text in pages().items():
     (FOLDER / name).write_text(text, encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args, get_type_hints
 
 from nbext.core import operations as wire
-from nbext.reference import table
+from tests.reference import table
 
 # number, method, path, request shape, answer's fields, purpose; the order of the interface.
 _OPERATIONS: tuple[tuple[str, str, type | None, object, str], ...] = (
