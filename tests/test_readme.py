@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nbext.engine.sample import write_example_files
+from nbext.engine.sample.examples import write_example_files
 from tests.benchmarks import table
 from tests.notebook.shells import loaded_shell
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, urlsplit
@@ -55,9 +54,9 @@ def _generation(data_dir: Path) -> Generation:
     chosen = generation.current(data_dir)
     if chosen is not None:
         return chosen
-    # Loaded only where there is no data: it holds the generator of the sample.
-    sample = import_module("nbext.engine.sample")
-    return generation.read(sample.ensure_sample(data_dir))
+    from nbext.engine.sample.unpack import ensure_sample
+
+    return generation.read(ensure_sample(data_dir))
 
 
 def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Small files in the forms that exporters of chain data write, made of the synthetic sample's transfers."""
+"""Small files in the forms that exporters of chain data write, read out of the shipped sample tables."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import csv
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed
-from nbext.engine.sample.known import KNOWN, Known
-from nbext.engine.sample.slots import timestamp
-from nbext.engine.sample.transfers import Log, logs
+from nbext.core.chains import chain_of
+from nbext.engine.sample.known import KNOWN
+from nbext.engine.sample.unpack import PREPARED
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ON_ETHEREUM = ("ethereum:UNI", "ethereum:LINK", "ethereum:BAYC", "ethereum:AZUKI")
 _ON_BASE = ("base:USDC", "base:DEGEN")
@@ -25,6 +28,18 @@ TRANSFER_COLUMNS = (
     "log_index",
     "block_number",
 )
+# The tables hold no hashes: this one is the generator's, so that the files stay as they were first published.
+_TRANSFERS = """
+    SELECT c.address AS token_address, s.address AS from_address, r.address AS to_address,
+        (mid::HUGEINT * 100000000000000000000000000::HUGEINT + lo::HUGEINT)::VARCHAR AS value,
+        '0x' || sha256(concat_ws(' ', 'nbext synthetic transaction', '{chain}', block, log_index)) AS transaction_hash,
+        log_index, block AS block_number
+    FROM '{tables}/transfers.parquet' t JOIN '{tables}/contracts.parquet' c USING (contract)
+    JOIN '{tables}/wallets.parquet' s ON s.wallet = sender JOIN '{tables}/wallets.parquet' r ON r.wallet = recipient
+    WHERE chain_id = {chain_id} AND list_contains([{addresses}], c.address) ORDER BY block, log_index"""
+_TIMES = """
+    SELECT block, timestamp FROM '{tables}/blocks.parquet' WHERE chain_id = {chain_id}
+        AND block IN (SELECT block_number FROM ({transfers})) ORDER BY block"""
 
 
 def write_example_files(folder: str | Path) -> list[Path]:
@@ -40,7 +55,7 @@ def write_example_files(folder: str | Path) -> list[Path]:
     Parameters
     ----------
     folder
-        Where to write; made where it does not exist. Files of the same names are replaced.
+        Where to write; created if it does not exist. Files of the same names are replaced.
 
     Returns
     -------
@@ -57,27 +72,6 @@ def write_example_files(folder: str | Path) -> list[Path]:
     return [*_ethereum_etl(top / "ethereum"), *_cryo(top / "base"), _token_list(top / "token_list.json")]
 
 
-def etl_rows(chosen: Iterable[Log]) -> list[tuple[Any, ...]]:
-    """Return transfers as rows of ``TRANSFER_COLUMNS``, with values as decimal digits."""
-    return [
-        (
-            log.transfer.contract.address,
-            log.transfer.sender,
-            log.transfer.recipient,
-            str(log.transfer.value),
-            log.transaction_hash,
-            log.log_index,
-            log.block,
-        )
-        for log in chosen
-    ]
-
-
-def etl_tokens(contracts: Iterable[Known]) -> list[tuple[Any, ...]]:
-    """Return contracts as rows of ethereum-etl's tokens: address, symbol, name, decimals."""
-    return [(known.address, known.symbol, known.name, known.decimals) for known in contracts]
-
-
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
     """Write rows as CSV with a header; None is an empty field."""
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -87,24 +81,41 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     return path
 
 
-def _of(keys: Sequence[str]) -> list[Log]:
-    return [log for log in logs() if log.transfer.contract.key in keys and log.transfer.contract in KNOWN]
+def _transfers(*keys: str) -> str:
+    """Return the SQL of the transfers of contracts that are all on one chain."""
+    chosen = [known for known in KNOWN if known.key in keys]
+    addresses = ", ".join(f"'{known.address}'" for known in chosen)
+    return _TRANSFERS.format(chain=chosen[0].chain, chain_id=chosen[0].chain_id, addresses=addresses, tables=PREPARED)
+
+
+def _times(chain: str, transfers: str) -> str:
+    return _TIMES.format(chain_id=chain_of(chain).id, transfers=transfers, tables=PREPARED)
+
+
+def _query(sql: str) -> pa.Table:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return connection.sql(sql).to_arrow_table()
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _ethereum_etl(folder: Path) -> list[Path]:
-    chosen = _of(_ON_ETHEREUM)
+    transfers = _transfers(*_ON_ETHEREUM)
     # Names without what follows from the chain: ethereum-etl writes one chain a file and does not say which.
-    rows = etl_rows(chosen)
+    rows = _rows(_query(transfers))
     token, sender, recipient, *rest = rows[0]
     rows[0] = (token, sender, checksummed(recipient), *rest)
     # The bad value has a hash of its own: one flaw a row.
     rows += [rows[10], (*rows[11][:3], "1e18", "0x" + "ab" * 32, *rows[11][5:])]
-    contracts = [known for known in KNOWN if known.key in _ON_ETHEREUM]
-    times = sorted({(log.block, timestamp(log.transfer.slot)) for log in chosen})
+    tokens = [(known.address, known.symbol, known.name, known.decimals) for known in KNOWN if known.key in _ON_ETHEREUM]
     return [
         write_csv(folder / "token_transfers.csv", TRANSFER_COLUMNS, rows),
-        write_csv(folder / "tokens.csv", ("address", "symbol", "name", "decimals"), etl_tokens(contracts)),
-        write_csv(folder / "blocks.csv", ("number", "timestamp"), times),
+        write_csv(folder / "tokens.csv", ("address", "symbol", "name", "decimals"), tokens),
+        write_csv(folder / "blocks.csv", ("number", "timestamp"), _rows(_query(_times("ethereum", transfers)))),
     ]
 
 
@@ -112,16 +123,16 @@ def _cryo(folder: Path) -> list[Path]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    tokens, nfts = _of(_ON_BASE), _of(_NFT_ON_BASE)
-    times = sorted({(log.block, timestamp(log.transfer.slot)) for log in (*tokens, *nfts)})
-    numbers, seconds = zip(*times, strict=True)
-    span = f"{numbers[0]:08d}_to_{numbers[-1]:08d}"
-    blocks = {"block_number": pa.array(numbers, pa.uint32()), "timestamp": pa.array(seconds, pa.uint32())}
-    blocks["chain_id"] = pa.array([8453] * len(numbers), pa.uint64())
+    numbers, seconds = _query(_times("base", _transfers(*_ON_BASE, *_NFT_ON_BASE))).columns
+    span = f"{numbers[0]}_to_{numbers[-1]}"
     tables = {
-        "erc20_transfers": _cryo_transfers(tokens, "value"),
-        "erc721_transfers": _cryo_transfers(nfts, "token_id"),
-        "blocks": pa.table(blocks),
+        "erc20_transfers": _cryo_transfers(_query(_transfers(*_ON_BASE)), "value"),
+        "erc721_transfers": _cryo_transfers(_query(_transfers(*_NFT_ON_BASE)), "token_id"),
+        "blocks": pa.table({
+            "block_number": numbers.cast(pa.uint32()),
+            "timestamp": seconds.cast(pa.uint32()),
+            "chain_id": pa.array([chain_of("base").id] * len(numbers), pa.uint64()),
+        }),
     }
     paths = {name: folder / f"base__{name}__{span}.parquet" for name in tables}
     for name, table in tables.items():
@@ -129,43 +140,36 @@ def _cryo(folder: Path) -> list[Path]:
     return list(paths.values())
 
 
-def _cryo_transfers(chosen: Sequence[Log], value: str) -> Any:
+def _cryo_transfers(transfers: pa.Table, value: str) -> pa.Table:
     """Return transfers in cryo's columns; it names the contract ``erc20`` whatever the standard is."""
     import pyarrow as pa
 
-    def binary(texts: Iterable[str]) -> Any:
-        return pa.array([bytes.fromhex(text[2:]) for text in texts], pa.binary())
+    def binary(column: str) -> Any:
+        return pa.array([bytes.fromhex(text[2:]) for text in transfers[column].to_pylist()], pa.binary())
 
     # As bytes, as digits, and as a float that has lost some of them: cryo writes all three.
-    values = [log.transfer.value for log in chosen]
-    return pa.table(
-        {
-            "block_number": pa.array([log.block for log in chosen], pa.uint32()),
-            "transaction_index": pa.array([log.log_index // 3 for log in chosen], pa.uint32()),
-            "log_index": pa.array([log.log_index for log in chosen], pa.uint32()),
-            "transaction_hash": binary(log.transaction_hash for log in chosen),
-            "erc20": binary(log.transfer.contract.address for log in chosen),
-            "from_address": binary(log.transfer.sender for log in chosen),
-            "to_address": binary(log.transfer.recipient for log in chosen),
-            f"{value}_binary": pa.array([number.to_bytes(32, "big") for number in values], pa.binary()),
-            f"{value}_string": pa.array([str(number) for number in values]),
-            f"{value}_f64": pa.array([float(number) for number in values], pa.float64()),
-            "chain_id": pa.array([log.transfer.contract.chain_id for log in chosen], pa.uint64()),
-        }
-    )
+    values = [int(text) for text in transfers["value"].to_pylist()]
+    return pa.table({
+        "block_number": transfers["block_number"].cast(pa.uint32()),
+        # Every made-up transfer has a transaction of its own, three logs apart.
+        "transaction_index": pa.array([index // 3 for index in transfers["log_index"].to_pylist()], pa.uint32()),
+        "log_index": transfers["log_index"].cast(pa.uint32()),
+        "transaction_hash": binary("transaction_hash"),
+        "erc20": binary("token_address"),
+        "from_address": binary("from_address"),
+        "to_address": binary("to_address"),
+        f"{value}_binary": pa.array([number.to_bytes(32, "big") for number in values], pa.binary()),
+        f"{value}_string": transfers["value"],
+        f"{value}_f64": pa.array([float(number) for number in values], pa.float64()),
+        "chain_id": pa.array([chain_of("base").id] * len(values), pa.uint64()),
+    })
 
 
 def _token_list(path: Path) -> Path:
-    chosen = [known for known in KNOWN if known.key in (*_ON_ETHEREUM, *_ON_BASE) and known.decimals is not None]
     tokens = [
-        {
-            "chainId": known.chain_id,
-            "address": known.checksum_address,
-            "name": known.name,
-            "symbol": known.symbol,
-            "decimals": known.decimals,
-        }
-        for known in chosen
+        {"chainId": known.chain_id, "address": known.checksum_address, "name": known.name, "symbol": known.symbol,
+         "decimals": known.decimals}
+        for known in KNOWN if known.key in (*_ON_ETHEREUM, *_ON_BASE) and known.decimals is not None
     ]
     document = {
         "name": "nbext example",

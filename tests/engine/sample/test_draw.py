@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.engine.sample.cast import contract, lookalike, wallets
-from nbext.engine.sample.draw import Draw
+from tests.sample_generator.cast import contract, lookalike, wallets
+from tests.sample_generator.draw import Draw
 
 seeds = st.text(max_size=8)
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nbext.core.addresses import checksummed
-from nbext.engine.sample import write_example_files
-from nbext.engine.sample.diary import by_key
+from nbext.engine.sample.examples import write_example_files
+from tests.sample_generator.diary import by_key
 from tests.shared_data import shared_data
 
 

@@ -6,12 +6,13 @@ import duckdb
 import pytest
 
 from nbext.engine.ingest import ingest
-from nbext.engine.sample.diary import by_key
-from nbext.engine.sample.examples import TRANSFER_COLUMNS, etl_rows, etl_tokens, write_csv, write_example_files
-from nbext.engine.sample.slots import PACES, timestamp
-from nbext.engine.sample.tables import Prepared, arrow, shipped
-from nbext.engine.sample.transfers import logs
+from nbext.engine.sample.examples import TRANSFER_COLUMNS, write_csv, write_example_files
 from nbext.engine.schema import TABLES
+from tests.sample_generator.diary import by_key
+from tests.sample_generator.export import etl_rows, etl_tokens
+from tests.sample_generator.slots import PACES, timestamp
+from tests.sample_generator.tables import Prepared, arrow, shipped
+from tests.sample_generator.transfers import logs
 
 # What only the sample's author knows, and no exporter writes: which wallets are contracts, what is spam.
 UNTOLD = {"wallets": {"is_contract"}, "contracts": {"spam", "verified"}}

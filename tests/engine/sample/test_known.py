@@ -10,7 +10,7 @@ import pytest
 
 from nbext.core.addresses import checksummed
 from nbext.engine.sample.known import COLLECTIONS, KNOWN, TOKENS
-from nbext.engine.sample.spam import SPAM
+from tests.sample_generator.spam import SPAM
 from tests.shared_data import shared_data
 
 LISTS = (

@@ -7,10 +7,10 @@ from collections import defaultdict
 import pytest
 
 from nbext.engine.open import open_dataset
-from nbext.engine.sample.cast import DEAD, ZERO, contract, wallets
-from nbext.engine.sample.diary import by_key
-from nbext.engine.sample.transfers import written
 from nbext.language import language
+from tests.sample_generator.cast import DEAD, ZERO, contract, wallets
+from tests.sample_generator.diary import by_key
+from tests.sample_generator.transfers import written
 
 
 @pytest.fixture(scope="module")

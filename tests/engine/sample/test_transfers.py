@@ -8,13 +8,13 @@ from collections import Counter, defaultdict
 import pyarrow.parquet as pq
 import pytest
 
-from nbext.engine.sample.cast import DEAD, ROLES, ZERO, wallets
-from nbext.engine.sample.diary import by_key
-from nbext.engine.sample.prepare import prepare
-from nbext.engine.sample.slots import END, LAST_SLOT, PACES, block, timestamp
-from nbext.engine.sample.transfers import written
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
 from nbext.engine.schema import TABLES
+from tests.sample_generator.cast import DEAD, ROLES, ZERO, wallets
+from tests.sample_generator.diary import by_key
+from tests.sample_generator.prepare import prepare
+from tests.sample_generator.slots import END, LAST_SLOT, PACES, block, timestamp
+from tests.sample_generator.transfers import written
 
 
 @pytest.fixture(scope="module")

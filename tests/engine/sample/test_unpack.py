@@ -9,8 +9,7 @@ import sys
 import duckdb
 import pytest
 
-from nbext.engine.sample import ensure_sample
-from nbext.engine.sample.unpack import PREPARED
+from nbext.engine.sample.unpack import PREPARED, ensure_sample
 from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
@@ -43,7 +42,8 @@ def test_a_second_call_returns_the_same_folder_and_writes_nothing(tmp_path):
 
 
 def test_processes_that_ask_at_the_same_time_end_with_one_whole_folder(tmp_path):
-    code = "import sys, pathlib, nbext.engine.sample as s; print(s.ensure_sample(pathlib.Path(sys.argv[1])).name)"
+    code = ("import pathlib, sys; from nbext.engine.sample.unpack import ensure_sample; "
+            "print(ensure_sample(pathlib.Path(sys.argv[1])).name)")
     started = [
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         for _ in range(4)

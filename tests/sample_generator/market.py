@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nbext.engine.sample.cast import contract
-from nbext.engine.sample.diary import Diary, by_key
-from nbext.engine.sample.draw import Draw
+from tests.sample_generator.cast import contract
+from tests.sample_generator.diary import Diary, by_key
+from tests.sample_generator.draw import Draw
 
 # Whole tokens for a million dollars, by symbol; the others cost a dollar each.
 _PER_MILLION = {

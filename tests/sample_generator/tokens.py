@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nbext.engine.sample.cast import DEAD, ZERO, contract, lookalike, wallets
-from nbext.engine.sample.draw import Draw
 from nbext.engine.sample.known import TOKENS
-from nbext.engine.sample.market import Market, raw_amount
-from nbext.engine.sample.slots import DAY, LAST_SLOT, PACES
+from tests.sample_generator.cast import DEAD, ZERO, contract, lookalike, wallets
+from tests.sample_generator.draw import Draw
+from tests.sample_generator.market import Market, raw_amount
+from tests.sample_generator.slots import DAY, LAST_SLOT, PACES
 
 # Each chain as often as it is written.
 _CHAINS = ("ethereum",) * 11 + ("polygon",) * 2 + ("optimism",) * 2 + ("base",) * 2 + ("arbitrum",) * 3

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from nbext.engine.sample import airdrops, nfts, tokens
-from nbext.engine.sample.cast import digest
-from nbext.engine.sample.diary import Diary, Transfer
-from nbext.engine.sample.draw import Draw
-from nbext.engine.sample.market import Market
-from nbext.engine.sample.slots import block
+from tests.sample_generator import airdrops, nfts, tokens
+from tests.sample_generator.cast import digest
+from tests.sample_generator.diary import Diary, Transfer
+from tests.sample_generator.draw import Draw
+from tests.sample_generator.market import Market
+from tests.sample_generator.slots import block
 
 NAME = "synthetic sample"
 SEED = "2026-01-01"

@@ -1,4 +1,4 @@
-"""Make the files in ``prepared/``: ``python -m nbext.engine.sample.prepare [FOLDER]``."""
+"""Make the files in ``prepared/``: ``python -m tests.sample_generator.prepare [FOLDER]``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from nbext.core.chains import chain_of
-from nbext.engine.sample.slots import LAST_SLOT, PACES, block, timestamp
-from nbext.engine.sample.tables import Prepared, arrow, shipped
-from nbext.engine.sample.transfers import NAME, logs
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
 from nbext.engine.schema import TABLES
+from tests.sample_generator.slots import LAST_SLOT, PACES, block, timestamp
+from tests.sample_generator.tables import Prepared, arrow, shipped
+from tests.sample_generator.transfers import NAME, logs
 
 _UNORDERED = {"to_block", "log_index", "sender", "transfers", "active_days"}
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from nbext.engine.sample.cast import DEAD, ZERO, contract, digest, wallets
-from nbext.engine.sample.diary import Diary
-from nbext.engine.sample.draw import Draw
-from nbext.engine.sample.market import Market, raw_amount
-from nbext.engine.sample.slots import DAY, LAST_SLOT
+from tests.sample_generator.cast import DEAD, ZERO, contract, digest, wallets
+from tests.sample_generator.diary import Diary
+from tests.sample_generator.draw import Draw
+from tests.sample_generator.market import Market, raw_amount
+from tests.sample_generator.slots import DAY, LAST_SLOT
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ dollar signs, text that runs from right to left, formulas, braces, letters that 
 from __future__ import annotations
 
 from nbext.core.addresses import checksummed
-from nbext.engine.sample.cast import address
 from nbext.engine.sample.known import Known
+from tests.sample_generator.cast import address
 
 
 def _spam(chain: str, standard: str, symbol: str, name: str, decimals: int | None = None) -> Known:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from nbext.engine.sample.cast import ROLES, ZERO, address, contract, wallets
-from nbext.engine.sample.diary import by_key
-from nbext.engine.sample.draw import Draw
-from nbext.engine.sample.market import Market
-from nbext.engine.sample.slots import DAY, LAST_SLOT
+from tests.sample_generator.cast import ROLES, ZERO, address, contract, wallets
+from tests.sample_generator.diary import by_key
+from tests.sample_generator.draw import Draw
+from tests.sample_generator.market import Market
+from tests.sample_generator.slots import DAY, LAST_SLOT
 
 ARB_DAY, OP_DAY = 80, 150
 _UNIT = 10**18

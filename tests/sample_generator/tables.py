@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from nbext.engine.query.exact import split
-from nbext.engine.sample.cast import CONTRACTS, ZERO, contract
 from nbext.engine.sample.known import KNOWN, Known
-from nbext.engine.sample.slots import timestamp
-from nbext.engine.sample.spam import SPAM
-from nbext.engine.sample.transfers import Log
 from nbext.engine.schema import FOREVER, TABLES
+from tests.sample_generator.cast import CONTRACTS, ZERO, contract
+from tests.sample_generator.slots import timestamp
+from tests.sample_generator.spam import SPAM
+from tests.sample_generator.transfers import Log
 
 _TYPES = {
     "string": pa.string(),

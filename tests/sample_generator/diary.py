@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 
-from nbext.engine.sample.cast import CONTRACTS, ZERO, contract
 from nbext.engine.sample.known import KNOWN, Known
-from nbext.engine.sample.slots import LAST_SLOT
-from nbext.engine.sample.spam import SPAM
+from tests.sample_generator.cast import CONTRACTS, ZERO, contract
+from tests.sample_generator.slots import LAST_SLOT
+from tests.sample_generator.spam import SPAM
 
 
 @cache
