@@ -16,7 +16,7 @@ from nbext.engine.open import open_dataset
 from nbext.service.app import ROUTES
 from nbext.service.segments.jobs import Job, Jobs
 from tests.service.conftest import HOLDERS, Running
-from tests.service.test_segments import Slow, body
+from tests.service.segments.test_segments import Slow, body
 
 
 def dependencies(of: Dependant) -> list[Any]:
