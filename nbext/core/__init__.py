@@ -1,6 +1,15 @@
-"""What both sides of HTTP agree on: the eight operations, their shapes, and the names in their paths.
+"""What every room may use: the contract of the eight operations, and four tools that exist once.
 
-operations  paths, request and answer shapes, columns of the tables
-addresses   EVM addresses and their EIP-55 checksum
-chains      chain names, ids, and the aliases people write
+The contract, the same for both sides of HTTP:
+
+operations      paths, request and answer shapes, columns of the tables
+chains          chain names, ids, and the aliases people write
+addresses       EVM addresses and their EIP-55 checksum
+
+The tools:
+
+strict_json     reads JSON strictly, writes it exactly
+untrusted_text  makes a stranger's text visible, as text or HTML
+atomic_files    writes files that are whole or absent
+uint256         exact integers of up to 78 digits, and amounts in a token's unit
 """

@@ -1,72 +1,177 @@
-"""JSON as it was sent: integers of any size exact, decimals as Decimal, nothing repaired but lone surrogates."""
+"""JSON, read strictly and written exactly: the one reader and the one writer of the package.
+
+`parse` refuses what other readers accept in silence: a name twice in one object, NaN, Infinity. Integers of any
+size stay integers, and a fraction becomes what ``fraction`` makes of its digits, which is never a float unless the
+caller says so. `read_request` adds what a service must refuse, `read_answer` what a client must put up with.
+"""
 
 from __future__ import annotations
 
 import codecs
 import json
 import re
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
-from nbext.errors import ProtocolError
-
+MAX_DEPTH = 64
+REPLACED = "A text in the answer has half a character (a lone surrogate); it is shown as U+FFFD."
+# Python reads integers of at most 4,300 digits; an exponent beyond this is small as text and gigabytes as an integer.
+_MAX_DIGITS = 400
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-REPLACED = "a text of the answer held half a character (a lone surrogate); it is shown as U+FFFD"
 
 
-class NotJson(ProtocolError):
-    """The body is no single JSON document."""
+class NotJson(ValueError):
+    """A text is not the JSON that we read, or a value has no JSON form.
+
+    ``fault`` names the rule: ``encoding``, ``syntax``, ``duplicate``, ``constant``, ``digits``, ``depth``,
+    ``surrogate`` or ``value``. The message says where, and never holds more of the text than one name.
+    """
+
+    def __init__(self, fault: str, message: str) -> None:
+        super().__init__(message)
+        self.fault = fault
 
 
-def decode(body: bytes) -> tuple[Any, list[str]]:
-    """Return the document, and warnings about what had to be replaced.
+def exact_number(digits: str) -> Decimal | int:
+    """Return a number with a fraction or an exponent, exactly; 10.0 and 1e1 are the integer 10, as JSON has it."""
+    number = Decimal(digits)
+    # Without this bound 1e999999999 is read at once, and takes the machine's memory where it is first used.
+    if len(digits) > _MAX_DIGITS or abs(number.adjusted()) > _MAX_DIGITS:
+        raise NotJson("digits", "a number has too many digits")
+    return int(number) if number == number.to_integral_value() else number
+
+
+def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
+    """Return the value of one JSON document.
+
+    Parameters
+    ----------
+    fraction
+        Makes the value of a number that has a fraction or an exponent, out of its text.
 
     Raises
     ------
-    ProtocolError
-        Not UTF-8, not one JSON document, NaN or Infinity, a name twice in one object, nested too deeply.
+    NotJson
+        Not one JSON document, a name twice in one object, NaN or Infinity, or nested too deeply to be read.
     """
-    text = _text(body)
     try:
-        document = _DECODER.decode(text.strip(" \t\r\n"))
-    except RecursionError:
-        failure = "it is nested too deeply"
+        return json.loads(text, parse_float=fraction, parse_constant=_no_constant, object_pairs_hook=_unique)
+    except NotJson as error:
+        fault, message = error.fault, str(error)
     except json.JSONDecodeError as error:
-        failure = f"{error.msg} at line {error.lineno}, column {error.colno}"
-    except ValueError as error:
-        failure = str(error)[:100]
-    else:
-        if _SURROGATE_ESCAPE.search(text) and _SURROGATE.search(json.dumps(document, default=str, ensure_ascii=False)):
-            return _without_surrogates(document), [REPLACED]
-        return document, []
-    # Raised here, outside of the except block, so that no frame of the decoder hangs on it.
-    raise NotJson(f"the answer is not JSON that can be read: {failure}.")
+        fault, message = "syntax", f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except RecursionError:
+        fault, message = "depth", "nested too deeply"
+    except (ValueError, ArithmeticError):
+        # Python refuses integers of more than 4,300 digits, because its time grows with their square.
+        fault, message = "digits", "a number has too many digits"
+    # Raised outside of the except block: else the decoder's frames, with all of the text in them, hang on the error.
+    raise NotJson(fault, message)
 
 
-def _text(body: bytes) -> str:
-    body = body.removeprefix(codecs.BOM_UTF8)
+def read_request(raw: bytes) -> Any:
+    """Return the value of a request's body, which a stranger may have made to do harm.
+
+    Raises
+    ------
+    NotJson
+        As `parse` does; also what is not UTF-8, deeper than MAX_DEPTH, or has a lone surrogate.
+    """
+    text = _decoded(raw)
     try:
-        return body.decode("utf-8")
+        value = parse(text)
+    except NotJson as error:
+        raise _too_deep() if error.fault == "depth" else error from None
+    # Both walks are skipped for the documents that cannot need them, which is nearly all.
+    if text.count("[") + text.count("{") > MAX_DEPTH and any(depth > MAX_DEPTH for depth in _depths(value)):
+        raise _too_deep()
+    if _has_surrogate(text, value):
+        raise NotJson("surrogate", "a text has a lone surrogate, which UTF-8 cannot carry")
+    return value
+
+
+def read_answer(raw: bytes) -> tuple[Any, list[str]]:
+    """Return the value of a service's answer, and warnings about what had to be replaced.
+
+    Services that escape texts in UTF-16 cut some of them in the middle of a character: one such name is no reason to
+    refuse a table, so that a lone surrogate becomes U+FFFD. A byte order mark is skipped.
+
+    Raises
+    ------
+    NotJson
+        As `parse` does; also what is not UTF-8.
+    """
+    text = _decoded(raw.removeprefix(codecs.BOM_UTF8))
+    value = parse(text, Decimal)
+    return (_without_surrogates(value), [REPLACED]) if _has_surrogate(text, value) else (value, [])
+
+
+def to_json(value: Any) -> bytes:
+    """Return the value as compact JSON; ASCII, because a text from a chain may hold what UTF-8 cannot carry.
+
+    A Decimal is written as a text of its digits: most readers would make a float of a bare number.
+
+    >>> to_json({"min": Decimal("0.10")})
+    b'{"min":"0.10"}'
+    """
+    return _written(value).encode("ascii")
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return JSON that is the same for equal values: names are sorted.
+
+    >>> canonical_json({"b": 1, "a": 2})
+    b'{"a":2,"b":1}'
+    """
+    return _written(value, sort_keys=True).encode("ascii")
+
+
+def _decoded(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         place = error.start
-    raise NotJson(f"the answer is not JSON that can be read: byte {place:,} is not UTF-8.")
+    raise NotJson("encoding", f"byte {place:,} is not UTF-8")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {twice[:40]!r} stands twice in one object")
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise NotJson("duplicate", f"the name {name[:80]!a} appears twice in one object")
+            seen.add(name)
     return found
 
 
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")
+def _no_constant(word: str) -> Any:
+    raise NotJson("constant", f"{word} is not a JSON number")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=Decimal, parse_constant=_refuse)
+def _too_deep() -> NotJson:
+    return NotJson("depth", f"nested more than {MAX_DEPTH} levels deep")
+
+
+def _depths(value: Any) -> Iterator[int]:
+    # A stack of our own: a recursion would meet the very depth that this is to find.
+    stack = [(value, 1)]
+    while stack:
+        item, depth = stack.pop()
+        if isinstance(item, dict | list):
+            yield depth
+            inner = item.values() if isinstance(item, dict) else item
+            stack.extend((each, depth + 1) for each in inner)
+
+
+def _has_surrogate(text: str, value: Any) -> bool:
+    # Only an escape can bring one in, since the text was UTF-8; a pair of them is one whole character.
+    return bool(_SURROGATE_ESCAPE.search(text)) and bool(
+        _SURROGATE.search(json.dumps(value, default=str, ensure_ascii=False))
+    )
 
 
 def _without_surrogates(value: Any) -> Any:
@@ -77,3 +182,12 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
     return value
+
+
+def _digits(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+_written = partial(json.dumps, separators=(",", ":"), allow_nan=False, default=_digits)

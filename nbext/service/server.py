@@ -15,8 +15,8 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from nbext.core.operations import PROBLEM_TYPE
+from nbext.core.strict_json import to_json
 from nbext.service.container import House
-from nbext.service.http.jsontext import to_json
 from nbext.service.http.problems import Problem
 
 # How long a caller that reads nothing may hold an answer up (seconds).

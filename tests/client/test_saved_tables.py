@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nbext.client.files.writer import save
 from nbext.client.frames import frame, to_arrow
-from nbext.core.strict_json import decode
+from nbext.core.strict_json import read_answer
 from nbext.errors import StorageError, ValidationError
 
 FORMULAS = ["=1+1", "+1+1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "＝1"]
@@ -59,7 +59,7 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path):
 
 @pytest.fixture
 def odd():
-    return frame(decode(ODD.encode())[0])
+    return frame(read_answer(ODD.encode())[0])
 
 
 def test_json_holds_every_digit_and_every_value_as_it_came(odd, tmp_path):

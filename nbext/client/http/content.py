@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nbext.client.http.problems import Answer
-from nbext.core import strict_json
-from nbext.core.strict_json import NotJson
+from nbext.core.strict_json import NotJson, read_answer
 from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -39,6 +38,14 @@ def opened(answer: Answer) -> Opened:
     ProtocolError
         HTML, XML, or nothing that can be read.
     """
+    try:
+        return _opened(answer)
+    except NotJson as error:
+        failure = f"the answer is not JSON: {error}."
+    raise ProtocolError(failure)
+
+
+def _opened(answer: Answer) -> Opened:
     body = answer.body.strip(b"\xef\xbb\xbf \t\r\n")
     kind = answer.content_type
     if not body:
@@ -53,8 +60,7 @@ def opened(answer: Answer) -> Opened:
         return _lines(body)
     if kind in VAGUE_TYPES:
         return _sniffed(answer, body)
-    document, warnings = strict_json.decode(answer.body)
-    return _unpacked(document, warnings)
+    return _unpacked(*read_answer(answer.body))
 
 
 def _markup(body: bytes) -> str:
@@ -74,7 +80,7 @@ def _sniffed(answer: Answer, body: bytes) -> Opened:
     """Read a body whose content type says nothing."""
     if body[:1] in b'{["':
         try:
-            return _unpacked(*strict_json.decode(answer.body))
+            return _unpacked(*read_answer(answer.body))
         except NotJson:
             if b"\n" not in body or body[:1] != b"{":
                 raise
@@ -93,14 +99,14 @@ def _lines(body: bytes) -> Opened:
     for number, line in enumerate(body.replace(b"\x1e", b"").split(b"\n"), 1):
         if line.strip():
             try:
-                record, warned = strict_json.decode(line)
+                record, warned = read_answer(line)
             except NotJson as error:
                 failure = str(error)
             else:
                 records.append(record)
                 warnings += warned
                 continue
-            raise ProtocolError(f"line {number:,} of the answer: {failure}")
+            raise ProtocolError(f"line {number:,} of the answer is not JSON: {failure}.")
     return Opened(document=records, warnings=warnings[:1])
 
 
@@ -115,7 +121,7 @@ def _unpacked(document: Any, warnings: list[str]) -> Opened:
         if not (isinstance(inner, str) and inner.strip()[:1] in ("{", "[", '"')):
             found.document = inner
             return found
-        found.document, more = strict_json.decode(inner.encode("utf-8", "surrogatepass"))
+        found.document, more = read_answer(inner.encode("utf-8", "surrogatepass"))
         found.warnings += more
     return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.client.http.redact import redacted, shown
-from nbext.core import strict_json
+from nbext.core.strict_json import NotJson, read_answer
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
@@ -20,7 +20,6 @@ from nbext.errors import (
     InvalidSegment,
     NbextError,
     NotFound,
-    ProtocolError,
     QueryTimeout,
     RateLimited,
     ResourceLimit,
@@ -99,8 +98,8 @@ def _field_errors(errors: Any, key: Secret | None) -> list[FieldError]:
 
 def _problem(answer: Answer) -> dict[str, Any]:
     try:
-        document, _ = strict_json.decode(answer.body)
-    except ProtocolError:
+        document, _ = read_answer(answer.body)
+    except NotJson:
         return {}
     return document if isinstance(document, dict) else {"detail": document} if isinstance(document, str) else {}
 

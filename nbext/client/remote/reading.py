@@ -23,7 +23,6 @@ from nbext.client.remote.profile import Overrides, pasteable
 from nbext.client.remote.row_counts import stated
 from nbext.client.remote.status import State, state_of
 from nbext.core.operations import SEGMENT_ID
-from nbext.core.strict_json import NotJson
 from nbext.errors import AmbiguousAnswer, ApiError, ProtocolError
 from nbext.settings import Secret
 
@@ -84,8 +83,6 @@ def read(answer: Answer, want: Want, overrides: Overrides = NO_OVERRIDES, key: S
         return _read(answer, want, overrides, key)
     except RecursionError:
         failure = "the answer is nested too deeply."
-    except NotJson as error:
-        failure = str(error)
     raise ProtocolError(failure)
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from nbext.core.strict_json import NotJson, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, did_you_mean
 from nbext.notebook.cell.json_errors import explain
 from nbext.notebook.cell.json_source import place_of, second_of_a_key
 from nbext.notebook.cell.places import at
-from nbext.notebook.cell.python_values import NotJson, to_json
+from nbext.notebook.cell.python_values import json_value
 
 # A service's body may hold 1 MiB; a cell that is larger by itself cannot become one.
 MAX_TEXT = 1024 * 1024
@@ -129,21 +129,6 @@ def _checked_end(text: str, start: int) -> int:
     )
 
 
-class _TwiceInOneObject(ValueError):
-    pass
-
-
-def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    read = dict(pairs)
-    if len(read) != len(pairs):
-        raise _TwiceInOneObject
-    return read
-
-
-def _no_constant(word: str) -> Any:
-    raise ValueError(word)
-
-
 def number(digits: str) -> float | Decimal:
     """Return a fraction as a float where that is exact to the digit, else as a Decimal."""
     exact = Decimal(digits)
@@ -153,17 +138,15 @@ def number(digits: str) -> float | Decimal:
 
 def _parse(text: str, masked: str) -> Any:
     try:
-        return json.loads(
-            masked, parse_float=number, parse_constant=_no_constant, object_pairs_hook=_once_each
-        )
-    except _TwiceInOneObject:
+        return parse(masked, number)
+    except NotJson as error:
+        fault, why = error.fault, str(error)
+    if fault == "duplicate":
         message = _twice(text, masked)
-    except RecursionError:
+    elif fault == "depth":
         message = "objects and lists are nested too deep to be read."
-    except ValueError as error:
-        # Python refuses whole numbers beyond 4,300 digits; JSON knows no such bound.
-        message = explain(masked) or f"this is not JSON: {error}"
-        message = message.translate(_without_placeholders(text, masked))
+    else:
+        message = (explain(masked) or f"this is not JSON: {why}").translate(_without_placeholders(text, masked))
     raise UsageError(message)
 
 
@@ -218,7 +201,7 @@ def evaluated(expression: Expression, text: str, names: Mapping[str, Any]) -> An
     place = at(text, expression.position)
     try:
         value = eval(f"({expression.source}\n)", dict(names))
-        return to_json(value)
+        return json_value(value)
     except NotJson as error:
         message = f"{{{{{expression.source}}}}}: {error}."
     except NameError as error:

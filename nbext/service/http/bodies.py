@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from nbext.service.http.jsontext import NotJson, read_json
+from nbext.core.strict_json import NotJson, read_request
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Policy
 
@@ -34,7 +34,7 @@ async def read_body(request: Request) -> dict[str, Any]:
     _check_media_type(request)
     raw = await _read(request, policy)
     try:
-        value = read_json(raw)
+        value = read_request(raw)
     except NotJson as error:
         detail = f"The body is not JSON that this service reads: {error}."
         raise Problem(

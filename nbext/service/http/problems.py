@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from nbext.core.operations import PROBLEM_TYPE
+from nbext.core.strict_json import to_json
 from nbext.errors import (
     AmbiguousSymbol,
     FieldError,
@@ -24,7 +25,6 @@ from nbext.errors import (
     StorageError,
     ValidationError,
 )
-from nbext.service.http.jsontext import to_json
 
 # code -> (HTTP status, title). The code is stable; the detail is for people.
 CODES: dict[str, tuple[int, str]] = {

@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from nbext.core.operations import SEGMENT, SEGMENT_ARROW, SEGMENT_CSV, SEGMENT_JSON, SegmentAnswer
-from nbext.service.http.jsontext import to_json
+from nbext.core.strict_json import to_json
 from nbext.service.http.problems import Problem
 from nbext.service.http.times import iso
 from nbext.service.segments.store import Segment

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nbext.core.operations import SEGMENT_JSON, Column, Page
-from nbext.service.http.jsontext import to_json
+from nbext.core.strict_json import to_json
 from nbext.service.segments.results import BATCH
 from nbext.service.segments.store import Segment
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbext.core.operations import IDEMPOTENCY_HEADER
+from nbext.core.strict_json import canonical_json
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
-from nbext.service.http.jsontext import canonical_json
 from nbext.service.http.problems import Problem
 
 KEPT_SECONDS = 24 * 3600

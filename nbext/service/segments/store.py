@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbext.core.operations import Status
+from nbext.core.strict_json import to_json
 from nbext.service.accounts.database import Database
-from nbext.service.http.jsontext import to_json
 from nbext.service.segments.idempotency import Claim
 from nbext.service.segments.results import Kept
 

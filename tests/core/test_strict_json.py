@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.service.http.jsontext import MAX_DEPTH, NotJson, canonical_json, read_json, to_json
+from nbext.core.strict_json import (
+    MAX_DEPTH,
+    REPLACED,
+    NotJson,
+    canonical_json,
+    parse,
+    read_answer,
+    read_request,
+    to_json,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
@@ -20,8 +29,8 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_what_is_written_is_read_back_as_it_was(value):
-    assert read_json(to_json(value)) == value
-    assert read_json(json.dumps(value, ensure_ascii=False).encode()) == value
+    assert read_request(to_json(value)) == value
+    assert read_request(json.dumps(value, ensure_ascii=False).encode()) == value
 
 
 @given(st.dictionaries(st.text("abc"), st.integers()))
@@ -38,8 +47,8 @@ def test_equal_objects_have_one_canonical_form_whatever_their_order(value):
         (b"\xef\xbb\xbf{}", "line 1, column 1: Unexpected UTF-8 BOM (decode using utf-8-sig)"),
         (b'{"operator": NaN}', "NaN is not a JSON number"),
         (b"[-Infinity]", "-Infinity is not a JSON number"),
-        (b'{"a": 1, "a": 2}', "the key 'a' stands twice in one object"),
-        (b'["\\ud800"]', "a text holds a lone surrogate, which no UTF-8 can carry"),
+        (b'{"a": 1, "a": 2}', "the name 'a' appears twice in one object"),
+        (b'["\\ud800"]', "a text has a lone surrogate, which UTF-8 cannot carry"),
         (b"[" * 100_000, "nested more than 64 levels deep"),
         (b'{"a":' * 100_000, "nested more than 64 levels deep"),
         (b"[" * 65 + b"]" * 65, "nested more than 64 levels deep"),
@@ -50,22 +59,60 @@ def test_equal_objects_have_one_canonical_form_whatever_their_order(value):
 )
 def test_what_is_not_strict_json_is_refused_with_its_place(raw, message):
     with pytest.raises(NotJson) as caught:
-        read_json(raw)
+        read_request(raw)
     assert str(caught.value) == message
 
 
 def test_a_body_of_the_greatest_depth_is_read():
-    value = read_json(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
+    value = read_request(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
     for _ in range(MAX_DEPTH):
         value = value[0] if value else None
     assert value is None
 
 
 def test_a_fraction_stays_exact_on_the_way_through():
-    value = read_json(b'{"min": 0.1000000000000000055511151231257827}')
+    value = read_request(b'{"min": 0.1000000000000000055511151231257827}')
     assert value == {"min": Decimal("0.1000000000000000055511151231257827")}
     assert to_json(value) == b'{"min":"0.1000000000000000055511151231257827"}'
 
 
 def test_a_surrogate_pair_is_one_character():
-    assert read_json(b'["\\ud83d\\ude00"]') == ["\U0001f600"]
+    assert read_request(b'["\\ud83d\\ude00"]') == ["\U0001f600"]
+
+
+@given(JSON)
+def test_an_answer_is_read_as_a_request_is(value):
+    assert read_answer(to_json(value)) == (value, [])
+
+
+def test_an_answers_numbers_are_exact_and_its_byte_order_mark_is_skipped():
+    value, warnings = read_answer(b'\xef\xbb\xbf{"big": %d, "small": 1.10}' % 2**256)
+    assert (value, warnings) == ({"big": 2**256, "small": Decimal("1.10")}, [])
+    assert str(value["small"]) == "1.10"
+
+
+def test_half_a_character_of_an_answer_is_replaced_and_said():
+    assert read_answer(b'{"\\ud800": ["a\\udfff", 1]}') == ({"\ufffd": ["a\ufffd", 1]}, [REPLACED])
+    assert read_answer(b'["\\ud83d\\ude00"]') == (["\U0001f600"], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{", "syntax"),
+        ('{"a": 1, "b": {"c": 1, "c": 1}}', "duplicate"),
+        ("Infinity", "constant"),
+        ("1" * 4301, "digits"),
+        ("1.5e-401", "digits"),
+        ("[" * 100_000, "depth"),
+    ],
+)
+def test_a_fault_is_named_and_carries_no_frame_of_the_decoder(text, fault):
+    with pytest.raises(NotJson) as caught:
+        parse(text)
+    assert caught.value.fault == fault
+    assert caught.value.__context__ is None
+
+
+def test_the_caller_chooses_what_a_fraction_becomes():
+    assert parse("[1.5, 1e3, 7]", fraction=str) == ["1.5", "1e3", 7]
