@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from nbext.client.files import csv_text
-from nbext.client.http.content import CSV_TYPES, VAGUE_TYPES
 from nbext.client.http.problems import Answer
 from nbext.client.http.transport import NO_CAP, Call, Incoming, Transport
+from nbext.client.remote.content import CSV_TYPES, VAGUE_TYPES
 from nbext.client.remote.profile import Overrides
 from nbext.client.remote.reading import Reading, Want, read
 from nbext.client.remote.row_counts import stated

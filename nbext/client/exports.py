@@ -9,10 +9,10 @@ from typing import IO, TYPE_CHECKING
 
 from nbext.client import frames
 from nbext.client.files import csv_text, records, writer
-from nbext.client.http.content import CSV_TYPES, VAGUE_TYPES
 from nbext.client.http.transport import NO_CAP, Call, Incoming
 from nbext.client.provenance import of_query
 from nbext.client.remote import row_counts
+from nbext.client.remote.content import CSV_TYPES, VAGUE_TYPES
 from nbext.client.remote.reading import Reading, Want
 from nbext.client.remote.status import State
 from nbext.client.segment_run import ACCEPT, Run, counts_of

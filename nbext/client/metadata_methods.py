@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from nbext.client import as_of, frames, lookups, validate
-from nbext.client.base import Caller
 from nbext.client.downloads import Downloads
 from nbext.client.error_boundary import public
 from nbext.client.http.transport import Scope
 from nbext.client.provenance import of_lookup
 from nbext.client.remote import row_counts
 from nbext.client.remote.reading import Want, read
+from nbext.client.service import Caller
 from nbext.core import operations as op
 from nbext.errors import NbextError
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbext.client import as_of, frames, validate
-from nbext.client.base import Caller
 from nbext.client.error_boundary import public
 from nbext.client.exports import Export
 from nbext.client.filters import encoded
@@ -16,6 +15,7 @@ from nbext.client.progress import Reporter, no_report
 from nbext.client.provenance import of_lookup
 from nbext.client.remote.reading import Want
 from nbext.client.segment_run import Run
+from nbext.client.service import Caller
 from nbext.core import operations as op
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from nbext.client.http import content
 from nbext.client.http.problems import Answer, told_error, words
 from nbext.client.http.redact import shown
 from nbext.client.http.retry import retry_after
-from nbext.client.remote import tables
+from nbext.client.remote import content, tables
 from nbext.client.remote.field_names import IDS, STATUSES, URLS, WRAPPERS, bare, joined, places
 from nbext.client.remote.paging import Next, next_of
 from nbext.client.remote.profile import Overrides, pasteable

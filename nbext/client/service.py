@@ -8,9 +8,9 @@ from typing import Any, NoReturn, Self
 
 from nbext.client import validate
 from nbext.client.error_boundary import public
-from nbext.client.http import content
 from nbext.client.http.deadline import Deadline
 from nbext.client.http.transport import Call, Transport
+from nbext.client.remote import content
 from nbext.client.remote.profile import Overrides
 from nbext.core import operations as op
 from nbext.errors import ApiError, BadRequest, NbextError, NotFound, ProtocolError, QueryCancelled
