@@ -1,12 +1,16 @@
 """Forms: search, sign-up, a segment builder, and a segment's card. ipywidgets only, no JavaScript of ours.
 
-form        what every form has: status, errors inside, a static twin
-background  requests off the main thread, one at a time
-parts       fields, buttons, tables; style: their looks
-search      find collections and tokens; signup: the newsletter
-schema      the served grammar; query: filters as a tree, and back
-inputs      a field's input; editors: a condition's and a group's card; builder: the form of them
-card        a segment's table at a glance; bins and pictures: its charts
+form         what every form has: title, status, errors, a static twin, requests off the main thread
+widgets      fields, buttons and tables that forms are made of
+style        the CSS of all forms
+search       find collections and tokens
+signup       sign up for the newsletter
+builder      build a segment, count it, run it
+editors      a field's input, a condition's card, a group's card
+filter_tree  a segment's filters as a tree of cards, and back
+card         a segment's table at a glance
+charts       bins for amounts, and pictures of them
+tables       a segment's table as HTML, and its way into the notebook's variables
 
 The cell that a builder inserts goes the way of IPython's ``set_next_input``: front ends take it with the answer
 of the next cell that runs. JupyterLab does (a test sees it); front ends where it was not tried may not, and Voila

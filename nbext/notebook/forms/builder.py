@@ -11,15 +11,11 @@ from IPython.core.getipython import get_ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import Query
+from nbext.notebook.completion.schema import vocabulary
 from nbext.notebook.forms import filter_tree
-from nbext.notebook.forms.background import Background
-from nbext.notebook.forms.editors import GroupEditor
-from nbext.notebook.forms.form import Form, Twin
-from nbext.notebook.forms.inputs import ScopeBar, Unfit
-from nbext.notebook.forms.schema import vocabulary
-from nbext.notebook.forms.tables import frame_html
-from nbext.notebook.forms.values import about
-from nbext.notebook.forms.variables import keep, note
+from nbext.notebook.forms.editors import GroupEditor, ScopeBar, Unfit
+from nbext.notebook.forms.form import Background, Form, Twin
+from nbext.notebook.forms.tables import about, frame_html, keep, note
 from nbext.notebook.forms.widgets import (
     beside,
     box,

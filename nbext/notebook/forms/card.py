@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
-from nbext.notebook.forms import bins, charts
+from nbext.notebook.forms import charts
 from nbext.notebook.forms.filter_tree import cell_text
 from nbext.notebook.forms.form import Form, Twin, message_of
-from nbext.notebook.forms.tables import frame_html, scale
-from nbext.notebook.forms.values import about, is_missing, shown
+from nbext.notebook.forms.tables import about, frame_html, is_missing, scale, shown
 from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
 from nbext.notebook.results.units import EXACT
 
@@ -141,7 +140,7 @@ def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
     except InvalidOperation:
         # The user put something else into the column.
         return ""
-    found = bins.spread(amounts)
+    found = charts.spread(amounts)
     if not found:
         return ""
     unit = f"{visible(column.get('symbol') or 'amount', 20)} per wallet"

@@ -1,8 +1,10 @@
-"""What every form has: a title, a status line, errors shown inside, and a static twin of its last state."""
+"""What every form has: a title, a status line, errors shown inside, a static twin, requests off the main thread."""
 
 from __future__ import annotations
 
 import secrets
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +15,15 @@ from IPython import display as ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
-from nbext.notebook.forms.background import Background
 from nbext.notebook.forms.style import CSS, hiding
 from nbext.notebook.forms.widgets import lines_html, markup, with_classes
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
+# A thread without work ends after this many seconds; the next request starts another.
+IDLE = 30.0
+Task = Callable[[], None]
 VIEW = "application/vnd.jupyter.widget-view+json"
 # Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
 # text waits this long for it.
@@ -121,3 +125,65 @@ class Form(ABC):
 def message_of(error: Exception) -> str:
     """Return an error as a person reads it: ours by its message, others with their type before it."""
     return str(error) if isinstance(error, NbextError) else f"{type(error).__name__}: {error}"
+
+
+class Background:
+    """Runs one task at a time in a thread of its own.
+
+    A task that waits (for the one before it, or for its delay) is replaced by the next one asked for: typing
+    fast, or a slow service, never lines requests up. What a task raises goes to ``failed``.
+    """
+
+    def __init__(self, failed: Callable[[Exception], None]) -> None:
+        self._failed = failed
+        self._changed = threading.Condition()
+        self._waiting: tuple[float, Task] | None = None
+        self._running = False
+        self._thread: threading.Thread | None = None
+
+    def ask(self, task: Task, *, after: float = 0.0) -> None:
+        """Run the task, in ``after`` seconds at the earliest, instead of any that still waits."""
+        with self._changed:
+            self._waiting = (time.monotonic() + after, task)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, daemon=True, name="nbext-form")
+                self._thread.start()
+            self._changed.notify_all()
+
+    def hurry(self) -> None:
+        """Let the task that waits for its delay, if any, run now."""
+        with self._changed:
+            if self._waiting is not None:
+                self._waiting = (0.0, self._waiting[1])
+                self._changed.notify_all()
+
+    def drop(self) -> None:
+        """Forget the task that waits, if any."""
+        with self._changed:
+            self._waiting = None
+            self._changed.notify_all()
+
+    def join(self, timeout: float) -> bool:
+        """Wait until nothing waits or runs; say whether that came true in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._waiting is None and not self._running, timeout)
+
+    def _work(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                task()
+            except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
+                self._failed(error)
+            with self._changed:
+                self._running = False
+                self._changed.notify_all()
+
+    def _next(self) -> Task | None:
+        with self._changed:
+            while self._waiting is None or self._waiting[0] > time.monotonic():
+                left = IDLE if self._waiting is None else self._waiting[0] - time.monotonic()
+                if not self._changed.wait(left) and self._waiting is None:
+                    self._thread = None
+                    return None
+            task, self._waiting, self._running = self._waiting[1], None, True
+            return task

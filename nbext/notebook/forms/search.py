@@ -13,10 +13,8 @@ from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.operations import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.background import Background
-from nbext.notebook.forms.form import Form, Twin
-from nbext.notebook.forms.values import about, count_text, is_missing, records, shown
-from nbext.notebook.forms.variables import keep
+from nbext.notebook.forms.form import Background, Form, Twin
+from nbext.notebook.forms.tables import about, count_text, is_missing, keep, records, shown
 from nbext.notebook.forms.widgets import (
     box,
     button,

@@ -16,8 +16,7 @@ from nbext.client.validate import email_of
 from nbext.core.operations import MAX_EMAIL
 from nbext.core.untrusted_text import html
 from nbext.errors import OutcomeUnknown
-from nbext.notebook.forms.background import Background
-from nbext.notebook.forms.form import Form, Twin, message_of
+from nbext.notebook.forms.form import Background, Form, Twin, message_of
 from nbext.notebook.forms.widgets import button, row, text_field, with_classes
 
 # A half-typed address is not called wrong before typing pauses this long.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from nbext.notebook.forms.values import about, is_missing, shown
+from IPython.core.getipython import get_ipython
+
+from nbext.errors import ConfigError, UsageError
+from nbext.notebook import session
+from nbext.notebook.cell.request import Query
 from nbext.notebook.forms.widgets import table_html
+from nbext.notebook.results.store import checked_name
 from nbext.notebook.results.units import EXACT
 
 if TYPE_CHECKING:
@@ -58,3 +64,59 @@ def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
         return shown(value)
     text = f"{amount:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def is_missing(value: object) -> bool:
+    """Say whether a value is unknown: None, NA or NaN."""
+    import pandas as pd
+
+    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value))
+
+
+def shown(value: object) -> str:
+    """Return the value as text; an unknown one as an empty text."""
+    return "" if is_missing(value) else str(value)
+
+
+def count_text(value: Any) -> str:
+    """Return a count with its thousands set apart; what is no number, as it is."""
+    if is_missing(value) or isinstance(value, bool):
+        return ""
+    try:
+        return f"{int(value):,}"
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a table's rows, each as a dict."""
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+
+
+def about(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return what a table says of where it came from."""
+    known = frame.attrs.get("nbext", {})
+    return known if isinstance(known, dict) else {}
+
+
+def keep(name: str, value: Any) -> None:
+    """Put the value into the notebook's variable of that name.
+
+    Raises
+    ------
+    UsageError
+        The name cannot name a variable, or there is no notebook.
+    """
+    shell = get_ipython()
+    if shell is None:
+        raise UsageError("there is no notebook whose variable could be set: this is not IPython.")
+    shell.user_ns[checked_name(name)] = value
+
+
+def note(query: Query, frame: pd.DataFrame) -> None:
+    """Note a query that ran in the history of the notebook, where nbext is loaded in it."""
+    try:
+        here = session.current()
+    except ConfigError:
+        return
+    here.history.add(query, about(frame))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from nbext.notebook.forms.background import Background
+from nbext.notebook.forms.form import Background
 
 
 def fresh() -> tuple[Background, list[Exception]]:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from nbext.errors import UsageError
 from nbext.language.json_schema import json_schema
+from nbext.notebook.completion.schema import Vocabulary, vocabulary
 from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.editors import GroupEditor, TextEditor
-from nbext.notebook.forms.schema import Vocabulary, vocabulary
 
 WORDS: Vocabulary = vocabulary(json_schema())
 LEAVES = ("s1", "s2", "s3")
