@@ -1,4 +1,8 @@
-"""The one way from a text of the service, or of a chain, to what is shown: such a text is an attacker's."""
+"""A stranger's text, made visible: names on a chain and answers of a service are written by anybody.
+
+`visible` is for a text that stands alone, `quoted` for one inside a message, `html` for markup. All three show the same
+characters as escapes and cut at a bound, so that what is checked in one place cannot hide in another.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,32 @@ import unicodedata
 from html import escape
 
 MAX_SHOWN = 200
-# Control, format (bidi and zero-width among them), surrogate, private, unassigned; line and paragraph separators.
+# Control, format (bidi, zero-width, tags), surrogate, private, unassigned; line and paragraph separators.
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+# Letters, marks and symbols to Unicode, yet drawn as nothing: "USDC" and one of these would be a second USDC.
+_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 
 
 def visible(value: object, limit: int | None = MAX_SHOWN) -> str:
     r"""Return the value as text in which nothing hides: control, bidi and zero-width characters as escapes.
 
-    A text longer than ``limit`` is cut, and says how long it is.
+    A text longer than ``limit`` is cut, and the result says how long it is.
 
     >>> visible("USD\u202ec\x1b[31m")
     'USD\\u202ec\\x1b[31m'
     """
     text = value if isinstance(value, str) else str(value)
-    cut = text if limit is None or len(text) <= limit else text[:limit]
-    shown = "".join(_shown(character) for character in cut)
-    return shown if cut is text else f"{shown}… ({len(text):,} characters)"
+    return _cut(text, _shown(text[:limit]), limit)
+
+
+def quoted(value: object, limit: int = 80) -> str:
+    r"""Return the value in quotes, as it stands in a message, with nothing hidden and cut at ``limit`` characters.
+
+    >>> quoted("US\u200bDC")
+    "'US\\u200bDC'"
+    """
+    text = value if isinstance(value, str) else str(value)
+    return _cut(text, _shown(repr(text[:limit])), limit)
 
 
 def html(value: object, limit: int | None = MAX_SHOWN) -> str:
@@ -33,7 +47,19 @@ def html(value: object, limit: int | None = MAX_SHOWN) -> str:
     return escape(visible(value, limit))
 
 
-def _shown(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN:
-        return character
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+def _shown(text: str) -> str:
+    # Nearly every text is plain ASCII; looking up a category for each character took most of a table's display.
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character.encode("unicode_escape", "surrogatepass").decode("ascii")
+        if character in _BLANK or unicodedata.category(character) in _HIDDEN
+        else character
+        for character in text
+    )
+
+
+def _cut(text: str, shown: str, limit: int | None) -> str:
+    if limit is None or len(text) <= limit:
+        return shown
+    return f"{shown}… ({len(text):,} characters)"

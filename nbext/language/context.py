@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from nbext.core.addresses import checksummed
 from nbext.core.chains import DEFAULT_CHAIN, Chain
 from nbext.core.uint256 import TooManyDecimals, to_raw
-from nbext.language.errors import at, plain, shown
+from nbext.core.untrusted_text import visible
+from nbext.language.errors import at, shown
 from nbext.language.field_types import MAX_UINT256
 from nbext.language.lookup import NFT_STANDARDS, Names
 from nbext.language.model import NO_BLOCKS, Amounts, Asked, Blocks, Bounds, Joined, Negated, Query, Range, Span
@@ -265,4 +266,4 @@ def _int(value: Decimal | int | None) -> int | None:
 
 
 def _label(contract: Contract | None) -> str:
-    return "the token" if contract is None else plain(contract.symbol or contract.address)
+    return "the token" if contract is None else visible(contract.symbol or contract.address, 80)

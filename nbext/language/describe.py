@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.uint256 import from_raw
-from nbext.language.errors import plain
+from nbext.core.untrusted_text import visible
 from nbext.language.lookup import NFT_STANDARDS, name_of
 from nbext.language.model import (
     NO_BLOCKS,
@@ -80,7 +80,7 @@ def _holding(node: Holding) -> str:
     if contract.standard in NFT_STANDARDS:
         what = f"own {_amount(node.within, _name(contract), str)}"
         if node.ids:
-            what += f" (ids {_listed([plain(str(one)) for one in node.ids])})"
+            what += f" (ids {_listed([visible(one, 80) for one in node.ids])})"
     else:
         what = f"hold {_amount(node.within, _name(contract), _units(contract))}"
     text = f"{what} on {name_of(contract.chain_id)}" + _as_of(node.at)
@@ -163,7 +163,7 @@ def _units(contract: Contract) -> Callable[[int], str]:
 
 
 def _name(contract: Contract) -> str:
-    return plain(contract.symbol or contract.address)
+    return visible(contract.symbol or contract.address, 80)
 
 
 def _listed(names: list[str]) -> str:

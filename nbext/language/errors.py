@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import AmbiguousSymbol, FieldError, InvalidSegment, ValidationError
 
 # What is wrong, in one word for programs.
@@ -79,19 +80,13 @@ class Report:
 
 def at(pointer: str, key: object) -> str:
     """Return the JSON pointer (RFC 6901) of a member."""
-    return f"{pointer}/{plain(str(key)).replace('~', '~0').replace('/', '~1')}"
-
-
-def plain(text: str) -> str:
-    """Return a text short enough for a message, without lone surrogates, which no JSON encoder takes."""
-    short = text if len(text) <= 80 else text[:77] + "..."
-    return short.encode("utf-8", "backslashreplace").decode()
+    return f"{pointer}/{visible(str(key)[:80], None).replace('~', '~0').replace('/', '~1')}"
 
 
 def shown(value: object) -> str:
     """Return a value as an error message shows it."""
     if isinstance(value, str):
-        return repr(plain(value))
+        return quoted(value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
@@ -101,4 +96,4 @@ def shown(value: object) -> str:
     # A number of a million digits would take its time to be written.
     if isinstance(value, int) and value.bit_length() > 300:
         return "a number of more than 90 digits"
-    return plain(str(value))
+    return visible(value, 80)

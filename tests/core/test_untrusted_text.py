@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.core.untrusted_text import html, visible
+from nbext.core.untrusted_text import html, quoted, visible
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ from nbext.core.untrusted_text import html, visible
         ("lone \ud83d", "lone \\ud83d"),
         ("nul \x00", "nul \\x00"),
         ("شبكة 🚀 Ⅷ", "شبكة 🚀 Ⅷ"),
+        ("USDC\u3164 \u2800 \U000e0041", "USDC\\u3164 \\u2800 \\U000e0041"),
         ("US\u200dDC \ue000", "US\\u200dDC \\ue000"),
         (None, "None"),
         (2**256 - 1, str(2**256 - 1)),
@@ -52,3 +53,15 @@ def test_no_text_leaves_markup_or_a_hidden_character(text):
     assert unescape(escaped) == visible(text, limit=None)
     hidden = [c for c in escaped if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}]
     assert hidden == []
+
+
+@given(st.text(alphabet=st.characters()))
+def test_a_quoted_text_hides_nothing_either(text):
+    quote = quoted(text)
+    assert quote == visible(quote, limit=None)
+    assert quote[0] in "'\""
+
+
+def test_a_quoted_text_is_cut_and_says_how_long_it_was():
+    assert quoted("it's") == '"it\'s"'
+    assert quoted("x" * 81) == "'" + "x" * 80 + "'… (81 characters)"

@@ -46,7 +46,7 @@ EACH = [
     ({7: {}}, "/7", "unknown-key", f"unknown condition 7. Allowed: {CONDITIONS}, chain, asOf, exclude."),
     ({"a/b~c": {}}, "/a~1b~0c", "unknown-key",
      f"unknown condition 'a/b~c'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
-    ({"tok\ud800en": {}}, "/tok\\ud800en", "unknown-key", "unknown condition 'tok\\\\ud800en'. Did you mean 'token'?"),
+    ({"tok\ud800en": {}}, "/tok\\ud800en", "unknown-key", "unknown condition 'tok\\ud800en'. Did you mean 'token'?"),
     ({"all": [{"chain": "base"}]}, "/all/0/chain", "unknown-key",
      "'chain' stands at the top of filters only, not inside a group."),
     (token(balence={}), "/token/balence", "unknown-key", "unknown field 'balence' of token. Did you mean 'balance'?"),

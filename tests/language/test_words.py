@@ -58,7 +58,7 @@ def test_a_name_on_chain_is_shown_short_and_never_breaks_the_sentence():
     world = World([*CONTRACTS, spam], [], LAST, SECONDS)
     query = language.parse({"filters": {"token": {"token": spam.address, "balance": {"min": 7}, "unit": "raw"}}})
     plan = language.resolve(query, WorldDataset.unconnected(world))
-    assert plan.words == f"wallets that hold at least 7 {'x' * 77}... on ethereum"
+    assert plan.words == f"wallets that hold at least 7 {'x' * 80}… (501 characters) on ethereum"
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))

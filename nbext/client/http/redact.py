@@ -5,14 +5,12 @@ It stays text: `<` is `<`. Whoever makes HTML of a message escapes it there (`nb
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
+from nbext.core.untrusted_text import visible
 from nbext.settings import Secret
 
 MESSAGE_LENGTH = 500
-# Control, bidi and zero-width characters, surrogates, private use, line and paragraph separators.
-_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _STARS = "***"
 # So many first characters of a key are too much to show.
 _PART = 6
@@ -21,13 +19,10 @@ _PART = 6
 def shown(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
     """Return the text as it may stand in a message."""
     # The key goes first: escaping or cutting could leave a part of it.
-    plain = redacted(str(text), key)
-    safe = "".join(_escape(c) if unicodedata.category(c) in _HIDDEN else c for c in plain[: 4 * length])
-    return safe if len(safe) <= length else safe[: length - 1] + "…"
-
-
-def _escape(character: str) -> str:
-    return " " if character in "\n\t" else character.encode("unicode_escape", "backslashreplace").decode()
+    plain = redacted(str(text), key).replace("\n", " ").replace("\t", " ")
+    safe = visible(plain, length)
+    # An escape is up to ten times as long as its character, and a message is not to grow with a stranger's text.
+    return safe if len(safe) <= length + 30 else safe[:length] + "…"
 
 
 def _without(text: str, secret: str) -> str:
