@@ -112,7 +112,7 @@ class Embedded:
     def _make(self) -> Server:
         from nbext.engine.open import open_dataset
         from nbext.service.app import create_app
-        from nbext.service.limits import Policy
+        from nbext.service.limits import Limits
         from nbext.service.middleware.logs import Log
         from nbext.service.server import Server
 
@@ -122,7 +122,7 @@ class Embedded:
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
             # The first cell is often a %token: it is not to wait for imports that only a segment needs.
             app = create_app(
-                dataset, self.log_path.parent, owner=self.api_key, policy=Policy(warm_up_seconds=5.0),
+                dataset, self.log_path.parent, owner=self.api_key, limits=Limits(warm_up_seconds=5.0),
                 log=Log(self._log, level="warning"),
             )
         except BaseException:

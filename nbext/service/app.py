@@ -18,13 +18,13 @@ from starlette.routing import Match
 from nbext import __version__
 from nbext.engine.dataset import Dataset
 from nbext.errors import FieldError, NbextError
-from nbext.service.container import House
+from nbext.service.container import Container
 from nbext.service.http.bodies import Lingering
 from nbext.service.http.problems import Problem, answer_problem
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from nbext.service.middleware.logs import Log
-from nbext.service.middleware.observe import Observing
-from nbext.service.middleware.security import LOOPBACK_HOSTS, Surface
+from nbext.service.middleware.observe import Observe
+from nbext.service.middleware.security import LOOPBACK_HOSTS, Security
 from nbext.service.routes import lookups, operator, segments, signups
 from nbext.settings import Secret
 
@@ -39,7 +39,7 @@ def create_app(
     *,
     owner: Secret | None = None,
     hosts: Iterable[str] = LOOPBACK_HOSTS,
-    policy: Policy | None = None,
+    limits: Limits | None = None,
     log: Log | None = None,
 ) -> FastAPI:
     """Return the service over one dataset.
@@ -54,8 +54,8 @@ def create_app(
         A key that is taken beside those in the registry, with every scope and no rate.
     hosts
         Names that the Host header may bear, without ports.
-    policy
-        Bounds; the defaults are those of `Policy`.
+    limits
+        Bounds; the defaults are those of `Limits`.
     log
         Where events are told; the default writes JSON lines to stderr.
 
@@ -64,32 +64,32 @@ def create_app(
     StorageError
         The folder's registry cannot be used.
     """
-    house = House(
-        dataset, state_dir, owner=owner, policy=policy or Policy(), log=log or Log(sys.stderr)
+    container = Container(
+        dataset, state_dir, owner=owner, limits=limits or Limits(), log=log or Log(sys.stderr)
     )
     app = FastAPI(
         title="nbext", version=__version__, lifespan=_lifespan, openapi_url=None, docs_url=None, redoc_url=None,
         redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
     )
-    app.state.house = house
+    app.state.container = container
     for router in _ROUTERS:
         app.include_router(router)
     app.add_exception_handler(NbextError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     # The last one added is the outermost.
-    app.add_middleware(Surface, keys=house.keys, rates=house.rates, hosts=hosts)
-    app.add_middleware(Observing, log=house.log, metrics=house.metrics)
+    app.add_middleware(Security, keys=container.keys, rates=container.rates, hosts=hosts)
+    app.add_middleware(Observe, log=container.log, metrics=container.metrics)
     return app
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    house: House = app.state.house
-    house.lanes.open()
-    await run_in_threadpool(house.open)
+    container: Container = app.state.container
+    container.threadpools.open()
+    await run_in_threadpool(container.open)
     yield
-    await run_in_threadpool(house.close)
+    await run_in_threadpool(container.close)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

@@ -13,50 +13,50 @@ from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing
 from nbext.service.accounts.signups import SignUps
 from nbext.service.http.problems import Problem
-from nbext.service.limits import Policy
-from nbext.service.metadata import Cards
+from nbext.service.limits import Limits
+from nbext.service.metadata import Metadata
 from nbext.service.middleware.logs import Log
 from nbext.service.middleware.metrics import Metrics
 from nbext.service.middleware.rate_limit import Rates
 from nbext.service.segments.idempotency import Claims
-from nbext.service.segments.maintenance import Caretaker
+from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.results import Results
-from nbext.service.segments.service import Segments
-from nbext.service.segments.store import Registry
-from nbext.service.threadpools import Lanes
+from nbext.service.segments.service import SegmentService
+from nbext.service.segments.store import SegmentStore
+from nbext.service.threadpools import ThreadPools
 from nbext.settings import Secret
 
 REGISTRY_FILE = "registry.sqlite"
 
 
-class House:
+class Container:
     """The parts of one service over one dataset and one folder of its own (``state_dir``)."""
 
-    def __init__(self, dataset: Dataset, state_dir: Path, *, owner: Secret | None, policy: Policy, log: Log) -> None:
-        self.dataset, self.policy, self.log = dataset, policy, log
+    def __init__(self, dataset: Dataset, state_dir: Path, *, owner: Secret | None, limits: Limits, log: Log) -> None:
+        self.dataset, self.limits, self.log = dataset, limits, log
         self.database = Database(state_dir / REGISTRY_FILE)
         self.keys = KeyRing(self.database, owner)
         self.rates = Rates()
         self.signups = SignUps(self.database)
         self.claims = Claims(self.database)
-        self.registry = Registry(self.database)
+        self.store = SegmentStore(self.database)
         self.results = Results(state_dir)
         self.lease = Lease(state_dir / "leases")
-        self.cards = Cards(dataset)
+        self.metadata = Metadata(dataset)
         self.metrics = Metrics()
-        self.lanes = Lanes()
-        self.segments = Segments(
-            dataset, registry=self.registry, claims=self.claims, results=self.results, lease=self.lease,
-            policy=policy, log=log,
+        self.threadpools = ThreadPools()
+        self.segments = SegmentService(
+            dataset, store=self.store, claims=self.claims, results=self.results, lease=self.lease,
+            limits=limits, log=log,
         )
-        self.caretaker = Caretaker(self.segments, self.claims, log)
+        self.maintenance = Maintenance(self.segments, self.claims, log)
         self.metrics.watch("nbext_segments_queued", "Segments that wait", lambda: self.segments.jobs.queued)
         self.metrics.watch("nbext_segments_running", "Segments that run", lambda: self.segments.jobs.running)
 
     def open(self) -> None:
         """Repair what a former service left, and begin to look after the folder."""
-        self.caretaker.repair()
-        self.caretaker.start()
+        self.maintenance.repair()
+        self.maintenance.start()
 
     def wind_down(self, grace: float) -> None:
         """Take no more segments; finish those that run, or put them back for the next service."""
@@ -64,7 +64,7 @@ class House:
 
     def close(self) -> None:
         """Give everything back."""
-        self.caretaker.stop()
+        self.maintenance.stop()
         self.wind_down(0)
         self.lease.release()
         self.database.close()
@@ -72,12 +72,12 @@ class House:
 
 
 # A coroutine: FastAPI would call a plain function in a thread, once for each request.
-async def _house(request: Request) -> House:
-    house: House = request.app.state.house
-    return house
+async def _container(request: Request) -> Container:
+    container: Container = request.app.state.container
+    return container
 
 
-FromHouse = Annotated[House, Depends(_house)]
+FromContainer = Annotated[Container, Depends(_container)]
 
 
 def allowed(scope: str) -> Any:

@@ -9,7 +9,7 @@ from nbext.service.segments.store import Segment
 
 
 @dataclass(frozen=True)
-class Policy:
+class Limits:
     """The bounds of one service.
 
     Attributes

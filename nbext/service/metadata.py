@@ -23,7 +23,7 @@ STANDARDS_OF = {
 }
 
 
-class Cards:
+class Metadata:
     """Looks contracts up in the data and tells them as the operations do."""
 
     def __init__(self, dataset: Dataset) -> None:

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from nbext.core.operations import PROBLEM_TYPE
 from nbext.core.strict_json import to_json
-from nbext.service.container import House
+from nbext.service.container import Container
 from nbext.service.http.problems import Problem
 
 # How long a caller that reads nothing may hold an answer up (seconds).
@@ -101,8 +101,8 @@ class Server(uvicorn.Server):
     def __init__(
         self, app: FastAPI, *, grace: float = GRACE_SECONDS, on_ready: Callable[[], None] | None = None
     ) -> None:
-        house: House = app.state.house
-        protocol = type("Protocol", (TimelyProtocol,), {"arrive_seconds": house.policy.arrive_seconds})
+        container: Container = app.state.container
+        protocol = type("Protocol", (TimelyProtocol,), {"arrive_seconds": container.limits.arrive_seconds})
         super().__init__(
             uvicorn.Config(
                 app, http=protocol, ws="none", lifespan="on", loop="asyncio", log_config=None, access_log=False,
@@ -110,7 +110,7 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=int(grace) + 5,
             )
         )
-        self._house, self._grace, self._on_ready = house, grace, on_ready
+        self._container, self._grace, self._on_ready = container, grace, on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
@@ -121,7 +121,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End in order: segments finish or are put back, then answers go out, then connections close."""
         # A thread of its own: when the interpreter ends, asyncio's executor takes no more work.
-        winding_down = threading.Thread(target=self._house.wind_down, args=(self._grace,), name="nbext-wind-down")
+        winding_down = threading.Thread(target=self._container.wind_down, args=(self._grace,), name="nbext-wind-down")
         winding_down.start()
         await super().shutdown(sockets)
         while winding_down.is_alive():

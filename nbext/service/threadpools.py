@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 _QUICK, _PATIENT = 2, 40
 
 
-class Lanes:
+class ThreadPools:
     """The lanes of one service. FastAPI runs plain functions in the quick one."""
 
     def __init__(self) -> None:

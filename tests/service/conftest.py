@@ -14,7 +14,7 @@ import requests
 
 from nbext.engine.open import open_dataset
 from nbext.service.app import create_app
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from nbext.service.middleware.logs import Log
 from nbext.service.server import Server, address_of, listen
 from nbext.settings import Secret
@@ -27,16 +27,16 @@ HOLDERS = {"operator": "AND", "filters": {"token": {"token": "USDC", "balance": 
 class Running:
     """A service in a thread, and a session that carries its key."""
 
-    def __init__(self, data_dir: Path, state_dir: Path, policy: Policy | None = None, **options: Any) -> None:
+    def __init__(self, data_dir: Path, state_dir: Path, limits: Limits | None = None, **options: Any) -> None:
         self.log = io.StringIO()
         self.listener = listen("127.0.0.1", 0)
         self.host, self.port = address_of(self.listener)
         self.url = f"http://{self.host}:{self.port}"
         dataset = options.pop("dataset", None) or open_dataset(data_dir)
         self.app = create_app(
-            dataset, state_dir, owner=Secret(KEY), policy=policy, log=Log(self.log), **options
+            dataset, state_dir, owner=Secret(KEY), limits=limits, log=Log(self.log), **options
         )
-        self.house = self.app.state.house
+        self.container = self.app.state.container
         ready = threading.Event()
         self.server = Server(self.app, grace=2, on_ready=ready.set)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from tests.service.conftest import KEY, Running
 
 HALF = b"GET /about HTTP/1.1\r\nHost: localhost\r\n"
@@ -15,7 +15,7 @@ HALF = b"GET /about HTTP/1.1\r\nHost: localhost\r\n"
 
 @pytest.fixture
 def quick(data_dir, tmp_path):
-    running = Running(data_dir, tmp_path, Policy(arrive_seconds=1.0))
+    running = Running(data_dir, tmp_path, Limits(arrive_seconds=1.0))
     yield running
     running.stop()
 

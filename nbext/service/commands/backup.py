@@ -11,7 +11,7 @@ from nbext.errors import ConfigError
 from nbext.service.commands import folder
 from nbext.service.container import REGISTRY_FILE
 from nbext.service.segments.results import Results
-from nbext.service.segments.store import Registry
+from nbext.service.segments.store import SegmentStore
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
         state = args.target / folder.STATE
         copy = Results(state)
         database.backup(state / REGISTRY_FILE)
-        copied = [_copy(name, Results(folder.state_dir(args)), copy) for name in Registry(database).files()]
+        copied = [_copy(name, Results(folder.state_dir(args)), copy) for name in SegmentStore(database).files()]
     finally:
         database.close()
     sync_folder(state)

@@ -11,7 +11,7 @@ from nbext.service.accounts.database import Database
 from nbext.service.commands import folder
 from nbext.service.container import REGISTRY_FILE
 from nbext.service.segments.results import Results
-from nbext.service.segments.store import Registry, Segment
+from nbext.service.segments.store import Segment, SegmentStore
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def _results(database: Database, results: Results) -> Iterator[tuple[int, str]]:
     try:
         if found := database.damage():
             yield 0, f"registry: {found}"
-        for segment in Registry(database).with_status("completed"):
+        for segment in SegmentStore(database).with_status("completed"):
             if segment.kept:
                 yield 1, _damage_of(segment, results)
     except StorageError as error:

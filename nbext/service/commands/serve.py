@@ -15,7 +15,7 @@ from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError
 from nbext.service.app import create_app
 from nbext.service.commands import folder
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from nbext.service.middleware.logs import Log
 from nbext.service.middleware.security import LOOPBACK_HOSTS
 from nbext.service.server import Server, address_of, listen
@@ -34,11 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name that callers may use for this service in the Host header; may be given several times",
     )
-    parser.add_argument("--query-seconds", type=_above_zero, default=Policy.query_seconds, metavar="S",
+    parser.add_argument("--query-seconds", type=_above_zero, default=Limits.query_seconds, metavar="S",
                         help="how long a segment may run (default: %(default)g)")
-    parser.add_argument("--keep-days", type=_above_zero, default=Policy.keep_days, metavar="D",
+    parser.add_argument("--keep-days", type=_above_zero, default=Limits.keep_days, metavar="D",
                         help="how long results are kept after their last use (default: %(default)g)")
-    parser.add_argument("--workers", type=_at_least_one, default=Policy.workers, metavar="N",
+    parser.add_argument("--workers", type=_at_least_one, default=Limits.workers, metavar="N",
                         help="segments that run at once (default: %(default)s)")
 
 
@@ -59,13 +59,13 @@ def _at_least_one(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Serve until asked to end."""
     data = folder.data_dir(args)
-    policy = Policy(query_seconds=args.query_seconds, keep_days=args.keep_days, workers=args.workers)
+    limits = Limits(query_seconds=args.query_seconds, keep_days=args.keep_days, workers=args.workers)
     key, source = _owner_key(folder.state_dir(args))
     listener = _listen(args.host, args.port)
     dataset = open_dataset(data, args.engine or Settings()["engine"])
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
     app = create_app(
-        dataset, folder.state_dir(args), owner=key, hosts=hosts, policy=policy, log=Log(sys.stderr)
+        dataset, folder.state_dir(args), owner=key, hosts=hosts, limits=limits, log=Log(sys.stderr)
     )
     Server(app, on_ready=lambda: _announce(listener, source)).run(sockets=[listener])
     return 0

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from nbext.core.strict_json import NotJson, read_request
 from nbext.service.http.problems import Problem
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 
 # How much of an overlong body is still taken off the wire, and for how long (seconds), after the answer.
 _LINGER_BYTES = 256 << 20
@@ -30,9 +30,9 @@ async def read_body(request: Request) -> dict[str, Any]:
     Problem
         415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not an object.
     """
-    policy: Policy = request.app.state.house.policy
+    limits: Limits = request.app.state.container.limits
     _check_media_type(request)
-    raw = await _read(request, policy)
+    raw = await _read(request, limits)
     try:
         value = read_request(raw)
     except NotJson as error:
@@ -58,25 +58,25 @@ def _check_media_type(request: Request) -> None:
         raise Problem("media-type", "Send the body as it is, without Content-Encoding.")
 
 
-async def _read(request: Request, policy: Policy) -> bytes:
+async def _read(request: Request, limits: Limits) -> bytes:
     declared = request.headers.get("content-length", "0")
-    if int(declared) > policy.body_bytes:
-        raise _too_large(policy)
+    if int(declared) > limits.body_bytes:
+        raise _too_large(limits)
     raw = bytearray()
     try:
-        async with asyncio.timeout(policy.arrive_seconds):
+        async with asyncio.timeout(limits.arrive_seconds):
             async for piece in request.stream():
                 raw += piece
-                if len(raw) > policy.body_bytes:
-                    raise _too_large(policy)
+                if len(raw) > limits.body_bytes:
+                    raise _too_large(limits)
     except TimeoutError:
-        detail = f"The body did not arrive within {policy.arrive_seconds:g} s."
+        detail = f"The body did not arrive within {limits.arrive_seconds:g} s."
         raise Problem("slow-request", detail, headers={"Connection": "close"}) from None
     return bytes(raw)
 
 
-def _too_large(policy: Policy) -> Problem:
-    detail = f"The body is longer than {policy.body_bytes:,} bytes."
+def _too_large(limits: Limits) -> Problem:
+    detail = f"The body is longer than {limits.body_bytes:,} bytes."
     return Problem("too-large", detail, headers={"Connection": "close"})
 
 

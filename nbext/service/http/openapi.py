@@ -84,7 +84,7 @@ def _made(app: FastAPI) -> dict[str, Any]:
         for method, operation in methods.items():
             _tell(operation, method, path)
     made["components"] = {
-        "schemas": {**SHAPES, **_language(app.state.house.dataset.catalog)},
+        "schemas": {**SHAPES, **_language(app.state.container.dataset.catalog)},
         "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": wire.KEY_HEADER}},
     }
     made["security"] = [{"key": []}]

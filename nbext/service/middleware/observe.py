@@ -21,7 +21,7 @@ from nbext.service.segments.long_poll import Gone
 _METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
 
 
-class Observing:
+class Observe:
     """Watches every request from its first byte to the last of its answer."""
 
     def __init__(self, app: ASGIApp, *, log: Log, metrics: Metrics) -> None:

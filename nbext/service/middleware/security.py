@@ -22,12 +22,12 @@ OPEN_PATHS = (HEALTH, DOCS)
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 _FIXED = {
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
+    "Content-Security-Limits": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Limits": "no-referrer",
 }
 
 
-class Surface:
+class Security:
     """Lets through what names this host, comes from no foreign page and carries a key; stamps the answers."""
 
     def __init__(self, app: ASGIApp, *, keys: KeyRing, rates: Rates, hosts: Iterable[str]) -> None:

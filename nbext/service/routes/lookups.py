@@ -8,7 +8,7 @@ from starlette.responses import Response
 from nbext.core.chains import Chain, chain_of
 from nbext.core.operations import NFT, SEARCH, TOKEN
 from nbext.errors import ValidationError
-from nbext.service.container import FromHouse, Reader
+from nbext.service.container import FromContainer, Reader
 from nbext.service.http.bodies import JsonBody
 from nbext.service.http.problems import Problem
 from nbext.service.http.responses import json_answer, kept_answer
@@ -19,26 +19,27 @@ router = APIRouter(tags=["catalog"])
 
 
 @router.post(SEARCH)
-async def search_collections(key: Reader, body: JsonBody, house: FromHouse) -> Response:
+async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
     asked = search_of(body)
-    return json_answer(await house.lanes.catalog(house.cards.search, asked))
+    return json_answer(await container.threadpools.catalog(container.metadata.search, asked))
 
 
 @router.get(TOKEN)
 async def read_token(
-    request: Request, chain: ChainText, address: TokenText, house: FromHouse, key: Reader
+    request: Request, chain: ChainText, address: TokenText, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one ERC20 token; 404 where the data knows none, 409 where a symbol has several."""
-    return kept_answer(request, await house.lanes.catalog(house.cards.token, _chain(chain), address))
+    return kept_answer(request, await container.threadpools.catalog(container.metadata.token, _chain(chain), address))
 
 
 @router.get(NFT)
 async def read_collection(
-    request: Request, chain: ChainText, address: CollectionText, house: FromHouse, key: Reader
+    request: Request, chain: ChainText, address: CollectionText, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one NFT collection; 404 where the data knows none, 409 where a symbol has several."""
-    return kept_answer(request, await house.lanes.catalog(house.cards.collection, _chain(chain), address))
+    found = await container.threadpools.catalog(container.metadata.collection, _chain(chain), address)
+    return kept_answer(request, found)
 
 
 def _chain(text: str) -> Chain:

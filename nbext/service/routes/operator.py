@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA
-from nbext.service.container import FromHouse, Reader
+from nbext.service.container import FromContainer, Reader
 from nbext.service.http.responses import json_answer, kept_answer
 from nbext.service.middleware.metrics import TEXT_TYPE
 from nbext.service.routes.about import about
@@ -15,15 +15,15 @@ router = APIRouter(tags=["service"])
 
 
 @router.get(ABOUT)
-def read_about(house: FromHouse, key: Reader) -> Response:
+def read_about(container: FromContainer, key: Reader) -> Response:
     """Which service this is, and whose data it has."""
-    return json_answer(about(house.dataset.about))
+    return json_answer(about(container.dataset.about))
 
 
 @router.get(SCHEMA)
-def read_schema(request: Request, house: FromHouse, key: Reader) -> Response:
+def read_schema(request: Request, container: FromContainer, key: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
-    return kept_answer(request, house.segments.language.json_schema())
+    return kept_answer(request, container.segments.language.json_schema())
 
 
 @router.get(HEALTH)
@@ -33,9 +33,9 @@ async def read_health() -> Response:
 
 
 @router.get(METRICS)
-def read_metrics(house: FromHouse, key: Reader) -> Response:
+def read_metrics(container: FromContainer, key: Reader) -> Response:
     """Counters for Prometheus."""
-    return Response(house.metrics.text(), headers={"Content-Type": TEXT_TYPE})
+    return Response(container.metrics.text(), headers={"Content-Type": TEXT_TYPE})
 
 
 @router.get(OPENAPI)

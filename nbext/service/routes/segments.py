@@ -20,7 +20,7 @@ from nbext.core.operations import (
     SEGMENT_JSON,
 )
 from nbext.errors import ValidationError
-from nbext.service.container import Executor, FromHouse, Reader
+from nbext.service.container import Executor, FromContainer, Reader
 from nbext.service.http.bodies import JsonBody
 from nbext.service.http.responses import describe, json_answer, not_changed, segment_answer
 from nbext.service.routes.parameters import PAGE, IdempotencyKey, PageLimit, PageOffset, Prefer, SegmentId
@@ -35,7 +35,7 @@ router = APIRouter(tags=["segments"])
 
 @router.post(EXECUTE)
 async def execute_segment(
-    request: Request, *, key: Executor, body: JsonBody, house: FromHouse,
+    request: Request, *, key: Executor, body: JsonBody, container: FromContainer,
     idempotency_key: IdempotencyKey = None, prefer: Prefer = None,
 ) -> Response:
     """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask.
@@ -44,45 +44,45 @@ async def execute_segment(
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
     claim = claim_of(idempotency_key, key, body)
-    found = await house.lanes.patient(house.segments.execute, body, key, claim)
-    wait = patience(prefer, house.policy.wait_seconds, house.policy)
-    segment = await finished(house.segments, found.segment, wait, request)
+    found = await container.threadpools.patient(container.segments.execute, body, key, claim)
+    wait = patience(prefer, container.limits.wait_seconds, container.limits)
+    segment = await finished(container.segments, found.segment, wait, request)
     return segment_answer(segment, cached=found.cached, replayed=found.replayed, strict=True)
 
 
 @router.post(EXPLAIN)
-async def explain_segment(key: Executor, body: JsonBody, house: FromHouse) -> Response:
+async def explain_segment(key: Executor, body: JsonBody, container: FromContainer) -> Response:
     """Tell what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     parts = body.pop("parts", False)
     if not isinstance(parts, bool):
         raise ValidationError.of("/parts", "type", "parts is true or false")
-    return json_answer(await house.lanes.patient(house.segments.explain, body, parts))
+    return json_answer(await container.threadpools.patient(container.segments.explain, body, parts))
 
 
 @router.get(SEGMENT)
 async def read_segment(
-    request: Request, *, segment_id: SegmentId, house: FromHouse, key: Reader, prefer: Prefer = None
+    request: Request, *, segment_id: SegmentId, container: FromContainer, key: Reader, prefer: Prefer = None
 ) -> Response:
     """Get a segment by its id; 202 while it runs, ``expired`` where its result is no longer kept."""
-    segment = await run_in_threadpool(house.segments.read, segment_id)
-    segment = await finished(house.segments, segment, patience(prefer, 0, house.policy), request)
+    segment = await run_in_threadpool(container.segments.read, segment_id)
+    segment = await finished(container.segments, segment, patience(prefer, 0, container.limits), request)
     return segment_answer(segment)
 
 
 @router.delete(SEGMENT)
-async def cancel_segment(segment_id: SegmentId, house: FromHouse, key: Executor) -> Response:
+async def cancel_segment(segment_id: SegmentId, container: FromContainer, key: Executor) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon."""
-    segment = await house.lanes.patient(house.segments.cancel, segment_id)
+    segment = await container.threadpools.patient(container.segments.cancel, segment_id)
     return json_answer(describe(segment), 200 if segment.finished else 202)
 
 
 @router.get(SEGMENT_JSON)
 def export_segment_as_json(
-    request: Request, *, segment_id: SegmentId, house: FromHouse, key: Reader,
+    request: Request, *, segment_id: SegmentId, container: FromContainer, key: Reader,
     limit: PageLimit = PAGE, offset: PageOffset = 0,
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
-    segment, reader = house.segments.result(segment_id)
+    segment, reader = container.segments.result(segment_id)
     page = exports.page_of(segment, limit, offset)
     return _export(
         request, segment, f"json-{limit}-{offset}", "application/json", exports.json_page(segment, reader, page),
@@ -91,16 +91,16 @@ def export_segment_as_json(
 
 
 @router.get(SEGMENT_CSV)
-def export_segment_as_csv(request: Request, segment_id: SegmentId, house: FromHouse, key: Reader) -> Response:
+def export_segment_as_csv(request: Request, segment_id: SegmentId, container: FromContainer, key: Reader) -> Response:
     """Export a segment's rows as CSV, UTF-8, with a header line always."""
-    segment, reader = house.segments.result(segment_id)
+    segment, reader = container.segments.result(segment_id)
     return _export(request, segment, "csv", CSV_TYPE, exports.csv(segment, reader))
 
 
 @router.get(SEGMENT_ARROW)
-def export_segment_as_arrow(request: Request, segment_id: SegmentId, house: FromHouse, key: Reader) -> Response:
+def export_segment_as_arrow(request: Request, segment_id: SegmentId, container: FromContainer, key: Reader) -> Response:
     """Export a segment's rows as an Arrow IPC stream; uint256 as text."""
-    segment, reader = house.segments.result(segment_id)
+    segment, reader = container.segments.result(segment_id)
     return _export(request, segment, "arrow", ARROW_TYPE, exports.arrow(segment, reader))
 
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from nbext.core.operations import SIGN_UP
 from nbext.errors import ValidationError, did_you_mean
 from nbext.service.accounts.signups import normalised
-from nbext.service.container import FromHouse, House, Subscriber
+from nbext.service.container import Container, FromContainer, Subscriber
 from nbext.service.http.bodies import JsonBody
 from nbext.service.http.responses import json_answer
 
@@ -16,7 +16,7 @@ router = APIRouter(tags=["newsletter"])
 
 
 @router.post(SIGN_UP)
-async def sign_up(key: Subscriber, body: JsonBody, house: FromHouse) -> Response:
+async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
     for name in body.keys() - {"email"}:
         raise ValidationError.of(
@@ -24,11 +24,11 @@ async def sign_up(key: Subscriber, body: JsonBody, house: FromHouse) -> Response
         )
     if "email" not in body:
         raise ValidationError.of("/email", "required", "a sign-up needs an e-mail address")
-    email = await house.lanes.patient(_recorded, body["email"], house)
+    email = await container.threadpools.patient(_recorded, body["email"], container)
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)
 
 
-def _recorded(given: object, house: House) -> str:
+def _recorded(given: object, container: Container) -> str:
     email = normalised(given)
-    house.signups.record(email)
+    container.signups.record(email)
     return email

@@ -12,9 +12,9 @@ from typing import Any
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from nbext.service.segments.jobs import Job
-from nbext.service.segments.service import Segments
+from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import Segment
 
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
@@ -22,15 +22,15 @@ _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGN
 _LOOK = 0.2
 
 
-def patience(prefer: str | None, default: float, policy: Policy) -> float:
+def patience(prefer: str | None, default: float, limits: Limits) -> float:
     """Return for how many seconds a caller waits (RFC 7240); a preference that is none is passed over.
 
-    >>> patience("respond-async, wait=5", 20, Policy())
+    >>> patience("respond-async, wait=5", 20, Limits())
     5.0
     """
     found = _WAIT.search(prefer or "")
     if found:
-        return min(float(found[1]), policy.longest_wait)
+        return min(float(found[1]), limits.longest_wait)
     return 0.0 if "respond-async" in (prefer or "").lower() else default
 
 
@@ -38,7 +38,7 @@ class Gone(Exception):
     """The caller went away: there is nobody to answer."""
 
 
-async def finished(segments: Segments, segment: Segment, seconds: float, request: Request) -> Segment:
+async def finished(segments: SegmentService, segment: Segment, seconds: float, request: Request) -> Segment:
     """Return the segment when it has finished, or as it stands when the time is over.
 
     A segment that nobody waits for any more, and whose id nobody was told, is cancelled.
@@ -73,7 +73,7 @@ async def finished(segments: Segments, segment: Segment, seconds: float, request
     return segment
 
 
-async def _wait(segments: Segments, job: Job, seconds: float, gone: asyncio.Future[Any]) -> None:
+async def _wait(segments: SegmentService, job: Job, seconds: float, gone: asyncio.Future[Any]) -> None:
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     job.waiters += 1
     job.done.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))

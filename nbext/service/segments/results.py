@@ -23,7 +23,7 @@ BATCH = 16_384
 
 
 @dataclass(frozen=True)
-class Kept:
+class ResultFile:
     """Where a result is kept, and what its bytes were when it was written."""
 
     file: str
@@ -40,7 +40,7 @@ class Results:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._verified: set[tuple[str, int]] = set()
 
-    def write(self, rows: pa.Table) -> Kept:
+    def write(self, rows: pa.Table) -> ResultFile:
         """Keep the rows in a new file."""
         import pyarrow as pa
 
@@ -50,13 +50,13 @@ class Results:
             with whole_file(self.folder / name) as part:
                 with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=options) as out:
                     out.write_table(rows, max_chunksize=BATCH)
-                kept = Kept(name, part.stat().st_size, sha256_of(part))
+                kept = ResultFile(name, part.stat().st_size, sha256_of(part))
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"a result could not be written ({type(error).__name__})") from None
         self._remember(kept)
         return kept
 
-    def open(self, kept: Kept) -> Any:
+    def open(self, kept: ResultFile) -> Any:
         """Return a pyarrow RecordBatchFileReader over the file.
 
         Raises
@@ -72,7 +72,7 @@ class Results:
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"result {kept.file} cannot be read ({type(error).__name__})") from None
 
-    def verify(self, kept: Kept, *, again: bool = False) -> None:
+    def verify(self, kept: ResultFile, *, again: bool = False) -> None:
         """Compare the file's bytes with what was written; once in a process, or ``again``."""
         if again or (kept.file, self._changed_at(kept)) not in self._verified:
             if self._changed_at(kept) < 0:
@@ -81,10 +81,10 @@ class Results:
                 raise StorageError(f"result {kept.file} has other bytes than were written")
             self._remember(kept)
 
-    def _remember(self, kept: Kept) -> None:
+    def _remember(self, kept: ResultFile) -> None:
         self._verified.add((kept.file, self._changed_at(kept)))
 
-    def _changed_at(self, kept: Kept) -> int:
+    def _changed_at(self, kept: ResultFile) -> int:
         """Return when the file last changed (ns), or -1 where it is absent or of another size."""
         try:
             stat = (self.folder / kept.file).stat()
@@ -92,11 +92,11 @@ class Results:
             return -1
         return stat.st_mtime_ns if stat.st_size == kept.size else -1
 
-    def present(self, kept: Kept) -> bool:
+    def present(self, kept: ResultFile) -> bool:
         """Say whether the file is there and has its size: a quick look, for the start of a service."""
         return self._changed_at(kept) >= 0
 
-    def set_aside(self, kept: Kept) -> None:
+    def set_aside(self, kept: ResultFile) -> None:
         """Move a damaged file out of the way, for the operator to look at."""
         self.aside.mkdir(exist_ok=True, mode=0o700)
         path = self.folder / kept.file

@@ -18,12 +18,12 @@ from nbext.engine.storage.process_lock import Lease
 from nbext.errors import NbextError, QueryCancelled, SegmentExpired, StorageError
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem, problem_of
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from nbext.service.middleware.logs import Log, place_of
 from nbext.service.segments.idempotency import Claim, Claims
 from nbext.service.segments.jobs import Job, Jobs
-from nbext.service.segments.results import Kept, Results
-from nbext.service.segments.store import Registry, Segment
+from nbext.service.segments.results import ResultFile, Results
+from nbext.service.segments.store import Segment, SegmentStore
 
 PREVIEW_ROWS = 10
 
@@ -37,17 +37,17 @@ class Executed:
     replayed: bool = False
 
 
-class Segments:
+class SegmentService:
     """All segments of a data folder, and those that run in this process."""
 
     def __init__(
-        self, dataset: Dataset, *, registry: Registry, claims: Claims, results: Results, lease: Lease,
-        policy: Policy, log: Log,
+        self, dataset: Dataset, *, store: SegmentStore, claims: Claims, results: Results, lease: Lease,
+        limits: Limits, log: Log,
     ) -> None:
-        self.dataset, self.registry, self.claims = dataset, registry, claims
-        self.results, self.lease, self.policy = results, lease, policy
+        self.dataset, self.store, self.claims = dataset, store, claims
+        self.results, self.lease, self.limits = results, lease, limits
         self._log = log
-        self.jobs = Jobs(self._run, workers=policy.workers, queue=policy.queue, per_key=policy.per_key)
+        self.jobs = Jobs(self._run, workers=limits.workers, queue=limits.queue, per_key=limits.per_key)
 
     @property
     def language(self) -> ModuleType:
@@ -67,7 +67,7 @@ class Segments:
         return self.language.resolve(query, self.dataset, saved=self._saved)
 
     def _saved(self, segment_id: str) -> dict[str, Any] | None:
-        segment = self.registry.get(segment_id)
+        segment = self.store.get(segment_id)
         return segment.request if segment else None
 
     def execute(self, body: Mapping[str, Any], key: Key, claim: Claim | None) -> Executed:
@@ -83,7 +83,7 @@ class Segments:
         if segment is None:
             self.jobs.make_room(key.id)
         request = _request(plan, body)
-        entered = self.registry.enter(
+        entered = self.store.enter(
             segment_id, request, _facts(plan), self.dataset.about.fingerprint, self.lease.name,
             claim=claim,
         )
@@ -113,10 +113,10 @@ class Segments:
 
     def _tended(self, segment_id: str) -> Segment | None:
         """Return the segment after what time did to it: a result past its keeping, a service that ended."""
-        segment = self.registry.get(segment_id)
+        segment = self.store.get(segment_id)
         if segment is None:
             return None
-        if segment.kept and self.policy.is_over(segment):
+        if segment.kept and self.limits.is_over(segment):
             self.expire(segment, segment.kept)
         elif segment.kept and not self.results.present(segment.kept):
             self.set_aside(segment, segment.kept)
@@ -124,7 +124,7 @@ class Segments:
             self.adopt(segment)
         else:
             return segment
-        return self.registry.get(segment_id)
+        return self.store.get(segment_id)
 
     def result(self, segment_id: str) -> tuple[Segment, Any]:
         """Return a completed segment and a reader of its rows.
@@ -143,18 +143,18 @@ class Segments:
             self.set_aside(segment, segment.kept)
             return self.result(segment_id)
         if time.time() - segment.used_at > 3600:  # reading is not to write each time
-            self.registry.touch(segment_id)
+            self.store.touch(segment_id)
         return segment, reader
 
     def cancel(self, segment_id: str) -> Segment:
         """Stop a segment that has not finished, wherever it runs; 409 where it has finished."""
-        if not self.registry.ask_to_cancel(segment_id):
+        if not self.store.ask_to_cancel(segment_id):
             finished = self.read(segment_id)
             raise Problem("finished", f"The segment is {finished.status} already: there is nothing to cancel.")
         job = self.jobs.find(segment_id)
         if job:
             self.jobs.cancel(job)
-            wait([job.done], timeout=self.policy.cancel_seconds)
+            wait([job.done], timeout=self.limits.cancel_seconds)
         return self.read(segment_id)
 
     def explain(self, body: Mapping[str, Any], parts: bool) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class Segments:
             "plan": how.get("plan"),
         }
         if parts:
-            cancel = Cancel(deadline=time.monotonic() + self.policy.query_seconds)
+            cancel = Cancel(deadline=time.monotonic() + self.limits.query_seconds)
             told["parts"] = [
                 {"words": words, "matched": self.dataset.ask(question, limit=0, cancel=cancel).matched}
                 for words, question in self.language.parts(plan)
@@ -188,15 +188,15 @@ class Segments:
             self._failed(job, error)
 
     def _begin(self, job: Job) -> None:
-        if job.cancel.asked.is_set() or not self.registry.start(job.id, self.lease.name):
+        if job.cancel.asked.is_set() or not self.store.start(job.id, self.lease.name):
             raise QueryCancelled("cancelled before it began")
 
     def _answer(self, job: Job) -> None:
-        job.cancel.deadline = time.monotonic() + self.policy.query_seconds
+        job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         answer = self.dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
         self.jobs.answered(job)
         kept = self.results.write(answer.rows)
-        completed = self.registry.complete(
+        completed = self.store.complete(
             job.id, self.lease.name, matched=answer.matched, returned=answer.rows.num_rows,
             preview=answer.rows.slice(0, PREVIEW_ROWS).to_pylist(), kept=kept,
         )
@@ -205,12 +205,12 @@ class Segments:
 
     def _stopped(self, job: Job) -> None:
         if self.jobs.stopping and not self._cancel_asked(job):
-            self.registry.release(job.id, self.lease.name)
+            self.store.release(job.id, self.lease.name)
         else:
-            self.registry.end(job.id, self.lease.name, "cancelled", _told(Problem("cancelled", "It was cancelled.")))
+            self.store.end(job.id, self.lease.name, "cancelled", _told(Problem("cancelled", "It was cancelled.")))
 
     def _cancel_asked(self, job: Job) -> bool:
-        segment = self.registry.get(job.id)
+        segment = self.store.get(job.id)
         return segment is not None and segment.cancel
 
     def _failed(self, job: Job, error: Exception) -> None:
@@ -218,11 +218,11 @@ class Segments:
         self._log.warning(
             "segment failed", segment=job.id, code=problem.code, error=type(error).__name__, where=place_of(error)
         )
-        self.registry.end(job.id, self.lease.name, "failed", _told(problem))
+        self.store.end(job.id, self.lease.name, "failed", _told(problem))
 
     def adopt(self, segment: Segment) -> None:
         """Run a segment again whose service ended before it was finished; fail it where the data is another."""
-        if self.jobs.stopping or not self.registry.adopt(segment.id, segment.owner, self.lease.name):
+        if self.jobs.stopping or not self.store.adopt(segment.id, segment.owner, self.lease.name):
             return
         self._log.info("segment adopted", segment=segment.id)
         try:
@@ -230,19 +230,19 @@ class Segments:
                 raise SegmentExpired("The service ended while it ran, and has other data now. Execute it again.")
             self.jobs.submit(Job(segment.id, self.plan(segment.request), "", wanted=True))
         except NbextError as error:
-            self.registry.end(segment.id, self.lease.name, "failed", _told(problem_of(error)))
+            self.store.end(segment.id, self.lease.name, "failed", _told(problem_of(error)))
 
-    def expire(self, segment: Segment, kept: Kept) -> None:
+    def expire(self, segment: Segment, kept: ResultFile) -> None:
         """Let a result go that is past its keeping."""
-        detail = f"Results are kept for {self.policy.keep_days:g} days. Execute the segment again to have it anew."
-        if self.registry.expire(segment.id, kept, _told(Problem("expired", detail))):
+        detail = f"Results are kept for {self.limits.keep_days:g} days. Execute the segment again to have it anew."
+        if self.store.expire(segment.id, kept, _told(Problem("expired", detail))):
             self.results.remove(kept.file)
 
-    def set_aside(self, segment: Segment, kept: Kept) -> None:
+    def set_aside(self, segment: Segment, kept: ResultFile) -> None:
         """Take a damaged result out of service."""
         self._log.warning("damaged result set aside", segment=segment.id)
         detail = "The kept result was damaged and has been set aside. Execute the segment again to have it anew."
-        if self.registry.expire(segment.id, kept, _told(Problem("expired", detail))):
+        if self.store.expire(segment.id, kept, _told(Problem("expired", detail))):
             self.results.set_aside(kept)
 
     def close(self, grace: float) -> None:

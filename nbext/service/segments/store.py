@@ -13,7 +13,7 @@ from nbext.core.operations import Status
 from nbext.core.strict_json import to_json
 from nbext.service.accounts.database import Database
 from nbext.service.segments.idempotency import Claim
-from nbext.service.segments.results import Kept
+from nbext.service.segments.results import ResultFile
 
 UNFINISHED = ("queued", "running")
 
@@ -45,7 +45,7 @@ class Segment:
     started_at: float | None
     completed_at: float | None
     used_at: float
-    kept: Kept | None
+    kept: ResultFile | None
     owner: str | None
     cancel: bool
 
@@ -70,13 +70,13 @@ def _segment(row: sqlite3.Row) -> Segment:
         started_at=row["started_at"],
         completed_at=row["completed_at"],
         used_at=row["used_at"],
-        kept=Kept(row["file"], row["size"], row["sha256"]) if row["file"] else None,
+        kept=ResultFile(row["file"], row["size"], row["sha256"]) if row["file"] else None,
         owner=row["owner"],
         cancel=bool(row["cancel"]),
     )
 
 
-class Registry:
+class SegmentStore:
     """Segments by their id. Each change is one transaction."""
 
     def __init__(self, database: Database) -> None:
@@ -118,7 +118,8 @@ class Registry:
         )
 
     def complete(
-        self, segment_id: str, owner: str, *, matched: int, returned: int, preview: list[dict[str, Any]], kept: Kept
+        self, segment_id: str, owner: str, *, matched: int, returned: int, preview: list[dict[str, Any]],
+        kept: ResultFile,
     ) -> bool:
         """Mark a running segment as completed, with its result."""
         return self._set(
@@ -158,7 +159,7 @@ class Registry:
             "id = ? AND owner IS ? AND status IN ('queued', 'running')", (segment_id, former),
         )
 
-    def expire(self, segment_id: str, kept: Kept, reason: Mapping[str, Any]) -> bool:
+    def expire(self, segment_id: str, kept: ResultFile, reason: Mapping[str, Any]) -> bool:
         """Mark a completed segment as expired; its request stays, so that it can be run again."""
         return self._set(
             "status = 'expired', error = ?, file = NULL, size = NULL, sha256 = NULL, preview = NULL",

@@ -50,7 +50,7 @@ def test_a_sign_up_that_is_not_allowed_names_the_field(service, body, pointer, c
 
 def test_a_repeat_looks_the_same_and_keeps_the_first_consent(service):
     first = service.post("/v1/signup/newsletter", {"email": "twice@example.com"})
-    kept = {each.email: each.consented_at for each in service.house.signups.all()}
+    kept = {each.email: each.consented_at for each in service.container.signups.all()}
     again = service.post("/v1/signup/newsletter", {"email": "TWICE@example.com".lower()})
     assert (first.status_code, first.json()) == (again.status_code, again.json())
-    assert {each.email: each.consented_at for each in service.house.signups.all()} == kept
+    assert {each.email: each.consented_at for each in service.container.signups.all()} == kept

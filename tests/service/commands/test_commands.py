@@ -32,14 +32,14 @@ def test_a_key_is_shown_once_taken_at_once_and_ended_within_a_second(folder, cap
     text = out.splitlines()[-1]
     assert code == 0
     assert re.fullmatch(r"nbx_[A-Za-z0-9_-]{43}", text)
-    folder.house.keys._read_at = -10  # a service takes a new key within a second; the test does not wait for it
+    folder.container.keys._read_at = -10  # a service takes a new key within a second; the test does not wait for it
     assert folder.get("/about", headers={"x-api-key": text}).status_code == 200
     _, listed, _ = run(capsys, "keys", "list", *data)
     assert re.fullmatch(r"[0-9a-f]{12}  ada  read  5/second  \S+Z  in use\n", listed)
     assert text not in listed
     assert text.encode() not in (folder.folder / "service" / "registry.sqlite").read_bytes()
     assert run(capsys, "keys", "revoke", "ada", *data)[0] == 0
-    folder.house.keys._read_at = -10
+    folder.container.keys._read_at = -10
     assert folder.get("/about", headers={"x-api-key": text}).status_code == 401
     assert "revoked" in run(capsys, "keys", "list", *data)[1]
 
@@ -111,7 +111,7 @@ def test_a_backup_taken_while_the_service_runs_serves_the_same(folder, capsys, d
 
 def test_check_names_what_is_damaged_and_changes_nothing(folder, capsys):
     segment = folder.execute()
-    kept = folder.house.registry.get(segment["id"]).kept
+    kept = folder.container.store.get(segment["id"]).kept
     path = folder.folder / "service" / "results" / kept.file
     path.write_bytes(path.read_bytes()[:-3])
     code, out, _ = run(capsys, "check", "--data", str(folder.folder))

@@ -96,19 +96,19 @@ def test_a_body_that_says_it_is_too_long_is_413_before_any_of_it_is_sent(service
 
 @pytest.mark.parametrize("path", POSTS)
 def test_no_more_than_a_megabyte_of_a_body_is_kept(data_dir, tmp_path, path):
-    from nbext.service.limits import Policy
+    from nbext.service.limits import Limits
 
     # The bound is one byte short of what comes in chunks, none of which says how many there are.
     pieces = [b'{"searchTerm":"', b"x" * 1000, b'"}']
     for longest, status in ((sum(map(len, pieces)) - 1, 413), (sum(map(len, pieces)), 422)):
-        running = Running(data_dir, tmp_path, Policy(body_bytes=longest))
+        running = Running(data_dir, tmp_path, Limits(body_bytes=longest))
         try:
             headers = {"Content-Type": "application/json"}
             answer = running.session.post(running.url + path, data=iter(pieces), headers=headers, timeout=30)
             assert answer.status_code == status
         finally:
             running.stop()
-    assert Policy().body_bytes == 1 << 20
+    assert Limits().body_bytes == 1 << 20
 
 
 def test_a_body_without_end_is_413_after_a_megabyte_and_takes_no_memory(service):
@@ -126,9 +126,9 @@ def test_a_body_without_end_is_413_after_a_megabyte_and_takes_no_memory(service)
 
 
 def test_a_body_that_dribbles_is_ended_with_408(data_dir, tmp_path):
-    from nbext.service.limits import Policy
+    from nbext.service.limits import Limits
 
-    running = Running(data_dir, tmp_path, Policy(arrive_seconds=0.5))
+    running = Running(data_dir, tmp_path, Limits(arrive_seconds=0.5))
     try:
         with socket.create_connection((running.host, running.port), timeout=10) as raw:
             head = f"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\n"

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from nbext.service.http.problems import CODES
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from tests.service.conftest import KEY, USDC, Running
 
 EMAIL = "somebody.of.note@example.com"
@@ -17,7 +17,7 @@ SQL = "SELECT name FROM sqlite_master"
 
 @pytest.fixture
 def service(data_dir, tmp_path):
-    running = Running(data_dir, tmp_path, Policy(body_bytes=100_000))
+    running = Running(data_dir, tmp_path, Limits(body_bytes=100_000))
     yield running
     running.stop()
 

@@ -85,7 +85,7 @@ def test_a_page_of_this_origin_may_ask(service):
 
 
 def test_a_key_may_only_do_what_its_scopes_say(service):
-    _, text = service.house.keys.add("reader only", ["read"], None)
+    _, text = service.container.keys.add("reader only", ["read"], None)
     headers = {"x-api-key": text.reveal(), "Content-Type": "application/json"}
     assert ask(service, "GET", "/v1/tokens/ethereum/USDC", headers).status_code == 200
     for method, path in [("POST", "/v1/segment/execute"), ("POST", "/v1/signup/newsletter"), ("POST", "/explain"),
@@ -95,7 +95,7 @@ def test_a_key_may_only_do_what_its_scopes_say(service):
 
 
 def test_a_key_that_asks_too_often_is_told_when_to_come_back(service):
-    _, text = service.house.keys.add("hasty", ["read"], "3/minute")
+    _, text = service.container.keys.add("hasty", ["read"], "3/minute")
     headers = {"x-api-key": text.reveal()}
     assert [ask(service, "GET", "/about", headers).status_code for _ in range(4)] == [200, 200, 200, 429]
     answer = ask(service, "GET", "/about", headers)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from tests.service import heavy
 from tests.service.process import Process, serve
 
@@ -48,7 +48,7 @@ def test_a_segment_past_the_time_limit_is_504_while_others_are_served(data):
             assert not heavy_one.done()
             answer = heavy_one.result(timeout=90)
         goes_on(process, data, answer, "query-timeout")
-        assert Policy.query_seconds == 30, "unless the operator says other"
+        assert Limits.query_seconds == 30, "unless the operator says other"
         assert process.end(signal.SIGTERM) == 0
 
 

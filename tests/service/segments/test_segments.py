@@ -15,7 +15,7 @@ import pytest
 from nbext.engine.dataset import Answer, Cancel, Dataset, Question
 from nbext.engine.open import open_dataset
 from nbext.errors import QueryCancelled, QueryTimeout
-from nbext.service.limits import Policy
+from nbext.service.limits import Limits
 from tests.service.conftest import HOLDERS, KEY, Running
 
 
@@ -44,7 +44,7 @@ class Slow:
 def slow(data_dir, tmp_path):
     """A service whose questions wait; two at once, three more in the queue."""
     dataset = Slow(open_dataset(data_dir))
-    running = Running(data_dir, tmp_path, Policy(queue=3, query_seconds=20), dataset=dataset)
+    running = Running(data_dir, tmp_path, Limits(queue=3, query_seconds=20), dataset=dataset)
     running.dataset = dataset
     yield running
     dataset.go.set()
@@ -111,14 +111,14 @@ def test_a_full_queue_is_503_and_leaves_nothing_behind(slow):
     refused = begin(slow, 99, **{"Idempotency-Key": "later"})
     assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (503, "busy", "2")
     slow.dataset.go.set()
-    eventually(lambda: not slow.house.segments.jobs.ids())
+    eventually(lambda: not slow.container.segments.jobs.ids())
     again = slow.post("/v1/segment/execute", body(99), headers={"Idempotency-Key": "later"})
     assert (again.status_code, "Idempotency-Replayed" in again.headers) == (200, False)
 
 
 def test_one_key_may_not_fill_the_queue(data_dir, tmp_path):
     dataset = Slow(open_dataset(data_dir))
-    running = Running(data_dir, tmp_path, Policy(per_key=2), dataset=dataset)
+    running = Running(data_dir, tmp_path, Limits(per_key=2), dataset=dataset)
     try:
         assert [begin(running, number).status_code for number in (1, 2, 3)] == [202, 202, 429]
         assert begin(running, 3).json()["code"] == "too-many-segments"
@@ -145,7 +145,7 @@ def eventually(check, seconds: float = 10.0):
 
 def test_a_segment_nobody_waits_for_any_more_is_cancelled(slow):
     hang_up(slow, after=slow.dataset.asked)
-    eventually(lambda: slow.house.registry.with_status("cancelled"))
+    eventually(lambda: slow.container.store.with_status("cancelled"))
 
 
 def test_a_segment_whose_id_was_told_outlives_its_callers(slow):
@@ -169,7 +169,7 @@ def test_one_idempotency_key_is_one_segment_however_often_it_comes(service):
     assert again.json()["id"] == answers[0].json()["id"]
     other = service.post("/v1/segment/execute", {**HOLDERS, "limit": 51}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
-    _, text = service.house.keys.add("another caller", rate=None)
+    _, text = service.container.keys.add("another caller", rate=None)
     free = service.post(
         "/v1/segment/execute", {**HOLDERS, "limit": 51}, headers={**headers, "x-api-key": text.reveal()}
     )
@@ -187,7 +187,7 @@ def test_a_claim_is_kept_for_a_day_and_no_longer(service):
     service.post("/v1/segment/execute", HOLDERS, headers=headers)
 
     def age(hours: float) -> None:
-        with service.house.database.write() as db:
+        with service.container.database.write() as db:
             db.execute("UPDATE idempotency SET created_at = ? WHERE name = ?",
                        (time.time() - hours * 3600, headers["Idempotency-Key"]))
 
@@ -210,7 +210,7 @@ def test_claims_segments_and_sign_ups_outlive_the_service(data_dir, tmp_path):
         assert again.headers["Idempotency-Replayed"] == "true"
         assert again.json() == before.json()
         assert second.get(before.json()["links"]["csv"]).content == rows
-        assert [each.email for each in second.house.signups.all()] == ["a@b.co"]
+        assert [each.email for each in second.container.signups.all()] == ["a@b.co"]
     finally:
         second.stop()
 
@@ -266,7 +266,7 @@ def test_a_caller_of_one_service_waits_for_a_segment_that_another_runs(data_dir,
 def test_a_damaged_result_is_set_aside_and_the_others_are_served(data_dir, tmp_path):
     first = Running(data_dir, tmp_path)
     kept = [first.execute(body(number)) for number in (1, 2, 3)]
-    files = [first.house.registry.get(segment["id"]).kept.file for segment in kept]
+    files = [first.container.store.get(segment["id"]).kept.file for segment in kept]
     first.stop()
     whole = (tmp_path / "results" / files[0]).read_bytes()
     (tmp_path / "results" / files[0]).write_bytes(whole[:-1])
@@ -291,7 +291,7 @@ def test_a_damaged_result_is_set_aside_and_the_others_are_served(data_dir, tmp_p
 
 def test_a_result_past_its_keeping_is_410_and_is_made_anew_when_asked_for(service):
     segment = service.execute(body(41))
-    with service.house.database.write() as db:
+    with service.container.database.write() as db:
         db.execute("UPDATE segments SET used_at = used_at - 31 * 86400 WHERE id = ?", (segment["id"],))
     answer = service.get(segment["links"]["csv"])
     assert (answer.status_code, answer.json()["code"]) == (410, "expired")
@@ -306,11 +306,11 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
     running = Running(data_dir, tmp_path)
     try:
         kept = [running.execute(body(number)) for number in (1, 2, 3)]
-        running.house.caretaker.expire()
+        running.container.maintenance.expire()
         files = sorted((tmp_path / "results").iterdir(), key=lambda path: path.stat().st_mtime)
         together = sum(path.stat().st_size for path in files)
-        running.house.segments.policy = Policy(keep_bytes=together - 1)
-        running.house.caretaker.expire()
+        running.container.segments.limits = Limits(keep_bytes=together - 1)
+        running.container.maintenance.expire()
         statuses = [running.get(segment["links"]["self"]).json()["status"] for segment in kept]
         assert statuses == ["expired", "completed", "completed"]
         assert sorted((tmp_path / "results").iterdir()) == sorted(files[1:])
@@ -322,7 +322,7 @@ def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tm
     running = Running(data_dir, tmp_path, dataset=Slow(open_dataset(data_dir)))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(running.post, "/v1/segment/execute", body(1))
-        eventually(lambda: running.house.segments.jobs.running)
+        eventually(lambda: running.container.segments.jobs.running)
         running.server.should_exit = True
         answer = waiting.result(timeout=20)
     running.stop()
