@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.engine.dataset import Question, Tables
 from nbext.engine.query import exact
-from nbext.language.conditions import leaves
+from nbext.engine.query.set_tree import Wallets, both, complement, either, settled
+from nbext.language.conditions import token as leaves
 from nbext.language.describe import in_words
 from nbext.language.model import Acting, All, Amounts, Being, Holding, Moving, Node, Not, Owning, Plan, Saved, Some
-from nbext.language.sets import Wallets, both, complement, either, settled
 from nbext.language.slots import Slots, filled
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.query import exact, sort_key
-from tests.engine.test_exact import AMOUNTS, limbs_table
-from tests.engine.test_exact import engine as engine  # noqa: PLC0414  a fixture, shared
+from tests.engine.query.test_exact import AMOUNTS, limbs_table
+from tests.engine.query.test_exact import engine as engine  # noqa: PLC0414  a fixture, shared
 
 NEAR = st.builds(lambda power, off, sign: sign * (10**power + off), st.integers(0, 77), st.integers(-2, 2),
                  st.sampled_from([1, -1]))  # fmt: skip

@@ -14,9 +14,9 @@ import ibis
 
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.engine.query import exact, sort_key
+from nbext.engine.query import history as past
+from nbext.engine.query.set_tree import Wallets
 from nbext.engine.schema import FOREVER
-from nbext.language import past
-from nbext.language.sets import Wallets
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir

@@ -33,7 +33,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from nbext.engine.open import open_dataset
-from tests.engine.test_spill import ENGINE, WIDE
+from tests.engine.duckdb.test_spill import ENGINE, WIDE
 dataset = open_dataset(Path(sys.argv[1]), ENGINE)
 dataset.ask(WIDE, limit=1)
 spill = dataset._spill.folder

@@ -13,10 +13,11 @@ from nbext.engine.query import exact
 from nbext.engine.schema import FOREVER
 
 if TYPE_CHECKING:
+    from typing import Any as Ids
+
     import ibis.expr.types as ir
 
     from nbext.engine.dataset import Tables
-    from nbext.language.slots import Ids
 
 
 def of_ids(table: ir.Table, prefix: str, ids: Ids) -> ir.Table:

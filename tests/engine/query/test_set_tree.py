@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nbext.language.sets import Wallets, both, complement, either, settled
+from nbext.engine.query.set_tree import Wallets, both, complement, either, settled
 
 SEEN = {1, 2, 3, 4}
 ALL = SEEN | {5, 6}
