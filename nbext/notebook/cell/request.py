@@ -11,7 +11,7 @@ from nbext.core.operations import FILE_TYPES, MAX_LIMIT, OPERATORS
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
-from nbext.notebook.cell.places import at
+from nbext.notebook.cell.json_source import at
 from nbext.notebook.line.options import Args
 
 _REQUEST_KEYS = ("operator", "fileType", "limit", "filters")
