@@ -16,13 +16,13 @@ from typing import Any
 from nbext.core.addresses import normalised
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.operations import SEGMENT_ID
+from nbext.core.uint256 import MAX_UINT256
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language.errors import Report, at, shown
 from nbext.language.fields import Field
 from nbext.language.model import Bounds, Span
 from nbext.language.times import TIME_PATTERN, read_time
 
-MAX_UINT256 = 2**256 - 1
 MAX_BLOCK = 2**62 - 1
 MAX_SYMBOL = 64
 AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?\Z")
