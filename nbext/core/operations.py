@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
+
+# Pydantic reads these for the OpenAPI document, and takes the TypedDict of `typing` only from Python 3.12 on.
+from typing_extensions import TypedDict
 
 Operator = Literal["AND", "OR"]
 FileType = Literal["json", "csv"]
