@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.constants import NFT_STANDARDS
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import visible
-from nbext.language.lookup import NFT_STANDARDS, name_of
+from nbext.language.lookup import name_of
 from nbext.language.model import (
     NO_BLOCKS,
     Acting,

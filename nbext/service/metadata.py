@@ -8,7 +8,8 @@ from typing import Any
 
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
-from nbext.core.operations import MAX_SEARCH_TERM, NFT_FIELDS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType
+from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS
+from nbext.core.operations import NFT_FIELDS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import AmbiguousSymbol, FieldError, ValidationError, did_you_mean
 from nbext.service.http.problems import Problem
@@ -18,13 +19,12 @@ _SEARCH_FIELDS = ("type", "chain", "searchTerm", "limit", "offset")
 MAX_HITS = 100
 DEFAULT_HITS = 20
 MAX_OFFSET = 1_000_000
-NFT_STANDARDS = ("ERC721", "ERC1155")
 # What a search's ``type`` looks among.
 STANDARDS_OF = {
     "nft": NFT_STANDARDS,
     "erc721": ("ERC721",),
     "erc1155": ("ERC1155",),
-    "token": ("ERC20",),
+    "token": (ERC20,),
 }
 
 
@@ -64,7 +64,7 @@ class Metadata:
     def collection(self, chain: Chain, given: str) -> dict[str, Any]:
         """Return the metadata of an NFT collection, named by address or symbol; errors as `token`."""
         found = self._find(chain, given, nft=True)
-        if found.standard == "ERC20":
+        if found.standard == ERC20:
             raise Problem("not-found", f"{found.address} on {chain.name} is an ERC20 token: read it under /v1/tokens.")
         values = {
             **self._base(chain, found),

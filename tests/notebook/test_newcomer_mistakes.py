@@ -168,7 +168,7 @@ ethereum USDC''',
     "a limit beyond the highest": (
         '''%%segment_query --limit 5,000,000
 {"token": {"token": "UNI"}}''',
-        "UsageError: the limit is a whole number from 0 (only count) to 1,000,000, not 5,000,000.",
+        "UsageError: 5000000 is not a limit. Write a whole number from 0 (count only) to 1,000,000.",
     ),
     "an unknown option": (
         '''%%segment_query whales --limt 5

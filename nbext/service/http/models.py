@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model,
 from typing_extensions import TypedDict
 
 from nbext.core.chains import CHAINS, DEFAULT_CHAIN, chain_names
+from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM
 from nbext.core.operations import (
-    MAX_EMAIL,
-    MAX_SEARCH_TERM,
     NFT_FIELDS,
     SEARCH_FIELDS,
     SIGN_UP_FIELDS,

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
+from nbext.core.constants import SEGMENT_ID_PATTERN
 from nbext.core.operations import (
     ARROW_TYPE,
     CSV_TYPE,
@@ -49,7 +50,7 @@ from nbext.service.segments.store import Segment
 router = APIRouter(tags=["segments"])
 
 _SegmentId = Annotated[
-    str, Path(alias="id", pattern="^[A-Za-z0-9_-]{1,128}$", description="A segment's id, as execute returned it.")
+    str, Path(alias="id", pattern=f"^{SEGMENT_ID_PATTERN}$", description="A segment's id, as execute returned it.")
 ]
 _PageLimit = Annotated[int, Query(ge=1, le=exports.MAX_PAGE, description="Rows of this page.")]
 _PageOffset = Annotated[int, Query(ge=0, le=2**53, description="Rows before this page.")]
