@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tests.benchmarks.measure import Took
 
-FIGURES = Path(__file__).with_name("figures.md")
 README = Path(__file__).parents[2] / "README.md"
+PAGE = README.parent / "nbext" / "reference" / "performance.md"
 BEGINS, ENDS = "<!-- the figures -->\n", "<!-- the figures end -->\n"
 # What is compared, and what the comparison hangs on.
 NAMED = ("duckdb", "polars", "pandas", "pyarrow", "jupysql")
@@ -57,16 +57,15 @@ def machine() -> str:
             f"Python {platform.python_version()}, {', '.join(filter(None, map(_version, NAMED)))}")  # fmt: skip
 
 
-def write(table: str, readme: Path = README, figures: Path = FIGURES) -> None:
-    """Keep the table, and quote it in the README."""
-    figures.write_text(table, "utf-8")
-    before, rest = readme.read_text("utf-8").split(BEGINS)
-    readme.write_text(f"{before}{BEGINS}{table}{ENDS}{rest.split(ENDS)[1]}", "utf-8")
+def write(table: str, page: Path = PAGE) -> None:
+    """Replace the table in the page of figures."""
+    before, rest = page.read_text("utf-8").split(BEGINS)
+    page.write_text(f"{before}{BEGINS}{table}{ENDS}{rest.split(ENDS)[1]}", "utf-8")
 
 
-def quoted(readme: Path = README) -> str:
-    """Return the table that the README quotes."""
-    return readme.read_text("utf-8").split(BEGINS)[1].split(ENDS)[0]
+def written(page: Path = PAGE) -> str:
+    """Return the table in the page of figures."""
+    return page.read_text("utf-8").split(BEGINS)[1].split(ENDS)[0]
 
 
 def _beside(ours: Took | str, side: Took | str) -> str:

@@ -1,4 +1,4 @@
-"""The table that the README quotes: one row for each question, whole figures, and a word where there is none."""
+"""The table of figures: one row for each question, whole figures, and a word where there is none."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def test_the_machine_is_told_by_what_it_has_and_not_by_its_name():
     assert "pandas " in told
 
 
-def test_what_is_written_is_what_the_readme_quotes(tmp_path):
-    readme, figures = tmp_path / "README.md", tmp_path / "figures.md"
-    readme.write_text(f"before\n{table.BEGINS}old\n{table.ENDS}after\n")
-    table.write("new\n", readme, figures)
-    assert readme.read_text() == f"before\n{table.BEGINS}new\n{table.ENDS}after\n"
-    assert table.quoted(readme) == figures.read_text() == "new\n"
+def test_what_is_written_is_what_the_page_shows(tmp_path):
+    page = tmp_path / "performance.md"
+    page.write_text(f"before\n{table.BEGINS}old\n{table.ENDS}after\n")
+    table.write("new\n", page)
+    assert page.read_text() == f"before\n{table.BEGINS}new\n{table.ENDS}after\n"
+    assert table.written(page) == "new\n"

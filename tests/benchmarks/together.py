@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``all``: those of its parts."""
     add_kept_world_arguments(parser)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="keep the table as figures.md, and quote it in the README")
+    parser.add_argument("--write", action="store_true", help="write the table into nbext/reference/performance.md")
     parser.set_defaults(memory="4GB", ingests=1)
 
 

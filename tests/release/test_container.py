@@ -1,4 +1,4 @@
-"""The README's container recipe, done line by line, under a layer over this machine that keeps what is written.
+"""The container recipe of the team page, done line by line, under a layer over this machine that keeps what is written.
 
 No daemon and no image is needed. A fresh environment stands for the base image's Python; all else is the
 recipe's own words, done by root and then by the user that it names, on a root that may only be read.
@@ -26,7 +26,8 @@ import pytest
 from tests.benchmarks.install import REPO, cloned
 
 pytestmark = pytest.mark.release
-(RECIPE,) = re.findall(r"```dockerfile\n(.*?)```", (REPO / "README.md").read_text("utf-8"), re.DOTALL)
+TEAM = REPO / "nbext" / "reference" / "team.md"
+(RECIPE,) = re.findall(r"```dockerfile\n(.*?)```", TEAM.read_text("utf-8"), re.DOTALL)
 LINES = [tuple(line.split(" ", 1)) for line in RECIPE.splitlines()]
 PYTHON = Path(sys._base_executable).resolve()
 PATH = "/image/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"

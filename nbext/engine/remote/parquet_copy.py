@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
-from nbext.core.atomic_files import whole_folder
 from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
@@ -29,11 +31,17 @@ def twin(generation: Generation) -> Path:
     folder = generation.folder / FOLDER
     if folder.is_dir():
         return folder
+    building = generation.folder / f".{FOLDER}-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        with whole_folder(folder) as building:
-            _write(generation.tables, building)
+        building.mkdir()
+        _write(generation.tables, building)
+        building.rename(folder)
     except (OSError, duckdb.Error) as error:
-        raise StorageError(f"the Parquet files of {generation.folder} cannot be written: {error}") from None
+        # Another process may have been first: its twin is as good as ours.
+        if not folder.is_dir():
+            raise StorageError(f"the Parquet files of {generation.folder} cannot be written: {error}") from None
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
     return folder
 
 

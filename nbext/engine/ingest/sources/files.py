@@ -15,6 +15,7 @@ from nbext.errors import IngestError
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,11 @@ class Source:
 
     def digest(self) -> str:
         """Return the SHA-256 of what the file holds."""
+        found = hashlib.sha256()
         with open_regular(self.path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            while block := file.read(_BLOCK):
+                found.update(block)
+        return found.hexdigest()
 
     def check_unchanged(self) -> None:
         """Raise IngestError when the file was written to since it was found."""

@@ -1,0 +1,50 @@
+"""The recipes of the team page work: systemd accepts the unit, and its command serves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.reference import FOLDER
+
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", (FOLDER / "team.md").read_text("utf-8"), re.DOTALL)
+(UNIT,) = [code for language, code in BLOCKS if language == "ini"]
+
+
+def test_every_block_of_code_is_of_a_kind_that_is_run():
+    # tests/release/test_container.py does what the container recipe says.
+    assert {language for language, _ in BLOCKS} == {"ini", "dockerfile"}
+
+
+def test_systemd_takes_the_unit(tmp_path):
+    verify = shutil.which("systemd-analyze")
+    if not verify:
+        pytest.skip("this machine has no systemd-analyze")
+    command = Path(sys.executable).with_name("nbext")
+    (tmp_path / "nbext.service").write_text(UNIT.replace("/opt/nbext/bin/nbext", str(command)), "utf-8")
+    ran = subprocess.run([verify, "verify", "--man=no", tmp_path / "nbext.service"], capture_output=True, text=True,
+                         check=False)  # fmt: skip
+    assert (ran.returncode, "nbext.service" in ran.stderr) == (0, False), ran.stderr
+
+
+def test_the_units_command_serves_and_ends_when_systemd_asks_it_to(tmp_path):
+    (command,) = re.findall(r"^ExecStart=/opt/nbext/bin/nbext (.*)$", UNIT, re.MULTILINE)
+    words = command.replace("/var/lib/nbext", str(tmp_path / "data")).replace("8080", "0").split()
+    environ = os.environ | {"NBEXT_API_KEY": "of the unit"}
+    with subprocess.Popen([sys.executable, "-m", "nbext.cli", *words], env=environ, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as running:  # fmt: skip
+        (url,) = re.findall(r"http://127\.0\.0\.1:\d+", running.stdout.readline())
+        headers = {"x-api-key": "of the unit", "Host": "segments.example.org"}
+        asked = urllib.request.Request(f"{url}/v1/tokens/ethereum/USDC", headers=headers)
+        with urllib.request.urlopen(asked, timeout=30) as answer:
+            assert json.load(answer)["symbol"] == "USDC"
+        running.terminate()
+        assert running.wait(timeout=30) == 0
