@@ -13,7 +13,7 @@ from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nbext.core.operations import DEFAULT_LIMIT, MAX_LIMIT
+from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
 from nbext.errors import ConfigError, did_you_mean
 
 

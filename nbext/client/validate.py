@@ -5,15 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from numbers import Integral
 
-from nbext.core import addresses, chains
-from nbext.core.operations import FILE_TYPES, MAX_EMAIL, MAX_LIMIT, MAX_SEARCH_TERM, OPERATORS, SEARCH_TYPES, SEGMENT_ID
+from nbext.core import addresses, chains, constants
+from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
+from nbext.core.operations import FILE_TYPES, OPERATORS, SEARCH_TYPES
 from nbext.errors import ValidationError, did_you_mean
-
-# Shorter than any address, so that a mistyped one is never looked up as a symbol.
-MAX_SYMBOL = 36
-_BOOL: type = bool
 
 
 def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
@@ -45,8 +41,7 @@ def search_type_of(given: object) -> str:
 
 def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int:
     """Return a whole number within bounds; numpy's integers are whole numbers, True is none."""
-    # True is a number to Python, and numpy's integers are no int: the abstract base class takes the latter.
-    if isinstance(given, Integral) and not isinstance(given, _BOOL) and minimum <= int(given) <= maximum:
+    if is_whole(given) and minimum <= int(given) <= maximum:
         return int(given)
     named = str(given)[:40] if isinstance(given, int | float) else f"{given!r}"[:40]
     raise ValidationError.of(
@@ -56,12 +51,11 @@ def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int
 
 def limit_of(given: object, *, counting: bool = False) -> int:
     """Return how many rows to keep. Zero only counts, which only our own service is known to do."""
-    if given == 0 and not counting and not isinstance(given, _BOOL):
-        raise ValidationError.of(
-            "/limit", "bound", "0 only counts, and this service is not known to do that. "
-            f"Allowed: a whole number from 1 to {MAX_LIMIT:,}.",
-        )  # fmt: skip
-    return whole_number(given, "/limit", 0 if counting else 1, MAX_LIMIT)
+    limit = constants.limit_of(given, least=0 if counting else 1)
+    if isinstance(limit, int):
+        return limit
+    only = "0 only counts, and this service is not known to do that. " if is_whole(given) and given == 0 else ""
+    raise ValidationError.of("/limit", "bound", only + limit)
 
 
 def segment_id_of(given: object) -> str:
@@ -105,8 +99,8 @@ def is_symbol(given: object) -> bool:
         and not text.startswith("0x")
         and not text.endswith(".eth")
         and all(unicodedata.category(c) not in ("Cc", "Cs", "Zl", "Zp") for c in given)
-        # So many hex digits are an address whose 0x was left away.
-        and not re.fullmatch(r"[0-9a-f]{30,}", text)
+        # So many hex digits are an address whose 0x was left away; so many letters and digits are one mistyped.
+        and not re.fullmatch(r"[0-9a-f]{30,}|[0-9a-z]{37,}", text)
     )
 
 

@@ -1,4 +1,8 @@
-"""Files that are whole or absent: written aside, flushed to the disk, then named."""
+"""Files and folders that are whole or absent: written aside, flushed to the disk, then named.
+
+A process killed at any moment, or a power cut, leaves the old one or the new one. What a killed process wrote aside
+has a name that begins with a dot and ends in PART; nothing reads it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,21 @@ import contextlib
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 PART = ".part"
+PRIVATE = 0o600
+# As open() makes files: the umask takes its bits away.
+ORDINARY = 0o666
 
 
-def sync_folder(folder: Path) -> None:
-    """Flush a folder, so that a name in it survives a power cut."""
-    if os.name == "nt":  # Windows has no such call; NTFS journals names by itself
+def sync(path: Path) -> None:
+    """Flush a file, or a folder's list of names, to the disk: a rename alone does not survive a power cut."""
+    if os.name == "nt" and path.is_dir():  # Windows cannot flush a folder; NTFS journals names by itself
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
@@ -24,18 +32,56 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def whole_file(target: Path) -> Iterator[Path]:
-    """Lend a path to write to; at the end it becomes the target at one stroke, or nothing is left."""
-    part = target.with_name(f".{target.name}.{secrets.token_hex(6)}{PART}")
+def whole_file(target: Path, *, mode: int = PRIVATE, overwrite: bool = True) -> Iterator[Path]:
+    """Lend a path to write to; at the end it becomes the target in one step, or nothing is left.
+
+    Raises
+    ------
+    FileExistsError
+        The target exists at the end, and ``overwrite`` is false.
+    """
+    part = _aside(target)
+    # Made here, with its final mode: a key written into a file of the default mode can be read until it is renamed.
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield part
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.chmod(0o600)
-        part.replace(target)
-        sync_folder(target.parent)
+        sync(part)
+        if overwrite:
+            part.replace(target)
+        else:
+            # A link fails where someone else has made the file meanwhile; a rename would replace it.
+            target.hardlink_to(part)
+        sync(target.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_whole(target: Path, text: str, *, mode: int = ORDINARY) -> None:
+    """Write a text file, in UTF-8, in one step."""
+    with whole_file(target, mode=mode) as part:
+        part.write_text(text, "utf-8")
+
+
+@contextlib.contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Lend a new folder to fill; at the end it becomes the target in one step, or nothing is left.
+
+    Where another process made the target meanwhile, that one stays: both were made of the same.
+    """
+    building = _aside(target)
+    building.mkdir()
+    try:
+        yield building
+        for path in (*building.rglob("*"), building):
+            sync(path)
+        try:
+            building.rename(target)
+        except OSError:
+            if not target.is_dir():
+                raise
+        sync(target.parent)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
 
 
 def sha256_of(path: Path) -> str:
@@ -45,10 +91,13 @@ def sha256_of(path: Path) -> str:
 
 
 def secret_file(path: Path, make: str) -> str:
-    """Return the one line of a file that only its owner may read; it is made with ``make`` where absent."""
+    """Return the one line of a file that only its owner may read; where there is none, write ``make`` into it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
-        with whole_file(path) as part:
-            part.touch(mode=0o600)
-            part.write_text(make + "\n", "ascii")
+        write_whole(path, make + "\n", mode=PRIVATE)
     return path.read_text("ascii").strip()
+
+
+def _aside(target: Path) -> Path:
+    # In the same folder, because a rename is one step only within a file system. Cut: a name has at most 255 bytes.
+    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}{PART}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
+
+# Pydantic reads these for the OpenAPI document, and takes the TypedDict of `typing` only from Python 3.12 on.
+from typing_extensions import TypedDict
 
 Operator = Literal["AND", "OR"]
 FileType = Literal["json", "csv"]
@@ -14,12 +16,6 @@ OPERATORS: tuple[Operator, ...] = ("AND", "OR")
 FILE_TYPES: tuple[FileType, ...] = ("json", "csv")
 SEARCH_TYPES: tuple[SearchType, ...] = ("nft", "erc721", "erc1155", "token")
 STATUSES: tuple[Status, ...] = ("queued", "running", "completed", "failed", "cancelled", "expired")
-
-DEFAULT_LIMIT = 1_000
-MAX_LIMIT = 1_000_000
-MAX_SEARCH_TERM = 256
-MAX_EMAIL = 254
-SEGMENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
 
 KEY_HEADER = "x-api-key"
 

@@ -1,8 +1,64 @@
-"""Amounts in a token's unit, turned into raw integers and back, exactly."""
+"""Exact integers of up to 78 digits: read from text, split into limbs, and written in a token's unit.
+
+A float holds 15 digits, and DuckDB's and Spark's widest exact types 38; an ERC20 balance may need 78. So tables hold an
+amount as three limbs of 26 decimal digits: ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0), whose spare digits
+let 10**11 of them be summed. The expressions over such columns are `nbext.engine.query.exact`.
+"""
 
 from __future__ import annotations
 
-from decimal import Decimal
+import re
+from decimal import Context, Decimal
+from typing import Any, NamedTuple
+
+MAX_UINT256 = 2**256 - 1
+LIMB_DIGITS = 26
+LIMB_BASE: int = 10**LIMB_DIGITS
+# int() also takes signs, spaces and underscores. The length is bounded: a million digits would take it its time.
+_DECIMAL = re.compile(r"[0-9]{1,78}\Z")
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
+# Wide enough that nothing of a uint256 is rounded away.
+_EXACT = Context(prec=100)
+
+
+class Limbs(NamedTuple):
+    """One amount: three integers, or three columns or scalars of an engine."""
+
+    hi: Any
+    mid: Any
+    lo: Any
+
+
+def split(amount: int) -> Limbs:
+    """Return the limbs of an integer, in normal form: ``hi`` alone carries the sign, so comparing limbs compares.
+
+    >>> split(-1)
+    Limbs(hi=-1, mid=99999999999999999999999999, lo=99999999999999999999999999)
+    """
+    rest, lo = divmod(amount, LIMB_BASE)
+    hi, mid = divmod(rest, LIMB_BASE)
+    return Limbs(hi, mid, lo)
+
+
+def join(limbs: Limbs) -> int:
+    """Return the integer of limbs, which need not be in normal form."""
+    hi, mid, lo = (int(limb) for limb in limbs)
+    return (hi * LIMB_BASE + mid) * LIMB_BASE + lo
+
+
+def uint256_of(text: str) -> int | None:
+    """Return the number that decimal digits, or 0x and hex digits, write; None where it is not a uint256.
+
+    >>> uint256_of("0x10"), uint256_of("007"), uint256_of("-1")
+    (16, 7, None)
+    """
+    if _DECIMAL.match(text):
+        number = int(text)
+    elif _HEX.match(text):
+        number = int(text, 16)
+    else:
+        return None
+    return number if number <= MAX_UINT256 else None
 
 
 class TooManyDecimals(ValueError):
@@ -24,8 +80,9 @@ def to_raw(amount: Decimal | int, decimals: int) -> int:
     TooManyDecimals
         The amount has more decimals than the token.
     """
-    _, digits, exponent = Decimal(amount).as_tuple()
+    sign, digits, exponent = Decimal(amount).as_tuple()
     assert isinstance(exponent, int)
+    # By integers, not by Decimal's arithmetic: that rounds to the context's precision, 28 digits as it comes.
     number = int("".join(map(str, digits)) or "0")
     while exponent < 0 and number % 10 == 0 and number:
         number, exponent = number // 10, exponent + 1
@@ -34,15 +91,24 @@ def to_raw(amount: Decimal | int, decimals: int) -> int:
         return 0
     if -exponent > decimals:
         raise TooManyDecimals(-exponent)
-    return int(number * 10 ** (decimals + exponent))
+    raw = number * 10 ** (decimals + exponent)
+    return int(-raw if sign else raw)
 
 
-def from_raw(raw: int, decimals: int) -> str:
-    """Write a raw integer in token units, without trailing zeros.
+def in_units(raw: Decimal | int | str, decimals: int) -> Decimal:
+    """Return a raw amount in the token's unit, exactly; `decimal.InvalidOperation` where the text is not a number.
 
-    >>> from_raw(1500000, 6)
-    '1.5'
+    >>> in_units(1500000, 6)
+    Decimal('1.500000')
     """
-    digits = str(abs(raw)).rjust(decimals + 1, "0")
-    whole, fraction = digits[: len(digits) - decimals], digits[len(digits) - decimals :].rstrip("0")
-    return ("-" if raw < 0 else "") + f"{int(whole):,}" + ("." + fraction if fraction else "")
+    return _EXACT.scaleb(_EXACT.create_decimal(raw), -decimals)
+
+
+def units_text(raw: Decimal | int | str, decimals: int) -> str:
+    """Return a raw amount in the token's unit, as people write it: thousands set apart, without trailing zeros.
+
+    >>> units_text(1234500000, 6)
+    '1,234.5'
+    """
+    text = f"{in_units(raw, decimals):,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

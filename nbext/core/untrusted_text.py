@@ -7,6 +7,7 @@ characters as escapes and cut at a bound, so that what is checked in one place c
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from html import escape
 
 MAX_SHOWN = 200
@@ -36,6 +37,22 @@ def quoted(value: object, limit: int = 80) -> str:
     """
     text = value if isinstance(value, str) else str(value)
     return _cut(text, _shown(repr(text[:limit])), limit)
+
+
+def shown(value: object) -> str:
+    """Return a value of a JSON document as a message shows it: ``'text'``, ``5``, ``true``, an object, a list."""
+    if isinstance(value, str):
+        return quoted(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    # A number of a million digits would take its time to be written.
+    if isinstance(value, int) and value.bit_length() > 300:
+        return "a number of more than 90 digits"
+    return visible(value, 80)
 
 
 def html(value: object, limit: int | None = MAX_SHOWN) -> str:

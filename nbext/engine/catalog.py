@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.constants import NFT_STANDARDS
 from nbext.engine.dataset import Contract, Found, Tables, Value
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from nbext.engine.query.statements import Build
 
 Reader = Callable[[str, "Build", Sequence[Value]], "pa.Table"]
-NFT_STANDARDS = ("ERC721", "ERC1155")
 _COLUMNS = tuple(field.name for field in fields(Contract))
 # How well a term fits, from best to worst; last, where it fits only without the spaces between its words.
 _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3

@@ -2,7 +2,7 @@
 
 Types are the ones that DuckDB, Spark, BigQuery and Trino all have: no unsigned integers. An amount is
 three limbs of 26 decimal digits, ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0): sums of limbs
-stay exact over all of uint256 on every engine (`nbext.engine.query.exact` splits, joins and compares them).
+stay exact over all of uint256 on every engine (see `nbext.core.uint256` and `nbext.engine.query.exact`).
 What is stored is in normal form: 0 <= mid, lo < 10**26, and hi alone carries the sign.
 Balances also have a ``size``, which orders them (`nbext.engine.query.sort_key`): bounds seldom need the limbs.
 
@@ -19,7 +19,6 @@ by chain_id and wallet, ``blocks`` by chain_id and block, ``wallets`` by wallet,
 from __future__ import annotations
 
 LIMBS = ("hi", "mid", "lo")
-LIMB_DIGITS = 26
 # A holding that still stands has this as its last block.
 FOREVER = 2**62
 

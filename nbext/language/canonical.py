@@ -12,8 +12,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.constants import NFT_STANDARDS
 from nbext.language.fields import GRAMMAR
-from nbext.language.lookup import NFT_STANDARDS, name_of
+from nbext.language.lookup import name_of
 from nbext.language.model import (
     Acting,
     All,

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nbext.language.lookup import NFT_STANDARDS, name_of
+from nbext.core.constants import MAX_COLUMN_SYMBOL, NFT_STANDARDS
+from nbext.language.lookup import name_of
 
 if TYPE_CHECKING:
     from nbext.core.operations import Column
     from nbext.engine.dataset import Contract
 
-MAX_SYMBOL = 32
 
 
 def columns(contracts: Sequence[Contract]) -> list[Column]:
@@ -57,5 +57,5 @@ def _column(contract: Contract, name: str) -> Column:
 
 def _symbol(contract: Contract) -> str:
     # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
-    clean = re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_SYMBOL]
+    clean = re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL]
     return clean or contract.address[:10]

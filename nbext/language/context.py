@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from nbext.core.addresses import checksummed
 from nbext.core.chains import DEFAULT_CHAIN, Chain
-from nbext.core.uint256 import TooManyDecimals, to_raw
-from nbext.core.untrusted_text import visible
-from nbext.language.errors import at, shown
-from nbext.language.field_types import MAX_UINT256
-from nbext.language.lookup import NFT_STANDARDS, Names
+from nbext.core.constants import NFT_STANDARDS
+from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
+from nbext.core.untrusted_text import shown, visible
+from nbext.language.errors import at
+from nbext.language.lookup import Names
 from nbext.language.model import NO_BLOCKS, Amounts, Asked, Blocks, Bounds, Joined, Negated, Query, Range, Span
 from nbext.language.times import Time, iso
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.core.uint256 import from_raw
+from nbext.core.constants import NFT_STANDARDS
+from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import visible
-from nbext.language.lookup import NFT_STANDARDS, name_of
+from nbext.language.lookup import name_of
 from nbext.language.model import (
     NO_BLOCKS,
     Acting,
@@ -159,7 +160,7 @@ def _units(contract: Contract) -> Callable[[int], str]:
     decimals = contract.decimals
     if contract.standard in NFT_STANDARDS or decimals is None or not 0 <= decimals <= 255:
         return str
-    return lambda raw: from_raw(raw, decimals)
+    return lambda raw: units_text(raw, decimals)
 
 
 def _name(contract: Contract) -> str:

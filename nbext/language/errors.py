@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nbext.core.untrusted_text import quoted, visible
+from nbext.core.untrusted_text import visible
 from nbext.errors import AmbiguousSymbol, FieldError, InvalidSegment, ValidationError
 
 # What is wrong, in one word for programs.
@@ -81,19 +81,3 @@ class Report:
 def at(pointer: str, key: object) -> str:
     """Return the JSON pointer (RFC 6901) of a member."""
     return f"{pointer}/{visible(str(key)[:80], None).replace('~', '~0').replace('/', '~1')}"
-
-
-def shown(value: object) -> str:
-    """Return a value as an error message shows it."""
-    if isinstance(value, str):
-        return quoted(value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return "a list"
-    # A number of a million digits would take its time to be written.
-    if isinstance(value, int) and value.bit_length() > 300:
-        return "a number of more than 90 digits"
-    return visible(value, 80)

@@ -15,16 +15,16 @@ from typing import Any
 
 from nbext.core.addresses import normalised
 from nbext.core.chains import chain_names, chain_of
-from nbext.core.operations import SEGMENT_ID
+from nbext.core.constants import MAX_SYMBOL, SEGMENT_ID, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.uint256 import MAX_UINT256
+from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
-from nbext.language.errors import Report, at, shown
+from nbext.language.errors import Report, at
 from nbext.language.fields import Field
 from nbext.language.model import Bounds, Span
 from nbext.language.times import TIME_PATTERN, read_time
 
-MAX_UINT256 = 2**256 - 1
 MAX_BLOCK = 2**62 - 1
-MAX_SYMBOL = 64
 AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?\Z")
 BURN = "burn"
 _A_TIME = (
@@ -49,11 +49,6 @@ def wrong_type(report: Report, pointer: str, wanted: str, value: object) -> None
         report.add(pointer, "type", f"{value!r} is a binary float, which is not exact. Wanted: {wanted}.")
     else:
         report.add(pointer, "type", f"{shown(value)} is not {wanted}.")
-
-
-def is_whole(value: object) -> bool:
-    """Say whether a JSON value is a whole number (``true`` is none)."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def read_amount(value: Any, pointer: str, field: Field, report: Report) -> Decimal | None:
@@ -299,5 +294,5 @@ KINDS: dict[str, Kind] = {
     "window": Kind(_pair("after", "before", read_moment, _span), _object("after", "before", _TIME)),
     "choice": Kind(read_choice, lambda field: {"type": "string", "enum": list(field.choices)}),
     "boolean": Kind(read_boolean, _is({"type": "boolean"})),
-    "segment": Kind(read_segment, _is({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,128}$"})),
+    "segment": Kind(read_segment, _is({"type": "string", "pattern": f"^{SEGMENT_ID_PATTERN}$"})),
 }

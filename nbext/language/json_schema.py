@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nbext.core.operations import DEFAULT_LIMIT, FILE_TYPES, MAX_LIMIT, OPERATORS
+from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
+from nbext.core.operations import FILE_TYPES, OPERATORS
 from nbext.language.field_types import KINDS
 from nbext.language.fields import CONDITIONS, GROUPS, SCOPE, Condition, Field, GroupKey
 

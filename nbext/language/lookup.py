@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed, looks_like_address
 from nbext.core.chains import CHAINS, Chain
+from nbext.core.constants import NFT_STANDARDS
+from nbext.core.untrusted_text import shown
 from nbext.errors import did_you_mean
-from nbext.language.errors import Report, shown
+from nbext.language.errors import Report
 from nbext.language.times import Time, iso
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract, Dataset
 
-NFT_STANDARDS = ("ERC721", "ERC1155")
 
 
 @dataclass

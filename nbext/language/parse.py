@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from nbext.core.operations import DEFAULT_LIMIT, FILE_TYPES, MAX_LIMIT, OPERATORS
+from nbext.core.constants import DEFAULT_LIMIT, is_whole, limit_of
+from nbext.core.operations import FILE_TYPES, OPERATORS
+from nbext.core.untrusted_text import shown
 from nbext.errors import did_you_mean
-from nbext.language.errors import Report, at, shown
-from nbext.language.field_types import KINDS, is_whole, wrong_type
+from nbext.language.errors import Report, at
+from nbext.language.field_types import KINDS, wrong_type
 from nbext.language.fields import CONDITION, GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY, Condition, Field
 from nbext.language.model import Asked, Joined, Negated, Query, Scope
 
@@ -60,13 +62,11 @@ class _Parser:
         return value
 
     def limit(self, value: Any) -> int:
-        wanted = f"0 (only count) to {MAX_LIMIT:,}"
-        if not is_whole(value):
-            wrong_type(self.report, "/limit", f"a whole number: {wanted}", value)
-            return 0
-        if not 0 <= value <= MAX_LIMIT:
-            self.report.add("/limit", "range", f"{shown(value)} is out of range. Allowed: {wanted}.")
-        return int(value)
+        limit = limit_of(value)
+        if isinstance(limit, int):
+            return limit
+        self.report.add("/limit", "range" if is_whole(value) else "type", limit)
+        return 0
 
     def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Child, ...], Scope]:
         filters = body.get("filters")

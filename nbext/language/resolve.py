@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError
 from nbext.language.canonical import canonical
 from nbext.language.columns import columns
 from nbext.language.context import Scope
 from nbext.language.describe import in_words
-from nbext.language.errors import Report, at, shown
+from nbext.language.errors import Report, at
 from nbext.language.field_types import BURN
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH
 from nbext.language.lookup import Names

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from nbext.core.uint256 import LIMB_BASE, Limbs, split
 from nbext.engine.dataset import Contract, Value
-from nbext.engine.query import exact, sort_key
+from nbext.engine.query import sort_key
 from nbext.language.model import Amounts
 
 
@@ -25,7 +26,7 @@ class Ids:
     """Token ids: those of one limb as one list, so that their number is no part of the shape; the others as limbs."""
 
     small: Any
-    large: tuple[exact.Limbs, ...]
+    large: tuple[Limbs, ...]
 
 
 @dataclass
@@ -59,12 +60,12 @@ class Slots:
 
     def _ids(self, ids: tuple[int, ...]) -> Ids:
         # Nearly all ids fit one limb, which an engine can look up in a list; the rest are compared one by one.
-        small = tuple(one for one in ids if one < exact.BASE)
-        large = tuple(self._limbs(exact.split(one)) for one in ids if one >= exact.BASE)
+        small = tuple(one for one in ids if one < LIMB_BASE)
+        large = tuple(self._limbs(split(one)) for one in ids if one >= LIMB_BASE)
         return Ids(self.take(small) if small else None, large)
 
-    def _limbs(self, amount: exact.Limbs) -> exact.Limbs:
-        return exact.Limbs(*(self.take(limb) for limb in amount))
+    def _limbs(self, amount: Limbs) -> Limbs:
+        return Limbs(*(self.take(limb) for limb in amount))
 
 
 def filled(tree: Any, scalars: Any) -> Any:
@@ -79,8 +80,8 @@ def _is_texts(tree: Any) -> bool:
 
 
 def _rebuilt(tree: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(tree, exact.Limbs):
-        return exact.Limbs(*map(change, tree))
+    if isinstance(tree, Limbs):
+        return Limbs(*map(change, tree))
     if isinstance(tree, tuple):
         return tuple(map(change, tree))
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nbext.core.atomic_files import write_whole
 from nbext.errors import StorageError, UsageError, did_you_mean
 from nbext.notebook.cell.request import Query
 
@@ -86,10 +86,7 @@ def save(folder: Path, name: str, query: Query) -> Path:
     }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Written beside and renamed: a kernel that dies here leaves the old file whole.
-        draft = path.with_suffix(f".{os.getpid()}.draft")
-        draft.write_text(json.dumps(request, default=str, indent=2), "utf-8")
-        draft.replace(path)
+        write_whole(path, json.dumps(request, default=str, indent=2))
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from None
     return path

@@ -22,13 +22,12 @@ from nbext.service.container import Container
 from nbext.service.http.bodies import Lingering
 from nbext.service.http.problems import Problem, answer_problem
 from nbext.service.limits import Limits
-from nbext.service.middleware.logs import Log
-from nbext.service.middleware.observe import Observe
+from nbext.service.middleware.observe import Log, Observe
 from nbext.service.middleware.security import LOOPBACK_HOSTS, Security
-from nbext.service.routes import lookups, operator, segments, signups
+from nbext.service.routes import lookups, operator, segments
 from nbext.settings import Secret
 
-_ROUTERS = (segments.router, lookups.router, signups.router, operator.router)
+_ROUTERS = (segments.router, lookups.router, operator.router)
 # Every route of the service; an application's own list may hold routers instead.
 ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 

@@ -15,8 +15,7 @@ from nbext.service.accounts.signups import SignUps
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.metadata import Metadata
-from nbext.service.middleware.logs import Log
-from nbext.service.middleware.metrics import Metrics
+from nbext.service.middleware.observe import Log, Metrics
 from nbext.service.middleware.rate_limit import Rates
 from nbext.service.segments.idempotency import Claims
 from nbext.service.segments.maintenance import Maintenance

@@ -4,9 +4,9 @@ FULL_BUILDER = '''import time, nbext
 def full_builder(query, client=None):
     "The builder with every kind of condition and of group beside the query, and every field shown."
     form = nbext.segment_form(query, client=client)
-    for key in [*form.words.groups, *form.words.conditions]:
+    for key in [*form.grammar.groups, *form.grammar.conditions]:
         editor = form.top.add(key)
-        if key in form.words.groups:
+        if key in form.grammar.groups:
             editor.add("token")
         time.sleep(0.05)  # as nobody clicks faster; what a front end cannot take in at once gets lost on the way
     for editor in form.top.walk():

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from nbext.engine.query import exact
+from nbext.core.uint256 import split
 from nbext.engine.query.sort_key import size
 from nbext.engine.schema import TABLES
 
@@ -22,7 +22,7 @@ CHAINS = [{"chain_id": 1, "first_block": 100, "last_block": 900, "last_timestamp
 
 def amount(value: int) -> dict[str, Any]:
     """Return an amount as the columns of a row."""
-    limbs = {limb: Decimal(number) for limb, number in exact.split(value)._asdict().items()}
+    limbs = {limb: Decimal(number) for limb, number in split(value)._asdict().items()}
     return {**limbs, "size": size(value)}
 
 

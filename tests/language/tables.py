@@ -10,6 +10,7 @@ import ibis
 import pyarrow as pa
 
 from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.uint256 import split
 from nbext.engine.dataset import Answer, ChainExtent, Contract, DataAbout, Question
 from nbext.engine.query import exact
 from nbext.engine.query.sort_key import stored
@@ -111,7 +112,7 @@ def _contract_rows(contract: Contract, world: World, number: dict[str, int], row
     )
     for one in own:
         rows["transfers"].append(
-            (cid, one.block, one.log_index, number[one.sender], number[one.recipient], *exact.split(one.amount),
+            (cid, one.block, one.log_index, number[one.sender], number[one.recipient], *split(one.amount),
              one.count)
         )  # fmt: skip
     for wallet, changes in sided(contract.standard, own).items():
@@ -125,7 +126,7 @@ def _contract_rows(contract: Contract, world: World, number: dict[str, int], row
             for wallet, changes in sided(contract.standard, moves).items():
                 held = sum(change for _, change in changes)
                 if held:
-                    rows["owners"].append((cid, *exact.split(token_id), number[wallet], held))
+                    rows["owners"].append((cid, *split(token_id), number[wallet], held))
 
 
 def _activity_rows(world: World, number: dict[str, int], rows: dict[str, list[Any]]) -> None:

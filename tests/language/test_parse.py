@@ -153,7 +153,7 @@ def test_all_errors_come_at_once():
          "unknown field 'sort' of a segment request. Allowed: operator, filters, fileType, limit."),
         ("/operator", "choice", "'and' is not allowed. Did you mean 'AND'? Allowed: AND, OR."),
         ("/fileType", "choice", "'exe' is not allowed. Allowed: json, csv."),
-        ("/limit", "range", "-1 is out of range. Allowed: 0 (only count) to 1,000,000."),
+        ("/limit", "range", "-1 is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
         ("/filters/tokn", "unknown-key", "unknown condition 'tokn'. Did you mean 'token'?"),
         ("/filters/nft/count/mn", "unknown-key", "unknown field 'mn' of count. Did you mean 'min'?"),
         ("/filters/nft", "required", "nft needs 'nft': the collection's address, or its symbol."),
@@ -165,11 +165,11 @@ def test_all_errors_come_at_once():
 @pytest.mark.parametrize(
     ("limit", "detail"),
     [
-        (True, "true is not a whole number: 0 (only count) to 1,000,000."),
-        ("10", "'10' is not a whole number: 0 (only count) to 1,000,000."),
-        (1.5, "1.5 is a binary float, which is not exact. Wanted: a whole number: 0 (only count) to 1,000,000."),
-        (None, "null is not a whole number: 0 (only count) to 1,000,000."),
-        (1_000_001, "1000001 is out of range. Allowed: 0 (only count) to 1,000,000."),
+        (True, "true is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
+        ("10", "'10' is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
+        (1.5, "1.5 is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
+        (None, "null is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
+        (1_000_001, "1000001 is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
     ],
 )
 def test_a_limit_is_a_whole_number_within_bounds(limit, detail):

@@ -147,7 +147,7 @@ def test_login_without_a_remote_service_says_that_no_key_is_needed(shell):
 )
 def test_a_key_in_a_cell_is_refused_and_not_repeated(shell, cell):
     error = shell.error(cell)
-    assert "a key is never written in a cell" in error
+    assert "do not write a key in a cell" in error
     assert "s3cret" not in error
 
 

@@ -30,11 +30,11 @@ ethereum USDC''',
     "a Python dict": (
         '''%%segment_query
 {'wallet': {'contract': False}}''',
-        '''UsageError: JSON writes texts and keys in double quotes ("), not in single quotes (').
+        '''UsageError: JSON puts keys and strings in double quotes ("), not in single quotes (').
   line 2, column 2:
     {'wallet': {'contract': False}}
      ^
-  It reads as a Python dict. As JSON it is:
+  This is a Python dict. As JSON it is:
     {"wallet": {"contract": false}}''',
     ),
     "a trailing comma": (
@@ -42,27 +42,27 @@ ethereum USDC''',
 {
   "token": {"token": "UNI"},
 }''',
-        '''UsageError: JSON has no trailing comma: delete the comma before }.
+        '''UsageError: JSON has no trailing comma. Delete the comma before }.
   line 3, column 28:
       "token": {"token": "UNI"},
                                ^
-  It reads as a Python dict. As JSON it is:
+  This is a Python dict. As JSON it is:
     {"token": {"token": "UNI"}}''',
     ),
     "a comment": (
         '''%%segment_query
 {"token": {"token": "UNI"}}  # the governance token''',
-        '''UsageError: JSON has no comments: take out what begins with #.
+        '''UsageError: JSON has no comments. Delete # and what follows it.
   line 2, column 30:
     {"token": {"token": "UNI"}}  # the governance token
                                  ^
-  It reads as a Python dict. As JSON it is:
+  This is a Python dict. As JSON it is:
     {"token": {"token": "UNI"}}''',
     ),
     "a missing brace": (
         '''%%segment_query
 {"token": {"token": "UNI"}''',
-        '''UsageError: } is missing at the end: the { of line 2, column 1 is never closed.
+        '''UsageError: } is missing at the end: the { at line 2, column 1 is open.
   line 2, column 1:
     {"token": {"token": "UNI"}
     ^''',
@@ -70,7 +70,7 @@ ethereum USDC''',
     "a variable without braces": (
         '''%%segment_query
 {"wallet": {"in": wallets}}''',
-        '''UsageError: wallets is neither a number nor true, false or null: a text stands in double quotes ("wallets"), a Python variable in double braces ({{wallets}}).
+        '''UsageError: wallets is not a JSON value. Put a string in double quotes ("wallets"), a Python variable in double braces ({{wallets}}).
   line 2, column 19:
     {"wallet": {"in": wallets}}
                       ^''',
@@ -78,7 +78,7 @@ ethereum USDC''',
     "a variable in quotes": (
         '''%%segment_query
 {"wallet": {"in": "{{wallets}}"}}''',
-        '''UsageError: {{wallets}} stands in quotes, so it would be sent as it is written: leave the quotes out, Python's value becomes JSON by itself.
+        '''UsageError: {{wallets}} is in quotes, so it would be sent as text. Remove the quotes: the Python value becomes JSON by itself.
   line 2, column 19:
     {"wallet": {"in": "{{wallets}}"}}
                       ^''',
@@ -94,7 +94,7 @@ ethereum USDC''',
     "two conditions under one key": (
         '''%%segment_query
 {"token": {"token": "UNI"}, "token": {"token": "LINK"}}''',
-        '''UsageError: the key 'token' stands twice in one object, and only one could count. For several conditions of one kind write a list: {"token": [..., ...]}.
+        '''UsageError: The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, write a list: {"token": [..., ...]}.
   The first: line 2, column 2:
     {"token": {"token": "UNI"}, "token": {"token": "LINK"}}
      ^
@@ -161,14 +161,14 @@ ethereum USDC''',
     "an unknown operator": (
         '''%%segment_query --operator XOR
 {"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: --operator is AND or OR, not 'XOR'. Did you mean 'OR'?
+        '''UsageError: %%segment_query: --operator takes AND or OR, not 'XOR'. Did you mean 'OR'?
     %%segment_query --operator XOR
                                ^''',
     ),
     "a limit beyond the highest": (
         '''%%segment_query --limit 5,000,000
 {"token": {"token": "UNI"}}''',
-        "UsageError: the limit is a whole number from 0 (only count) to 1,000,000, not 5,000,000.",
+        "UsageError: 5000000 is not a limit. Write a whole number from 0 (count only) to 1,000,000.",
     ),
     "an unknown option": (
         '''%%segment_query whales --limt 5
@@ -216,7 +216,7 @@ ethereum USDC''',
     ),
     "a quote left open": (
         '''%nft search "bored ape''',
-        '''UsageError: %nft: the " at column 8 of the line is never closed by ".
+        '''UsageError: %nft: the " at column 8 of the line is not closed: " is missing.
     %nft search "bored ape
                 ^''',
     ),
@@ -226,7 +226,7 @@ ethereum USDC''',
     ),
     "a key in a cell": (
         "%nbext login s3cret",
-        "UsageError: %nbext login takes no key: a key is never written in a cell: it would stay in the notebook and in its history. Set NBEXT_API_KEY before starting Jupyter, or run `%nbext login` and type it at the prompt.",
+        "UsageError: %nbext login takes no key: do not write a key in a cell: the notebook and its history would keep it. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt.",
     ),
     "a misspelt command": (
         "%nbext stats",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nbext.engine.query.exact import split
+from nbext.core.uint256 import split
 from nbext.engine.sample.known import KNOWN, Known
 from nbext.engine.schema import FOREVER, TABLES
 from tests.sample_generator.cast import CONTRACTS, ZERO, contract

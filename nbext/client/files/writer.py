@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nbext.client import frames
+from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.errors import StorageError, ValidationError
 
 if TYPE_CHECKING:
@@ -35,45 +35,32 @@ def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     if not path.parent.is_dir():
         raise ValidationError.of("to", "folder", f"there is no folder {path.parent}.")
     if not overwrite and os.path.lexists(path):
-        raise ValidationError.of("to", "exists", f"{path} exists. Use overwrite=True (--overwrite) to replace it.")
+        raise _exists(path)
     return path
 
 
 @contextlib.contextmanager
 def written(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Open a file beside the target that takes its place, complete and on the disk, when all went well."""
+    """Open a file beside the target that takes its place, complete and on the disk, when all went well.
+
+    Raises
+    ------
+    StorageError
+        The file cannot be written.
+    ValidationError
+        The target exists meanwhile, and ``overwrite`` is false.
+    """
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:80]}.", suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise StorageError(f"{path.parent} cannot be written to: {error.strerror}.") from None
-    part = Path(name)
-    failure = ""
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+        with whole_file(path, mode=ORDINARY, overwrite=overwrite) as part, part.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        _settle(part, path, overwrite=overwrite)
-    except OSError as error:
-        failure = error.strerror or str(error)
-    finally:
-        part.unlink(missing_ok=True)
-    if failure:
-        raise StorageError(f"{path} cannot be written: {failure}.")
-
-
-def _settle(part: Path, path: Path, *, overwrite: bool) -> None:
-    mask = os.umask(0)
-    os.umask(mask)
-    part.chmod(0o666 & ~mask)
-    if overwrite:
-        part.replace(path)
-        return
-    # A link fails where meanwhile someone else has made the file; a rename would replace it.
-    try:
-        path.hardlink_to(part)
     except FileExistsError:
-        raise ValidationError.of("to", "exists", f"{path} exists. Use overwrite=True to replace it.") from None
+        raise _exists(path) from None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
+def _exists(path: Path) -> ValidationError:
+    return ValidationError.of("to", "exists", f"{path} exists. Use overwrite=True (--overwrite) to replace it.")
 
 
 def save(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False) -> None:

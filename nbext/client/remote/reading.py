@@ -21,7 +21,7 @@ from nbext.client.remote.paging import Next, next_of
 from nbext.client.remote.profile import Overrides, pasteable
 from nbext.client.remote.row_counts import stated
 from nbext.client.remote.status import State, state_of
-from nbext.core.operations import SEGMENT_ID
+from nbext.core.constants import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.errors import AmbiguousAnswer, ApiError, ProtocolError
 from nbext.settings import Secret
 
@@ -131,7 +131,7 @@ def _read_job(reading: Reading, answer: Answer, want: Want, overrides: Overrides
 def _id_in_location(answer: Answer) -> str | None:
     if answer.status not in (201, 202):
         return None
-    last = re.search(r"/segments?/([A-Za-z0-9_-]{1,128})/?(?:\?.*)?\Z", answer.headers.get("Location", ""))
+    last = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", answer.headers.get("Location", ""))
     return last[1] if last else None
 
 

@@ -1,51 +1,24 @@
-"""Exact amounts: three limbs of 26 decimal digits, split, joined, carried, compared and written as text.
+"""Ibis expressions over exact amounts: limbs compared, carried, and written as text.
 
-``amount = hi * 10**52 + mid * 10**26 + lo``. In normal form ``0 <= mid, lo < 10**26`` and ``hi`` alone
-carries the sign, so that comparing limb by limb compares amounts. All tables hold normal form; limbs
-that were summed are put back into it by `carried`. The expressions use only what every engine computes
-exactly on DECIMAL(38,0): ``+ - %``, comparison, and the division of an exact multiple.
+The limbs are those of `nbext.core.uint256`, in normal form in all tables: sums of limbs are put back into it by
+`carried`. The expressions use only what every engine computes exactly on DECIMAL(38,0): ``+ - %``, comparison, and the
+division of an exact multiple.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import ibis
 
-from nbext.engine.schema import LIMB_DIGITS
+from nbext.core.uint256 import LIMB_BASE, Limbs, join
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
-BASE: int = 10**LIMB_DIGITS
 LIMB_TYPE = "decimal(38,0)"
-
-
-class Limbs(NamedTuple):
-    """One amount: three integers, or three Ibis columns or scalars."""
-
-    hi: Any
-    mid: Any
-    lo: Any
-
-
-def split(amount: int) -> Limbs:
-    """Return the limbs of an integer, in normal form.
-
-    >>> split(-1)
-    Limbs(hi=-1, mid=99999999999999999999999999, lo=99999999999999999999999999)
-    """
-    rest, lo = divmod(amount, BASE)
-    hi, mid = divmod(rest, BASE)
-    return Limbs(hi, mid, lo)
-
-
-def join(limbs: Limbs) -> int:
-    """Return the integer of limbs, which need not be in normal form."""
-    hi, mid, lo = (int(limb) for limb in limbs)
-    return hi * BASE * BASE + mid * BASE + lo
 
 
 def of(table: ir.Table, prefix: str = "") -> Limbs:
@@ -104,7 +77,7 @@ def _whole(value: int) -> ir.DecimalScalar:
 
 
 def _carry(total: ir.DecimalColumn) -> tuple[ir.DecimalValue, ir.DecimalValue]:
-    base = _whole(BASE)
+    base = _whole(LIMB_BASE)
     # The remainder takes the dividend's sign on every engine; adding the base first makes it the modulus.
     limb = (total % base + base) % base
     # Some engines divide decimals as doubles: the quotient is a small whole number, so rounding restores it.

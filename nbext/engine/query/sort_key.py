@@ -13,15 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, split
 from nbext.engine.query import exact
-from nbext.engine.query.exact import Limbs
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 DIGITS = 17
 _STEP: int = 10**DIGITS
-_LOW_DIGITS = 26
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,17 @@ def size(amount: int) -> int:
 
 def stored(amount: int) -> tuple[int, int, int, int]:
     """Return the columns that hold an amount with its size: ``hi mid lo size``."""
-    return (*exact.split(amount), size(amount))
+    return (*split(amount), size(amount))
 
 
 def lower(amount: int) -> Bound:
     """Return an amount as the least that is allowed."""
-    return Bound(exact.split(amount), size(amount), size(amount - 1) < size(amount))
+    return Bound(split(amount), size(amount), size(amount - 1) < size(amount))
 
 
 def upper(amount: int) -> Bound:
     """Return an amount as the most that is allowed."""
-    return Bound(exact.split(amount), size(amount), size(amount) < size(amount + 1))
+    return Bound(split(amount), size(amount), size(amount) < size(amount + 1))
 
 
 def at_least(table: ir.Table, bound: Bound) -> ir.BooleanValue:
@@ -100,7 +99,7 @@ def sql(hi: str, mid: str, lo: str) -> str:
     """Return DuckDB's SQL of the size of limbs in normal form: for the writers of tables."""
     short = " ".join(
         f"WHEN {lo} < {10 ** (DIGITS + more)} THEN {more * _STEP} + ({lo}::HUGEINT // {10**more}::HUGEINT)::BIGINT"
-        for more in range(_LOW_DIGITS - DIGITS + 1)
+        for more in range(LIMB_DIGITS - DIGITS + 1)
     )
     digits = _digits_sql(hi, mid, lo)
     long = (
@@ -115,10 +114,10 @@ def sql(hi: str, mid: str, lo: str) -> str:
 
 def _digits_sql(hi: str, mid: str, lo: str) -> str:
     """Return the SQL of the decimal digits of the magnitude, without leading zeros where it is not zero."""
-    base, rest = f"{exact.BASE}::HUGEINT", f"({mid}::HUGEINT + ({lo} <> 0)::HUGEINT)"
+    base, rest = f"{LIMB_BASE}::HUGEINT", f"({mid}::HUGEINT + ({lo} <> 0)::HUGEINT)"
     limbs = (
         f"CASE WHEN {hi} < 0 THEN -({hi}::HUGEINT) - ({rest} <> 0)::HUGEINT ELSE {hi}::HUGEINT END",
         f"CASE WHEN {hi} >= 0 THEN {mid}::HUGEINT WHEN {rest} = 0 THEN 0 ELSE {base} - {rest} END",
         f"CASE WHEN {hi} >= 0 OR {lo} = 0 THEN {lo}::HUGEINT ELSE {base} - {lo}::HUGEINT END",
     )
-    return "ltrim(" + " || ".join(f"lpad(({limb})::VARCHAR, {_LOW_DIGITS}, '0')" for limb in limbs) + ", '0')"
+    return "ltrim(" + " || ".join(f"lpad(({limb})::VARCHAR, {LIMB_DIGITS}, '0')" for limb in limbs) + ", '0')"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 
+from nbext.core.atomic_files import whole_folder
 from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
@@ -31,17 +29,11 @@ def twin(generation: Generation) -> Path:
     folder = generation.folder / FOLDER
     if folder.is_dir():
         return folder
-    building = generation.folder / f".{FOLDER}-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        building.mkdir()
-        _write(generation.tables, building)
-        building.rename(folder)
+        with whole_folder(folder) as building:
+            _write(generation.tables, building)
     except (OSError, duckdb.Error) as error:
-        # Another process may have been first: its twin is as good as ours.
-        if not folder.is_dir():
-            raise StorageError(f"the Parquet files of {generation.folder} cannot be written: {error}") from None
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+        raise StorageError(f"the Parquet files of {generation.folder} cannot be written: {error}") from None
     return folder
 
 

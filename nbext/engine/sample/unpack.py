@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import shutil
 from hashlib import sha256
 from pathlib import Path
 
+from nbext.core.atomic_files import whole_folder
 from nbext.engine.query import sort_key
 from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
@@ -53,25 +52,11 @@ def _is_whole(folder: Path) -> bool:
 
 def _make(folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    building = folder.with_name(f".{folder.name}-{os.getpid()}-{secrets.token_hex(4)}")
-    building.mkdir()
-    try:
+    # A folder of ours that has lost a part. One that another process made just now is whole from its first moment.
+    if folder.is_dir() and not _is_whole(folder):
+        shutil.rmtree(folder)
+    with whole_folder(folder) as building:
         _fill(building)
-        _place(building, folder)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def _place(building: Path, folder: Path) -> None:
-    try:
-        building.rename(folder)
-    except OSError:
-        # Either another process was first, and its folder is as good as ours, or a part of it is lost.
-        if folder.is_dir() and not _is_whole(folder):
-            shutil.rmtree(folder)
-            building.rename(folder)
-        elif not folder.is_dir():
-            raise
 
 
 def _fill(building: Path) -> None:
@@ -87,6 +72,3 @@ def _fill(building: Path) -> None:
             columns = ", ".join(size if column == "size" else column for column in TABLES[name])
             connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet('{path}')")
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)
-    for name in (_DATABASE, MANIFEST):
-        with (building / name).open("rb+") as file:
-            os.fsync(file.fileno())

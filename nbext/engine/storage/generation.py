@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nbext.core.atomic_files import sync, write_whole
 from nbext.engine.dataset import ChainExtent
 from nbext.errors import StorageError
 
@@ -131,14 +132,14 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
         shutil.rmtree(folder)
     building.rename(folder)
     sync(folder.parent)
-    _write(data_dir / "current", name + "\n")
+    write_whole(data_dir / "current", name + "\n")
     prune(data_dir)
     return Generation(folder, whole)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write a generation's manifest, through to the disk."""
-    _write(folder / MANIFEST, json.dumps({"format": FORMAT, **manifest}, indent=1, ensure_ascii=True) + "\n")
+    write_whole(folder / MANIFEST, json.dumps({"format": FORMAT, **manifest}, indent=1, ensure_ascii=True) + "\n")
 
 
 def prune(data_dir: Path, keep: int = KEPT) -> None:
@@ -152,22 +153,3 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
     orphans = [path for number, name, path in numbered if number >= served and name != pointer]
     for path in before[: max(0, len(before) - keep + 1)] + orphans:
         shutil.rmtree(path)
-
-
-def sync(path: Path) -> None:
-    """Write a file, or a folder's list of names, through to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _write(path: Path, text: str) -> None:
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    sync(path.parent)

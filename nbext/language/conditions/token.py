@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.uint256 import Limbs
 from nbext.engine.query import exact, sort_key
 from nbext.engine.query import history as past
 from nbext.engine.query.set_tree import Wallets
@@ -219,7 +220,7 @@ def _counted(numbers: ir.Table, within: Any) -> Wallets:
     return _fitting(numbers, _between(numbers.number, within), within.none_too)
 
 
-def _within(amount: exact.Limbs, within: Any) -> ir.BooleanValue:
+def _within(amount: Limbs, within: Any) -> ir.BooleanValue:
     low = exact.at_least(amount, within.low.limbs)
     return low if within.high is None else low & exact.at_most(amount, within.high.limbs)
 

@@ -1,9 +1,11 @@
-"""The body of a cell: strict JSON read kindly, with ``{{python}}`` in the place of any value."""
+"""The body of a cell: strict JSON with ``{{python}}`` in the place of any value, and what that Python becomes."""
 
 from __future__ import annotations
 
+import datetime
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -12,9 +14,7 @@ from nbext.core.strict_json import NotJson, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, did_you_mean
 from nbext.notebook.cell.json_errors import explain
-from nbext.notebook.cell.json_source import place_of, second_of_a_key
-from nbext.notebook.cell.places import at
-from nbext.notebook.cell.python_values import json_value
+from nbext.notebook.cell.json_source import Token, at, place_of, second_of_a_key, tokens
 
 # A service's body may hold 1 MiB; a cell that is larger by itself cannot become one.
 MAX_TEXT = 1024 * 1024
@@ -22,37 +22,28 @@ MAX_TEXT = 1024 * 1024
 _RAISED_BY_EXPRESSIONS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError,
-)
-_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+)  # fmt: skip
 _QUOTED_EXPRESSION = re.compile(r'"\{\{([^"{}]+)\}\}"')
-
-
-@dataclass(frozen=True)
-class Expression:
-    """One ``{{expression}}``: its Python text, and where it begins."""
-
-    source: str
-    position: int
+_MISSING = "cannot be written as JSON; drop missing values first"
 
 
 @dataclass(frozen=True)
 class Body:
-    """What a cell says: its value, its text, and which of its places are Python's."""
+    """What a cell says: its value, and its text."""
 
     value: Any
     text: str
-    masked: str
 
     def place_of(self, pointer: str) -> int | None:
-        """Return where a JSON pointer stands in the cell, or None."""
-        return place_of(self.masked, pointer)
+        """Return the position of a JSON pointer in the cell, or None."""
+        return place_of(self.text, pointer)
 
 
 def read(text: str, names: Mapping[str, Any]) -> Body:
     """Read a cell.
 
-    Numbers keep their digits: a fraction that a float would change comes as a Decimal. Nothing is
-    evaluated before the whole text is known to be JSON, and nothing inside a JSON text ever is.
+    Numbers keep their digits: a fraction that a float would change becomes a Decimal. Nothing is
+    evaluated before the whole text is known to be JSON, and nothing inside a JSON string ever is.
 
     Raises
     ------
@@ -62,71 +53,47 @@ def read(text: str, names: Mapping[str, Any]) -> Body:
     """
     if len(text) > MAX_TEXT:
         raise UsageError(
-            f"the cell holds {len(text):,} characters; a request holds at most {MAX_TEXT:,}.\n  {at(text, MAX_TEXT)}"
+            f"The cell has {len(text):,} characters; a request can have at most {MAX_TEXT:,}.\n  {at(text, MAX_TEXT)}"
         )
+    # Editors on Windows may put a byte order mark before the text.
     text = text.removeprefix("\ufeff")
-    masked, expressions = mask(text)
-    value = _parse(text, masked)
-    if found := _QUOTED_EXPRESSION.search(masked):
-        raise UsageError(
-            f"{{{{{visible(found[1])}}}}} stands in quotes, so it would be sent as it is written: leave the quotes "
-            f"out, Python's value becomes JSON by itself.\n  {at(text, found.start())}"
-        )
-    return Body(_filled(value, text, expressions, names), text, masked)
-
-
-def mask(text: str) -> tuple[str, dict[str, Expression]]:
-    """Put a JSON text of the same length in the place of each ``{{expression}}``."""
+    # Most cells hold no Python, and need no tokens to be read.
     if "{{" not in text:
-        return text, {}
-    # A character that the cell does not hold: no text of the cell can be taken for a placeholder.
+        return Body(_parse(text, text), text)
+    masked, expressions = _masked(text)
+    value = _parse(text, masked)
+    for token in tokens(text):
+        if token.kind == "string" and (found := _QUOTED_EXPRESSION.fullmatch(token.text)):
+            raise UsageError(
+                f"{{{{{visible(found[1])}}}}} is in quotes, so it would be sent as text. Remove the quotes: the "
+                f"Python value becomes JSON by itself.\n  {at(text, token.start)}"
+            )
+    return Body(_filled(value, text, expressions, names), text)
+
+
+def _masked(text: str) -> tuple[str, dict[str, Token]]:
+    """Return the text with a string in the place of each ``{{expression}}``, and the expressions by that string."""
+    # A character that the cell does not contain: no string of the cell can be taken for a placeholder.
     sentinel = next(chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
     pieces: list[str] = []
-    expressions: dict[str, Expression] = {}
-    position = 0
-    while position < len(text):
-        string = _STRING.match(text, position)
-        # Texts are passed over whole: braces inside of them are a name's, not ours.
-        if string:
-            pieces.append(string.group())
-            position = string.end()
-        elif text.startswith("{{", position):
-            end = _checked_end(text, position)
-            placeholder = (sentinel + chr(0x4E00 + len(expressions))).ljust(end - position - 2, sentinel)
-            expressions[placeholder] = Expression(text[position + 2 : end - 2].strip(), position)
-            pieces.append(f'"{placeholder}"')
-            position = end
-        else:
-            pieces.append(text[position])
-            position += 1
-    return "".join(pieces), expressions
+    expressions: dict[str, Token] = {}
+    end = 0
+    for token in tokens(text):
+        if token.kind == "python":
+            if not token.whole:
+                raise UsageError(_not_python(token) + f"\n  {at(text, token.start)}")
+            placeholder = f"{sentinel}{len(expressions)}"
+            expressions[placeholder] = token
+            pieces += [text[end : token.start], f'"{placeholder}"']
+            end = token.start + len(token.text)
+    return "".join([*pieces, text[end:]]), expressions
 
 
-def end_of_expression(text: str, start: int) -> int | None:
-    """Return the end of the first ``}}`` that leaves a whole Python expression before it, if one does."""
-    end = text.find("}}", start)
-    while end >= 0:
-        source = text[start + 2 : end].strip()
-        try:
-            compile(f"({source}\n)", "<cell>", "eval")
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            end = text.find("}}", end + 1)
-        else:
-            return end + 2
-    return None
-
-
-def _checked_end(text: str, start: int) -> int:
-    end, first = end_of_expression(text, start), text.find("}}", start)
-    if end is not None:
-        return end
-    if first < 0:
-        raise UsageError(f"the {{{{ is never closed by }}}}.\n  {at(text, start)}")
-    source = visible(text[start + 2 : first].strip()[:80])
-    raise UsageError(
-        f"{{{{ }}}} holds a Python expression, and {source!r} is none. For a JSON object write one brace.\n"
-        f"  {at(text, start)}"
-    )
+def _not_python(token: Token) -> str:
+    if not token.text.endswith("}}"):
+        return "The {{ is not closed: }} is missing."
+    source = visible(token.text[2:-2].strip()[:80])
+    return f"{source!r} is not a Python expression, which {{{{ }}}} needs. Write a JSON object in single braces."
 
 
 def number(digits: str) -> float | Decimal:
@@ -142,33 +109,28 @@ def _parse(text: str, masked: str) -> Any:
     except NotJson as error:
         fault, why = error.fault, str(error)
     if fault == "duplicate":
-        message = _twice(text, masked)
+        message = _twice(text)
     elif fault == "depth":
-        message = "objects and lists are nested too deep to be read."
+        message = "Objects and lists are nested too deeply."
     else:
-        message = (explain(masked) or f"this is not JSON: {why}").translate(_without_placeholders(text, masked))
+        # JSON itself has no bound on digits, so there `explain` finds no fault.
+        message = explain(text) or f"This is not JSON: {why}"
     raise UsageError(message)
 
 
-def _without_placeholders(text: str, masked: str) -> dict[int, str]:
-    return {ord(c): "·" for c in set(masked) - set(text)}
-
-
-def _twice(text: str, masked: str) -> str:
-    found = second_of_a_key(masked)
+def _twice(text: str) -> str:
+    found = second_of_a_key(text)
     if found is None:
-        return "a key stands twice in one object."
+        return "A key appears twice in one object."
     key, first, second = found
     return (
-        f"the key {visible(key)!r} stands twice in one object, and only one could count. For several conditions of one "
-        f'kind write a list: {{"{visible(key)}": [..., ...]}}.\n  The first: {at(text, first)}\n'
+        f"The key {visible(key)!r} appears twice in one object, and only one could count. For several conditions of "
+        f'one kind, write a list: {{"{visible(key)}": [..., ...]}}.\n  The first: {at(text, first)}\n'
         f"  The second: {at(text, second)}"
     )
 
 
-def _filled(value: Any, text: str, expressions: Mapping[str, Expression], names: Mapping[str, Any]) -> Any:
-    if not expressions:
-        return value
+def _filled(value: Any, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any]) -> Any:
     if isinstance(value, dict):
         return {
             _key(key, text, expressions, names): _filled(item, text, expressions, names)
@@ -177,36 +139,128 @@ def _filled(value: Any, text: str, expressions: Mapping[str, Expression], names:
     if isinstance(value, list):
         return [_filled(item, text, expressions, names) for item in value]
     if isinstance(value, str) and value in expressions:
-        return evaluated(expressions[value], text, names)
+        token = expressions[value]
+        return evaluated(token.text[2:-2].strip(), text, token.start, names)
     return value
 
 
-def _key(key: str, text: str, expressions: Mapping[str, Expression], names: Mapping[str, Any]) -> str:
-    if key not in expressions:
-        return key
-    value = evaluated(expressions[key], text, names)
+def _key(key: str, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any]) -> str:
+    value = _filled(key, text, expressions, names)
     if not isinstance(value, str):
-        raise UsageError(f"a key is a text; this is {type(value).__name__}.\n  {at(text, expressions[key].position)}")
+        raise UsageError(f"A key must be a string, not {type(value).__name__}.\n  {at(text, expressions[key].start)}")
     return value
 
 
-def evaluated(expression: Expression, text: str, names: Mapping[str, Any]) -> Any:
-    """Return the JSON value of one expression.
+def evaluated(source: str, text: str, position: int, names: Mapping[str, Any]) -> Any:
+    """Return the JSON value of one expression, which begins at a position of a text.
 
     Raises
     ------
     UsageError
         The expression fails, or its value has no JSON form.
     """
-    place = at(text, expression.position)
     try:
-        value = eval(f"({expression.source}\n)", dict(names))
-        return json_value(value)
+        return json_value(eval(f"({source}\n)", dict(names)))
     except NotJson as error:
-        message = f"{{{{{expression.source}}}}}: {error}."
+        message = f"{{{{{source}}}}}: {error}."
     except NameError as error:
         hint = did_you_mean(error.name or "", [name for name in names if not name.startswith("_")])
         message = f"{error.name!r} is not defined in this notebook.{hint}"
     except _RAISED_BY_EXPRESSIONS as error:
-        message = f"{{{{{expression.source}}}}} failed: {type(error).__name__}: {error}"
-    raise UsageError(f"{message}\n  {place}")
+        message = f"{{{{{source}}}}} failed: {type(error).__name__}: {error}"
+    # Raised here, so that no frame of the user's expression hangs on our error.
+    raise UsageError(f"{message}\n  {at(text, position)}")
+
+
+def json_value(value: Any) -> Any:
+    """Return a Python value as dicts, lists, strings, integers, Decimals, floats, booleans and None.
+
+    Series, Index, arrays, tuples, ranges and sets (sorted) become lists; times become ISO-8601 in UTC
+    (a time without a zone is taken as UTC); numpy's and pandas's numbers become Python's.
+
+    Raises
+    ------
+    NotJson
+        NaN, infinity, a missing value, bytes, a DataFrame of several columns, or any other object.
+    """
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float | Decimal):
+        return _number(value)
+    if isinstance(value, datetime.date):
+        return _time(value)
+    if isinstance(value, bytes | bytearray):
+        raise NotJson("value", "bytes cannot be written as JSON; write an address as '0x' + value.hex()")
+    if isinstance(value, Mapping):
+        return _object(value)
+    return _from_library(value)
+
+
+def _number(value: float | Decimal) -> float | Decimal:
+    if isinstance(value, int):
+        return int(value)
+    if not math.isfinite(value):
+        raise NotJson("value", f"{value} cannot be written as JSON; drop missing and infinite values first")
+    # numpy's float64 is a float too, and writes itself otherwise.
+    return value if isinstance(value, Decimal) else float(value)
+
+
+def _time(value: datetime.date) -> str:
+    if type(value).__name__ == "NaTType":  # a datetime to isinstance
+        raise NotJson("value", f"a missing time {_MISSING}")
+    if not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    utc = value.astimezone(datetime.UTC) if value.tzinfo else value
+    return utc.replace(tzinfo=None).isoformat() + "Z"
+
+
+def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
+    for key in value:
+        if not isinstance(key, str):
+            raise NotJson("value", f"the key {key!r} is not a string")
+    return {key: json_value(item) for key, item in value.items()}
+
+
+def _from_library(value: Any) -> Any:
+    """Return the JSON value of an object of numpy, pandas or polars; none of them is imported for it."""
+    # A table first: it can also be iterated, over its columns' names.
+    if hasattr(value, "columns"):
+        return _single_column(value)
+    if type(value).__name__ == "NAType":
+        raise NotJson("value", f"a missing value {_MISSING}")
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        item = value.item()
+        if type(item) is type(value):
+            raise NotJson("value", _unknown(value))
+        return _stamp(value) if type(value).__name__ == "datetime64" else json_value(item)
+    # Sorted: the same set makes the same query, and so the same segment's id.
+    if isinstance(value, set | frozenset):
+        return sorted((json_value(item) for item in value), key=repr)
+    if hasattr(value, "tolist"):
+        return [json_value(item) for item in (value if getattr(value, "ndim", 1) == 1 else value.tolist())]
+    if isinstance(value, Iterable):
+        return [json_value(item) for item in value]
+    raise NotJson("value", _unknown(value))
+
+
+def _stamp(value: Any) -> str:
+    text = str(value)
+    if text == "NaT":
+        raise NotJson("value", f"a missing time {_MISSING}")
+    return text + ("Z" if "T" in text else "")
+
+
+def _single_column(frame: Any) -> list[Any]:
+    columns = [str(name) for name in frame.columns]
+    if len(columns) != 1:
+        choice = "address" if "address" in columns else (columns or ["name"])[0]
+        raise NotJson(
+            "value",
+            f"a DataFrame of {len(columns)} columns ({', '.join(columns[:8])}) cannot be written as JSON; "
+            f"choose one column, such as [{choice!r}]",
+        )
+    return [json_value(item) for item in frame[frame.columns[0]]]
+
+
+def _unknown(value: Any) -> str:
+    return f"a {type(value).__name__} cannot be written as JSON; use strings, numbers, times, lists, dicts or a column"

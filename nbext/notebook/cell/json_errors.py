@@ -1,4 +1,4 @@
-"""What is wrong with a text that is not JSON, in words that say how to mend it."""
+"""What is wrong with a text that is not JSON, where, and what to write instead."""
 
 from __future__ import annotations
 
@@ -8,134 +8,116 @@ import re
 from typing import Any
 
 from nbext.core.untrusted_text import visible
-from nbext.notebook.cell.json_source import Scan, first_fault
-from nbext.notebook.cell.places import at, line_and_column
+from nbext.notebook.cell.json_source import Reading, at, first_fault, line_and_column
 
-_CLOSERS = {"{": "}", "[": "]"}
-# Longer Python texts are not written out again as JSON.
+# A longer Python text is not printed again as JSON: the message would hide the fault.
 _SHOWN = 400
 
-# What stands at the fault -> what to say. The first that matches is said; {0} is what matched.
+# What is found at the fault -> what to say. The first that matches is said; {0} is what matched, {1} its code point.
 _AT_THE_FAULT: tuple[tuple[str, str], ...] = (
-    (r"//|/\*|#", "JSON has no comments: take out what begins with {0}."),
-    (r"'", "JSON writes texts and keys in double quotes (\"), not in single quotes (')."),
-    (r"[“”„‟‘’«»]", "{0} is a typographic quote, as word processors make them: write \"."),
+    (r"//|/\*|#", "JSON has no comments. Delete {0} and what follows it."),
+    (r"'", "JSON puts keys and strings in double quotes (\"), not in single quotes (')."),
+    (r"[“”„‟‘’«»]", "{0} is a typographic quote, as word processors write it. Use \"."),
     (
         r"[\u00a0\u2000-\u200f\u202f\u2028\u2029\u3000\ufeff]",
-        "JSON does not know the space or mark that stands here ({1}).",
+        "This space or invisible mark ({1}) is not allowed in JSON. Delete it, or use a plain space.",
     ),
-    (r"(True|False|None)\b", "{0} is Python; JSON writes true, false and null."),
-    (r"-?(NaN|Infinity|inf|nan)\b", "JSON has no {0}: leave the bound out."),
-    (r"0[xX][0-9a-fA-F]+", "an address is a text: write it in double quotes."),
-    (r"[+-]?[0-9]+(_[0-9]+)+", "JSON numbers have no underscores: write the digits alone."),
-    (r"[+-]?0[0-9]+", "a JSON number has no leading zero: write {0} in double quotes, or without the zero."),
-    (r"\+[0-9.]+|-?\.[0-9]+|-?[0-9]+\.(?![0-9])", "{0} is not a JSON number: write 0.5, 5 or \"5\"."),
-    (r"[fFrRbBuU]{1,2}[\"']", "JSON texts have no prefix: {0} is Python. Write a Python value as {{{{expression}}}}."),
-    (r"\(", "JSON has no parentheses: a list stands in [ ]."),
-    (r"\$(?:\w+|\{\w+\})", "a Python value is written {{{{name}}}}, not {0}."),
+    (r"(True|False|None)\b", "{0} is Python. JSON uses true, false and null."),
+    (r"-?(NaN|Infinity|inf|nan)\b", "JSON has no {0}. Leave the bound out."),
+    (r"0[xX][0-9a-fA-F]+", "An address is a string. Put it in double quotes."),
+    (r"[+-]?[0-9]+(_[0-9]+)+", "JSON numbers have no underscores. Write the digits only."),
+    (r"[+-]?0[0-9]+", "A JSON number has no leading zero. Put {0} in double quotes, or drop the zero."),
+    (r"\+[0-9.]+|-?\.[0-9]+|-?[0-9]+\.(?![0-9])", "{0} is not a JSON number. Write 0.5, 5 or \"5\"."),
+    (r"[fFrRbBuU]{1,2}[\"']", "JSON strings have no prefix: {0} is Python. Put a Python value in {{{{...}}}}."),
+    (r"\(", "JSON has no parentheses. Write a list in [ ]."),
+    (r"\$(?:\w+|\{\w+\})", "Write a Python value as {{{{name}}}}, not as {0}."),
 )
 
 
 def explain(text: str) -> str | None:
-    """Return what is wrong with a text, where, and how to mend it; None where its marks are those of JSON."""
+    """Return what is wrong with a text, where, and what to write instead; None where it is JSON."""
     if not text.strip():
-        return "there is nothing to read: the cell is empty."
-    scan = first_fault(text)
-    if scan is None:
+        return "The cell is empty."
+    reading = first_fault(text)
+    if reading is None:
         return None
-    position, words = _fault(text, scan)
+    position, words = _at_the_end(text, reading) if reading.position >= len(text) else _fault(text, reading)
     return f"{words}\n  {at(text, position)}{_as_json(text)}"
 
 
-def _fault(text: str, scan: Scan) -> tuple[int, str]:
-    if scan.position >= len(text):
-        return _at_the_end(text, scan)
-    before = text[scan.previous] if scan.previous >= 0 else ""
-    here = text[scan.position]
-    # Pointed at the comma, which is what has to go, and not at the bracket, where reading stopped.
-    if before == "," and here in "}]":
-        return scan.previous, f"JSON has no trailing comma: delete the comma before {here}."
+def _fault(text: str, reading: Reading) -> tuple[int, str]:
+    position, here = reading.position, text[reading.position]
+    # The caret points at the comma, which has to go, and not at the bracket, where reading stopped.
+    if here in "}]" and reading.previous >= 0 and text[reading.previous] == ",":
+        return reading.previous, f"JSON has no trailing comma. Delete the comma before {here}."
     for pattern, words in _AT_THE_FAULT:
-        found = re.match(pattern, text[scan.position : scan.position + 200])
-        if found:
-            return scan.position, words.format(visible(found.group()), f"U+{ord(here):04X}")
-    if here == '"':
-        fault = _bad_string(text, scan.position)
-        if fault:
-            return fault
-    return scan.position, _by_what_was_expected(text, scan, here)
+        if found := re.match(pattern, text[position : position + 200]):
+            return position, words.format(visible(found.group()), f"U+{ord(here):04X}")
+    if here == '"' and (fault := _bad_string(text, position)):
+        return fault
+    return position, _by_what_was_expected(text, reading, here)
 
 
-def _at_the_end(text: str, scan: Scan) -> tuple[int, str]:
-    if not scan.open:
-        return scan.position, "there is nothing to read: the cell is empty."
-    last = scan.open[-1]
-    line, column = line_and_column(text, last)
-    missing = "".join(_CLOSERS[text[position]] for position in reversed(scan.open))
-    words = f"{missing} is missing at the end: the {text[last]} of line {line}, column {column} is never closed."
-    if scan.expected in ("value", "colon") and text[scan.previous] != ",":
-        words = f"the text ends before the value is there; after it {missing} is missing too."
-    return last, words
+def _at_the_end(text: str, reading: Reading) -> tuple[int, str]:
+    # Nothing is open only where nothing was read, and an empty cell was answered before.
+    last = reading.levels[-1]
+    opened = f"the {text[last.start]} at line %d, column %d is open." % line_and_column(text, last.start)
+    missing = "".join(level.closer for level in reversed(reading.levels))
+    if reading.expected in ("value", "colon") and text[reading.previous] != ",":
+        return last.start, f"The text ends where a value is expected, and {missing} is missing after it."
+    return last.start, f"{missing} is missing at the end: {opened}"
 
 
 def _bad_string(text: str, start: int) -> tuple[int, str] | None:
-    """Name what is wrong inside a text that begins here; None where it is whole."""
+    """Return the position and the words for what is wrong inside the string that begins here; None if nothing is."""
     position = start + 1
-    while position < len(text):
+    while position < len(text) and text[position] != "\n":
         c = text[position]
         if c == '"':
             return None
-        if c == "\n":
-            return start, 'the closing " of this text is missing on its line.'
         if c < " ":
-            return position, f"a text may not hold {visible(c)!r}: write \\t for a tab, \\n for a new line."
+            return position, f"A string cannot contain {visible(c)!r}. Write \\t for a tab, \\n for a new line."
         if c == "\\":
             if not re.match(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})', text[position : position + 6]):
                 escape = visible(text[position : position + 2])
-                return position, f"JSON has no escape {escape}: write \\\\ for a backslash."
+                return position, f"JSON has no escape {escape}. Write \\\\ for a backslash."
             position += 1
         position += 1
-    return start, 'the closing " of this text is missing.'
+    return start, 'The closing " of this string is missing on its line.'
 
 
-def _by_what_was_expected(text: str, scan: Scan, here: str) -> str:
-    found = re.match(r"[\w.$-]+", text[scan.position : scan.position + 80])
+_MISSING_MARK = {
+    "next": "A comma is missing before {}.",
+    "colon": "A colon (:) is missing after the key, before {}.",
+}
+
+
+def _by_what_was_expected(text: str, reading: Reading, here: str) -> str:
+    found = re.match(r"[\w.$-]+", text[reading.position : reading.position + 80])
     shown = visible(found.group() if found else here)
-    if scan.expected == "nothing":
-        too_many = f"there is one {here} too many."
-        return too_many if here in "}]" else "the object ends before this: a cell holds one object."
-    if here in "}]" and scan.open and _CLOSERS[text[scan.open[-1]]] != here:
-        line, column = line_and_column(text, scan.open[-1])
-        opener = text[scan.open[-1]]
-        return f"{here} does not close the {opener} of line {line}, column {column}: write {_CLOSERS[opener]}."
-    return {
-        "next": f"a comma is missing before {shown}.",
-        "colon": f"a colon (:) is missing after the key, before {shown}.",
-        "key": _no_key(shown, is_word=found is not None),
-        "key or }": _no_key(shown, is_word=found is not None),
-    }.get(scan.expected) or _no_value(shown, is_word=found is not None)
-
-
-def _no_key(shown: str, *, is_word: bool) -> str:
-    if is_word:
-        return f'a key stands in double quotes: "{shown}".'
-    return f"a key in double quotes belongs here, not {shown}."
-
-
-def _no_value(shown: str, *, is_word: bool) -> str:
-    if not is_word:
-        return f"a value belongs here, not {shown}."
+    if reading.expected == "nothing":
+        return f"There is one {here} too many." if here in "}]" else "The cell goes on after its object. It holds one."
+    if here in "}]" and reading.levels and (opened := reading.levels[-1]).closer != here:
+        line, column = line_and_column(text, opened.start)
+        return f"{here} does not close the {text[opened.start]} at line {line}, column {column}. Write {opened.closer}."
+    if reading.expected in _MISSING_MARK:
+        return _MISSING_MARK[reading.expected].format(shown)
+    if reading.expected in ("key", "key or }"):
+        return f'A key needs double quotes: "{shown}".' if found else f"Expected a key in double quotes, not {shown}."
+    if found is None:
+        return f"Expected a value, not {shown}."
     return (
-        f'{shown} is neither a number nor true, false or null: a text stands in double quotes ("{shown}"), '
+        f"{shown} is not a JSON value. Put a string in double quotes (\"{shown}\"), "
         f"a Python variable in double braces ({{{{{shown}}}}})."
     )
 
 
 def _as_json(text: str) -> str:
-    """Return what a Python literal would be in JSON, where the text is one and is not long."""
+    """Return what a Python literal would be in JSON, where the text is one and is short."""
+    # ast would read 0x... as an integer: an address without its quotes would come back as a huge number.
     if len(text) > _SHOWN * 4 or "0x" in re.sub(r"'[^']*'|\"[^\"]*\"", "", text):
         return ""
-    # Literals only: nothing of the cell is run.
+    # Literals only: nothing in the cell is run.
     try:
         value = ast.literal_eval(text.strip())
         shown = json.dumps(value, default=_listed, allow_nan=False, ensure_ascii=False)
@@ -143,7 +125,7 @@ def _as_json(text: str) -> str:
         return ""
     if not isinstance(value, dict) or len(shown) > _SHOWN:
         return ""
-    return f"\n  It reads as a Python dict. As JSON it is:\n    {visible(shown)}"
+    return f"\n  This is a Python dict. As JSON it is:\n    {visible(shown)}"
 
 
 def _listed(value: Any) -> list[Any]:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nbext.core.operations import FILE_TYPES, MAX_LIMIT, OPERATORS
+from nbext.core.constants import MAX_LIMIT, limit_of
+from nbext.core.operations import FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
-from nbext.notebook.cell.places import at
+from nbext.notebook.cell.json_source import at
 from nbext.notebook.line.options import Args
 
 _REQUEST_KEYS = ("operator", "fileType", "limit", "filters")
@@ -130,8 +131,7 @@ def _limit(args: Args, in_body: Any, default: int) -> int:
     limit = args["limit"] if args["limit"] is not None else in_body
     if limit is None:
         return default
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise UsageError(f"the limit is a whole number, not {visible(repr(limit))}.")
-    if not 0 <= limit <= MAX_LIMIT:
-        raise UsageError(f"the limit is a whole number from 0 (only count) to {MAX_LIMIT:,}, not {limit:,}.")
-    return limit
+    checked = limit_of(limit)
+    if isinstance(checked, str):
+        raise UsageError(checked)
+    return checked

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from nbext.notebook.cell.json_source import cursor_of
 from nbext.notebook.completion import schema
-from nbext.notebook.completion.cursor import cursor_of
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import Grammar
 

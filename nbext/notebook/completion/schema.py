@@ -1,21 +1,27 @@
-"""The JSON Schema of a request, read for its names: which keys a place may hold, and which values."""
+"""The JSON Schema of a request, read for completion, for the table of ``%nbext schema`` and for the builder's fields.
+
+One walker serves all three: `at_path` returns every schema that a place may follow, whatever references and
+alternatives lead to it. `keys`, `values` and `grammar_of` only pick out of what it returns.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from nbext.errors import ConfigError, UsageError, did_you_mean
 
 Schema = Mapping[str, Any]
+Shape = Literal["choice", "flag", "pair", "list", "text"]
+GROUP_KEYS = ("all", "any", "not")
 # A schema that refers to itself is followed this far and no further.
 _DEPTH = 12
 # A table's cell lists this many names; completion knows all.
 _LISTED = 12
-Shape = Literal["choice", "flag", "pair", "list", "text"]
-GROUP_KEYS = ("all", "any", "not")
+# uint256 has 78 digits; int() of an unbounded text takes time that grows with its square.
+_MAX_DIGITS = 78
 _ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
 
 
@@ -52,13 +58,9 @@ def keys(root: Schema, path: Sequence[str]) -> dict[str, Schema]:
 
 
 def values(root: Schema, path: Sequence[str]) -> list[str]:
-    """Return the values that a schema lists for a place, as JSON would have them."""
-    found: dict[str, None] = {}
-    for schema in at_path(root, path):
-        for value in [*(schema.get("enum") or ()), *([schema["const"]] if "const" in schema else [])]:
-            if isinstance(value, str):
-                found[value] = None
-    return list(found)
+    """Return the texts that a schema lists for a place."""
+    listed = [one for schema in at_path(root, path) for one in (*(schema.get("enum") or ()), schema.get("const"))]
+    return list(dict.fromkeys(one for one in listed if isinstance(one, str)))
 
 
 def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
@@ -93,46 +95,20 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     ]
 
 
-def _inside(root: Schema, path: Sequence[str]) -> list[str]:
-    return values(root, path) or list(keys(root, path))
-
-
-def _with_items(root: Schema, found: list[Schema]) -> list[Schema]:
-    items = [inner for schema in found for inner in variants(root, schema.get("items"))]
-    return found + items
-
-
-def _referred(root: Schema, reference: str) -> Any:
-    here: Any = root
-    for part in reference.removeprefix("#").split("/")[1:]:
-        here = here.get(part) if isinstance(here, Mapping) else None
-    return here
-
-
-def _meaning(root: Schema, schema: Schema) -> str:
-    for variant in variants(root, schema):
-        if variant.get("description"):
-            return str(variant["description"])
-    return ""
-
-
-def _types(root: Schema, schema: Schema) -> str:
-    found: dict[str, None] = {}
-    for variant in variants(root, schema):
-        kinds = variant.get("type") or []
-        for kind in [kinds] if isinstance(kinds, str) else kinds:
-            found[str(kind)] = None
-    return " or ".join(found)
-
-
 @dataclass(frozen=True)
 class FieldSpec:
-    """One field: what kind of input it takes, its words, and the schema of its value (of one member of a list)."""
+    """One field: the kind of input it takes, its words, and every schema that its value may follow.
+
+    Attributes
+    ----------
+    accepts
+        What one typed text may be: of a list, what a member may be; of a pair, what either bound may be.
+    """
 
     name: str
     shape: Shape
     help: str
-    schema: Mapping[str, Any]
+    accepts: tuple[Schema, ...]
     examples: tuple[Any, ...] = ()
     choices: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
@@ -143,6 +119,11 @@ class FieldSpec:
     def label(self) -> str:
         """The field's name in words."""
         return words(self.name)
+
+    @property
+    def takes_others(self) -> bool:
+        """Whether values beside the listed choices are allowed: a chain has more names than a schema lists."""
+        return any("type" in schema and "enum" not in schema for schema in self.accepts)
 
 
 @dataclass(frozen=True)
@@ -160,41 +141,56 @@ class ConditionSpec:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """All that can be asked."""
+class Grammar:
+    """The conditions, the groups with their meaning, and the keys that belong at the top of filters only."""
 
     conditions: Mapping[str, ConditionSpec]
-    groups: Mapping[str, str] = field(default_factory=dict)
-    scope: tuple[FieldSpec, ...] = ()
-    limit: int = 1000
+    groups: Mapping[str, str]
+    scope: tuple[FieldSpec, ...]
     most: int = 1_000_000
 
 
-def vocabulary(schema: Mapping[str, Any] | None) -> Vocabulary:
-    """Read a served schema.
+def grammar_of(schema: Schema | None) -> Grammar:
+    """Return what a builder can offer, from the schema that a service publishes.
 
     Raises
     ------
     ConfigError
-        The service publishes none, or one without conditions.
+        The service publishes no schema, or one without conditions.
     """
-    definitions = (schema or {}).get("$defs", {})
-    request = (schema or {}).get("properties", {})
-    filters = request.get("filters", {}).get("properties", {})
-    conditions = {name: _condition(name, definitions[name]) for name in filters if name in definitions}
+    root = schema or {}
+    filters = keys(root, ["filters"])
+    # A condition is what has a definition of its own; groups and scope keys are written out in place.
+    conditions = {name: _condition(root, name) for name in filters if name in root.get("$defs", {})}
     if not conditions:
         raise ConfigError(
-            "the service publishes no schema of its filters, so no form can be made of it. "
-            "Write the filters in a %%segment_query cell, as the service's own documentation tells them."
+            "This service publishes no schema of its filters, so nbext cannot make a form for them. "
+            "Write the filters in a %%segment_query cell, as the service's documentation describes them."
         )
-    groups = {name: str(filters[name].get("description", "")) for name in GROUP_KEYS if name in filters}
-    scope = tuple(
-        _field(name, part, required=False)
-        for name, part in filters.items()
-        if name not in conditions and name not in groups
+    groups = {name: _meaning(root, filters[name]) for name in GROUP_KEYS if name in filters}
+    scope = [name for name in filters if name not in conditions and name not in groups]
+    limit = keys(root, ()).get("limit", {})
+    return Grammar(
+        conditions,
+        groups,
+        tuple(_field(root, name, filters[name], required=False) for name in scope),
+        limit.get("maximum", 1_000_000),
     )
-    limit = request.get("limit", {})
-    return Vocabulary(conditions, groups, scope, limit.get("default", 1000), limit.get("maximum", 1_000_000))
+
+
+def encoded(text: str, accepts: Sequence[Schema]) -> Any:
+    """Return a typed text as the JSON value that a schema wants; what fits none stays text, for the service to refuse.
+
+    >>> encoded("90d", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
+    '90d'
+    >>> encoded("19000000", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
+    19000000
+    """
+    for schema in accepts:
+        if schema.get("type") == "string" and re.search(schema.get("pattern", ""), text):
+            return text
+    whole = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
+    return int(text) if whole and any(schema.get("type") == "integer" for schema in accepts) else text
 
 
 def words(name: str) -> str:
@@ -203,51 +199,68 @@ def words(name: str) -> str:
     >>> words("heldSince"), words("nft"), words("tokenIds")
     ('Held since', 'NFT', 'Token IDs')
     """
-    # Labels may be set as maths by front ends, and a name comes from the service: letters and digits only.
+    # A name comes from the service, and front ends may typeset a label as maths: letters and digits only.
     parts = [part.lower() for part in re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name[:60])]
     text = " ".join(_ACRONYMS.get(part, part) for part in parts)
     return text[:1].upper() + text[1:]
 
 
-def _condition(name: str, schema: Mapping[str, Any]) -> ConditionSpec:
-    required = schema.get("required", [])
-    fields = tuple(_field(key, part, required=key in required) for key, part in schema.get("properties", {}).items())
-    return ConditionSpec(name, str(schema.get("description", "")), fields)
+def _condition(root: Schema, name: str) -> ConditionSpec:
+    definition = root["$defs"][name]
+    # Not of its alternatives: "atLeast or distinct" requires neither of the two.
+    required = definition.get("required") or ()
+    parts = keys(root, ["filters", name]).items()
+    fields = tuple(_field(root, key, part, required=key in required) for key, part in parts)
+    return ConditionSpec(name, _meaning(root, definition), fields)
 
 
-def _field(name: str, schema: Mapping[str, Any], *, required: bool) -> FieldSpec:
-    shape, inner, choices, keys = _shape(schema)
+def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldSpec:
+    accepts = tuple(variants(root, schema))
+    shape, inner, choices, pair = _shape(accepts)
     return FieldSpec(
-        name, shape, str(schema.get("description", "")), inner, tuple(schema.get("examples", ())), choices, keys,
-        schema.get("default"), required,
+        name, shape, _meaning(root, schema), accepts if inner is None else tuple(variants(root, inner)),
+        tuple(schema.get("examples") or ()), choices, pair, schema.get("default"), required,
     )  # fmt: skip
 
 
-def _shape(schema: Mapping[str, Any]) -> tuple[Shape, Mapping[str, Any], tuple[str, ...], tuple[str, ...]]:
-    options = [schema, *schema.get("anyOf", [])]
-    choices = next((tuple(option["enum"]) for option in options if "enum" in option), ())
-    if choices:
-        return "choice", schema, choices, ()
-    if schema.get("type") == "boolean":
-        return "flag", schema, (), ()
-    if schema.get("type") == "object":
-        properties = schema.get("properties", {})
-        return "pair", next(iter(properties.values()), {}), (), tuple(properties)
-    members = next((option["items"] for option in options if option.get("type") == "array"), None)
-    return ("text", schema, (), ()) if members is None else ("list", members, (), ())
+def _shape(accepts: Sequence[Schema]) -> tuple[Shape, Schema | None, tuple[str, ...], tuple[str, ...]]:
+    """Return the kind of input, the schema of its parts where it has some, its choices, and its pair of keys."""
+    for schema in accepts:
+        if schema.get("enum"):
+            return "choice", None, tuple(schema["enum"]), ()
+    for schema in accepts:
+        if schema.get("type") == "boolean":
+            return "flag", None, (), ()
+        if schema.get("type") == "object":
+            bounds = schema.get("properties") or {}
+            return "pair", next(iter(bounds.values()), {}), (), tuple(bounds)
+        if schema.get("type") == "array":
+            return "list", schema.get("items"), (), ()
+    return "text", None, (), ()
 
 
-def encoded(text: str, schema: Mapping[str, Any]) -> Any:
-    """Return a typed text as the JSON value that the schema wants; one that fits nothing stays text, to be refused.
+def _inside(root: Schema, path: Sequence[str]) -> list[str]:
+    return values(root, path) or list(keys(root, path))
 
-    >>> encoded("90d", {"anyOf": [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}]})
-    '90d'
-    >>> encoded("19000000", {"anyOf": [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}]})
-    19000000
-    """
-    options = [schema, *schema.get("anyOf", [])]
-    for option in options:
-        if option.get("type") == "string" and re.search(option.get("pattern", ""), text):
-            return text
-    whole = text.isascii() and text.isdigit() and len(text) <= 78
-    return int(text) if whole and any(option.get("type") == "integer" for option in options) else text
+
+def _with_items(root: Schema, found: list[Schema]) -> list[Schema]:
+    return found + [inner for schema in found for inner in variants(root, schema.get("items"))]
+
+
+def _referred(root: Schema, reference: str) -> Any:
+    here: Any = root
+    for part in reference.removeprefix("#").split("/")[1:]:
+        here = here.get(part) if isinstance(here, Mapping) else None
+    return here
+
+
+def _meaning(root: Schema, schema: Schema) -> str:
+    return next((str(one["description"]) for one in variants(root, schema) if one.get("description")), "")
+
+
+def _types(root: Schema, schema: Schema) -> str:
+    found: dict[str, None] = {}
+    for variant in variants(root, schema):
+        kinds = variant.get("type") or []
+        found.update(dict.fromkeys(map(str, [kinds] if isinstance(kinds, str) else kinds)))
+    return " or ".join(found)

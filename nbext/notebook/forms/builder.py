@@ -11,7 +11,7 @@ from IPython.core.getipython import get_ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import Query
-from nbext.notebook.completion.schema import vocabulary
+from nbext.notebook.completion.schema import grammar_of
 from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.editors import GroupEditor, ScopeBar, Unfit
 from nbext.notebook.forms.form import Background, Form, Twin
@@ -50,7 +50,7 @@ class SegmentForm(Form):
 
     def __init__(self, client: Any, given: Any = None) -> None:
         super().__init__(client)
-        self.words = vocabulary(client.schema())
+        self.grammar = grammar_of(client.schema())
         self.runs = Background(self.failed)
         self.frame: pd.DataFrame | None = None
         self.matched: int | None = None
@@ -66,10 +66,10 @@ class SegmentForm(Form):
     def _build(self) -> None:
         joins = [("all of them (AND)", "AND"), ("any of them (OR)", "OR")]
         self.operator = choice_field("Wallets match", joins, "AND", width="190px").changed(lambda _: self._changed())
-        self.scope = ScopeBar(self.words.scope, self._changed)
+        self.scope = ScopeBar(self.grammar.scope, self._changed)
         self.scope.show(False)
         self.more = button("More options", lambda _: self._unfold(), classes="nbext-quiet nbext-small")
-        self.top = GroupEditor("all", self.words, self._changed, lambda _: None, top=True)
+        self.top = GroupEditor("all", self.grammar, self._changed, lambda _: None, top=True)
         self.count = markup(classes="nbext-count")
         self.json = markup(classes="nbext-json")
         self.name = text_field("Variable", "segment", width="160px")
@@ -131,8 +131,8 @@ class SegmentForm(Form):
 
     def _limit_or_none(self) -> int | None:
         text = self.limit.value.strip().replace(",", "").replace("_", "")
-        whole = text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= self.words.most
-        self.limit.error = "" if whole else f"a whole number from 1 to {self.words.most:,}"
+        whole = text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= self.grammar.most
+        self.limit.error = "" if whole else f"a whole number from 1 to {self.grammar.most:,}"
         return int(text) if whole else None
 
     def _changed(self) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.uint256 import in_units
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms import charts
@@ -13,7 +14,6 @@ from nbext.notebook.forms.filter_tree import cell_text
 from nbext.notebook.forms.form import Form, Twin, message_of
 from nbext.notebook.forms.tables import about, frame_html, is_missing, scale, shown
 from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
-from nbext.notebook.results.units import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,7 +136,7 @@ def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
     """Return how the known amounts of a column are spread: a picture where one can be drawn, else a table."""
     present = [str(value) for value in values if not is_missing(value)]
     try:
-        amounts = [float(EXACT.scaleb(Decimal(value), -scale(column))) for value in present]
+        amounts = [float(in_units(value, scale(column))) for value in present]
     except InvalidOperation:
         # The user put something else into the column.
         return ""

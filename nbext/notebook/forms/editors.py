@@ -12,7 +12,7 @@ from typing import Any
 import ipywidgets as w
 
 from nbext.core.untrusted_text import html, visible
-from nbext.notebook.completion.schema import ConditionSpec, FieldSpec, Vocabulary, encoded
+from nbext.notebook.completion.schema import ConditionSpec, FieldSpec, Grammar, encoded
 from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.widgets import (
     MAX_HELP,
@@ -89,14 +89,14 @@ class Input:
         spec = self.spec
         if spec.shape == "pair":
             typed = {key: field.value.strip() for key, field in self.fields.items()}
-            return {key: encoded(text, spec.schema) for key, text in typed.items() if text} or NOTHING
+            return {key: encoded(text, spec.accepts) for key, text in typed.items() if text} or NOTHING
         given = self.fields[""].value
         if spec.shape in ("choice", "flag"):
             return NOTHING if given == _BLANK else given
         text = given.strip()
         if spec.shape == "list":
-            return [encoded(one, spec.schema) for one in re.split(r"[,\s]+", text) if one] or NOTHING
-        return encoded(text, spec.schema) if text else NOTHING
+            return [encoded(one, spec.accepts) for one in re.split(r"[,\s]+", text) if one] or NOTHING
+        return encoded(text, spec.accepts) if text else NOTHING
 
     def show(self, value: Any) -> None:
         """Show a value of a query that is there already.
@@ -123,7 +123,7 @@ class Input:
         entry = self.fields[""].entry
         known = [one for _, one in entry.options]
         # A chain may bear more names than the schema lists.
-        if value not in known and len(self.spec.schema.get("anyOf", ())) > 1:
+        if value not in known and self.spec.takes_others:
             entry.options = (*entry.options, (visible(_text(value), 60), value))
         elif value not in known:
             raise Unfit(self.spec.name)
@@ -313,12 +313,12 @@ class GroupEditor(Editor):
     """A group: how its members are joined, its members, and buttons that add some."""
 
     def __init__(
-        self, key: str, words: Vocabulary, changed: Changed, remove: Remove, *, top: bool = False
+        self, key: str, grammar: Grammar, changed: Changed, remove: Remove, *, top: bool = False
     ) -> None:
         super().__init__(changed, remove)
-        self.words, self.key = words, key
+        self.grammar, self.key = grammar, key
         self.children: list[Editor] = []
-        pairs = [(GROUP_WORDS.get(name, name), name) for name in words.groups]
+        pairs = [(GROUP_WORDS.get(name, name), name) for name in grammar.groups]
         self.kind = choice_field("Group", pairs, key, width="150px").changed(self._rename)
         self.body = box(classes="nbext-members")
         self.widget = box(
@@ -333,11 +333,11 @@ class GroupEditor(Editor):
     def _adders(self) -> w.Box:
         conditions = [
             button(f"+ {spec.label}", self._adding(spec.name), classes=QUIET, tip=spec.help)
-            for spec in self.words.conditions.values()
+            for spec in self.grammar.conditions.values()
         ]
         groups = [
             button(f"+ {GROUP_WORDS.get(name, name)}", self._adding(name), classes=f"{QUIET} nbext-dashed", tip=text)
-            for name, text in self.words.groups.items()
+            for name, text in self.grammar.groups.items()
         ]
         return row(*conditions, *groups, classes="nbext-adders")
 
@@ -355,17 +355,17 @@ class GroupEditor(Editor):
         return editor
 
     def _made(self, key: str, value: Any) -> Editor:
-        if key in self.words.groups:
+        if key in self.grammar.groups:
             try:
                 members = [] if value is NOTHING else filter_tree.members(key, value)
             except ValueError:
                 return TextEditor(key, value, self.changed, self._drop)
-            group = GroupEditor(key, self.words, self.changed, self._drop)
+            group = GroupEditor(key, self.grammar, self.changed, self._drop)
             for child, inner in members:
                 group.add(child, inner)
             return group
-        if key in self.words.conditions:
-            editor = ConditionEditor(self.words.conditions[key], self.changed, self._drop)
+        if key in self.grammar.conditions:
+            editor = ConditionEditor(self.grammar.conditions[key], self.changed, self._drop)
             # A query that is opened makes many at once; their messages need time to be taken in.
             time.sleep(0.0 if value is NOTHING else PAUSE)
             try:

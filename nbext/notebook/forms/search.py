@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import ipywidgets as w
 
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
-from nbext.core.operations import MAX_SEARCH_TERM
+from nbext.core.constants import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.form import Background, Form, Twin

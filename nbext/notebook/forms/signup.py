@@ -13,7 +13,7 @@ from typing import Any
 import ipywidgets as w
 
 from nbext.client.validate import email_of
-from nbext.core.operations import MAX_EMAIL
+from nbext.core.constants import MAX_EMAIL
 from nbext.core.untrusted_text import html
 from nbext.errors import OutcomeUnknown
 from nbext.notebook.forms.form import Background, Form, Twin, message_of

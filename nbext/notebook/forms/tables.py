@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
+from nbext.core.uint256 import units_text
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook import session
 from nbext.notebook.cell.request import Query
 from nbext.notebook.forms.widgets import table_html
 from nbext.notebook.results.store import checked_name
-from nbext.notebook.results.units import EXACT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,11 +59,9 @@ def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
     if (column or {}).get("type") not in ("integer", "uint256"):
         return shown(value)
     try:
-        amount = EXACT.scaleb(Decimal(str(value)), -scale(column))
+        return units_text(str(value), scale(column))
     except InvalidOperation:
         return shown(value)
-    text = f"{amount:,f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def is_missing(value: object) -> bool:

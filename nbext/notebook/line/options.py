@@ -1,27 +1,29 @@
-"""One grammar of options for all magics: words and options in any order, ``--help``, and kind errors."""
+"""The one grammar of options for all magics: words and options in any order, ``{{python}}`` for either, ``--help``."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from nbext.errors import UsageError, did_you_mean
-from nbext.notebook.cell.places import excerpt
+from nbext.notebook.cell.body import evaluated
+from nbext.notebook.cell.json_source import excerpt
 from nbext.notebook.line.tokenizer import Word, words
 
 _KEY = re.compile(r"(-{1,2}(x-)?(api[-_]?key|key|password|secret)(=|\Z)|(x-)?(api[-_]?)?key=)", re.IGNORECASE)
 KEY_REFUSED = (
-    "a key is never written in a cell: it would stay in the notebook and in its history. "
-    "Set NBEXT_API_KEY before starting Jupyter, or run `%nbext login` and type it at the prompt."
+    "do not write a key in a cell: the notebook and its history would keep it. "
+    "Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt."
 )
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its flags, what follows it, and one line of help."""
+    """One option: its flags, the kind of its value, and one line of help."""
 
     flags: tuple[str, ...]
     help: str
@@ -29,14 +31,14 @@ class Option:
     metavar: str = ""
     choices: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The longest flag, as a Python name: ``--dry-run`` is ``dry_run``."""
         return max(self.flags, key=len).lstrip("-").replace("-", "_")
 
     @property
     def spelling(self) -> str:
-        """The flags and what follows them, as help shows it."""
+        """The flags and their value, as help shows them."""
         wanted = self.metavar or "|".join(self.choices)
         return ", ".join(self.flags) + (f" {wanted}" if wanted else "")
 
@@ -58,7 +60,7 @@ HELP = Option(("--help", "-h"), "show this help")
 
 @dataclass(frozen=True)
 class Grammar:
-    """What one magic takes. ``echo`` False keeps the line out of error messages: it may hold a secret."""
+    """The words and options of one magic. ``echo`` False leaves the line out of errors: it may contain a secret."""
 
     magic: str
     purpose: str
@@ -68,7 +70,8 @@ class Grammar:
     notes: str = ""
     echo: bool = True
 
-    @property
+    # Cached: every line of every cell looks its flags up here.
+    @cached_property
     def flags(self) -> dict[str, Option]:
         """Each flag and its option."""
         return {flag: option for option in (*self.options, HELP) for flag in option.flags}
@@ -102,6 +105,7 @@ class Grammar:
                 raise UsageError(f"{self.magic}: {KEY_REFUSED}")
             if word.kind == "word" and word.text == "--":
                 args.words.extend(rest)
+            # A negative number is a word and no option.
             elif word.kind == "word" and re.match(r"-[^\d.]", word.text):
                 self._take_option(args, word, rest)
             else:
@@ -109,7 +113,7 @@ class Grammar:
         return args
 
     def error(self, args: Args, message: str, word: Word | None = None) -> UsageError:
-        """Build the error of a line, with a caret under the word that is at fault."""
+        """Return the error of a line, with a caret under the word that is at fault."""
         text = f"{self.magic}: {message}"
         if word is not None and self.echo:
             text += "\n" + excerpt(args.line, word.column, self.magic + " ")
@@ -130,19 +134,22 @@ class Grammar:
         given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
         if given is None or (given.kind == "word" and given.text in self.flags):
             raise self.error(args, f"{flag} needs a value: {option.spelling}.", word)
-        # A Python value is known only when the line runs: `nbext.notebook.line.interpolation` reads it then.
+        # The value of an expression is known only when the line runs: `settle` reads it then.
         args.options[option.name] = given if given.kind == "python" else self._value(args, option, flag, given)
 
-    def read(self, args: Args, name: str, given: Word) -> Any:
-        """Return the value of the option of that name, as if the word had been written after its flag.
+    def settle(self, args: Args, names: Mapping[str, Any]) -> None:
+        """Read the options whose values are expressions as if those values had been written.
 
         Raises
         ------
         UsageError
-            The option does not take it.
+            An expression fails, or its option does not take the value.
         """
-        option = next(option for option in self.options if option.name == name)
-        return self._value(args, option, option.flags[0], given)
+        for name, given in args.options.items():
+            if isinstance(given, Word):
+                option = next(option for option in self.options if option.name == name)
+                text = str(value_of(given, args, names))
+                args.options[name] = self._value(args, option, option.flags[0], Word(text, given.column, "quoted"))
 
     def _nearest(self, flag: str) -> str:
         # Compared without the dashes: they make every flag look like every other.
@@ -157,14 +164,21 @@ class Grammar:
             if not re.fullmatch(r"-?[0-9]{1,20}", digits):
                 raise self.error(args, f"{flag} takes a whole number, not {given.text!r}.", given)
             return int(digits)
-        if option.choices:
-            for choice in option.choices:
-                if choice.lower() == given.text.lower():
-                    return choice
-            raise self.error(
-                args,
-                f"{flag} is {' or '.join(option.choices)}, not {given.text!r}."
-                f"{did_you_mean(given.text, option.choices)}",
-                given,
-            )
-        return given.text
+        if not option.choices:
+            return given.text
+        for choice in option.choices:
+            if choice.lower() == given.text.lower():
+                return choice
+        near = did_you_mean(given.text, option.choices)
+        raise self.error(args, f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given)
+
+
+def value_of(word: Word, args: Args, names: Mapping[str, Any]) -> Any:
+    """Return the JSON value of a word's expression; the text of any other word.
+
+    Raises
+    ------
+    UsageError
+        The expression fails, or its value has no JSON form.
+    """
+    return evaluated(word.text, args.line, word.column, names) if word.kind == "python" else word.text

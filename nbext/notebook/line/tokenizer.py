@@ -1,4 +1,4 @@
-"""A magic's line, cut into words: posix quotes, inline JSON, ``{{python}}``, comments and a final ``;``."""
+"""A magic's line as words: posix quotes, inline JSON, ``{{python}}``, comments and a final ``;``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nbext.errors import UsageError
-from nbext.notebook.cell.body import end_of_expression
-from nbext.notebook.cell.places import excerpt
+from nbext.notebook.cell.json_source import end_of_expression, excerpt, tokens
 
 Kind = Literal["word", "quoted", "json", "python"]
 
 _WINDOWS = os.name == "nt"
-# On Windows a backslash is part of a path, as IPython's own magics have it.
+# On Windows a backslash is part of a path, as in IPython's own magics.
 _PIECE = re.compile(
     r"""'[^']*'|"[^"]*"|[^\s'"]+""" if _WINDOWS else r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\]+"""
 )
@@ -35,7 +34,7 @@ class Word:
 
 
 def words(line: str, magic: str) -> list[Word]:
-    """Cut a magic's line into words.
+    """Split a magic's line into words.
 
     Raises
     ------
@@ -63,30 +62,27 @@ def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
     if line.startswith("{{", start):
         if "}}" not in line[start:]:
             raise UsageError(_unclosed(line, start, magic, "{{", "}}"))
-        # What is no expression is told when it is evaluated.
+        # An expression that is not Python is reported when it is evaluated.
         end = end_of_expression(line, start) or line.index("}}", start) + 2
         return Word(line[start + 2 : end - 2].strip(), start, "python"), end
     if line[start] == "{":
-        end = _end_of_braces(line, start)
+        end = _end_of_object(line, start)
         return Word(line[start:end], start, "json"), end
-    # Pieces in and out of quotes stand together in one word, as in a shell.
+    # Pieces in and out of quotes make one word, as in a shell.
     end = start
     while end < len(line) and not line[end].isspace():
         piece = _PIECE.match(line, end)
-        if piece is None:
-            if line[end] == "\\":  # the very last character
-                piece = re.compile(".").match(line, end)
-            else:
-                raise UsageError(_unclosed(line, end, magic, line[end], line[end]))
-        assert piece is not None
-        end = piece.end()
+        if piece is None and line[end] != "\\":
+            raise UsageError(_unclosed(line, end, magic, line[end], line[end]))
+        # A backslash that nothing follows is a character like others.
+        end = piece.end() if piece else end + 1
     raw = line[start:end]
     return Word(_unquoted(raw), start, "quoted" if raw[0] in "'\"" else "word"), end
 
 
 def _unclosed(line: str, position: int, magic: str, opened: str, wanted: str) -> str:
     return (
-        f"{magic}: the {opened} at column {position + 1} of the line is never closed by {wanted}.\n"
+        f"{magic}: the {opened} at column {position + 1} of the line is not closed: {wanted} is missing.\n"
         + excerpt(line, position, magic + " ")
     )
 
@@ -99,23 +95,12 @@ def _unquoted(raw: str) -> str:
     return lexer.get_token() or ""
 
 
-def _end_of_braces(line: str, start: int) -> int:
-    """Return where the object that starts here ends, strings left aside; the line's end where it does not."""
-    depth, quote, position = 0, "", start
-    while position < len(line):
-        c = line[position]
-        if quote:
-            if c == "\\":
-                position += 1
-            elif c == quote:
-                quote = ""
-        elif c in "'\"":
-            quote = c
-        elif c in "{[":
-            depth += 1
-        elif c in "}]":
-            depth -= 1
+def _end_of_object(line: str, start: int) -> int:
+    """Return where the object that starts here ends; the line's end where it is not closed."""
+    depth = 0
+    for token in tokens(line[start:]):
+        if token.kind == "mark":
+            depth += (token.text in "{[") - (token.text in "}]")
             if depth == 0:
-                return position + 1
-        position += 1
+                return start + token.start + 1
     return len(line)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import visible
-from nbext.notebook.line.interpolation import settle
 from nbext.notebook.line.options import Args, Grammar
 from nbext.notebook.results import store
 
@@ -30,7 +29,7 @@ def prepared(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> Args:
     """
     _check_together(grammar, args)
     # A query may take minutes: a name that cannot be used is said before them.
-    settle(grammar, args, names)
+    grammar.settle(args, names)
     if args["out"] is not None:
         args.options["out"] = store.checked_name(args["out"])
     if args["to"] is not None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from nbext.core.uint256 import in_units
 from nbext.errors import ValidationError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# uint256 has 78 digits; nothing of them is rounded away.
-EXACT = Context(prec=100)
 
 
 def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") -> pd.DataFrame:
@@ -62,7 +60,7 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
 def _in_units(raw: pd.Series[Any], decimals: int, as_: str) -> pd.Series[Any]:
     import pandas as pd
 
-    exact = [None if pd.isna(value) else EXACT.scaleb(_number(value, raw.name), -decimals) for value in raw]
+    exact = [None if pd.isna(value) else in_units(_number(value, raw.name), decimals) for value in raw]
     if as_ == "decimal":
         return pd.Series(exact, index=raw.index, name=raw.name, dtype=object)
     floats = [float("nan") if value is None else float(value) for value in exact]

@@ -10,8 +10,7 @@ from nbext.core.addresses import looks_like_address
 from nbext.core.chains import chain_of
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, ValidationError
-from nbext.notebook.line.interpolation import text_of, value_of
-from nbext.notebook.line.options import Args, Grammar
+from nbext.notebook.line.options import Args, Grammar, value_of
 
 
 def chain_and_addresses(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -38,7 +37,7 @@ def chain_and_addresses(grammar: Grammar, args: Args, names: Mapping[str, Any]) 
         raise grammar.error(
             args, f"the chain is missing, it stands first: {grammar.magic} ethereum {first.text}", first
         )
-    chain = text_of(first, args, names)
+    chain = str(value_of(first, args, names))
     # One list, whatever mixture of symbols, addresses and variables was written: the order asked is kept.
     addresses: list[str] = []
     for word in rest:

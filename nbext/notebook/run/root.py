@@ -13,8 +13,7 @@ from nbext.errors import UsageError, did_you_mean
 from nbext.notebook import banner, history
 from nbext.notebook.completion import schema
 from nbext.notebook.line import grammars
-from nbext.notebook.line.interpolation import text_of
-from nbext.notebook.line.options import KEY_REFUSED, Args
+from nbext.notebook.line.options import KEY_REFUSED, Args, value_of
 from nbext.notebook.run.segment import forms
 from nbext.notebook.run.segment import run as run_query
 
@@ -41,7 +40,7 @@ def run(session: Session, args: Args) -> Any:
             f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, _COMMANDS)} "
             f"Allowed: {', '.join(_COMMANDS)}."
         )
-    return command(session, args, [text_of(word, args, session.names) for word in args.words[1:]])
+    return command(session, args, [str(value_of(word, args, session.names)) for word in args.words[1:]])
 
 
 def _status(session: Session, args: Args, words: list[str]) -> None:

@@ -11,8 +11,7 @@ from nbext.errors import UsageError
 from nbext.notebook import history
 from nbext.notebook.cell.request import Query, query_of
 from nbext.notebook.line import grammars
-from nbext.notebook.line.interpolation import value_of
-from nbext.notebook.line.options import Args, Grammar
+from nbext.notebook.line.options import Args, Grammar, value_of
 from nbext.notebook.results import store
 from nbext.notebook.results.deliver import hand_over
 from nbext.notebook.run import background, dry_run

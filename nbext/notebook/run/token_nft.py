@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.errors import NbextError, NotFound, UsageError
 from nbext.notebook.line import grammars
-from nbext.notebook.line.interpolation import text_of
-from nbext.notebook.line.options import Args, Grammar
+from nbext.notebook.line.options import Args, Grammar, value_of
 from nbext.notebook.results.deliver import hand_over
 from nbext.notebook.run.addresses import chain_and_addresses
 
@@ -35,7 +34,7 @@ def read(session: Session, grammar: Grammar, args: Args) -> Any:
 
 def search(session: Session, args: Args) -> Any:
     """Search collections, or tokens, by the words after ``search``."""
-    term = " ".join(text_of(word, args, session.names) for word in args.words[1:])
+    term = " ".join(str(value_of(word, args, session.names)) for word in args.words[1:])
     if not term:
         raise UsageError("%nft search: a term is missing. Such as: %nft search punk --chain ethereum")
     client, chain = session.client, args["chain"] or session.settings["chain"]

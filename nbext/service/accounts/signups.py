@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nbext.core.operations import MAX_EMAIL
+from nbext.core.constants import MAX_EMAIL
 from nbext.errors import ValidationError
 from nbext.service.accounts.database import Database
 

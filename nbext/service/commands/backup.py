@@ -6,7 +6,7 @@ import argparse
 import shutil
 from pathlib import Path
 
-from nbext.core.atomic_files import sync_folder
+from nbext.core.atomic_files import sync
 from nbext.errors import ConfigError
 from nbext.service.commands import folder
 from nbext.service.container import REGISTRY_FILE
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         copied = [_copy(name, Results(folder.state_dir(args)), copy) for name in SegmentStore(database).files()]
     finally:
         database.close()
-    sync_folder(state)
+    sync(state)
     print(f"{sum(copied)} results and the registry are in {args.target}. The chain data is not: ingest makes it anew.")
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 
 from nbext.service.accounts.keys import DEFAULT_RATE, SCOPES, Key, KeyRing
 from nbext.service.commands import folder
-from nbext.service.http.times import iso
+from nbext.service.http.responses import iso
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

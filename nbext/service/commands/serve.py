@@ -16,7 +16,7 @@ from nbext.errors import ConfigError
 from nbext.service.app import create_app
 from nbext.service.commands import folder
 from nbext.service.limits import Limits
-from nbext.service.middleware.logs import Log
+from nbext.service.middleware.observe import Log
 from nbext.service.middleware.security import LOOPBACK_HOSTS
 from nbext.service.server import Server, address_of, listen
 from nbext.settings import Secret, Settings

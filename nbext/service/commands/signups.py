@@ -12,7 +12,7 @@ from nbext.core.atomic_files import whole_file
 from nbext.errors import ConfigError
 from nbext.service.accounts.signups import SignUps, normalised
 from nbext.service.commands import folder
-from nbext.service.http.times import iso
+from nbext.service.http.responses import iso
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,139 +1,67 @@
-"""The contract as an OpenAPI 3.1 document: the routes' own paths and parameters, the wire's shapes, examples."""
+"""The OpenAPI document: what FastAPI reads off the routes, and the parts that it cannot see there.
+
+FastAPI knows JSON answers and their models. It does not know problems (another media type), bodies that are read by
+`bodies.read_body`, the key (the middleware checks it), and the segment language, whose JSON Schema is the language's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
 
-from nbext.core import operations as wire
-from nbext.engine.dataset import Catalog
-from nbext.service.http import examples
-from nbext.service.http.filters_shape import filters_shape
-from nbext.service.http.problems import CODES
-from nbext.service.http.shapes import SHAPES, Schema, ref
-from nbext.service.middleware.metrics import TEXT_TYPE
-from nbext.service.middleware.security import OPEN_PATHS
+from nbext.core.operations import (
+    EXECUTE,
+    KEY_HEADER,
+    PROBLEM_TYPE,
+    REQUEST_ID_HEADER,
+    SEGMENT,
+    SEGMENT_JSON,
+    SegmentAnswer,
+)
+from nbext.service.http.models import ProblemAnswer, SearchRequest, SignUpRequest
+from nbext.service.http.problems import CODES, Problem
 
-_JSON = "application/json"
-# What every request with a key may meet, and every body.
+_REF = "#/components/schemas/{model}"
+_DESCRIPTION = (
+    f"Every request carries its key in the {KEY_HEADER} header, and every answer an id in {REQUEST_ID_HEADER}. "
+    "Errors are problem objects (RFC 9457)."
+)
+# What every request with a key may meet, and every body, segment, run of a segment, result, and look-up of a contract.
 _ALWAYS = (
     "bad-header", "key-missing", "key-unknown", "scope", "foreign-host", "foreign-origin", "rate-limit", "internal",
 )
-_BODY = ("not-json", "slow-request", "too-large", "media-type", "invalid")
-_SEGMENT = ("invalid-segment", "ambiguous-symbol")
-_RUN = ("too-many-segments", "busy", "stopping", "query-timeout", "resource-limit", "storage", "cancelled", "expired")
-_RESULT = ("not-found", "invalid", "not-ready", "not-completed", "expired", "storage")
-_CARD = ("not-found", "invalid", "ambiguous-symbol")
+BODY = ("not-json", "slow-request", "too-large", "media-type", "invalid")
+LANGUAGE = ("invalid-segment", "ambiguous-symbol")
+RUN = ("too-many-segments", "busy", "stopping", "query-timeout", "resource-limit", "storage", "cancelled", "expired")
+RESULT = ("not-found", "invalid", "not-ready", "not-completed", "expired", "storage")
+CONTRACT = ("not-found", "invalid", "ambiguous-symbol")
 
-
-@dataclass(frozen=True)
-class Told:
-    """What the document adds to one route: its bodies, and the problems it can answer with."""
-
-    answers: dict[int, str | None]
-    problems: tuple[str, ...] = ()
-    body: str | None = None
-    media_type: str = _JSON
-    not_modified: bool = False
-    headers: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-
-
-# What an answer's id leads to, by the names of the routes.
-_FOLLOWING = (
-    "read_segment", "cancel_segment", "export_segment_as_json", "export_segment_as_csv", "export_segment_as_arrow",
-)
-_WAITING = {202: ("Location", "Retry-After")}
-OPERATIONS: dict[tuple[str, str], Told] = {
-    ("post", wire.EXECUTE): Told(
-        {200: "Segment", 202: "Segment"}, (*_BODY, *_SEGMENT, *_RUN, "idempotency-key-reused"), "ExecuteRequest",
-        headers=_WAITING,
-    ),
-    ("post", wire.EXPLAIN): Told({200: "Explained"}, (*_BODY, *_SEGMENT, *_RUN), "ExplainRequest"),
-    ("get", wire.SEGMENT): Told({200: "Segment", 202: "Segment"}, ("not-found", "invalid"), headers=_WAITING),
-    ("delete", wire.SEGMENT): Told({200: "Segment", 202: "Segment"}, ("not-found", "invalid", "finished")),
-    ("get", wire.SEGMENT_JSON): Told({200: "SegmentRows"}, _RESULT, not_modified=True),
-    ("get", wire.SEGMENT_CSV): Told({200: None}, _RESULT, media_type=wire.CSV_TYPE, not_modified=True),
-    ("get", wire.SEGMENT_ARROW): Told({200: None}, _RESULT, media_type=wire.ARROW_TYPE, not_modified=True),
-    ("post", wire.SEARCH): Told({200: "SearchAnswer"}, (*_BODY, "not-found"), "SearchRequest"),
-    ("get", wire.TOKEN): Told({200: "Token"}, _CARD, not_modified=True),
-    ("get", wire.NFT): Told({200: "Collection"}, _CARD, not_modified=True),
-    ("post", wire.SIGN_UP): Told({202: "SignUpAnswer"}, _BODY, "SignUpRequest"),
-    ("get", wire.ABOUT): Told({200: "About"}),
-    ("get", wire.SCHEMA): Told({200: None}, not_modified=True),
-    ("get", wire.HEALTH): Told({200: "Health"}),
-    ("get", wire.METRICS): Told({200: None}, media_type=TEXT_TYPE),
-    ("get", wire.OPENAPI): Told({200: None}, not_modified=True),
-    ("get", wire.DOCS): Told({200: None}, media_type="text/html; charset=utf-8"),
+Responses = dict[int | str, dict[str, Any]]
+NOT_MODIFIED: Responses = {304: {"description": "The caller's version is still current."}}
+UNFINISHED: Responses = {
+    202: {
+        "model": SegmentAnswer,
+        "description": "Accepted; the segment has not finished.",
+        "headers": {name: {"schema": {"type": "string"}} for name in ("Location", "Retry-After")},
+    }
 }
 
 
-def document(app: FastAPI) -> dict[str, Any]:
-    """Return the document; made once for an application."""
-    made: dict[str, Any] | None = getattr(app.state, "openapi", None)
-    if made is None:
-        made = app.state.openapi = _made(app)
-    return made
-
-
-def _made(app: FastAPI) -> dict[str, Any]:
-    made = app.openapi()
-    for path, methods in made["paths"].items():
-        for method, operation in methods.items():
-            _tell(operation, method, path)
-    made["components"] = {
-        "schemas": {**SHAPES, **_language(app.state.container.dataset.catalog)},
-        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": wire.KEY_HEADER}},
-    }
-    made["security"] = [{"key": []}]
-    return made
-
-
-def _tell(operation: dict[str, Any], method: str, path: str) -> None:
-    told = OPERATIONS[method, path]
-    if path in OPEN_PATHS:
-        operation["security"] = []
-    if told.body:
-        content = {"schema": ref(told.body), "examples": {"example": {"value": examples.BODIES[told.body]}}}
-        operation["requestBody"] = {"required": True, "content": {_JSON: content}}
-    operation["responses"] = {
-        **{str(status): _answer(told, status, shape) for status, shape in told.answers.items()},
-        **({"304": {"description": "The caller's version still holds."}} if told.not_modified else {}),
-        **_problems(() if path in OPEN_PATHS else told.problems),
-    }
-
-
-def _answer(told: Told, status: int, shape: str | None) -> dict[str, Any]:
-    content: dict[str, Any] = {"schema": ref(shape) if shape else _bytes(told.media_type)}
-    if shape in examples.ANSWERS:
-        content["examples"] = {"example": {"value": examples.ANSWERS[shape]}}
-    names = (wire.REQUEST_ID_HEADER, *told.headers.get(status, ()))
-    follow = {name: {"operationId": name, "parameters": {"id": "$response.body#/id"}} for name in _FOLLOWING}
-    return {
-        **({"links": follow} if told.body == "ExecuteRequest" else {}),
-        "description": {200: "The answer.", 202: "Taken; not finished, or nothing more to tell."}[status],
-        "headers": {name: {"schema": {"type": "string"}} for name in names},
-        "content": {told.media_type: content},
-    }
-
-
-def _bytes(media_type: str) -> Schema:
-    return {"type": "object"} if media_type == _JSON else {"type": "string"}
-
-
-def _problems(codes: Iterable[str]) -> dict[str, Any]:
+def problems(*codes: str) -> Responses:
+    """Return the responses for the problems of these codes, and for those that every route may answer with."""
     by_status: dict[int, list[str]] = {}
     for code in (*_ALWAYS, *codes):
         by_status.setdefault(CODES[code][0], []).append(code)
     return {
-        str(status): {
+        status: {
             "description": "; ".join(f"{CODES[code][1]} ({code})" for code in those),
             "content": {
-                wire.PROBLEM_TYPE: {
-                    "schema": ref("Problem"),
-                    "examples": {code: {"value": examples.problem(code)} for code in those},
+                PROBLEM_TYPE: {
+                    "schema": {"$ref": _REF.format(model="ProblemAnswer")},
+                    "examples": {code: {"value": _example(code)} for code in those},
                 }
             },
         }
@@ -141,23 +69,106 @@ def _problems(codes: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _language(catalog: Catalog) -> dict[str, Schema]:
-    """Return the shapes of the segment language: the part that bodies are told with, and the whole."""
-    from nbext.language import language
+def _example(code: str) -> dict[str, Any]:
+    return Problem(code, f"{CODES[code][1]}.").body(instance=EXECUTE, request_id="5f1c0a9be2d34c77")
 
-    schema = _moved(language.json_schema())
+
+def text(media_type: str) -> Responses:
+    """Return the response of a route that answers with text or bytes of this type."""
+    return {200: {"description": "The answer.", "content": {media_type: {"schema": {"type": "string"}}}}}
+
+
+def json_body(model: str, example: dict[str, Any]) -> dict[str, Any]:
+    """Return what a route adds to its operation so that its body is described."""
+    content = {"schema": {"$ref": _REF.format(model=model)}, "examples": {"example": {"value": example}}}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def links_to(*operations: str) -> Responses:
+    """Return the links from an answer's id to the operations that take it, for clients that follow them."""
+    follow = {name: {"operationId": name, "parameters": {"id": "$response.body#/id"}} for name in operations}
+    return {200: {"links": follow}, 202: {**UNFINISHED[202], "links": follow}}
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document of an application; it is made once."""
+    if app.openapi_schema is None:
+        made = get_openapi(title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes)
+        _, ours = models_json_schema(
+            [(model, "validation") for model in (ProblemAnswer, SearchRequest, SignUpRequest)], ref_template=_REF
+        )
+        made["components"]["schemas"] |= ours["$defs"] | _language()
+        made["components"]["securitySchemes"] = {"key": {"type": "apiKey", "in": "header", "name": KEY_HEADER}}
+        made["security"] = [{"key": []}]
+        # Not in the routes' own `responses`: FastAPI drops every null that stands in them.
+        for path, example in _ANSWER_EXAMPLES.items():
+            made["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["example"] = example
+        # Two threads may both come here; each makes the whole before anyone sees it.
+        app.openapi_schema = made
+    return app.openapi_schema
+
+
+def _language() -> dict[str, Any]:
+    """Return the bodies of execute and explain, with the parts of the segment language that they refer to."""
+    # The language loads the engine's libraries: a service imports it when it is first needed.
+    from nbext.language.json_schema import json_schema
+
+    schema = _moved(json_schema())
     parts = {f"filters.{name}": part for name, part in schema.pop("$defs").items()}
     schema.pop("$schema")
-    counting = {"type": "boolean", "default": False, "description": "Count each condition alone, too."}
-    told = {**schema, "properties": {**schema["properties"], "filters": filters_shape(catalog)}}
-    explained = {**told, "properties": {**told["properties"], "parts": counting}}
-    return {"ExecuteRequest": told, "ExplainRequest": explained, "SegmentRequest": schema, **parts}
+    counted = {"type": "boolean", "default": False, "description": "Count each condition alone, too."}
+    explain = {**schema, "properties": {**schema["properties"], "parts": counted}}
+    return {"ExecuteRequest": schema, "ExplainRequest": explain, **parts}
 
 
 def _moved(value: Any) -> Any:
+    # A reference is relative to its document: what was "#/$defs/token" there is a component here.
     if isinstance(value, dict):
         return {
-            key: inner.replace("#/$defs/", "#/components/schemas/filters.") if key == "$ref" else _moved(inner)
+            key: inner.replace("#/$defs/", _REF.format(model="filters.")) if key == "$ref" else _moved(inner)
             for key, inner in value.items()
         }
     return [_moved(inner) for inner in value] if isinstance(value, list) else value
+
+
+# One segment from its request to its rows; the tests hold each example to its schema, and send the bodies.
+_USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
+_ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
+_COLUMNS = [
+    {"name": "address", "type": "string"},
+    {"name": "USDC_balance", "type": "uint256", "decimals": 6, "symbol": "USDC", "chain": "ethereum", "address": _USDC},
+]
+_ROWS = [{"address": "0x00000000219ab540356cbb839cbe05303d7705fa", "USDC_balance": "1250000000"}]
+EXECUTE_EXAMPLE: dict[str, Any] = {
+    "operator": "AND",
+    "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
+    "fileType": "json",
+    "limit": 1000,
+}
+_ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
+    SEGMENT: {
+        "id": _ID,
+        "status": "completed",
+        **EXECUTE_EXAMPLE,
+        "chain": "ethereum",
+        "chainId": 1,
+        "asOf": {"block": 24136000, "timestamp": "2026-01-01T00:00:11Z"},
+        "counts": {"matched": 1, "returned": 1},
+        "truncated": False,
+        "columns": _COLUMNS,
+        "preview": _ROWS,
+        "links": {
+            "self": SEGMENT.format(id=_ID),
+            **{form: f"{SEGMENT.format(id=_ID)}/{form}" for form in ("json", "csv", "arrow")},
+        },
+        "createdAt": "2026-01-02T09:30:00.000Z",
+        "completedAt": "2026-01-02T09:30:00.041Z",
+        "durationMs": 41,
+        "cached": False,
+        "warnings": [],
+        "error": None,
+    },
+    SEGMENT_JSON: {
+        "id": _ID, "columns": _COLUMNS, "data": _ROWS, "page": {"limit": 100000, "offset": 0, "total": 1, "next": None},
+    },
+}

@@ -1,23 +1,32 @@
-"""The outermost layer: a request id for each request, a line in the log, a count, and the last catch.
+"""The outermost layer: for each request an id, a line in the log, a count, and the last catch.
 
-An error that nobody expected ends here as the problem ``internal``: never a traceback on the wire.
+An error that nobody expected ends here as the problem ``internal``: never a traceback on the wire. The log is one
+JSON object a line. No key, e-mail address, path, statement or body is ever handed to it: callers pass codes, ids
+and times.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
+from functools import cached_property
+from types import TracebackType
+from typing import Any, TextIO
 
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import generate_latest
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nbext.core.operations import REQUEST_ID_HEADER
 from nbext.service.http.problems import answer_problem
-from nbext.service.middleware.logs import Log, place_of
-from nbext.service.middleware.metrics import Metrics
-from nbext.service.segments.long_poll import Gone
 
+METRICS_TYPE = CONTENT_TYPE_LATEST
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_LEVELS = ("info", "warning", "error")
+# Any other method is counted as "other": a caller could make up names without end, and each is kept in memory.
 _METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
 
 
@@ -28,38 +37,40 @@ class Observe:
         self._app, self._log, self._metrics = app, log, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand one request on, and tell how it went."""
+        """Pass one request on, then log and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        watched = _Watched(scope, send)
+        request_id, began, status = secrets.token_hex(8), time.perf_counter(), None
+        scope["nbext.request_id"] = request_id
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
+            await send(message)
+
         try:
-            await self._app(scope, receive, watched.send)
-        except (ClientDisconnect, Gone):
-            watched.status = 499  # nobody is there to be answered; the number is nginx's
+            await self._app(scope, receive, watched)
+        except ClientDisconnect:
+            status = 499  # nobody is there to be answered; the number is nginx's
         except Exception as error:  # noqa: BLE001 - the service's outermost handler
-            await self._fail(watched, receive, error)
+            self._log.error("request failed", request_id=request_id, error=type(error).__name__, where=place_of(error))
+            if status is not None:
+                # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
+                raise _CutShort from None
+            await answer_problem(Request(scope), error)(scope, receive, watched)
         finally:
-            self._tell(watched)
+            self._record(scope, request_id, status, time.perf_counter() - began)
 
-    async def _fail(self, watched: _Watched, receive: Receive, error: Exception) -> None:
-        self._log.error(
-            "request failed", request_id=watched.id, error=type(error).__name__, where=place_of(error)
-        )
-        if watched.status is None:
-            await answer_problem(Request(watched.scope), error)(watched.scope, receive, watched.send)
-        else:
-            # Headers and a part of the body are out: only an early end tells the caller that the rest is missing.
-            raise _CutShort from None
-
-    def _tell(self, watched: _Watched) -> None:
-        scope, seconds = watched.scope, time.perf_counter() - watched.began
+    def _record(self, scope: Scope, request_id: str, status: int | None, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         key = scope.get("nbext.key")
-        self._metrics.count(method, route, watched.status or 0, seconds)
+        self._metrics.count(method, route, status or 0, seconds)
         self._log.info(
-            "request", request_id=watched.id, method=method, route=route, status=watched.status,
+            "request", request_id=request_id, method=method, route=route, status=status,
             ms=round(seconds * 1000, 1), key=key.id if key else None,
         )
 
@@ -68,19 +79,79 @@ class _CutShort(Exception):
     """An answer could not be finished."""
 
 
-class _Watched:
-    """One request on its way: its id, when it began, and the status of its answer."""
+class Metrics:
+    """Counters of one service; each has its own, so that several can live in one process."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self.scope, self._send = scope, send
-        self.id = secrets.token_hex(8)
-        self.began = time.perf_counter()
-        self.status: int | None = None
-        scope["nbext.request_id"] = self.id
+    def __init__(self) -> None:
+        self._all = CollectorRegistry()
+        ProcessCollector(registry=self._all)
+        self._requests = Counter(
+            "nbext_requests", "Requests answered", ["method", "route", "status"], registry=self._all
+        )
+        self._seconds = Histogram(
+            "nbext_request_seconds", "Seconds to answer", ["route"], buckets=_SECONDS, registry=self._all
+        )
 
-    async def send(self, message: Message) -> None:
-        """Pass a message on; the head of the answer gets the request id."""
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            MutableHeaders(scope=message)[REQUEST_ID_HEADER] = self.id
-        await self._send(message)
+    def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:
+        """Add a gauge that is read when the metrics are."""
+        Gauge(name, help_text, registry=self._all).set_function(read)
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answer."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all of them in Prometheus' text format."""
+        return generate_latest(self._all)
+
+
+class Log:
+    """Writes events to a stream by structlog, with a chain of processors of its own.
+
+    The application that embeds the service keeps its own structlog settings. structlog loads a console
+    renderer that takes a third of a second: it is imported when there is a first line to write.
+    """
+
+    def __init__(self, stream: TextIO, *, level: str = "info") -> None:
+        self._stream, self._least = stream, _LEVELS.index(level)
+
+    def info(self, event: str, **values: Any) -> None:
+        """Write that something ordinary happened."""
+        if self._least == 0:
+            self._logger.info(event, **values)
+
+    def warning(self, event: str, **values: Any) -> None:
+        """Write that something went wrong that the service could deal with."""
+        if self._least <= 1:
+            self._logger.warning(event, **values)
+
+    def error(self, event: str, **values: Any) -> None:
+        """Write that a request failed by a fault of the service."""
+        self._logger.error(event, **values)
+
+    @cached_property
+    def _logger(self) -> Any:
+        import structlog
+
+        processors = (
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+            structlog.processors.JSONRenderer(sort_keys=True),
+        )
+        bound = structlog.make_filtering_bound_logger(0)
+        return structlog.wrap_logger(structlog.WriteLogger(self._stream), processors=processors, wrapper_class=bound)
+
+
+def place_of(error: BaseException) -> str:
+    """Return where an error arose, as module and line: what an operator needs, without the error's text."""
+    at = error.__traceback__
+    place = ""
+    while at is not None:
+        place = _line(at) if at.tb_frame.f_globals.get("__name__", "").startswith("nbext") else place
+        at = at.tb_next
+    return place
+
+
+def _line(at: TracebackType) -> str:
+    return f"{at.tb_frame.f_globals['__name__']}:{at.tb_frame.f_code.co_name}:{at.tb_lineno}"

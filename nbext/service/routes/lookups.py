@@ -1,50 +1,103 @@
-"""Operations 2, 4 and 5: search collections, read a token's and a collection's metadata."""
+"""Operations 2 to 5: search contracts, sign up for the newsletter, read a token's and a collection's metadata."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from nbext.core.chains import Chain, chain_of
-from nbext.core.operations import NFT, SEARCH, TOKEN
-from nbext.errors import ValidationError
-from nbext.service.container import FromContainer, Reader
+from nbext.core.operations import NFT, SEARCH, SIGN_UP, TOKEN
+from nbext.errors import ValidationError, did_you_mean
+from nbext.service.accounts.signups import normalised
+from nbext.service.container import Container, FromContainer, Reader, Subscriber
 from nbext.service.http.bodies import JsonBody
+from nbext.service.http.models import Collection, SearchAnswer, SignUpAnswer, Token
+from nbext.service.http.openapi import BODY, CONTRACT, NOT_MODIFIED, json_body, problems
 from nbext.service.http.problems import Problem
-from nbext.service.http.responses import json_answer, kept_answer
-from nbext.service.routes.parameters import ChainText, CollectionText, TokenText
-from nbext.service.routes.searching import search_of
+from nbext.service.http.responses import cacheable_answer, json_answer
+from nbext.service.metadata import search_of
 
 router = APIRouter(tags=["catalog"])
 
+_Chain = Annotated[
+    str,
+    Path(
+        pattern="^[A-Za-z0-9][A-Za-z0-9:_-]{0,63}$", examples=["ethereum"],
+        description="A chain: its name, an alias, its EIP-155 id, or a CAIP-2 identifier such as eip155:1.",
+    ),
+]
 
-@router.post(SEARCH)
+
+def _contract(example: str) -> Any:
+    return Path(
+        min_length=1, max_length=256, examples=[example],
+        description="A contract's address (0x and 40 hex digits; mixed case carries its EIP-55 checksum), or a symbol.",
+        json_schema_extra={
+            "anyOf": [{"pattern": "^0x[0-9a-f]{40}$"}, {"pattern": "^0x[0-9A-F]{40}$"}, {"pattern": "^[^0].*$"}]
+        },
+    )
+
+
+_TokenName = Annotated[str, _contract("USDC")]
+_CollectionName = Annotated[str, _contract("BAYC")]
+_SEARCH_EXAMPLE = {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"}
+
+
+@router.post(
+    SEARCH, response_model=SearchAnswer, responses=problems(*BODY, "not-found"),
+    openapi_extra=json_body("SearchRequest", _SEARCH_EXAMPLE),
+)
 async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
-    asked = search_of(body)
-    return json_answer(await container.threadpools.catalog(container.metadata.search, asked))
+    search = search_of(body)
+    return json_answer(await container.threadpools.catalog(container.metadata.search, search))
 
 
-@router.get(TOKEN)
+@router.get(TOKEN, response_model=Token, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
 async def read_token(
-    request: Request, chain: ChainText, address: TokenText, container: FromContainer, key: Reader
+    request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
 ) -> Response:
-    """Metadata of one ERC20 token; 404 where the data knows none, 409 where a symbol has several."""
-    return kept_answer(request, await container.threadpools.catalog(container.metadata.token, _chain(chain), address))
+    """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
+    found = await container.threadpools.catalog(container.metadata.token, _chain(chain), address)
+    return cacheable_answer(request, found)
 
 
-@router.get(NFT)
+@router.get(NFT, response_model=Collection, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
 async def read_collection(
-    request: Request, chain: ChainText, address: CollectionText, container: FromContainer, key: Reader
+    request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
 ) -> Response:
-    """Metadata of one NFT collection; 404 where the data knows none, 409 where a symbol has several."""
+    """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
     found = await container.threadpools.catalog(container.metadata.collection, _chain(chain), address)
-    return kept_answer(request, found)
+    return cacheable_answer(request, found)
 
 
 def _chain(text: str) -> Chain:
-    # In a path a chain that nobody knows is a place that does not exist; in a body it is a field not allowed.
+    # In a path an unknown chain is a place that does not exist (404); in a body it is a field that is wrong (422).
     try:
         return chain_of(text)
     except ValidationError as error:
         raise Problem("not-found", error.errors[0]["detail"]) from None
+
+
+@router.post(
+    SIGN_UP, status_code=202, response_model=SignUpAnswer, responses=problems(*BODY), tags=["newsletter"],
+    openapi_extra=json_body("SignUpRequest", {"email": "reader@example.com"}),
+)
+async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> Response:
+    """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
+    for name in body.keys() - {"email"}:
+        raise ValidationError.of(
+            f"/{name}", "unknown-key", f"Unknown field {name[:80]!r}.{did_you_mean(name, ['email'])}"
+        )
+    if "email" not in body:
+        raise ValidationError.of("/email", "required", 'A sign-up needs an address: {"email": "reader@example.com"}')
+    email = await container.threadpools.patient(_record, body["email"], container)
+    return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)
+
+
+def _record(given: object, container: Container) -> str:
+    email = normalised(given)
+    container.signups.record(email)
+    return email

@@ -1,55 +1,93 @@
-"""Beside the eight operations: whose data this is, the language's schema, health, metrics, the contract."""
+"""Beside the eight operations: whose data this is, the language's schema, health, metrics, and the contract."""
 
 from __future__ import annotations
+
+from html import escape
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
+from nbext import __version__
+from nbext.core.chains import chain_of
 from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA
+from nbext.language.fields import GRAMMAR
 from nbext.service.container import FromContainer, Reader
-from nbext.service.http.responses import json_answer, kept_answer
-from nbext.service.middleware.metrics import TEXT_TYPE
-from nbext.service.routes.about import about
+from nbext.service.http.models import About, Health
+from nbext.service.http.openapi import NOT_MODIFIED, document, problems, text
+from nbext.service.http.responses import cacheable_answer, iso_block, json_answer
+from nbext.service.middleware.observe import METRICS_TYPE
 
 router = APIRouter(tags=["service"])
+# Whoever may ask these needs no key: see OPEN_PATHS.
+_OPEN: dict[str, Any] = {"security": []}
 
 
-@router.get(ABOUT)
+@router.get(ABOUT, response_model=About, responses=problems())
 def read_about(container: FromContainer, key: Reader) -> Response:
     """Which service this is, and whose data it has."""
-    return json_answer(about(container.dataset.about))
+    data = container.dataset.about
+    answer: About = {
+        "service": "nbext",
+        "version": __version__,
+        "grammar": GRAMMAR,
+        "engine": data.engine,
+        "data": {
+            "name": data.name,
+            "synthetic": data.synthetic,
+            "fingerprint": data.fingerprint,
+            "chains": [
+                {
+                    "chain": chain_of(extent.chain_id).name,
+                    "chainId": extent.chain_id,
+                    "firstBlock": extent.first_block,
+                    "lastBlock": extent.last_block,
+                    "lastTimestamp": iso_block(extent.last_timestamp),
+                }
+                for extent in data.chains
+            ],
+        },
+        "links": {"schema": SCHEMA, "openapi": OPENAPI},
+    }
+    return json_answer(answer)
 
 
-@router.get(SCHEMA)
+@router.get(SCHEMA, response_model=dict, responses={**NOT_MODIFIED, **problems()})
 def read_schema(request: Request, container: FromContainer, key: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
-    return kept_answer(request, container.segments.language.json_schema())
+    return cacheable_answer(request, container.segments.language.json_schema())
 
 
-@router.get(HEALTH)
+@router.get(HEALTH, response_model=Health, responses=problems(), openapi_extra=_OPEN)
 async def read_health() -> Response:
-    """Whether the service answers; needs no key and tells nothing else."""
+    """Whether the service answers; needs no key and reveals nothing else."""
     return json_answer({"status": "ok"})
 
 
-@router.get(METRICS)
+@router.get(METRICS, response_class=Response, responses={**text(METRICS_TYPE), **problems()})
 def read_metrics(container: FromContainer, key: Reader) -> Response:
     """Counters for Prometheus."""
-    return Response(container.metrics.text(), headers={"Content-Type": TEXT_TYPE})
+    return Response(container.metrics.text(), headers={"Content-Type": METRICS_TYPE})
 
 
-@router.get(OPENAPI)
+@router.get(OPENAPI, response_model=dict, responses={**NOT_MODIFIED, **problems()})
 def read_openapi(request: Request, key: Reader) -> Response:
     """The contract, as OpenAPI 3.1."""
-    from nbext.service.http.openapi import document
-
-    return kept_answer(request, document(request.app))
+    return cacheable_answer(request, document(request.app))
 
 
-@router.get(DOCS)
+@router.get(DOCS, response_class=HTMLResponse, responses=problems(), openapi_extra=_OPEN)
 def read_docs(request: Request) -> HTMLResponse:
-    """The contract, as a page."""
-    from nbext.service.http.docs_page import page
-    from nbext.service.http.openapi import document
-
-    return HTMLResponse(page(document(request.app)))
+    """The operations on one page: no script, no style, nothing from elsewhere."""
+    made = document(request.app)
+    rows = "".join(
+        f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(operation['description'])}</dd>"
+        for path, methods in made["paths"].items()
+        for method, operation in methods.items()
+    )
+    title, about = f"{made['info']['title']} {made['info']['version']}", escape(made["info"]["description"])
+    return HTMLResponse(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
+        f"<p>{about} The whole contract is at <code>{OPENAPI}</code>, the segment language at <code>{SCHEMA}</code>."
+        f"</p><dl>{rows}</dl></html>"
+    )

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from nbext.service.limits import Limits
 from nbext.service.segments.jobs import Job
@@ -34,10 +35,6 @@ def patience(prefer: str | None, default: float, limits: Limits) -> float:
     return 0.0 if "respond-async" in (prefer or "").lower() else default
 
 
-class Gone(Exception):
-    """The caller went away: there is nobody to answer."""
-
-
 async def finished(segments: SegmentService, segment: Segment, seconds: float, request: Request) -> Segment:
     """Return the segment when it has finished, or as it stands when the time is over.
 
@@ -45,7 +42,7 @@ async def finished(segments: SegmentService, segment: Segment, seconds: float, r
 
     Raises
     ------
-    Gone
+    ClientDisconnect
         The caller hung up meanwhile.
     """
     if segment.finished:
@@ -60,7 +57,7 @@ async def finished(segments: SegmentService, segment: Segment, seconds: float, r
             else:
                 await asyncio.wait({gone}, timeout=min(left, _LOOK))
             if gone.done():
-                raise Gone
+                raise ClientDisconnect
             now = await run_in_threadpool(segments.read, segment.id)
             segment = replace(now, request=segment.request)
     finally:

@@ -10,6 +10,7 @@ import ibis
 import pyarrow as pa
 import pytest
 
+from nbext.core.uint256 import Limbs, split
 from nbext.engine.dataset import Answer, Cancel, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query import exact
@@ -37,7 +38,7 @@ def dataset(tmp_path_factory):
 def _holders(tables, scalars):
     contract, *bound = scalars
     balances = tables["balances"]
-    enough = exact.at_least(exact.of(balances), exact.Limbs(*bound))
+    enough = exact.at_least(exact.of(balances), Limbs(*bound))
     return balances.filter(balances.contract == contract, enough).select("wallet")
 
 
@@ -51,7 +52,7 @@ def _balances_of_two(tables, scalars):
 
 def holders(contract, at_least, known=None):
     """Ask for holders of a contract; ``known``: how many wallets the columns are said to have."""
-    values = (contract, *exact.split(at_least))
+    values = (contract, *split(at_least))
     return Question("holders", _holders, _balances_of_two, values, (known, known))
 
 

@@ -7,8 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbext.core.uint256 import Limbs, join
 from nbext.engine.ingest.derive import int128
-from nbext.engine.query import exact, sort_key
+from nbext.engine.query import sort_key
 
 LIMB = 10**26
 # Sums of limbs, as they come of up to 2**31 rows, and numbers beside every power of ten and of the word.
@@ -19,7 +20,7 @@ SUMS = st.one_of(st.integers(-2**30 * LIMB, 2**30 * LIMB), st.sampled_from([e fo
 @given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
 def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
     found = int128.settled([int128.constants([row[limb] for row in sums]) for limb in range(3)], len(sums))
-    amounts = [exact.join(exact.Limbs(*row)) for row in sums]
+    amounts = [join(Limbs(*row)) for row in sums]
     rows = zip(*(limb.to_pylist() for limb in found.limbs), found.sizes.tolist(), strict=True)
     assert [tuple(map(int, row)) for row in rows] == [sort_key.stored(amount) for amount in amounts]
     assert found.zero.tolist() == [amount == 0 for amount in amounts]
@@ -35,7 +36,7 @@ def test_running_sums_begin_anew_where_they_are_told_to(rows):
         expected.append(total)
     sums = int128.running(numbers, np.array(starts))
     found = int128.settled([None, None, sums], len(rows))
-    assert [exact.join(exact.Limbs(*row)) for row in zip(*(limb.to_pylist() for limb in found.limbs), strict=True)
+    assert [join(Limbs(*row)) for row in zip(*(limb.to_pylist() for limb in found.limbs), strict=True)
             ] == expected
 
 

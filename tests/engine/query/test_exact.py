@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nbext.core.uint256 import LIMB_BASE, Limbs, join, split
 from nbext.engine.query import exact
 
 MAX = 2**256 - 1
@@ -31,17 +32,17 @@ def limbs_table(engine, **amounts):
     """Register one table of amounts: for each name its three limb columns, and ``row``."""
     columns = {"row": pa.array(range(len(next(iter(amounts.values())))))}
     for name, values in amounts.items():
-        for limb, numbers in zip(("hi", "mid", "lo"), zip(*map(exact.split, values), strict=True), strict=True):
+        for limb, numbers in zip(("hi", "mid", "lo"), zip(*map(split, values), strict=True), strict=True):
             columns[f"{name}_{limb}"] = pa.array([Decimal(n) for n in numbers], pa.decimal128(38, 0))
     return engine.create_table("amounts", pa.table(columns), overwrite=True)
 
 
 @given(AMOUNTS)
 def test_splitting_and_joining_gives_the_integer_back(amount):
-    limbs = exact.split(amount)
-    assert exact.join(limbs) == amount
-    assert 0 <= limbs.mid < exact.BASE
-    assert 0 <= limbs.lo < exact.BASE
+    limbs = split(amount)
+    assert join(limbs) == amount
+    assert 0 <= limbs.mid < LIMB_BASE
+    assert 0 <= limbs.lo < LIMB_BASE
 
 
 @SETTINGS
@@ -73,14 +74,14 @@ def test_sums_of_limbs_carry_to_the_sum_of_integers(engine, amounts):
     sums = table.agg(hi=table.a_hi.sum(), mid=table.a_mid.sum(), lo=table.a_lo.sum())
     carried = exact.carried(exact.of(sums))
     result = sums.select(**carried._asdict()).to_pyarrow().to_pylist()
-    assert result == [{limb: Decimal(n) for limb, n in exact.split(sum(amounts))._asdict().items()}]
+    assert result == [{limb: Decimal(n) for limb, n in split(sum(amounts))._asdict().items()}]
 
 
 def test_the_largest_limbs_that_may_be_summed_still_carry(engine):
     top = 10**37
     column = pa.array([Decimal(top)], pa.decimal128(38, 0))
     table = engine.create_table("tops", pa.table({"hi": column, "mid": column, "lo": column}), overwrite=True)
-    carried = exact.carried(exact.Limbs(table.hi - table.hi, table.mid, table.lo))
+    carried = exact.carried(Limbs(table.hi - table.hi, table.mid, table.lo))
     rows = exact.as_text(table.select(amount=exact.column(carried)).to_pyarrow())
     assert rows["amount"].to_pylist() == [str(top * 10**26 + top)]
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.query import exact, sort_key
+from nbext.core.uint256 import Limbs
+from nbext.engine.query import sort_key
 from tests.engine.query.test_exact import AMOUNTS, limbs_table
 from tests.engine.query.test_exact import engine as engine  # noqa: PLC0414  a fixture, shared
 
@@ -23,7 +24,7 @@ SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=[Healt
 
 def literal(bound):
     """Return a bound as Ibis scalars, as questions hold it."""
-    limbs = exact.Limbs(*(ibis.literal(limb, type="decimal(38,0)") for limb in bound.limbs))
+    limbs = Limbs(*(ibis.literal(limb, type="decimal(38,0)") for limb in bound.limbs))
     return replace(bound, limbs=limbs, size=ibis.literal(bound.size, type="int64"))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.notebook.forms.charts import spread
@@ -27,5 +27,6 @@ def test_amounts_fall_into_bins_with_short_names(amounts, bins):
 
 
 @given(AMOUNTS)
+@settings(deadline=None)
 def test_every_amount_falls_into_one_bin(amounts):
     assert sum(count for _, count in spread(amounts)) == len(amounts)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from nbext.errors import UsageError
 from nbext.language.json_schema import json_schema
-from nbext.notebook.completion.schema import Vocabulary, vocabulary
+from nbext.notebook.completion.schema import Grammar, grammar_of
 from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.editors import GroupEditor, TextEditor
 
-WORDS: Vocabulary = vocabulary(json_schema())
+GRAMMAR: Grammar = grammar_of(json_schema())
 LEAVES = ("s1", "s2", "s3")
 
 
@@ -35,7 +35,7 @@ def filters(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
 
 
 def opened(given: dict[str, Any]) -> GroupEditor:
-    top = GroupEditor("all", WORDS, lambda: None, lambda _: None, top=True)
+    top = GroupEditor("all", GRAMMAR, lambda: None, lambda _: None, top=True)
     for key, value in filter_tree.split(given):
         top.add(key, value)
     return top
@@ -85,7 +85,7 @@ def test_every_part_knows_the_pointer_of_its_value(given, operator):
         assert value == editor.value()
 
 
-EXAMPLES = [(name, example) for name in WORDS.conditions for example in json_schema()["$defs"][name]["examples"]]
+EXAMPLES = [(name, example) for name in GRAMMAR.conditions for example in json_schema()["$defs"][name]["examples"]]
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=str)

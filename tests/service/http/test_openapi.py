@@ -13,8 +13,6 @@ import pytest
 
 from nbext.language.language import json_schema
 from nbext.service.app import ROUTES
-from nbext.service.http import examples
-from nbext.service.http.openapi import OPERATIONS
 from nbext.service.http.problems import CODES
 from tests.service.conftest import HOLDERS, KEY
 
@@ -31,7 +29,7 @@ def shape(document, name):
 def test_every_route_is_told_with_its_answers_problems_and_an_example_of_its_body(service, document):
     routes = {(method.lower(), route.path) for route in ROUTES for method in route.methods}
     told = {(method, path) for path, methods in document["paths"].items() for method in methods}
-    assert routes == told == set(OPERATIONS)
+    assert routes == told
     assert document["openapi"].startswith("3.1.")
     for path, methods in document["paths"].items():
         for operation in methods.values():
@@ -57,9 +55,19 @@ def test_every_reference_leads_somewhere(document):
     assert set(re.findall(r'"\$ref": ?"([^"]+)"', str(document).replace("'", '"'))) <= known
 
 
-@pytest.mark.parametrize("name", [name for name in examples.ANSWERS if name])
-def test_each_example_of_an_answer_has_its_shape(document, name):
-    jsonschema.Draft202012Validator(shape(document, name)).validate(examples.ANSWERS[name])
+def test_each_example_of_an_answer_has_its_shape(document):
+    found = [
+        (content["schema"], example)
+        for methods in document["paths"].values() for operation in methods.values()
+        for answer in operation["responses"].values() for content in answer.get("content", {}).values()
+        for example in [*([content["example"]] if "example" in content else []),
+                        *(each["value"] for each in content.get("examples", {}).values())]
+    ]
+    assert {schema["$ref"].rpartition("/")[2] for schema, _ in found} == {
+        "SegmentAnswer", "SegmentRows", "ProblemAnswer"
+    }
+    for schema, example in found:
+        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(example)
 
 
 @pytest.mark.parametrize(
@@ -68,14 +76,17 @@ def test_each_example_of_an_answer_has_its_shape(document, name):
      ("/v1/signup/newsletter", "SignUpRequest")],
 )
 def test_each_example_of_a_body_has_its_shape_and_is_taken(service, document, path, body):
-    jsonschema.Draft202012Validator(shape(document, body)).validate(examples.BODIES[body])
-    assert service.post(path, examples.BODIES[body]).status_code in (200, 202)
+    content = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+    example = content["examples"]["example"]["value"]
+    assert content["schema"] == {"$ref": f"#/components/schemas/{body}"}
+    jsonschema.Draft202012Validator(shape(document, body)).validate(example)
+    assert service.post(path, example).status_code in (200, 202)
 
 
 def test_real_answers_have_the_shapes_that_are_told(service, document):
     segment = service.execute()
     answers = {
-        "Segment": segment,
+        "SegmentAnswer": segment,
         "SegmentRows": service.get(segment["links"]["json"]).json(),
         "Token": service.get("/v1/tokens/ethereum/USDC").json(),
         "Collection": service.get("/v1/nfts/ethereum/BAYC").json(),
@@ -83,7 +94,7 @@ def test_real_answers_have_the_shapes_that_are_told(service, document):
         "SignUpAnswer": service.post("/v1/signup/newsletter", {"email": "a@b.co"}).json(),
         "About": service.get("/about").json(),
         "Explained": service.post("/explain", {**HOLDERS, "parts": True}).json(),
-        "Problem": service.get("/v1/segment/none").json(),
+        "ProblemAnswer": service.get("/v1/segment/none").json(),
         "Health": service.get("/healthz").json(),
     }
     for name, answer in answers.items():
@@ -93,19 +104,53 @@ def test_real_answers_have_the_shapes_that_are_told(service, document):
 def test_the_docs_page_tells_every_path_without_script_or_anything_from_elsewhere(service, document):
     text = service.get("/docs").text
     assert all(f"{path}</code>" in text for path in document["paths"])
-    symbols = document["components"]["schemas"]["ExecuteRequest"]["properties"]["filters"]["properties"]["nft"]
     examples_of_the_language = json.dumps(json_schema())
-    known = [name for name in symbols["properties"]["nft"]["enum"] if f'"{name}"' not in examples_of_the_language]
+    known = [name for name in symbols(service, nft=True) if f'"{name}"' not in examples_of_the_language]
     assert known
-    assert not [name for name in known if f"&quot;{name}&quot;" in text], "it needs no key: nothing of the data"
+    assert not [name for name in known if name in text], "it needs no key: nothing of the data"
     assert not re.search(r"<script|<link|<img|@import|url\(", text)
 
 
+def symbols(service, *, nft: bool) -> list[str]:
+    """Return symbols that name one contract each; an address-like one would be read as an address."""
+    catalog = service.container.dataset.catalog
+    plain = (name for name in catalog.symbols(1, nft=nft) if name.isalnum() and name.isascii() and name[0] != "0")
+    return sorted(name for name in plain if len(catalog.by_symbol(1, name, nft=nft)) == 1)[:25]
+
+
+def narrowed(service, document):
+    """Return the document with filters of which each that fits is accepted.
+
+    The language's own schema passes what only the data and the parser know to be wrong: which contracts there are,
+    how many decimals a token has, that a lower bound lies below the upper.
+    """
+    def closed(properties, required):
+        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+    at_least = closed({"min": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}}, ["min"])
+    conditions = {
+        "wallet": closed({"contract": {"type": "boolean"}}, ["contract"]),
+        "activity": closed({"transfers": at_least}, ["transfers"]),
+        "token": closed({"token": {"enum": symbols(service, nft=False)}}, ["token"]),
+        "nft": closed({"nft": {"enum": symbols(service, nft=True)}, "count": at_least}, ["nft"]),
+    }
+    inner = {**closed(conditions, []), "minProperties": 1}
+    several = {"type": "array", "items": inner, "minItems": 1}
+    filters = {**closed({**conditions, "not": inner, "any": several}, []), "minProperties": 1}
+    document = json.loads(json.dumps(document))
+    for body in ("ExecuteRequest", "ExplainRequest"):
+        document["components"]["schemas"][body]["properties"]["filters"] = filters
+    return document
+
+
 @pytest.mark.load
-def test_schemathesis_finds_nothing_in_a_hundred_examples_of_each_operation(service, tmp_path):
+def test_schemathesis_finds_nothing_in_a_hundred_examples_of_each_operation(service, document, tmp_path):
+    contract = tmp_path / "openapi.json"
+    contract.write_text(json.dumps(narrowed(service, document)), "utf-8")
     began = time.monotonic()
     found = subprocess.run(
-        [sys.executable, "-m", "schemathesis.cli", "run", f"{service.url}/openapi.json", "-H", f"x-api-key: {KEY}",
+        [sys.executable, "-m", "schemathesis.cli", "run", str(contract), "--url", service.url,
+         "-H", f"x-api-key: {KEY}",
          "--phases", "examples,coverage,fuzzing,stateful", "-n", "100", "--seed", "20261121", "--no-color",
          "--continue-on-failure"],
         capture_output=True, text=True, timeout=400, check=False, cwd=tmp_path,  # it keeps a cache where it runs

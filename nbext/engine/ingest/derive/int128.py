@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, join
 from nbext.engine.query import sort_key
-from nbext.engine.query.exact import BASE, Limbs, join
-from nbext.engine.schema import LIMB_DIGITS
 
 _WORD = 32
 _MASK = 2**_WORD - 1
@@ -79,7 +78,7 @@ def constants(numbers: list[int]) -> Parts:
 
 
 _POWERS = constants([10**n for n in range(LIMB_DIGITS + 1)])
-_LIMB = constants([BASE])
+_LIMB = constants([LIMB_BASE])
 
 
 def of_decimals(column: pa.ChunkedArray) -> Parts:
@@ -113,7 +112,7 @@ def split(numbers: Parts) -> tuple[np.ndarray, Parts]:
     if not len(rows):
         return quotients, numbers
     found = numbers.at(rows)
-    guess = np.floor(found.as_float() / BASE).astype(np.int64)
+    guess = np.floor(found.as_float() / LIMB_BASE).astype(np.int64)
     found = _without_limbs(found, guess)
     wrong = found.reaches(_LIMB).astype(np.int64) - (found.high < 0)
     rest = Parts(*(part.copy() for part in numbers))

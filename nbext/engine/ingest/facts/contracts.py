@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.ingest.derive.wallets import ZERO
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.ingest.transfers.amounts import BASE
 
 
 def save_contracts(stage: Stage, zero: int) -> None:
@@ -41,7 +41,7 @@ def _supplies(stage: Stage, zero: int) -> None:
         FROM out.balances b JOIN contract_ranks r ON r.rowid = contract JOIN known k USING (chain_id, address)
         JOIN extents e USING (chain_id)
         WHERE k.deployed_block >= e.first_block AND wallet <> {zero} GROUP BY 1""")
-    totals = [(contract, hi * BASE * BASE + mid * BASE + lo) for contract, hi, mid, lo in sums]
+    totals = [(contract, hi * LIMB_BASE * LIMB_BASE + mid * LIMB_BASE + lo) for contract, hi, mid, lo in sums]
     if totals:
         stage.connection.executemany("INSERT INTO supplies VALUES (?, ?)", [(c, str(n)) for c, n in totals if n >= 0])
 

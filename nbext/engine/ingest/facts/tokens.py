@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import CHAINS
+from nbext.core.constants import STANDARDS
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
 from nbext.engine.ingest.stage import Stage
@@ -27,7 +28,6 @@ FACTS = {
     "spam": "BOOLEAN", "deployer": "VARCHAR", "deployed_block": "BIGINT", "total_supply": "VARCHAR",
 }
 FIELDS = tuple(FACTS)[4:]
-STANDARDS = ("ERC20", "ERC721", "ERC1155")
 ELSEWHERE = "tokens on chains that nbext does not name"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"

@@ -15,7 +15,6 @@ from nbext.errors import IngestError
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,8 @@ class Source:
 
     def digest(self) -> str:
         """Return the SHA-256 of what the file holds."""
-        found = hashlib.sha256()
         with open_regular(self.path) as file:
-            while block := file.read(_BLOCK):
-                found.update(block)
-        return found.hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def check_unchanged(self) -> None:
         """Raise IngestError when the file was written to since it was found."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from nbext.core.uint256 import LIMB_DIGITS, MAX_UINT256, uint256_of
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.schema import LIMB_DIGITS
 
-BASE = 10**LIMB_DIGITS
-MAXIMUM = 2**256 - 1
 DECIMAL = "DECIMAL(38,0)"
 
 
 def is_amount(digits: str) -> str:
     """Return the SQL that says whether a text is a whole number from 0 to 2**256 - 1, in decimal digits."""
     return (f"(regexp_full_match({digits}, '[0-9]{{1,78}}') "
-            f"AND (length({digits}) < 78 OR {digits} <= '{MAXIMUM}'))")
+            f"AND (length({digits}) < 78 OR {digits} <= '{MAX_UINT256}'))")
 
 
 def limbs(digits: str) -> tuple[str, str, str]:
@@ -44,21 +42,12 @@ def spell_hex(stage: Stage, relation: str, column: str) -> None:
     found = stage.connection.cursor().execute(
         f"SELECT DISTINCT {column} AS text FROM {relation} WHERE {column} LIKE '0x%'")
     while texts := [row[0] for row in found.fetchmany(100_000)]:
-        read = [(text, _decimal(text)) for text in texts]
-        arriving = pa.table({"text": [t for t, d in read if d], "digits": [d for _, d in read if d]},
+        read = [(text, number) for text in texts if (number := uint256_of(text)) is not None]
+        arriving = pa.table({"text": [text for text, _ in read], "digits": [str(number) for _, number in read]},
                             schema=pa.schema([("text", pa.string()), ("digits", pa.string())]))
         stage.connection.register("arriving_hex", arriving)
         stage.run("INSERT INTO hex_digits SELECT * FROM arriving_hex")
         stage.connection.unregister("arriving_hex")
-
-
-def _decimal(text: str) -> str | None:
-    body = text[2:]
-    # int() also takes signs, spaces and underscores.
-    if not body or len(body) > 66 or not all(c in "0123456789abcdefABCDEF" for c in body):
-        return None
-    number = int(body, 16)
-    return str(number) if number <= MAXIMUM else None
 
 
 def decimal(number: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from nbext.core.addresses import looks_like_address
+from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.engine.ingest.facts import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage
@@ -244,10 +245,10 @@ class _Tokens:
 def _digits(text: str | None, tokens: _Tokens, token: str, *, by_id: bool) -> tuple[str | None, str | None]:
     """Return the amount in the smallest unit, or why there is none; a balance of zero is neither."""
     if by_id or tokens.options.unit == "raw":
-        fits = bool(text) and re.fullmatch("[0-9]{1,78}", str(text)) and int(str(text)) <= amounts.MAXIMUM
-        if not fits:
+        number = uint256_of(text) if text and text.isdecimal() else None
+        if number is None:
             return None, "not a whole number from 0 to 2**256-1"
-        return (str(int(str(text))), None) if by_id or int(str(text)) else (None, None)
+        return (str(number), None) if by_id or number else (None, None)
     if not text or not _NUMBER.match(text):
         return None, "balance is not a number"
     return _in_smallest_unit(text, tokens.decimals(token))
@@ -255,17 +256,13 @@ def _digits(text: str | None, tokens: _Tokens, token: str, *, by_id: bool) -> tu
 
 def _in_smallest_unit(text: str, decimals: int) -> tuple[str | None, str | None]:
     try:
-        sign, figures, exponent = Decimal(text).as_tuple()
+        raw = to_raw(Decimal(text), decimals)
     except InvalidOperation:
         return None, "balance is not a number"
-    assert isinstance(exponent, int)
-    number = int("".join(map(str, figures)))
-    shift = exponent + decimals
-    if sign and number:
-        return None, "balance is below zero"
-    if shift < 0 and number % 10**-shift:
+    except TooManyDecimals:
         return None, f"balance has more than {decimals} decimals"
-    whole = number * 10**shift if shift >= 0 else number // 10**-shift
-    if whole > amounts.MAXIMUM:
+    if raw < 0:
+        return None, "balance is below zero"
+    if raw > MAX_UINT256:
         return None, "balance is above 2**256-1"
-    return (str(whole), None) if whole else (None, None)
+    return (str(raw), None) if raw else (None, None)

@@ -28,7 +28,7 @@ def test_a_setting_takes_a_python_value(named):
 
 def test_an_option_refuses_a_value_that_it_would_refuse_when_written(named):
     assert named.error("%segment {{question}} --operator {{term}}").startswith(
-        "UsageError: %segment: --operator is AND or OR, not 'ape'."
+        "UsageError: %segment: --operator takes AND or OR, not 'ape'."
     )
 
 

@@ -14,7 +14,7 @@ from IPython.core.completer import provisionalcompleter
 
 from nbext.core.chains import chain_names
 from nbext.language.json_schema import json_schema
-from nbext.notebook.completion.cursor import cursor_of
+from nbext.notebook.cell.json_source import cursor_of
 from nbext.notebook.completion.matcher import offers
 from nbext.notebook.session import current
 

@@ -97,9 +97,9 @@ def test_an_unknown_option_without_a_near_one_lists_all():
         ("--limit 1.5", "%try: --limit takes a whole number, not '1.5'."),
         ("--limit 5 --limit 6", "%try: --limit is given twice."),
         ("--dry-run=yes", "%try: --dry-run takes no value."),
-        ("--operator XOR", "%try: --operator is AND or OR, not 'XOR'. Did you mean 'OR'?"),
-        ("'open", "%try: the ' at column 1 of the line is never closed by '."),
-        ("{{open", "%try: the {{ at column 1 of the line is never closed by }}."),
+        ("--operator XOR", "%try: --operator takes AND or OR, not 'XOR'. Did you mean 'OR'?"),
+        ("'open", "%try: the ' at column 1 of the line is not closed: ' is missing."),
+        ("{{open", "%try: the {{ at column 1 of the line is not closed: }} is missing."),
     ],
 )
 def test_a_wrong_option_is_named_with_what_it_takes(line, first_line):

@@ -72,42 +72,42 @@ def test_numbers_keep_their_digits():
 MISTAKES = {
     "trailing comma": (
         '{"token": {"token": "UNI"},\n}',
-        "JSON has no trailing comma: delete the comma before }.\n"
+        "JSON has no trailing comma. Delete the comma before }.\n"
         '  line 1, column 27:\n    {"token": {"token": "UNI"},\n                              ^\n'
-        '  It reads as a Python dict. As JSON it is:\n    {"token": {"token": "UNI"}}',
+        '  This is a Python dict. As JSON it is:\n    {"token": {"token": "UNI"}}',
     ),
     "comment": (
         '{\n  "token": {"token": "UNI"} // the best\n}',
-        "JSON has no comments: take out what begins with //.\n"
+        "JSON has no comments. Delete // and what follows it.\n"
         '  line 2, column 29:\n      "token": {"token": "UNI"} // the best\n'
         "                                ^",
     ),
     "single quotes": (
         "{'nft': {'nft': 'BAYC', 'flag': True}}",
-        "JSON writes texts and keys in double quotes (\"), not in single quotes (').\n"
+        "JSON puts keys and strings in double quotes (\"), not in single quotes (').\n"
         "  line 1, column 2:\n    {'nft': {'nft': 'BAYC', 'flag': True}}\n     ^\n"
-        '  It reads as a Python dict. As JSON it is:\n    {"nft": {"nft": "BAYC", "flag": true}}',
+        '  This is a Python dict. As JSON it is:\n    {"nft": {"nft": "BAYC", "flag": true}}',
     ),
     "Python constant": (
         '{"wallet": {"contract": True}}',
-        "True is Python; JSON writes true, false and null.\n"
+        "True is Python. JSON uses true, false and null.\n"
         '  line 1, column 25:\n    {"wallet": {"contract": True}}\n                            ^\n'
-        '  It reads as a Python dict. As JSON it is:\n    {"wallet": {"contract": true}}',
+        '  This is a Python dict. As JSON it is:\n    {"wallet": {"contract": true}}',
     ),
     "missing brace": (
         '{"token": {"token": "UNI"}',
-        "} is missing at the end: the { of line 1, column 1 is never closed.\n"
+        "} is missing at the end: the { at line 1, column 1 is open.\n"
         '  line 1, column 1:\n    {"token": {"token": "UNI"}\n    ^',
     ),
     "bare word": (
         '{"token": {"token": UNI}}',
-        'UNI is neither a number nor true, false or null: a text stands in double quotes ("UNI"), '
+        'UNI is not a JSON value. Put a string in double quotes ("UNI"), '
         "a Python variable in double braces ({{UNI}}).\n"
         '  line 1, column 21:\n    {"token": {"token": UNI}}\n                        ^',
     ),
     "key twice": (
         '{"token": {"token": "UNI"}, "token": {"token": "LINK"}}',
-        "the key 'token' stands twice in one object, and only one could count. For several conditions of one kind "
+        "The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, "
         'write a list: {"token": [..., ...]}.\n'
         '  The first: line 1, column 2:\n    {"token": {"token": "UNI"}, "token": {"token": "LINK"}}\n     ^\n'
         '  The second: line 1, column 29:\n    {"token": {"token": "UNI"}, "token": {"token": "LINK"}}\n'
@@ -115,7 +115,7 @@ MISTAKES = {
     ),
     "quoted expression": (
         '{"wallet": {"in": "{{wallets}}"}}',
-        "{{wallets}} stands in quotes, so it would be sent as it is written: leave the quotes out, Python's value "
+        "{{wallets}} is in quotes, so it would be sent as text. Remove the quotes: the Python value "
         "becomes JSON by itself.\n"
         '  line 1, column 19:\n    {"wallet": {"in": "{{wallets}}"}}\n                      ^',
     ),
@@ -136,28 +136,29 @@ def test_a_mistake_is_named_shown_and_mended(name):
 @pytest.mark.parametrize(
     ("text", "first_line"),
     [
-        ('{"a" 1}', "a colon (:) is missing after the key, before 1."),
-        ('{"a": 1 "b": 2}', 'a comma is missing before ".'),
-        ("{a: 1}", 'a key stands in double quotes: "a".'),
-        ('{"a": [1, 2}', "} does not close the [ of line 1, column 7: write ]."),
-        ('{"a": 1}}', "there is one } too many."),
-        ('{"a": 1} {"b": 2}', "the object ends before this: a cell holds one object."),
-        ('{"a": 007}', "a JSON number has no leading zero: write 007 in double quotes, or without the zero."),
-        ('{"a": 1_000}', "JSON numbers have no underscores: write the digits alone."),
-        ('{"a": .5}', '.5 is not a JSON number: write 0.5, 5 or "5".'),
-        ('{"a": NaN}', "JSON has no NaN: leave the bound out."),
-        ('{"a": 0xdead}', "an address is a text: write it in double quotes."),
-        ('{"a": "b\n}', 'the closing " of this text is missing on its line.'),
-        ('{"a": "\\x"}', "JSON has no escape \\x: write \\\\ for a backslash."),
-        ('{“a”: 1}', '“ is a typographic quote, as word processors make them: write ".'),
-        ('{"a":\u00a01}', "JSON does not know the space or mark that stands here (U+00A0)."),
-        ('{"a": (1, 2)}', "JSON has no parentheses: a list stands in [ ]."),
-        ('{"a": $x}', "a Python value is written {{name}}, not $x."),
-        ('{"a":', "the text ends before the value is there; after it } is missing too."),
-        ('{"a": {{x}', "the {{ is never closed by }}."),
-        ('{"a": {{"b": 1}}}', "{{ }} holds a Python expression, and '\"b\": 1' is none. "
-         "For a JSON object write one brace."),
-        ("a: &a [*a, *a]", "a is neither a number nor true, false or null: a text stands in double quotes (\"a\"), "
+        ('{"a" 1}', "A colon (:) is missing after the key, before 1."),
+        ('{"a": 1 "b": 2}', 'A comma is missing before ".'),
+        ("{a: 1}", 'A key needs double quotes: "a".'),
+        ('{"a": [1, 2}', "} does not close the [ at line 1, column 7. Write ]."),
+        ('{"a": 1}}', "There is one } too many."),
+        ('{"a": 1} {"b": 2}', "The cell goes on after its object. It holds one."),
+        ('{"a": 007}', "A JSON number has no leading zero. Put 007 in double quotes, or drop the zero."),
+        ('{"a": 1_000}', "JSON numbers have no underscores. Write the digits only."),
+        ('{"a": .5}', '.5 is not a JSON number. Write 0.5, 5 or "5".'),
+        ('{"a": NaN}', "JSON has no NaN. Leave the bound out."),
+        ('{"a": 0xdead}', "An address is a string. Put it in double quotes."),
+        ('{"a": "b\n}', 'The closing " of this string is missing on its line.'),
+        ('{"a": "\\x"}', "JSON has no escape \\x. Write \\\\ for a backslash."),
+        ('{“a”: 1}', '“ is a typographic quote, as word processors write it. Use ".'),
+        ('{"a":\u00a01}', "This space or invisible mark (U+00A0) is not allowed in JSON. "
+         "Delete it, or use a plain space."),
+        ('{"a": (1, 2)}', "JSON has no parentheses. Write a list in [ ]."),
+        ('{"a": $x}', "Write a Python value as {{name}}, not as $x."),
+        ('{"a":', "The text ends where a value is expected, and } is missing after it."),
+        ('{"a": {{x}', "The {{ is not closed: }} is missing."),
+        ('{"a": {{"b": 1}}}', "'\"b\": 1' is not a Python expression, which {{ }} needs. "
+         "Write a JSON object in single braces."),
+        ("a: &a [*a, *a]", "a is not a JSON value. Put a string in double quotes (\"a\"), "
          "a Python variable in double braces ({{a}})."),
     ],
 )  # fmt: skip
@@ -167,13 +168,13 @@ def test_the_first_line_says_what_is_wrong(text, first_line):
 
 def test_a_cell_of_ten_megabytes_is_refused_with_line_and_column():
     message = refused("{" + " " * 10_000_000)
-    assert message.startswith("the cell holds 10,000,001 characters; a request holds at most 1,048,576.")
+    assert message.startswith("The cell has 10,000,001 characters; a request can have at most 1,048,576.")
     assert "line 1, column 1048577:" in message
     assert len(message) < 500
 
 
 def test_nesting_without_end_is_refused():
-    assert refused('{"a":' * 50_000 + "1" + "}" * 50_000) == "objects and lists are nested too deep to be read."
+    assert refused('{"a":' * 50_000 + "1" + "}" * 50_000) == "Objects and lists are nested too deeply."
 
 
 FRAME = pd.DataFrame({"address": ["0xa", "0xb"], "n": [1, 2]})
@@ -213,13 +214,14 @@ def test_a_python_value_becomes_its_json_value(value, expected):
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (float("nan"), "nan has no JSON form; leave missing and infinite values out."),
-        (pd.NA, "a missing value has no JSON form; drop missing values first."),
-        (pd.NaT, "a missing time has no JSON form; drop missing values first."),
-        (b"\x00", "bytes have no JSON form; an address is a text: '0x' + value.hex()."),
-        (FRAME, "it is a DataFrame of 2 columns (address, n); choose one, such as ['address']."),
-        (object, "a type has no JSON form; use texts, numbers, times, lists, dicts or a column."),
-        ({1: 2}, "the key 1 is not a text."),
+        (float("nan"), "nan cannot be written as JSON; drop missing and infinite values first."),
+        (pd.NA, "a missing value cannot be written as JSON; drop missing values first."),
+        (pd.NaT, "a missing time cannot be written as JSON; drop missing values first."),
+        (b"\x00", "bytes cannot be written as JSON; write an address as '0x' + value.hex()."),
+        (FRAME, "a DataFrame of 2 columns (address, n) cannot be written as JSON; "
+         "choose one column, such as ['address']."),
+        (object, "a type cannot be written as JSON; use strings, numbers, times, lists, dicts or a column."),
+        ({1: 2}, "the key 1 is not a string."),
     ],
 )
 def test_a_value_without_a_json_form_is_refused_with_the_reason(value, reason):

@@ -1,0 +1,106 @@
+"""A file or folder is whole or absent, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from nbext.core.atomic_files import ORDINARY, PART, secret_file, sha256_of, whole_file, whole_folder, write_whole
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def fail_in(part: Path) -> None:
+    part.write_text("half")
+    raise ZeroDivisionError
+
+
+def test_a_file_takes_its_name_when_it_is_complete(tmp_path):
+    target = tmp_path / "x.csv"
+    target.write_text("old")
+    with whole_file(target) as part:
+        part.write_text("new")
+        assert target.read_text() == "old"
+    assert (names(tmp_path), target.read_text()) == (["x.csv"], "new")
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "x.csv"
+    write_whole(target, "old")
+    with pytest.raises(ZeroDivisionError), whole_file(target) as part:
+        fail_in(part)
+    assert (names(tmp_path), target.read_text()) == (["x.csv"], "old")
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced_unless_asked(tmp_path):
+    target = tmp_path / "x.csv"
+    with pytest.raises(FileExistsError), whole_file(target, overwrite=False):
+        target.write_text("theirs")
+    assert (names(tmp_path), target.read_text()) == (["x.csv"], "theirs")
+    target.unlink()
+    with whole_file(target, overwrite=False) as part:
+        part.write_text("ours")
+    assert (names(tmp_path), target.read_text()) == (["x.csv"], "ours")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+def test_a_private_file_is_never_readable_by_others(tmp_path):
+    before = os.umask(0o022)
+    try:
+        with whole_file(tmp_path / "private") as part:
+            assert stat.S_IMODE(part.stat().st_mode) == 0o600
+        with whole_file(tmp_path / "ordinary", mode=ORDINARY):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "ordinary").stat().st_mode) == 0o644
+
+
+def test_a_name_of_the_greatest_length_can_be_written(tmp_path):
+    target = tmp_path / ("x" * 251 + ".csv")
+    write_whole(target, "é")
+    assert target.read_bytes() == "é".encode()
+
+
+def test_a_folder_takes_its_name_when_it_is_complete(tmp_path):
+    target = tmp_path / "tables"
+    with whole_folder(target) as building:
+        (building / "below").mkdir()
+        (building / "below" / "a").write_text("1")
+        assert not target.exists()
+    assert names(tmp_path) == ["tables"]
+    assert (target / "below" / "a").read_text() == "1"
+
+
+def test_a_folder_that_fails_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError), whole_folder(tmp_path / "tables") as building:
+        fail_in(building / "a")
+    assert names(tmp_path) == []
+
+
+def test_of_two_processes_that_make_a_folder_the_first_one_wins(tmp_path):
+    target = tmp_path / "tables"
+    with whole_folder(target) as building:
+        (building / "a").write_text("ours")
+        with whole_folder(target) as other:
+            (other / "a").write_text("theirs")
+    assert (names(tmp_path), (target / "a").read_text()) == (["tables"], "theirs")
+
+
+def test_what_is_written_aside_is_hidden_and_named_as_a_part(tmp_path):
+    with whole_file(tmp_path / "x") as part:
+        assert part.name.startswith(".x.")
+        assert part.suffix == PART
+
+
+def test_a_secret_is_made_once(tmp_path):
+    path = tmp_path / "deep" / "key"
+    assert [secret_file(path, "first"), secret_file(path, "second")] == ["first", "first"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 or os.name == "nt"
+    assert sha256_of(path) == "b640e840b19d378660b32fb51ae18d67dccb4a8596a29e7bd72c1b2ae5928f41"
