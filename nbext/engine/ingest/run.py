@@ -17,13 +17,12 @@ import duckdb
 
 from nbext.core.chains import Chain, chain_of
 from nbext.engine.ingest import tally
-from nbext.engine.ingest.derive import activity, tables, wallets
-from nbext.engine.ingest.facts import contracts, standards, tokens
+from nbext.engine.ingest.derive import activity, contracts, standards, tables
 from nbext.engine.ingest.report import FileTaken, Report
-from nbext.engine.ingest.sources import files, reading
+from nbext.engine.ingest.sources import files, reading, tokens
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage
-from nbext.engine.ingest.transfers import keys, rows, snapshots
+from nbext.engine.ingest.transfers import keys, rows, snapshots, wallets
 from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 from nbext.engine.open import MEMORY_SIZE
 from nbext.engine.storage import generation

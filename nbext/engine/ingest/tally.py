@@ -8,9 +8,9 @@ from pathlib import Path
 
 from nbext import __version__
 from nbext.core.chains import CHAINS
-from nbext.engine.ingest.derive.wallets import zero
 from nbext.engine.ingest.report import SHOWN, BadRow, Gap, Report
 from nbext.engine.ingest.stage import Stage
+from nbext.engine.ingest.transfers.wallets import zero
 from nbext.engine.schema import TABLES
 from nbext.engine.storage.generation import FORMAT
 

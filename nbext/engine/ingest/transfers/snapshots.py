@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
-from nbext.engine.ingest.facts import tokens
+from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.ingest.transfers import amounts

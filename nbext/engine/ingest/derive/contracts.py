@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nbext.core.uint256 import LIMB_BASE
-from nbext.engine.ingest.derive.wallets import ZERO
 from nbext.engine.ingest.stage import Stage
+from nbext.engine.ingest.transfers.wallets import ZERO
 
 
 def save_contracts(stage: Stage, zero: int) -> None:

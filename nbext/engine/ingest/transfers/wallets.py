@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nbext.engine.ingest.facts.tokens import ADDRESS
 from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.sources.tokens import ADDRESS
 from nbext.engine.ingest.stage import Stage
 
 ZERO = "0x" + "0" * 40
