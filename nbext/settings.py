@@ -1,6 +1,6 @@
-"""Settings: each value, and where it came from. The key is a `Secret` and is never one of them.
+"""Settings: each value, and the source it was taken from. The key is a `Secret` and never among them.
 
-A value is taken from the first of: an argument (`%nbext set`, `connect(...)`), the environment
+A value is taken from the first source that has it: an argument (`%nbext set`, `connect(...)`), the environment
 (NBEXT_NAME), ``[tool.nbext]`` in the nearest pyproject.toml, IPython's configuration, the default.
 """
 
@@ -10,37 +10,38 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
 from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, did_you_mean
 
 
 class Secret:
     """A text that prints as stars, and that no repr, pickle, copy or vars() gives away.
 
+    ``reveal()`` returns the text itself: only for the header that carries it.
+
     >>> Secret("abc")
     Secret('**********')
     """
 
-    __slots__ = ("_reveal",)
-    _reveal: Callable[[], str]
+    __slots__ = ("reveal",)
+    reveal: Callable[[], str]
 
     def __init__(self, value: str) -> None:
-        # A closure, not an attribute: tracebacks and debuggers print attributes.
-        object.__setattr__(self, "_reveal", lambda: value)
+        # A closure, not a text: tracebacks and debuggers print attributes.
+        object.__setattr__(self, "reveal", lambda: value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("a Secret cannot be changed")
-
-    def reveal(self) -> str:
-        """Return the text itself: only for the header that carries it."""
-        return self._reveal()
+        raise AttributeError("A Secret cannot be changed.")
 
     def __repr__(self) -> str:
         return "Secret('**********')"
 
+    # Each of these would fall back to something that shows the text, or to a copy that outlives a logout.
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
@@ -56,7 +57,7 @@ class Secret:
         return bool(self.reveal())
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not pickled")
+        raise TypeError("A Secret cannot be pickled.")
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Setting:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def env(self) -> str:
         """The environment variable that sets it."""
         return "NBEXT_" + self.name.upper()
@@ -83,16 +84,16 @@ class Setting:
         try:
             read = self._typed(value)
         except (KeyError, TypeError, ValueError):
-            raise ConfigError(f"{self.name} ({source}): {str(value)[:80]!r} is not {self._wanted()}.") from None
+            raise self._refused(quoted(value), source) from None
         # Written so that NaN, which compares false with everything, is refused too.
-        if (self.minimum is not None and not read >= self.minimum) or (
-            self.maximum is not None and not read <= self.maximum
-        ):
-            raise ConfigError(f"{self.name} ({source}): {read} is not {self._wanted()}.")
+        if self.minimum is not None and self.maximum is not None and not self.minimum <= read <= self.maximum:
+            raise self._refused(str(read), source)
         if self.choices and read not in self.choices:
-            near = did_you_mean(read, self.choices)
-            raise ConfigError(f"{self.name} ({source}): {read[:80]!r} is not {self._wanted()}.{near}")
+            raise self._refused(quoted(read), source, did_you_mean(read, self.choices))
         return read
+
+    def _refused(self, shown: str, source: str, hint: str = "") -> ConfigError:
+        return ConfigError(f"{self.name} ({source}): {shown} is not {self._wanted()}.{hint}")
 
     def _typed(self, value: Any) -> Any:
         if self.kind is bool:
@@ -102,6 +103,7 @@ class Setting:
                     "0": False, "false": False, "no": False, "off": False}[str(value).strip().lower()]
         if self.kind is dict:
             return dict(value)
+        # int() would cut 1.5 to 1, and take True for 1.
         if self.kind is int and (isinstance(value, bool) or (isinstance(value, float) and value % 1)):
             raise ValueError(value)
         return self.kind(value)
@@ -109,30 +111,30 @@ class Setting:
     def _wanted(self) -> str:
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        kinds = {int: "a whole number", float: "a number", bool: "true or false", dict: "a table", str: "a text"}
+        kinds = {int: "a whole number", float: "a number", bool: "true or false", dict: "a table", str: "text"}
         if self.minimum is None or self.maximum is None:
             return kinds[self.kind]
         return f"{kinds[self.kind]} from {self.minimum:,} to {self.maximum:,}"
 
 
 SETTINGS = (
-    Setting("base_url", None, str, "The service to ask; none means the embedded one."),
-    Setting("data_dir", None, str, "Where the embedded service keeps its data; none means the user's data folder."),
-    Setting("engine", "duckdb://", str, "What the embedded service asks: duckdb://, pyspark://HOST:PORT, ..."),
-    Setting("chain", "ethereum", str, "The chain of a search that names none; a segment names its own."),
-    Setting("limit", DEFAULT_LIMIT, int, "Rows a segment returns where no limit is given.", 1, MAX_LIMIT),
-    Setting("connect_timeout", 5.0, float, "Seconds to reach the service.", 0.01, 600),
-    Setting("read_timeout", 30.0, float, "Seconds between two pieces of an answer.", 0.01, 3600),
-    Setting("deadline", 60.0, float, "Seconds for one call in all.", 0.01, 86400),
-    Setting("execute_deadline", 300.0, float, "Seconds for a segment to finish.", 0.01, 86400),
-    Setting("download_deadline", 600.0, float, "Seconds for an export.", 0.01, 86400),
-    Setting("attempts", 3, int, "How often a call is tried in all.", 1, 10),
-    Setting("max_body_mb", 256, int, "Decoded megabytes of an answer held in memory.", 1, 65536),
-    Setting("insecure", False, bool, "Allow a key over http:// to another machine."),
-    Setting("ca_bundle", None, str, "A file of certificates to trust instead of the system's."),
-    Setting("frame", "pandas", str, "What tables come as.", choices=("pandas", "polars", "arrow")),
-    Setting("progress", True, bool, "Show a bar while a call takes longer than half a second."),
-    Setting("images", False, bool, "Show collection images (https only) in forms."),
+    Setting("base_url", None, str, "URL of the service. Without one, the embedded service answers."),
+    Setting("data_dir", None, str, "Folder of the embedded service's data. Without one, the user's data folder."),
+    Setting("engine", "duckdb://", str, "Engine of the embedded service: duckdb://, pyspark://HOST:PORT, ..."),
+    Setting("chain", "ethereum", str, "Chain of a search that names none. A segment names its own."),
+    Setting("limit", DEFAULT_LIMIT, int, "Rows that a segment returns when no limit is given.", 1, MAX_LIMIT),
+    Setting("connect_timeout", 5.0, float, "Seconds to wait for a connection to the service.", 0.01, 600),
+    Setting("read_timeout", 30.0, float, "Seconds to wait for the next piece of an answer.", 0.01, 3600),
+    Setting("deadline", 60.0, float, "Seconds for one call, retries included.", 0.01, 86400),
+    Setting("execute_deadline", 300.0, float, "Seconds to wait for a segment to finish.", 0.01, 86400),
+    Setting("download_deadline", 600.0, float, "Seconds for an export, retries included.", 0.01, 86400),
+    Setting("attempts", 3, int, "Number of times to try a call before giving up.", 1, 10),
+    Setting("max_body_mb", 256, int, "Largest answer to hold in memory, in megabytes after decoding.", 1, 65536),
+    Setting("insecure", False, bool, "Allow sending the key over http:// to another machine."),
+    Setting("ca_bundle", None, str, "File of CA certificates to trust instead of the system's."),
+    Setting("frame", "pandas", str, "Library of the tables that calls return.", choices=("pandas", "polars", "arrow")),
+    Setting("progress", True, bool, "Show a progress bar when a call takes longer than half a second."),
+    Setting("images", False, bool, "Show collection images in forms (https only)."),
     Setting("remote", {}, dict, "How to read a remote service's answers: paths.id, paths.status, paths.rows, ..."),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
@@ -144,7 +146,7 @@ def setting_named(name: str) -> Setting:
         return _BY_NAME[name]
     except KeyError:
         raise ConfigError(
-            f"unknown setting {name!r}.{did_you_mean(name, _BY_NAME)} Allowed: {', '.join(_BY_NAME)}."
+            f"Unknown setting {quoted(name)}.{did_you_mean(name, _BY_NAME)} Allowed: {', '.join(_BY_NAME)}."
         ) from None
 
 
@@ -162,13 +164,9 @@ class Settings:
     folder: Path | None = None
 
     def __post_init__(self, environ: Mapping[str, str] | None) -> None:
-        variables = os.environ if environ is None else environ
-
-        # A closure, not an attribute: the environment holds the key, and repr() and vars() show attributes.
-        def variable(name: str) -> str | None:
-            return variables.get(name)
-
-        self._variable = variable
+        # Only our variables, and never the key's: repr() and vars() show attributes. The process's own environment is
+        # read at each look-up instead, so that os.environ["NBEXT_LIMIT"] = "5" in a cell has effect.
+        self._environ = environ and {setting.env: environ.get(setting.env, "") for setting in SETTINGS}
         for name in self.arguments:
             setting_named(name)
         self.reread()
@@ -177,30 +175,31 @@ class Settings:
         return self.where(name)[0]
 
     def where(self, name: str) -> tuple[Any, str]:
-        """Return a setting's value and the words that say where it came from."""
-        setting = setting_named(name)
-        places = (
-            ("argument", self.arguments),
-            (setting.env, {name: self._variable(setting.env) or None}),
-            (str(self._pyproject_path), self._pyproject),
-            ("IPython configuration", self.ipython),
-        )
-        for source, values in places:
-            if values.get(name) is not None:
-                return setting.read(values[name], source), source
+        """Return a setting's value, and the name of the source it was taken from."""
+        # Several times in each call: no function of ours is entered for a setting that has its default.
+        setting = _BY_NAME.get(name) or setting_named(name)
+        variables = os.environ if self._environ is None else self._environ
+        for source, value in (
+            ("argument", self.arguments.get(name)),
+            (setting.env, variables.get(setting.env) or None),
+            (str(self._pyproject_path), self._pyproject.get(name)),
+            ("IPython configuration", self.ipython.get(name)),
+        ):
+            if value is not None:
+                return setting.read(value, source), source
         return setting.default, "default"
 
     def set(self, name: str, value: Any) -> None:
-        """Set a value for this session; it is checked first."""
+        """Set a value for this session, or raise ConfigError where it is not allowed."""
         self.arguments[name] = setting_named(name).read(value, "argument")
 
     def unset(self, name: str) -> None:
-        """Let go what was set for this session: the next place that has a value holds again."""
+        """Drop the value set for this session, so that the next source counts again."""
         setting_named(name)
         self.arguments.pop(name, None)
 
     def reread(self) -> None:
-        """Read the nearest pyproject.toml again; one that cannot be used leaves what was read before."""
+        """Read the nearest pyproject.toml again, or raise ConfigError and go on with what was read before."""
         self._pyproject, self._pyproject_path = _nearest_pyproject(self.folder or Path.cwd())
 
     def all(self) -> dict[str, tuple[Any, str]]:
@@ -218,10 +217,13 @@ def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:
                 raise ConfigError(f"{path} cannot be read: {error}") from None
             table = tool.get("nbext", {}) if isinstance(tool, dict) else {}
             if not isinstance(table, dict):
-                raise ConfigError(f"{path}: tool.nbext is a table of settings, [tool.nbext], and nothing else.")
+                raise ConfigError(f"{path}: [tool.nbext] must be a table of settings, not {type(table).__name__}.")
             for name in table:
                 if name in ("api_key", "key"):
-                    raise ConfigError(f"{path}: a key does not belong in a file. Use NBEXT_API_KEY or `%nbext login`.")
+                    # Project files are committed and shared.
+                    raise ConfigError(
+                        f"{path}: a key does not belong in a file. Set NBEXT_API_KEY or use `%nbext login`."
+                    )
                 setting_named(name)
             return table, path
     return {}, None

@@ -49,7 +49,7 @@ def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipytho
         ("deadline", "nan", "deadline (argument): nan is not a number from 0.01 to 86,400."),
         ("insecure", "maybe", "insecure (argument): 'maybe' is not true or false."),
         ("frame", "polar", "frame (argument): 'polar' is not one of pandas, polars, arrow. Did you mean 'polars'?"),
-        ("limt", 5, "unknown setting 'limt'. Did you mean 'limit'? Allowed: "),
+        ("limt", 5, "Unknown setting 'limt'. Did you mean 'limit'? Allowed: "),
     ],
 )
 def test_a_value_that_is_not_allowed_is_refused_with_what_is(settings, name, value, message):
@@ -66,7 +66,7 @@ def test_a_key_in_a_file_is_refused_without_showing_it(settings):
 
 
 def test_an_unknown_name_in_pyproject_is_an_error_and_not_ignored(settings):
-    with pytest.raises(ConfigError, match="unknown setting 'base_ulr'"):
+    with pytest.raises(ConfigError, match="Unknown setting 'base_ulr'"):
         settings('[tool.nbext]\nbase_ulr = "http://127.0.0.1:1"\n')
 
 
@@ -75,7 +75,7 @@ def test_a_pyproject_without_a_table_of_ours_is_an_error_or_says_nothing(setting
     if pyproject == "tool = 5":
         assert settings(pyproject)["limit"] == 1000
         return
-    with pytest.raises(ConfigError, match=r"tool.nbext is a table of settings, \[tool.nbext\], and nothing else"):
+    with pytest.raises(ConfigError, match=r"\[tool.nbext\] must be a table of settings, not int\."):
         settings(pyproject)
 
 
@@ -85,7 +85,7 @@ def test_what_was_set_is_taken_back(settings):
     found.unset("limit")
     assert found["limit"] == 3
     found.unset("limit")
-    with pytest.raises(ConfigError, match=r"unknown setting 'limt'\. Did you mean 'limit'\?"):
+    with pytest.raises(ConfigError, match=r"Unknown setting 'limt'\. Did you mean 'limit'\?"):
         found.unset("limt")
 
 

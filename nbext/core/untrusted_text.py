@@ -26,7 +26,9 @@ def visible(value: object, limit: int | None = MAX_SHOWN) -> str:
     'USD\\u202ec\\x1b[31m'
     """
     text = value if isinstance(value, str) else str(value)
-    return _cut(text, _shown(text[:limit]), limit)
+    if limit is None or len(text) <= limit:
+        return _escaped(text)
+    return f"{_escaped(text[:limit])}… ({len(text):,} characters)"
 
 
 def quoted(value: object, limit: int = 80) -> str:
@@ -36,7 +38,8 @@ def quoted(value: object, limit: int = 80) -> str:
     "'US\\u200bDC'"
     """
     text = value if isinstance(value, str) else str(value)
-    return _cut(text, _shown(repr(text[:limit])), limit)
+    quote = _escaped(repr(text[:limit]))
+    return quote if len(text) <= limit else f"{quote}… ({len(text):,} characters)"
 
 
 def shown(value: object) -> str:
@@ -64,7 +67,7 @@ def html(value: object, limit: int | None = MAX_SHOWN) -> str:
     return escape(visible(value, limit))
 
 
-def _shown(text: str) -> str:
+def _escaped(text: str) -> str:
     # Nearly every text is plain ASCII; looking up a category for each character took most of a table's display.
     if text.isascii() and text.isprintable():
         return text
@@ -74,9 +77,3 @@ def _shown(text: str) -> str:
         else character
         for character in text
     )
-
-
-def _cut(text: str, shown: str, limit: int | None) -> str:
-    if limit is None or len(text) <= limit:
-        return shown
-    return f"{shown}… ({len(text):,} characters)"

@@ -176,7 +176,7 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
         ("set limit.rows 5", "limit is one value: nothing stands inside of it."),
         ("set base_url ftp://example.org", "base_url 'ftp://example.org' is no address such as "
          "https://api.example.com or http://127.0.0.1:8000."),
-        ("unset limt", f"unknown setting 'limt'. Did you mean 'limit'? Allowed: {', '.join(Settings().all())}."),
+        ("unset limt", f"Unknown setting 'limt'. Did you mean 'limit'? Allowed: {', '.join(Settings().all())}."),
         ("unset remote.paths.ids", "remote.paths.ids is not set in this session. Did you mean 'remote.paths.id'? "
          "Set here: remote.paths.id."),
         ("unset limit.x", "limit.x is not set in this session. Nothing of limit is."),
@@ -225,7 +225,7 @@ def test_connect_reads_the_file_of_settings_again(asked, tmp_path, monkeypatch):
     asked.run("%nbext connect")
     assert len(asked.value(f"%%segment_query\n{HOLDERS}")) == 2
     (tmp_path / "pyproject.toml").write_text("[tool.nbext]\nlimits = 2\n")
-    assert asked.error("%nbext connect").startswith("ConfigError: unknown setting 'limits'. Did you mean 'limit'?")
+    assert asked.error("%nbext connect").startswith("ConfigError: Unknown setting 'limits'. Did you mean 'limit'?")
     assert len(asked.value(f"%%segment_query\n{HOLDERS}")) == 2
 
 
