@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args, get_type_hints
 
 from nbext.core import operations as wire
+from nbext.core.constants import MAX_LIMIT
 from tests.reference import table
 
 # number, method, path, request shape, answer's fields, purpose; the order of the interface.
@@ -28,7 +29,7 @@ each. `GET /openapi.json` on a running service is the whole contract, with examp
 An unknown value is null, never invented. A uint256 is a text of digits in JSON. A segment answers 200 when it is
 finished and 202 with Location and Retry-After while it runs; `Prefer: wait=N` says how long the caller waits. Its
 status is one of {", ".join(f"`{status}`" for status in wire.STATUSES)}.
-`limit` is at most {wire.MAX_LIMIT:,}; 0 only counts.
+`limit` is at most {MAX_LIMIT:,}; 0 only counts.
 
 """
 
