@@ -1,22 +1,30 @@
-"""nbext: wallet segments and chain metadata in a notebook.
+"""Ask in a notebook which wallets hold, held or moved what, and go on in pandas.
 
-The house has five rooms, in the order in which a query walks through them:
+In a notebook::
 
-    notebook/   magics, completion, display, forms          knows IPython and ipywidgets; knows no URL
-    client/     one method per operation -> DataFrame        knows HTTP and pandas; knows no notebook
-      ~ HTTP ~  the eight operations
-    service/    eight routes, keys, limits, saved segments   knows FastAPI; knows no SQL
-    segment/    the filter language: fields, parse, compile  knows Ibis expressions; knows no engine
-    engine/     ingest, tables, run: DuckDB, Spark, ...      knows data; knows no HTTP
+    %load_ext nbext
+    %token ethereum USDC
+    %nft search "bored ape"
 
-All rooms see ``errors`` (one tree), ``settings`` (each value and its source) and ``wire`` (the shapes of
-the eight operations). Three doors join rooms: ``connect`` (a client for whichever service is set),
-``embedded`` (starts our own service on loopback) and ``cli`` (the ``nbext`` command).
+    %%segment_query whales --limit 1000
+    {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}
+
+``%nbext help`` lists the magics, ``%%segment_query?`` shows the options of one with examples.
+
+In Python::
+
+    import nbext
+
+    client = nbext.connect()
+    whales = client.execute_segment({"nft": {"nft": "BAYC"}}, limit=1000)
+
+Without a ``base_url`` nbext starts its own service on this machine, over a synthetic sample or the data that
+``nbext ingest`` read. ``%nbext set base_url https://...`` and ``%nbext login`` choose another service.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -41,7 +49,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _HOMES:
         from importlib import import_module
 
@@ -50,7 +58,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOMES]
+    # Without globals(): completion of `nbext.` offers what users call, not what this module imports.
+    return [*__all__, "__doc__", "__version__", "load_ipython_extension", "unload_ipython_extension"]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -61,7 +70,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Take the magics away again: ``%unload_ext nbext``."""
+    """Remove the magics: ``%unload_ext nbext``."""
     from nbext.notebook import extension
 
     extension.unload(shell)

@@ -1,0 +1,26 @@
+"""What ``nbext.`` offers, and what ``nbext?`` shows: how to begin, in lines that run."""
+
+from __future__ import annotations
+
+import re
+
+import nbext
+from tests.notebook.shells import loaded_shell
+
+(EXAMPLES_IN_A_NOTEBOOK, EXAMPLES_IN_PYTHON) = re.findall(r"::\n\n((?:    .*\n|\n)+)", nbext.__doc__)
+
+
+def test_completion_offers_what_users_call_and_nothing_else():
+    offered = [name for name in dir(nbext) if not name.startswith("_")]
+    assert offered == sorted([*nbext.__all__, "load_ipython_extension", "unload_ipython_extension"])
+    assert [name for name in offered if getattr(nbext, name).__doc__ is None] == []
+
+
+def test_what_the_docstring_shows_runs():
+    magics, segment = EXAMPLES_IN_A_NOTEBOOK.replace("    ", "").strip().split("\n\n")
+    python = "\n".join(line[4:] for line in EXAMPLES_IN_PYTHON.splitlines())
+    with loaded_shell() as shell:
+        for cell in (magics, segment, python):
+            ran = shell.run(cell)
+            assert ran.error is None, f"{cell}\n{ran.shown_error}"
+        assert shell.value("len(whales)") > 0
