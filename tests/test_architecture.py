@@ -1,15 +1,19 @@
-"""The house's rooms: who may import whom. The table is the architecture; nbext's docstring tells it."""
+"""Who may import whom, how large a folder and the package may grow, and that each folder's map is true."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "nbext"
+# What every room may import.
 SHARED = {"errors", "settings", "core"}
-# A room may import itself, what all rooms see, and these.
+# A room may import itself, SHARED, and these: a query walks notebook -> client ~ HTTP ~ service -> language -> engine.
 ROOMS = {
     "notebook": {"client", "connect"},
     "client": set(),
@@ -19,7 +23,7 @@ ROOMS = {
     "core": set(),
     "errors": set(),
     "settings": set(),
-    # The doors.
+    # The three modules that join rooms.
     "connect": {"client", "embedded"},
     "embedded": {"service", "language", "engine"},
     "cli": set(),  # its table names modules as text and imports the one that was asked for
@@ -32,43 +36,117 @@ FOREIGN = {
     "service": {"IPython", "ipywidgets", "requests", "ibis", "duckdb", "pandas"},
     "language": {"IPython", "ipywidgets", "requests", "fastapi", "duckdb", "pyspark", "pandas"},
     "engine": {"IPython", "ipywidgets", "requests", "fastapi", "starlette", "uvicorn"},
-    "core": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
+    "core": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas", "pyarrow", "numpy"},
     "errors": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
     "settings": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
+FOLDERS = sorted({path.parent for path in MODULES})
+# Past these a stranger no longer finds a room within a minute.
+MOST_MODULES, MOST_LINES, MOST_FILES_IN_A_FOLDER = 250, 27_500, 19
 
 
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> set[str]:
-    """Every module that the file imports, also inside functions and for type checking."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide which room is meant"
-            base = node.module or ""
-            names.update(f"nbext.{alias.name}" for alias in node.names) if base == "nbext" else names.add(base)
-    return names
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_room_imports_only_what_stands_to_its_right(path):
+def path_id(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+NAMES = {dotted(path) for path in MODULES}
+
+
+def imported(path: Path, *, at_the_top: bool = False) -> set[str]:
+    """Every module that the file imports, also inside functions and for type checking; or only those at its top."""
+    return {name for node in _nodes(tree_of(path), at_the_top) for name in _modules_named(node, path)}
+
+
+def _nodes(node: ast.AST, at_the_top: bool) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not (at_the_top and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)):
+            yield from _nodes(child, at_the_top)
+
+
+def _modules_named(node: ast.AST, path: Path) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    if not isinstance(node, ast.ImportFrom):
+        return set()
+    assert node.level == 0, f"{path}: relative imports hide which room is meant"
+    base = node.module or ""
+    # `from nbext.client import frames` names a module, `from nbext.client import Client` a folder.
+    inside = {f"{base}.{alias.name}" for alias in node.names if base == "nbext" or f"{base}.{alias.name}" in NAMES}
+    return inside or {base}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=path_id)
+def test_a_room_imports_only_what_the_table_allows(path):
     room = room_of(path)
     rooms_seen = {name.split(".")[1] for name in imported(path) if name.startswith("nbext.")}
     allowed = ROOMS[room] | ({room} if room not in ("errors", "settings") else set()) | SHARED | {"__version__"}
     assert rooms_seen <= allowed, f"{room} may not import {sorted(rooms_seen - allowed)}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_room_does_not_know_what_belongs_to_another(path):
+@pytest.mark.parametrize("path", MODULES, ids=path_id)
+def test_a_room_uses_no_library_that_belongs_to_another(path):
     outside = {name.split(".")[0] for name in imported(path)}
     assert not outside & FOREIGN.get(room_of(path), set())
 
 
-def test_every_module_stands_in_a_room_of_the_table():
+def test_every_module_is_in_a_room_of_the_table():
     assert {room_of(path) for path in MODULES} <= set(ROOMS)
+
+
+def test_a_strangers_answers_are_read_by_code_that_only_a_strangers_service_loads():
+    """``client/remote`` guesses; our own service never needs it, so one function outside of it may import it."""
+    outside = [path for path in MODULES if not dotted(path).startswith("nbext.client.remote")]
+    assert len([path for path in outside if reaches_remote(imported(path, at_the_top=True))]) <= 8
+    assert len([path for path in outside if reaches_remote(imported(path))]) <= 9
+
+
+def reaches_remote(names: set[str]) -> bool:
+    return any(name.startswith("nbext.client.remote") for name in names)
+
+
+def test_no_module_imports_itself_through_others():
+    """Imports for type checking count: two modules that need each other's types are read as one."""
+    graph = {dotted(path): imported(path) & NAMES - {dotted(path)} for path in MODULES}
+    # A module without imports that are left to take away is in no cycle.
+    while free := {name for name, needs in graph.items() if not needs & graph.keys()}:
+        graph = {name: needs for name, needs in graph.items() if name not in free}
+    while unused := graph.keys() - set().union(*graph.values(), set()):
+        graph = {name: needs for name, needs in graph.items() if name not in unused}
+    cycles = {name: sorted(needs & graph.keys()) for name, needs in graph.items()}
+    assert len(cycles) <= 8, cycles
+
+
+@pytest.mark.parametrize("path", MODULES, ids=path_id)
+def test_every_module_says_what_it_holds(path):
+    assert ast.get_docstring(tree_of(path))
+
+
+@pytest.mark.parametrize("folder", FOLDERS[1:], ids=path_id)
+def test_a_folders_docstring_is_its_map(folder):
+    docstring = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
+    if "\n" not in docstring or path_id(folder) in ("client", "engine/ingest"):
+        pytest.skip("no map yet")
+    beside = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    words = set(re.findall(r"\w+", docstring))
+    assert beside - {"__init__"} - words == set()
+
+
+def test_the_house_stays_small_enough_to_find_ones_way():
+    assert max(len(list(folder.glob("*.py"))) for folder in FOLDERS) <= MOST_FILES_IN_A_FOLDER
+    assert len(MODULES) <= MOST_MODULES
+    assert sum(path.read_text("utf-8").count("\n") for path in MODULES) <= MOST_LINES
