@@ -1,36 +1,36 @@
 """Every error of nbext, in one tree.
 
 NbextError
-├── UsageError               a magic or a command was written in a way it does not take
-├── ConfigError              a setting is missing or unusable; no request was sent
-│   └── NoService            there is no base_url and the embedded service is not installed
+├── UsageError               a magic or a command was not written as it must be
+├── ConfigError              a setting is missing or cannot be used; no request was sent
+│   └── NoService            base_url is not set and the embedded service is not installed
 ├── ValidationError          an argument is not allowed; ``errors`` names each field
 │   ├── InvalidSegment       the filters, operator or limit of a segment are not allowed
-│   └── AmbiguousSymbol      several contracts bear that symbol; ``candidates`` lists them
-├── ApiError                 the service answered with an error; ``status``, ``problem``
-│   ├── BadRequest           400 and the other 4xx that say: not like this
-│   ├── AuthError            401, 402, 403: the key is missing, wrong or not enough
+│   └── AmbiguousSymbol      several contracts have that symbol; ``candidates`` lists them
+├── ApiError                 the service returned an error; ``status``, ``problem``
+│   ├── BadRequest           400, and every other 4xx that is not below
+│   ├── AuthError            401, 402, 403: the key is missing, wrong or lacks a scope
 │   ├── NotFound             404, 410
 │   ├── Conflict             409: not ready yet, or ambiguous
 │   ├── RateLimited          429, after the retries
 │   └── ServerError          5xx, after the retries
-├── TransportError           no answer, or none that can be trusted
+├── TransportError           no answer arrived, or none that can be trusted
 │   ├── ConnectionFailed     refused, unreachable, unknown host, reset
 │   ├── TLSError             the certificate or the handshake is bad
-│   ├── DeadlineExceeded     the call's total time ran out; ``segment_id`` where one is known
-│   ├── TruncatedResponse    the body ended early
-│   ├── ResponseTooLarge     the decoded body passed the cap
-│   ├── ProtocolError        the answer is not what the interface can hold
-│   │   └── AmbiguousAnswer  the answer has several equal readings; ``candidates``, ``setting``
-│   ├── OutcomeUnknown       the request may have happened; ``idempotency_key``
+│   ├── DeadlineExceeded     the call's total time ran out; ``segment_id`` if one is known
+│   ├── TruncatedResponse    the body ended before it was complete
+│   ├── ResponseTooLarge     the decoded body is larger than allowed
+│   ├── ProtocolError        the answer is not one that this interface allows
+│   │   └── AmbiguousAnswer  the answer can be read in several ways; ``candidates``, ``setting``
+│   ├── OutcomeUnknown       the request may have been carried out; ``idempotency_key``
 │   └── ServiceDied          the embedded service ended and could not be started again
 ├── SegmentFailed            the segment ended without a result; ``reason``
-│   ├── SegmentExpired       its result is no longer kept
-│   ├── QueryTimeout         it ran past the service's time limit
-│   └── ResourceLimit        it ran past the service's memory or disk limit
-├── QueryCancelled           it was interrupted
-├── IngestError              a file could not be taken in; ``path``, ``row``
-└── StorageError             a kept file is damaged or cannot be written
+│   ├── SegmentExpired       its result has been deleted
+│   ├── QueryTimeout         it exceeded the service's time limit
+│   └── ResourceLimit        it exceeded the service's memory or disk limit
+├── QueryCancelled           the query was interrupted
+├── IngestError              a file could not be ingested; ``path``, ``row``
+└── StorageError             a stored file is damaged or cannot be written
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from typing import Any, TypedDict
 
 
 class FieldError(TypedDict):
-    """One field that is not allowed: where (a JSON pointer), which rule, and what is allowed."""
+    """One field that is not allowed: where (a JSON pointer), which rule (``code``), and what to write instead."""
 
     pointer: str
     code: str
@@ -52,6 +52,7 @@ class FieldError(TypedDict):
 
 def did_you_mean(got: str, allowed: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the nearest allowed word, or nothing."""
+    # Without regard to case: "TOKEN" shares no letter with "token", and so would be near to nothing.
     by_lower = {word.lower(): word for word in allowed}
     near = difflib.get_close_matches(got.lower(), by_lower, n=1)
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
@@ -60,6 +61,8 @@ def did_you_mean(got: str, allowed: Iterable[str]) -> str:
 class NbextError(Exception):
     """Shown in a notebook as its message alone; NBEXT_TRACEBACK=1 shows the stack."""
 
+    # IPython calls it. Not IPython's UsageError as a base: that one passes `pytest --nbval-lax`, and a subclass of it
+    # prints nine lines of traceback.
     def _render_traceback_(self) -> list[str]:
         if os.environ.get("NBEXT_TRACEBACK"):
             return traceback.format_exception(self)
@@ -67,19 +70,19 @@ class NbextError(Exception):
 
 
 class UsageError(NbextError):
-    """A magic or a command was written in a way it does not take."""
+    """A magic or a command was not written as it must be."""
 
 
 class ConfigError(NbextError):
-    """A setting is missing or unusable; no request was sent."""
+    """A setting is missing or cannot be used; no request was sent."""
 
 
 class NoService(ConfigError):
-    """There is no base_url, and the embedded service is not installed."""
+    """``base_url`` is not set, and the embedded service is not installed."""
 
     def __init__(self) -> None:
         super().__init__(
-            "no service to ask. Either name one (`%nbext connect https://...`, or NBEXT_BASE_URL), "
+            "There is no service to ask. Name one (`%nbext connect https://...`, or NBEXT_BASE_URL), "
             'or install the embedded one, which needs no account: pip install "nbext[local]"'
         )
 
@@ -108,7 +111,7 @@ class InvalidSegment(ValidationError):
 
 
 class AmbiguousSymbol(ValidationError):
-    """Several contracts bear that symbol.
+    """Several contracts have that symbol.
 
     Attributes
     ----------
@@ -122,14 +125,14 @@ class AmbiguousSymbol(ValidationError):
 
 
 class ApiError(NbextError):
-    """The service answered with an error.
+    """The service returned an error.
 
     Attributes
     ----------
     status
         The HTTP status.
     problem
-        The answer's problem object, or an empty dict where the service sent none.
+        The answer's problem object (RFC 9457), or an empty dict if the service sent none.
     """
 
     def __init__(self, message: str, *, status: int, problem: Mapping[str, Any] | None = None) -> None:
@@ -139,7 +142,7 @@ class ApiError(NbextError):
 
 
 class BadRequest(ApiError):
-    """The service does not take the request as it is."""
+    """The service refused the request as it was sent."""
 
 
 class AuthError(ApiError):
@@ -147,15 +150,15 @@ class AuthError(ApiError):
 
 
 class NotFound(ApiError):
-    """The service has nothing under that name."""
+    """The service has nothing under that id, name or address."""
 
 
 class Conflict(ApiError):
-    """The thing is not ready yet, or the name is ambiguous."""
+    """The segment is not ready yet, or the symbol is ambiguous."""
 
 
 class RateLimited(ApiError):
-    """Too many requests, also after the retries."""
+    """The service refused the call as one too many, also after the retries."""
 
 
 class ServerError(ApiError):
@@ -169,7 +172,7 @@ class ServerError(ApiError):
 
 
 class TransportError(NbextError):
-    """There was no answer, or none that can be trusted."""
+    """No answer arrived, or none that can be trusted."""
 
 
 class ConnectionFailed(TransportError):
@@ -189,26 +192,26 @@ class DeadlineExceeded(TransportError):
 
 
 class TruncatedResponse(TransportError):
-    """The body ended before the answer was whole."""
+    """The body ended before it was complete."""
 
 
 class ResponseTooLarge(TransportError):
-    """The decoded body passed the cap."""
+    """The decoded body is larger than ``max_body_mb`` allows."""
 
 
 class ProtocolError(TransportError):
-    """The answer is not one that this interface can hold."""
+    """The answer is not one that this interface allows."""
 
 
 class AmbiguousAnswer(ProtocolError):
-    """The answer has several equal readings.
+    """The answer can be read in several ways, and nothing says which one is right.
 
     Attributes
     ----------
     candidates
         The readings, each as a path into the answer.
     setting
-        A line of settings that would choose the first of them.
+        The line of settings that chooses the first of them.
     """
 
     def __init__(self, message: str, *, candidates: Sequence[str], setting: str) -> None:
@@ -218,7 +221,7 @@ class AmbiguousAnswer(ProtocolError):
 
 
 class OutcomeUnknown(TransportError):
-    """The request may have happened, and repeating it could do it twice."""
+    """The service may have carried the request out, and repeating it could do it twice."""
 
     def __init__(self, message: str, *, idempotency_key: str | None = None) -> None:
         super().__init__(message)
@@ -239,15 +242,15 @@ class SegmentFailed(NbextError):
 
 
 class SegmentExpired(SegmentFailed):
-    """The segment's result is no longer kept."""
+    """The segment's result has been deleted."""
 
 
 class QueryTimeout(SegmentFailed):
-    """The segment ran past the service's time limit."""
+    """The segment exceeded the service's time limit."""
 
 
 class ResourceLimit(SegmentFailed):
-    """The segment ran past the service's memory or disk limit."""
+    """The segment exceeded the service's memory or disk limit."""
 
 
 class QueryCancelled(NbextError):
@@ -255,7 +258,7 @@ class QueryCancelled(NbextError):
 
 
 class IngestError(NbextError):
-    """A file could not be taken in; ``path`` and, where one row is at fault, ``row``."""
+    """A file could not be ingested; ``path`` names it, and ``row`` the row at fault, if it is one."""
 
     def __init__(self, message: str, *, path: str = "", row: int | None = None) -> None:
         super().__init__(message)
@@ -264,4 +267,4 @@ class IngestError(NbextError):
 
 
 class StorageError(NbextError):
-    """A kept file is damaged, or cannot be written."""
+    """A stored file is damaged, or cannot be written."""

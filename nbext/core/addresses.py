@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError
 
 BURN_ADDRESSES = (
@@ -14,11 +15,12 @@ _HEX = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 
 def checksummed(address: str) -> str:
-    """Return the address in its EIP-55 spelling.
+    """Return the address with its EIP-55 checksum, which is in the case of its letters.
 
     >>> checksummed("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
     '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045'
     """
+    # Imported here: loading the extension needs no hash, and hashlib's sha3_256 is not Ethereum's keccak.
     from Crypto.Hash import keccak
 
     digits = address[2:].lower()
@@ -29,14 +31,14 @@ def checksummed(address: str) -> str:
 
 
 def looks_like_address(text: str) -> bool:
-    """Say whether the text has an address's form, whatever its checksum."""
+    """Say whether the text has the form of an address, whatever its checksum."""
     return _HEX.match(text) is not None
 
 
 def normalised(text: object, pointer: str = "address") -> str:
     """Return the address in lower case.
 
-    Any one case is taken as it is; a mixed-case address must carry its right EIP-55 checksum.
+    An address in one case is accepted as it is; one in mixed case must carry its EIP-55 checksum.
 
     Raises
     ------
@@ -44,18 +46,16 @@ def normalised(text: object, pointer: str = "address") -> str:
         Not a string, not 0x and 40 hex digits, or a checksum that does not match.
     """
     if not isinstance(text, str) or not looks_like_address(text):
-        shown = repr(text if isinstance(text, str) and len(text) <= 80 else type(text).__name__)
-        if isinstance(text, str) and len(text) > 80:
-            shown = f"a text of {len(text)} characters"
         raise ValidationError.of(
-            pointer, "address", f"not an address: {shown}. An address is 0x and 40 hex digits."
+            pointer, "address", f"{shown(text)} is not an address. An address is 0x and 40 hex digits."
         )
     digits = text[2:]
+    # One case throughout carries no checksum: explorers, files and SQL write addresses so.
     if digits not in (digits.lower(), digits.upper()) and text != checksummed(text):
         raise ValidationError.of(
             pointer,
             "checksum",
-            f"the checksum of {text} does not match; a letter may be mistyped. "
-            f"The same digits would be written {checksummed(text)}.",
+            f"The checksum of {text} does not match: a letter may be mistyped. "
+            f"If the digits are right, write {checksummed(text)}.",
         )
     return text.lower()

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ValidationError, did_you_mean
 
 
@@ -23,7 +24,7 @@ class Chain:
         return f"eip155:{self.id}"
 
 
-# The aliases hold each chain's short name in the public chain list.
+# The aliases include each chain's short name in the public chain list (chainlist.org), which a test compares.
 CHAINS = (
     Chain("ethereum", 1, ("eth", "mainnet", "ethereum-mainnet", "homestead")),
     Chain("optimism", 10, ("oeth", "op", "op-mainnet", "optimism-mainnet")),
@@ -46,7 +47,7 @@ CHAINS = (
     Chain("sepolia", 11155111, ("sep", "eth-sepolia")),
 )
 DEFAULT_CHAIN = CHAINS[0]
-# What a chain may look like in a path, whichever chains a service knows.
+# What a chain may look like in a path: a remote service may know chains that are not in the table above.
 CHAIN_TEXT = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_-]{0,63}\Z")
 
 
@@ -65,12 +66,12 @@ def chain_names() -> tuple[str, ...]:
 
 
 def chain_of(given: object, pointer: str = "chain") -> Chain:
-    """Return the chain of a name, alias, id, hex id or CAIP-2 identifier.
+    """Return the chain that a name, alias, id, hex id or CAIP-2 identifier means.
 
     Raises
     ------
     ValidationError
-        No chain of that name.
+        The chain is unknown.
     """
     text = str(given).strip().lower() if isinstance(given, str | int) and given is not True else ""
     chain = _by_alias().get(text)
@@ -78,7 +79,7 @@ def chain_of(given: object, pointer: str = "chain") -> Chain:
         raise ValidationError.of(
             pointer,
             "chain",
-            f"unknown chain {str(given)[:80]!r}.{did_you_mean(text, _by_alias())} "
+            f"Unknown chain {quoted(given)}.{did_you_mean(text, _by_alias())} "
             f"Allowed: {', '.join(chain_names())}, or a chain id such as 137 or eip155:137.",
         )
     return chain

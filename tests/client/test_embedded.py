@@ -100,7 +100,7 @@ def test_what_the_service_refuses_is_the_error_of_its_field(embedded):
     assert caught.value.errors == [
         {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "unknown condition 'tokn'. Did you mean 'token'?"}
     ]
-    with pytest.raises(ValidationError, match="unknown chain 'etherum'"):
+    with pytest.raises(ValidationError, match="Unknown chain 'etherum'"):
         embedded.tokens("etherum", "UNI")
     with pytest.raises(NotFound):
         embedded.tokens("eth", "NOPE")

@@ -60,7 +60,7 @@ def test_one_bad_address_is_one_row_with_its_error(server, client):
     assert table["symbol"].isna().tolist() == [False, True, True, False]
     assert table["address"].tolist() == [ADDRESSES[4], ADDRESSES[5], "0xbad", ADDRESSES[6]]
     assert table["error"].tolist()[1] == "NotFound: the service answered 404: none"
-    assert table["error"].tolist()[2].startswith("ValidationError: address: not an address: '0xbad'.")
+    assert table["error"].tolist()[2].startswith("ValidationError: address: '0xbad' is not an address.")
 
 
 def test_strict_raises_for_the_bad_address(server, client):

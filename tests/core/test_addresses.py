@@ -65,8 +65,8 @@ def test_a_mistyped_letter_is_found_by_its_checksum_and_the_right_spelling_is_sh
         {
             "pointer": "address",
             "code": "checksum",
-            "detail": f"the checksum of {slip} does not match; a letter may be mistyped. "
-            f"The same digits would be written {EIP55[0]}.",
+            "detail": f"The checksum of {slip} does not match: a letter may be mistyped. "
+            f"If the digits are right, write {EIP55[0]}.",
         }
     ]
 

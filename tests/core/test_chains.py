@@ -30,7 +30,7 @@ def test_an_unknown_chain_is_refused_with_the_chains_that_are_known(bad):
 
 
 def test_a_misspelt_chain_is_corrected():
-    with pytest.raises(ValidationError, match=r"unknown chain 'etherum'\. Did you mean 'ethereum'\?"):
+    with pytest.raises(ValidationError, match=r"Unknown chain 'etherum'\. Did you mean 'ethereum'\?"):
         chain_of("etherum")
 
 

@@ -108,13 +108,13 @@ EACH = [
     # Names
     (token(token=5), "/token/token", "type", "5 is not an address or a symbol."),
     (token(token="0x1234567890"), "/token/token", "address",
-     "not an address: '0x1234567890'. An address is 0x and 40 hex digits."),
+     "'0x1234567890' is not an address. An address is 0x and 40 hex digits."),
     (token(token=VITALIK + "\n"), "/token/token", "address",
-     f"not an address: '{VITALIK}\\n'. An address is 0x and 40 hex digits."),
+     f"'{VITALIK}\\n' is not an address. An address is 0x and 40 hex digits."),
     (token(token=""), "/token/token", "symbol", "'' is not a symbol of 1 to 64 characters."),
     ({"wallet": {"in": [VITALIK.replace("dA", "DA")]}}, "/wallet/in/0", "checksum",
-     f"the checksum of {VITALIK.replace('dA', 'DA')} does not match; a letter may be mistyped. "
-     f"The same digits would be written {VITALIK}."),
+     f"The checksum of {VITALIK.replace('dA', 'DA')} does not match: a letter may be mistyped. "
+     f"If the digits are right, write {VITALIK}."),
     (token(chain=[]), "/token/chain", "type", "a list is not a chain: its name or its id."),
     ({"segment": {"id": "a/b"}}, "/segment/id", "type", "'a/b' is not a segment id: 1 to 128 letters, digits, _ or -."),
     ({"transfer": {"direction": "inn"}}, "/transfer/direction", "choice",
@@ -140,7 +140,7 @@ def test_an_unknown_chain_is_answered_with_those_known():
     assert errors(token(chain="etherium")) == [(
         "/filters/token/chain",
         "chain",
-        "unknown chain 'etherium'. Did you mean 'ethereum'? Allowed: ethereum, optimism, bnb, gnosis, polygon, fantom, "
+        "Unknown chain 'etherium'. Did you mean 'ethereum'? Allowed: ethereum, optimism, bnb, gnosis, polygon, fantom, "
         "zksync, polygon-zkevm, mantle, base, arbitrum, arbitrum-nova, celo, avalanche, linea, blast, scroll, zora, "
         "sepolia, or a chain id such as 137 or eip155:137.",
     )]  # fmt: skip
@@ -157,7 +157,7 @@ def test_all_errors_come_at_once():
         ("/filters/tokn", "unknown-key", "unknown condition 'tokn'. Did you mean 'token'?"),
         ("/filters/nft/count/mn", "unknown-key", "unknown field 'mn' of count. Did you mean 'min'?"),
         ("/filters/nft", "required", "nft needs 'nft': the collection's address, or its symbol."),
-        ("/filters/wallet/0/in/0", "address", "not an address: '0x12'. An address is 0x and 40 hex digits."),
+        ("/filters/wallet/0/in/0", "address", "'0x12' is not an address. An address is 0x and 40 hex digits."),
         ("/filters/wallet/1", "empty", "wallet asks for nothing. Give at least one of: in, contract."),
     ]  # fmt: skip
 

@@ -184,7 +184,7 @@ ethereum USDC''',
     ),
     "an unknown chain": (
         "%token etherium USDC",
-        "ValidationError: chain: unknown chain 'etherium'. Did you mean 'ethereum'? Allowed: ethereum, optimism, bnb, gnosis, polygon, fantom, zksync, polygon-zkevm, mantle, base, arbitrum, arbitrum-nova, celo, avalanche, linea, blast, scroll, zora, sepolia, or a chain id such as 137 or eip155:137.",
+        "ValidationError: chain: Unknown chain 'etherium'. Did you mean 'ethereum'? Allowed: ethereum, optimism, bnb, gnosis, polygon, fantom, zksync, polygon-zkevm, mantle, base, arbitrum, arbitrum-nova, celo, avalanche, linea, blast, scroll, zora, sepolia, or a chain id such as 137 or eip155:137.",
     ),
     "a chain left out": (
         "%token USDC",
@@ -200,11 +200,11 @@ ethereum USDC''',
     ),
     "a slip in an address": (
         "%token ethereum 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eb48",
-        "ValidationError: address: the checksum of 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eb48 does not match; a letter may be mistyped. The same digits would be written 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48.",
+        "ValidationError: address: The checksum of 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eb48 does not match: a letter may be mistyped. If the digits are right, write 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48.",
     ),
     "an address that is too short": (
         "%token ethereum 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB4",
-        "ValidationError: address: not an address: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB4'. An address is 0x and 40 hex digits.",
+        "ValidationError: address: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB4' is not an address. An address is 0x and 40 hex digits.",
     ),
     "a collection asked for as a token": (
         "%token ethereum BAYC",

@@ -17,21 +17,21 @@ ADVICE = {
     "ValidationError": "No request was sent. The message names the argument; `error.errors` lists every field at fault.",
     "InvalidSegment": "Each line starts with a JSON pointer into your query. `%nbext schema` lists what is allowed, "
     "`%nbext schema token` one condition.",
-    "AmbiguousSymbol": "Several contracts bear the symbol. Take the address of the one you mean from `error.candidates`.",
+    "AmbiguousSymbol": "Take the address of the one you mean from `error.candidates`.",
     "ApiError": "The message is the service's own. `error.status` and `error.problem` hold the whole answer; its request id there "
     "is what whoever runs the service will ask for.",
-    "BadRequest": "The service does not take this request. On a remote, compare the body that `--dry-run` shows with "
+    "BadRequest": "On a remote, compare the body that `--dry-run` shows with "
     "that service's documentation.",
     "AuthError": "The key is missing, wrong, revoked or lacks a scope. `%nbext login` asks for another; `%nbext config` shows from "
     "where the present one came. On a service of yours, `nbext keys list` shows which keys hold.",
     "NotFound": "Check the chain and the address or id. The embedded service knows only what was ingested; "
     "`%nbext status` says whose data it has.",
-    "Conflict": "The segment is not ready yet: ask again in a moment.",
+    "Conflict": "Ask again in a moment, or use the address instead of the symbol.",
     "RateLimited": "Wait as long as the message says. One `%token` with many addresses keeps to the service's pace; a loop of cells "
     "does not.",
     "ServerError": "The fault is on the service's side. Run the cell again later: the same query has the same id and is not done twice. "
     "If it stays, give its request id (`error.problem`) to whoever runs the service.",
-    "TransportError": "No answer came, or none that can be trusted. Nothing was stored in your variable.",
+    "TransportError": "Nothing was stored in your variable. The errors below say what to do.",
     "ConnectionFailed": "`%nbext status` shows which address is asked. Check it for a slip, that the service runs there, and that a VPN or "
     "proxy on the way lets you through.",
     "TLSError": "The certificate is not trusted. If it is your own, set `ca_bundle` to its file; checks cannot be "
@@ -42,14 +42,14 @@ ADVICE = {
     "ResponseTooLarge": "Write it to a file instead (`--to rows.parquet`), or raise `max_body_mb`.",
     "ProtocolError": "What came is not an answer of this interface; the message shows its beginning. Often a login "
     "page or a gateway answers in the service's place.",
-    "AmbiguousAnswer": "The answer can be read in several equal ways. Paste the line of settings that the message "
+    "AmbiguousAnswer": "Paste the line of settings that the message "
     "shows, for the reading you mean.",
     "OutcomeUnknown": "The connection broke after the request was sent, and the service may have carried it out. Look there before you "
     "repeat it; `error.idempotency_key` names the attempt.",
     "ServiceDied": "It ended twice in a row. `%nbext status` shows where its log is, and its last lines say why; `nbext check` looks at "
     "the data.",
     "SegmentFailed": "The message is the service's reason. `%%segment_query --explain` shows what the query asks of the engine.",
-    "SegmentExpired": "The result is no longer kept. Run the query again: the same query on the same data gives the "
+    "SegmentExpired": "Run the query again: the same query on the same data gives the "
     "same id.",
     "QueryTimeout": "Ask with `--count` first, and narrow the query: a chain, a contract, a shorter time. Or give it longer, on a service "
     "of yours: `nbext serve --query-seconds 300`.",
