@@ -1,21 +1,21 @@
-"""One method per operation, each of which returns a DataFrame. Knows HTTP and pandas; knows no notebook.
+"""One method per operation, each of which returns a DataFrame. Knows HTTP and pandas, but no notebook.
 
-client            the class, put together of
-  caller            one service: what all calls share
-  segment_methods   run, read, export, explain, cancel
-  metadata_methods  tokens, collections, search
-segments          a segment: execute, wait, fetch
-exports           a segment's rows, as a stream to a table or a file
-lookups           many look-ups at once, in order
-inputs            what an argument may be; filters: as exact JSON
-reading           what an answer says, whatever its shape
-frames            which dtype a column gets
-transport         one request within its deadline: session, retries, redirects
+client          the class `Client`: its methods, and what each takes, returns and raises
+service         one service: whether it is ours, and which of two decoders reads its answers
+segment_run     a segment: execute, wait, fetch its rows; export them
+lookups         metadata of many contracts at once, in order; search
+validate        arguments, checked before any request
+decode          what an answer says; the decoder of our own service's answers
+frames          which dtype a column gets
+error_boundary  the edge: errors lose the key, and Ctrl-C ends every wait
+http/           one request within its deadline: connections, retries, redirects, errors
+files/          rows as CSV, and into files
+remote/         the decoder of a stranger's answers, which guesses; not loaded for a service that is ours
 """
 
 from __future__ import annotations
 
 from nbext.client.client import Client
-from nbext.client.progress import Progress
+from nbext.client.segment_run import Progress
 
 __all__ = ["Client", "Progress"]

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from nbext.client import frames, validate
+from nbext.client import frames, lookups, validate
+from nbext.client.decode import Want
 from nbext.client.error_boundary import public
 from nbext.client.http.retry import Repeat
-from nbext.client.metadata_methods import MetadataMethods
-from nbext.client.provenance import of_lookup
-from nbext.client.remote.reading import Want, read
-from nbext.client.segment_methods import SegmentMethods
+from nbext.client.segment_run import Reporter, Run
+from nbext.client.service import Service
 from nbext.core import operations as op
+from nbext.errors import BadRequest, NotFound, ProtocolError
+from nbext.settings import Secret, Settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Client(SegmentMethods, MetadataMethods):
+class Client:
     """One service, by its base_url and key.
 
     Parameters
@@ -32,7 +35,7 @@ class Client(SegmentMethods, MetadataMethods):
     settings
         Deadlines, attempts, bounds, and under ``remote`` how to read a remote's answers.
     restart
-        Starts the embedded service again when it has died; none for a service that is not ours to start.
+        Starts the embedded service again after it died; None for a service that is not ours to start.
 
     Raises
     ------
@@ -41,10 +44,357 @@ class Client(SegmentMethods, MetadataMethods):
 
     Notes
     -----
-    A client may be used by many threads, and by a forked child. Ctrl-C ends a call at once, as
-    `QueryCancelled`; the client stays usable. ``http.client.HTTPConnection.debuglevel = 1`` prints the key:
-    it prints every header, of every program.
+    Many threads may use one client, and so may a forked child. Ctrl-C ends a call at once, as `QueryCancelled`; the
+    client stays usable. ``http.client.HTTPConnection.debuglevel = 1`` prints the key: it prints every header, of every
+    program.
     """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | Secret,
+        *,
+        settings: Settings | None = None,
+        restart: Callable[[], Any] | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self._service = Service(base_url, api_key, self.settings, restart)
+        self._transport = self._service.transport
+
+    def __repr__(self) -> str:
+        return f"<nbext.Client {self.base_url}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a client holds a key and open connections: it is neither pickled nor copied")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. The client can be used again."""
+        self._transport.close()
+
+    @property
+    def base_url(self) -> str:
+        """The service's address."""
+        return self._transport.origin.url
+
+    @property
+    def key(self) -> Secret:
+        """The key; it prints as stars."""
+        return self._transport.key
+
+    @property
+    def answered(self) -> bool:
+        """Whether the service has answered this client anything yet, be it an error. Nothing is asked."""
+        return self._transport.answered
+
+    @property
+    @public
+    def is_ours(self) -> bool:
+        """Whether the service is nbext's own. A service that is not known yet is asked once (GET /about)."""
+        return self._service.is_ours()
+
+    @public
+    def about(self) -> dict[str, Any]:
+        """Return what the service says of itself: version, engine and data. Only ours is known to answer.
+
+        Source
+        ------
+        GET /about
+        """
+        return self._service.about()
+
+    @public
+    def schema(self) -> dict[str, Any] | None:
+        """Return the JSON Schema of filters, or None where the service has none.
+
+        Source
+        ------
+        GET /schema
+        """
+        try:
+            return self._service.document(self._service.call("GET", op.SCHEMA))
+        except (NotFound, BadRequest, ProtocolError):
+            return None
+
+    def request_for(
+        self, filters: Mapping[str, Any], operator: str = "AND", file_type: str = "json", limit: int | None = None
+    ) -> dict[str, Any]:
+        """Return the request that `execute_segment` would send: ``method``, ``url`` and ``body``. Nothing is sent."""
+        # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
+        counting = self._service.ours is not False
+        body = {
+            "operator": validate.operator_of(operator),
+            "filters": validate.filters_of(filters),
+            "fileType": validate.file_type_of(file_type),
+            "limit": validate.limit_of(self.settings["limit"] if limit is None else limit, counting=counting),
+        }
+        return {"method": "POST", "url": self.base_url + op.EXECUTE, "body": body}
+
+    @public
+    def execute_segment(
+        self,
+        filters: Mapping[str, Any],
+        operator: str = "AND",
+        file_type: str = "json",
+        limit: int | None = None,
+        *,
+        progress: Reporter | None = None,
+    ) -> pd.DataFrame:
+        """Run a segment and return its wallets.
+
+        Parameters
+        ----------
+        filters
+            The conditions. They go out as they are: a remote's grammar is its own.
+        operator
+            AND or OR, between the direct children of ``filters``.
+        file_type
+            ``json`` or ``csv``: how the rows are fetched. Where the service offers Arrow, that is taken.
+        limit
+            1 to 1,000,000; none means the setting ``limit``. Our own service also takes 0: it only counts,
+            and the table has no rows; the count is ``df.attrs["nbext"]["matched"]``.
+        progress
+            Called with a `Progress` while the service works and while rows come.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per wallet, as the service orders them (ours: by ``address``). ``address`` str, 0x and 40
+            lower-case hex digits; ``<SYMBOL>_balance`` in the token's smallest unit, exact: int64 where every
+            value fits, else str of digits. No match: no rows, same columns. ``df.attrs["nbext"]`` says where
+            it comes from: segment_id, filters, as_of, matched, returned, truncated, columns, warnings, ...
+
+        Raises
+        ------
+        InvalidSegment, ValidationError
+            An argument is not allowed; most are refused before any request.
+        SegmentFailed, QueryTimeout, ResourceLimit, SegmentExpired
+            The segment ended without a result.
+        DeadlineExceeded
+            It was not done in time; ``segment_id`` where the service had named one.
+        OutcomeUnknown
+            The connection broke after the request was sent, and the service may not know our repeat for one.
+        QueryCancelled
+            Interrupted; our own service was told to stop.
+
+        Source
+        ------
+        POST /v1/segment/execute, then GET /v1/segment/{id}, and its export.
+        """
+        body = self.request_for(filters, operator, file_type, limit)["body"]
+        if body["limit"] == 0 and not self._service.is_ours():
+            validate.limit_of(0)
+        return Run(self._service, "execute_deadline", body["fileType"], progress).execute(body)
+
+    @public
+    def segment(self, segment_id: str) -> pd.DataFrame:
+        """Return what the service knows of a segment.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row: id, status, operator, filters, limit, chain, asOfBlock, matched, returned, truncated, ...
+            A remote may answer with its rows instead: then these.
+
+        Raises
+        ------
+        NotFound
+            The service knows no segment of that id.
+
+        Source
+        ------
+        GET /v1/segment/{id}
+        """
+        run = Run(self._service, "deadline", "json", None, validate.segment_id_of(segment_id))
+        call = run.call("GET", op.SEGMENT.format(id=run.id))
+        reading = self._service.read(call, Want.SEGMENT)
+        table = run.table(reading, call, {}, {}, None) if reading.rows is not None else _description(reading.document)
+        table.attrs["nbext"] = {
+            "operation": "segment", "service": self.base_url, "warnings": reading.warnings, "segment_id": run.id,
+        }  # fmt: skip
+        return table
+
+    @public
+    def export_json(
+        self,
+        segment_id: str,
+        to: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        *,
+        raw: bool = False,
+        progress: Reporter | None = None,
+    ) -> pd.DataFrame:
+        """Return a segment's rows, asked for as JSON; or write them to a file.
+
+        See `export_csv`, which is faster for many rows.
+
+        Source
+        ------
+        GET /v1/segment/{id}/json, page by page
+        """
+        run = Run(self._service, "download_deadline", "json", progress, validate.segment_id_of(segment_id))
+        return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
+
+    @public
+    def export_csv(
+        self,
+        segment_id: str,
+        to: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        *,
+        raw: bool = False,
+        progress: Reporter | None = None,
+    ) -> pd.DataFrame:
+        """Return a segment's rows, asked for as CSV; or write them to a file.
+
+        Parameters
+        ----------
+        segment_id
+            The segment.
+        to
+            A file ending in .csv, .json or .parquet. It appears when it is whole, or not at all.
+        overwrite
+            Replace a file that is there.
+        raw
+            A .csv byte for byte as it came. Otherwise texts that a spreadsheet would run as formulas
+            (= + - @ ...) get a ``'`` in front.
+        progress
+            Called with a `Progress` while rows come.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The rows, as `execute_segment` returns them. Where the service does not say the columns' types,
+            all are str: nothing is guessed (the setting ``remote.types`` can say them). With ``to``, one row:
+            ``file`` str, ``rows`` int64, ``bytes`` int64.
+
+        Raises
+        ------
+        Conflict, DeadlineExceeded
+            The segment is not ready, or was not within the deadline.
+        ProtocolError, TruncatedResponse
+            Fewer rows came than there are, or none that can be read.
+        StorageError
+            The file cannot be written.
+
+        Source
+        ------
+        GET /v1/segment/{id}/csv
+        """
+        run = Run(self._service, "download_deadline", "csv", progress, validate.segment_id_of(segment_id))
+        return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
+
+    @public
+    def explain(self, filters: Mapping[str, Any], operator: str = "AND", limit: int | None = None) -> dict[str, Any]:
+        """Return how our own service would run a segment: id, canonical, words, sql, plan, parts.
+
+        Source
+        ------
+        POST /explain
+        """
+        body = {**self.request_for(filters, operator, limit=limit)["body"], "parts": True}
+        return self._service.document(self._service.call("POST", op.EXPLAIN, body, "execute_deadline"))
+
+    @public
+    def cancel(self, segment_id: str) -> None:
+        """Tell our own service to stop a segment.
+
+        Source
+        ------
+        DELETE /v1/segment/{id}
+        """
+        path = op.SEGMENT.format(id=validate.segment_id_of(segment_id))
+        self._transport.fetch(self._service.call("DELETE", path))
+
+    @public
+    def search_nfts(
+        self,
+        term: str,
+        chain: str | None = None,
+        *,
+        type: str = "nft",  # noqa: A002  # the interface's own name
+        limit: int = 20,
+        offset: int = 0,
+    ) -> pd.DataFrame:
+        """Return the collections that fit a term, best first.
+
+        Parameters
+        ----------
+        term
+            1 to 256 characters, taken literally.
+        chain
+            None means the setting ``chain``.
+        type
+            ``nft`` (any collection), ``erc721``, ``erc1155`` or ``token``.
+        limit, offset
+            Which of the hits, on our own service; a remote sends as many as it does.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns of `nbext.core.operations.SEARCH_FIELDS`, and any others that came. No hit: no rows.
+
+        Source
+        ------
+        POST /v1/search
+        """
+        return lookups.search(self._service, term, self._chain(chain), type, limit=limit, offset=offset)
+
+    @public
+    def tokens(
+        self, chain: str, addresses: str | Iterable[str], *, strict: bool = False, refresh: bool = False
+    ) -> pd.DataFrame:
+        """Return the metadata of ERC20 tokens, one row for each address, in the order asked.
+
+        Parameters
+        ----------
+        chain
+            Its name, alias or id.
+        addresses
+            One address or many. Our own service also takes symbols.
+        strict
+            Raise for the first address that cannot be answered. Otherwise its row holds what was asked for
+            and an ``error``; the column is there only when some row has one.
+        refresh
+            Ask the service even where an earlier answer is still good.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns of `nbext.core.operations.TOKEN_FIELDS`, and any others that came. Unknown is missing.
+            ``asOf`` comes as ``asOfBlock`` Int64 and ``asOfTimestamp`` str, ISO-8601 in UTC.
+
+        Raises
+        ------
+        ValidationError, NotFound, AmbiguousSymbol
+            Where one address was asked for, or with ``strict``.
+
+        Source
+        ------
+        GET /v1/tokens/{chain}/{address}, eight at a time
+        """
+        return lookups.metadata(
+            self._service, "tokens", self._chain(chain), addresses, strict=strict, refresh=refresh
+        )
+
+    @public
+    def nfts(
+        self, chain: str, addresses: str | Iterable[str], *, strict: bool = False, refresh: bool = False
+    ) -> pd.DataFrame:
+        """Return the metadata of NFT collections, one row for each address, in the order asked.
+
+        As `tokens`; columns of `nbext.core.operations.NFT_FIELDS`.
+
+        Source
+        ------
+        GET /v1/nfts/{chain}/{address}, eight at a time
+        """
+        return lookups.metadata(self._service, "nfts", self._chain(chain), addresses, strict=strict, refresh=refresh)
 
     @public
     def sign_up(self, email: str) -> pd.DataFrame:
@@ -68,11 +418,31 @@ class Client(SegmentMethods, MetadataMethods):
         POST /v1/signup/newsletter
         """
         address = validate.email_of(email)
-        headers = {op.IDEMPOTENCY_HEADER: str(uuid.uuid4())}
-        call = replace(self._call("POST", op.SIGN_UP, {"email": address}), headers=headers, repeat=Repeat.NEVER_TWICE)
-        reading = read(self._transport.fetch(call), Want.RECEIPT, self._overrides, self._transport.key)
-        told = reading.document if isinstance(reading.document, dict) else {}
-        row = {"email": address, **{name: told.get(name) for name in ("status", "delivered")}}
+        call = replace(
+            self._service.call("POST", op.SIGN_UP, {"email": address}),
+            headers={op.IDEMPOTENCY_HEADER: str(uuid.uuid4())},
+            repeat=Repeat.NEVER_TWICE,
+        )
+        reading = self._service.read(call, Want.RECEIPT)
+        said = reading.document if isinstance(reading.document, dict) else {}
+        row = {"email": address, **{name: said.get(name) for name in ("status", "delivered")}}
         table = frames.frame([row], op.SIGN_UP_FIELDS)
-        of_lookup(table, "sign_up", self.base_url, reading.warnings)
+        table.attrs["nbext"] = {"operation": "sign_up", "service": self.base_url, "warnings": reading.warnings}
         return table
+
+    def _chain(self, chain: Any) -> str:
+        given = self.settings["chain"] if chain is None else chain
+        return validate.chain_of(given, ours=self._service.ours is True)
+
+
+def _description(document: Any) -> pd.DataFrame:
+    """Return a segment's description as one flat row."""
+    counts = document.get("counts") if isinstance(document, dict) else None
+    if not isinstance(counts, dict):
+        # A stranger's description has the columns that it has; it may be a bare id.
+        return frames.frame([document if isinstance(document, dict) else {"id": document}])
+    said = {**document, "matched": counts.get("matched"), "returned": counts.get("returned")}
+    row = {name: said.get(name) for name in op.SEGMENT_FIELDS}
+    if not {"columns", "links"} <= document.keys():
+        return frames.frame([row])
+    return frames.frame([frames.with_as_of(row)], frames.columns_with_as_of(op.SEGMENT_FIELDS))

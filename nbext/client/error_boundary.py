@@ -1,6 +1,7 @@
-"""The edge of a client's public methods.
+"""The edge of the client's public methods, where every error leaves, and where Ctrl-C ends every wait.
 
-An error leaves with no trace of the key, and with no frames that hold answers; Ctrl-C ends a wait.
+Inside of the client, exceptions travel as they are. Here they lose the API key, which a service may echo in any text,
+and the frames, whose locals tools print. Nothing else in the client or the notebook handles an interrupt.
 """
 
 from __future__ import annotations
@@ -10,61 +11,58 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from nbext.client.http.deadline import Scope
 from nbext.client.http.redact import redacted
-from nbext.errors import NbextError
+from nbext.client.service import Service
+from nbext.errors import NbextError, QueryCancelled
 from nbext.settings import Secret
 
 
-class HasKey(Protocol):
-    """Something with a key."""
+class HasService(Protocol):
+    """Something that asks a service."""
 
-    @property
-    def key(self) -> Secret:
-        """The key."""
+    _service: Service
 
 
-S = TypeVar("S", bound=HasKey)
+S = TypeVar("S", bound=HasService)
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def public(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Let a method's errors out without the key.
+    """Strip the API key from every error that leaves the method, and let Ctrl-C end the method at once.
 
-    A service may echo the key in any text; tools that print the locals of frames would print its answer.
-    NBEXT_TRACEBACK=1 keeps the frames. Ctrl-C ends the method at once.
+    NBEXT_TRACEBACK=1 keeps the frames.
     """
 
     @functools.wraps(method)
     def call(self: S, /, *args: P.args, **options: P.kwargs) -> R:
-        _heed_interrupts()
-        try:
-            return method(self, *args, **options)
-        except NbextError as error:
-            failure = _cleaned(error, self.key)
-        raise failure
+        # polars (2.1, as it is imported) has waits for locks go on after an interrupt; Python's own way is set again.
+        if hasattr(signal, "siginterrupt") and threading.current_thread() is threading.main_thread():
+            signal.siginterrupt(signal.SIGINT, True)
+        failure: NbextError
+        with Scope() as scope:
+            try:
+                return method(self, *args, **options)
+            except NbextError as error:
+                failure = error
+            except KeyboardInterrupt:
+                failure = QueryCancelled("Interrupted.")
+        # The scope has ended every exchange of the call, on whichever thread.
+        if isinstance(failure, QueryCancelled) and scope.segment_id:
+            failure = QueryCancelled(f"Interrupted.{self._service.stop(scope.segment_id)}")
+        # Raised outside of the except block: what was handled there would hang on it, frames and all.
+        raise _cleaned(failure, self._service.transport.key)
 
     return call
-
-
-def _heed_interrupts() -> None:
-    """Let Ctrl-C end what waits.
-
-    Python has it so from the start; other libraries (polars 2.1 as it is imported) have waits go on after it.
-    """
-    if hasattr(signal, "siginterrupt") and threading.current_thread() is threading.main_thread():
-        signal.siginterrupt(signal.SIGINT, True)
 
 
 def _cleaned(error: NbextError, key: Secret) -> NbextError:
     error.args = tuple(redacted(list(error.args), key))
     for name, value in vars(error).items():
-        setattr(error, name, _same_kind(value, key))
+        clean = tuple(redacted(list(value), key)) if isinstance(value, tuple) else redacted(value, key)
+        setattr(error, name, clean)
     error.__cause__ = error.__context__ = None
     return error if os.environ.get("NBEXT_TRACEBACK") else error.with_traceback(None)
-
-
-def _same_kind(value: Any, key: Secret) -> Any:
-    return tuple(redacted(list(value), key)) if isinstance(value, tuple) else redacted(value, key)

@@ -239,3 +239,32 @@ def types_of(columns: Iterable[Any]) -> dict[str, str]:
                 raise ProtocolError(f"the answer has two columns named {entry['name'][:80]!r}.")
             found[entry["name"]] = str(entry.get("type", ""))
     return found
+
+
+def columns_of(table: pd.DataFrame) -> list[dict[str, str]]:
+    """Return the columns of a table whose service did not describe them, as they were read."""
+    kinds = {"str": "string", "string": "string", "int64": "integer", "Int64": "integer", "boolean": "boolean"}
+    return [{"name": str(name), "type": kinds.get(str(kind), "object")} for name, kind in table.dtypes.items()]
+
+
+_AS_OF = {"block": "integer", "timestamp": "string"}
+
+
+def with_as_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record with the parts of its ``asOf`` in its place; any other record as it is."""
+    if "asOf" not in record:
+        return dict(record)
+    told = record["asOf"] if isinstance(record["asOf"], Mapping) else {}
+    return _replaced(record, {part: told.get(part) for part in _AS_OF})
+
+
+def columns_with_as_of(fields: Mapping[str, str]) -> dict[str, str]:
+    """Return the types of a record's columns, from those of its fields."""
+    return _replaced(fields, _AS_OF)
+
+
+def _replaced(record: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in record.items():
+        found |= {f"asOf{part.title()}": held for part, held in parts.items()} if name == "asOf" else {name: value}
+    return found

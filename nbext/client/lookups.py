@@ -1,92 +1,143 @@
-"""Metadata of many contracts at once: a few at a time, in the order asked; one bad address spoils one row."""
+"""Metadata of contracts: many at once, a few at a time, in the order asked; and the search for them.
+
+One bad address spoils one row, not the table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Hashable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from nbext.client.http.transport import Scope
+from nbext.client import frames, validate
+from nbext.client.decode import Want, check_count
+from nbext.client.service import Service
+from nbext.core import operations as op
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
     AuthError,
-    NbextError,
     ProtocolError,
-    QueryCancelled,
     RateLimited,
     ServerError,
     ValidationError,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 POOL = 8
-# What concerns one address. Anything else (the key, the network) would fail for the others as well.
-_OWN = (ValidationError, AmbiguousSymbol, ApiError, ProtocolError)
-_ALL = (AuthError, RateLimited, ServerError)
-
-Record = dict[str, Any]
-
-
-def wanted(addresses: str | Iterable[Any]) -> list[Any]:
-    """Return the addresses as a list: one, a list, a Series, anything that can be gone through."""
-    if isinstance(addresses, str):
-        return [addresses]
-    try:
-        found = list(addresses)
-    except TypeError:
-        raise ValidationError.of(
-            "address", "type", f"{type(addresses).__name__} is not allowed. Allowed: an address, or several."
-        ) from None
-    if not found:
-        raise ValidationError.of("address", "length", "no address was given.")
-    for one in found:
-        # Each is looked up once, by itself as the key.
-        if not isinstance(one, Hashable):
-            raise ValidationError.of("address", "type", f"a {type(one).__name__} is not allowed among addresses.")
-    return found
+# Errors that concern one address. Anything else (the key, the network) would fail for the others as well.
+_OF_ONE = (ValidationError, AmbiguousSymbol, ApiError, ProtocolError)
+_OF_ALL = (AuthError, RateLimited, ServerError)
+_KINDS = {"tokens": (op.TOKEN, op.TOKEN_FIELDS), "nfts": (op.NFT, op.NFT_FIELDS)}
 
 
-def many(ask: Callable[[Any, Scope], Record], names: Sequence[Any], *, strict: bool) -> list[Record | NbextError]:
-    """Return what each name's look-up ends with, in order; a name that stands twice is asked for once.
+class _LookUp:
+    """Looks up one address after the other, on whichever thread."""
+
+    def __init__(self, service: Service, path: str, chain: str, *, strict: bool, refresh: bool) -> None:
+        self.service, self.path, self.chain, self.strict = service, path, chain, strict
+        self.headers = {"Cache-Control": "no-cache"} if refresh else {}
+        # In order and each once; a dict, because threads write to it at the same time.
+        self.warnings: dict[str, None] = {}
+
+    def one(self, name: Any) -> dict[str, Any]:
+        """Return the record of an address; where it has none, and others may have one, its error as the record."""
+        try:
+            if validate.is_symbol(name) and self.service.is_ours():
+                address = str(name).strip()
+            else:
+                address = validate.address_of(name)
+            target = self.path.format(chain=quote(self.chain, safe=""), address=quote(address, safe=""))
+            reading = self.service.read(replace(self.service.call("GET", target), headers=self.headers), Want.RECORD)
+        except _OF_ONE as error:
+            if self.strict or isinstance(error, _OF_ALL):
+                raise
+            return {"chain": self.chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}
+        self.warnings.update(dict.fromkeys(reading.warnings))
+        return (reading.records or [{}])[0]
+
+
+def metadata(
+    service: Service, operation: str, chain: str, addresses: str | Iterable[Any], *, strict: bool, refresh: bool
+) -> pd.DataFrame:
+    """Return the metadata of contracts, one row for each address; one that appears twice is asked for once.
 
     Raises
     ------
     NbextError
         The first error, where ``strict``, or where it would meet every address.
     """
-    scope = Scope()
+    names = _listed(addresses)
+    path, types = _KINDS[operation]
+    look_up = _LookUp(service, path, chain, strict=strict or isinstance(addresses, str), refresh=refresh)
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:
-        found = {distinct[0]: _one(ask, distinct[0], scope, strict=strict)}
-        return [found[name] for name in names]
-    with ThreadPoolExecutor(POOL, thread_name_prefix="nbext-lookup") as pool:
-        futures = {name: pool.submit(_one, ask, name, scope, strict=strict) for name in distinct}
-        failure = _first_failure(futures.values(), scope, pool)
-    if failure is not None:
-        raise failure
-    return [futures[name].result() for name in names]
+        found = {distinct[0]: look_up.one(distinct[0])}
+    else:
+        pool = ThreadPoolExecutor(POOL, thread_name_prefix="nbext-lookup")
+        try:
+            # Each in a copy of this context: the scope of the user's call ends them all when it is interrupted.
+            futures = {name: pool.submit(copy_context().run, look_up.one, name) for name in distinct}
+            found = {name: future.result() for name, future in futures.items()}
+        finally:
+            # Not waited for: an interrupt, or the first error, ends those under way through the scope.
+            pool.shutdown(wait=False, cancel_futures=True)
+    rows = [found[name] for name in names]
+    # Our own service's records have all of our fields; a stranger's names mean what it means by them.
+    if service.ours or any(row.keys() >= types.keys() for row in rows):
+        table = frames.frame([frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types))
+    else:
+        table = frames.frame(rows)
+    table.attrs["nbext"] = {
+        "operation": operation, "service": service.transport.origin.url, "warnings": list(look_up.warnings),
+        "chain": chain,
+    }  # fmt: skip
+    return table
 
 
-def _first_failure(futures: Iterable[Future[Any]], scope: Scope, pool: ThreadPoolExecutor) -> NbextError | None:
-    failure: NbextError | None = None
+def _listed(addresses: str | Iterable[Any]) -> list[Any]:
+    """Return the addresses as a list: one, a list, a Series, anything that can be gone through."""
+    if isinstance(addresses, str):
+        return [addresses]
     try:
-        for future in futures:
-            future.result()
-    except NbextError as error:
-        failure = error
-    except KeyboardInterrupt:
-        failure = QueryCancelled("the look-ups were interrupted.")
-    if failure is not None:
-        pool.shutdown(wait=False, cancel_futures=True)
-        # Those under way end now, and the pool's threads with them.
-        scope.end()
-    return failure
+        found = list(addresses)
+    except TypeError:
+        kind = type(addresses).__name__
+        raise ValidationError.of("address", "type", f"Expected an address or several, got {kind}.") from None
+    if not found:
+        raise ValidationError.of("address", "length", "No address was given.")
+    for one in found:
+        # Each is looked up once, by itself as the key.
+        if not isinstance(one, Hashable):
+            raise ValidationError.of("address", "type", f"Expected addresses, got a {type(one).__name__}.")
+    return found
 
 
-def _one(ask: Callable[[Any, Scope], Record], name: Any, scope: Scope, *, strict: bool) -> Record | NbextError:
-    try:
-        return ask(name, scope)
-    except _OWN as error:
-        if strict or isinstance(error, _ALL):
-            raise
-        return error
+def search(service: Service, term: str, chain: str, kind: str, *, limit: int, offset: int) -> pd.DataFrame:
+    """Return the collections that match a term, best first."""
+    text = validate.search_term_of(term)
+    body: dict[str, Any] = {"type": validate.search_type_of(kind), "chain": chain, "searchTerm": text}
+    validate.whole_number(limit, "/limit", 1, 100)
+    validate.whole_number(offset, "/offset", 0, 2**31)
+    # A stranger may refuse a body with fields that its interface does not have.
+    if (limit, offset) != (20, 0) and service.is_ours():
+        body |= {"limit": int(limit), "offset": int(offset)}
+    reading = service.read(service.call("POST", op.SEARCH, body))
+    check_count(reading.rows or 0, reading.stated, None, is_page=True)
+    document = reading.document
+    known = isinstance(document, dict) and {"type", "chain", "searchTerm", "items"} <= document.keys()
+    types = {**op.SEARCH_FIELDS, **reading.types} if known else reading.types
+    if reading.table is not None:
+        table = frames.arrow_frame(reading.table, types)
+    else:
+        table = frames.frame(reading.records or [], types or ({} if reading.records else op.SEARCH_FIELDS))
+    table.attrs["nbext"] = {
+        "operation": "search_nfts", "service": service.transport.origin.url, "warnings": reading.warnings,
+        "term": text, "matched": reading.stated.get("total"),
+    }  # fmt: skip
+    return table

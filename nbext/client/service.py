@@ -1,118 +1,139 @@
-"""One service, by its base_url and key: what all calls of a client share, and what the service says of itself."""
+"""One service: whose it is, how it is asked, and which of the two decoders reads its answers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from nbext.client import validate
-from nbext.client.error_boundary import public
+from nbext.client.decode import Decoder, Ours, Reading, Want, json_object
 from nbext.client.http.deadline import Deadline
-from nbext.client.http.transport import Call, Transport
-from nbext.client.remote import content
-from nbext.client.remote.profile import Overrides
+from nbext.client.http.transport import NO_CAP, Call, Transport
 from nbext.core import operations as op
-from nbext.errors import ApiError, BadRequest, NbextError, NotFound, ProtocolError, QueryCancelled
+from nbext.errors import ApiError, NbextError, ProtocolError, QueryCancelled
 from nbext.settings import Secret, Settings
 
+# A service that sends us further than this, or to more pages, sends us in a circle.
+MAX_HOPS, MAX_PAGES = 3, 10_000
 
-class Caller:
-    """A service and how it is asked; a client's methods stand in the classes that derive from it."""
+
+class Service:
+    """A service, by its base_url and key.
+
+    Attributes
+    ----------
+    ours
+        Whether it is nbext's own; None where that is not known yet. It decides who decodes the answers, and what
+        may be asked: our own grammar and operations, and an execute that is repeated under its Idempotency-Key.
+    """
 
     def __init__(
-        self,
-        base_url: str,
-        api_key: str | Secret,
-        *,
-        settings: Settings | None = None,
-        restart: Callable[[], Any] | None = None,
+        self, base_url: str, api_key: str | Secret, settings: Settings, restart: Callable[[], Any] | None
     ) -> None:
-        self.settings = settings or Settings()
-        self._overrides = Overrides(self.settings["remote"])
-        self._transport = Transport(base_url, api_key, self.settings, restart)
-        self._ours: bool | None = True if restart else None
+        self.settings = settings
+        self.transport = Transport(base_url, api_key, settings, restart)
+        self.ours: bool | None = True if restart else None
+        self._our_decoder = Ours(settings["max_body_mb"] * 1_000_000)
+        # Settings that make no sense are refused now, and not by the first answer.
+        self._stranger: Decoder | None = self._load_stranger() if settings["remote"] else None
 
-    def __repr__(self) -> str:
-        return f"<nbext.Client {self.base_url}>"
+    def _load_stranger(self) -> Decoder:
+        # The one import of client/remote: 700 lines that our own service does without.
+        from nbext.client.remote.reading import Stranger
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a client holds a key and open connections: it is neither pickled nor copied")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connections. The client can be used again."""
-        self._transport.close()
+        transport = self.transport
+        return Stranger(self.settings["remote"], transport.key, self.settings["max_body_mb"] * 1_000_000)
 
     @property
-    def base_url(self) -> str:
-        """The service's address."""
-        return self._transport.origin.url
+    def decoder(self) -> Decoder:
+        """What reads the answers. A service that is not known to be ours is read as a stranger's."""
+        if self.ours:
+            return self._our_decoder
+        if self._stranger is None:
+            self._stranger = self._load_stranger()
+        return self._stranger
 
-    @property
-    def answered(self) -> bool:
-        """Whether the service has answered this client anything yet, be it an error. Nothing is asked."""
-        return self._transport.answered
-
-    @property
     def is_ours(self) -> bool:
-        """Whether the service is nbext's own. A service that is not known yet is asked once (GET /about)."""
-        if self._ours is None:
+        """Say whether the service is nbext's own; one that is not known yet is asked (GET /about)."""
+        if self.ours is None:
             try:
                 self.about()
             except (ApiError, ProtocolError):
-                self._ours = False
+                self.ours = False
             except QueryCancelled:
                 raise
             except NbextError:
                 # It could not be asked now: nothing is known, and nothing is remembered.
                 return False
-        return bool(self._ours)
+        return bool(self.ours)
 
-    @public
     def about(self) -> dict[str, Any]:
-        """Return what the service says of itself: version, engine and data. Only ours is known to answer.
-
-        Source
-        ------
-        GET /about
-        """
-        found = self._document(self._call("GET", op.ABOUT))
-        self._ours = found.get("service") == "nbext"
+        """Return the answer of GET /about, which says whose service it is."""
+        found = self.document(self.call("GET", op.ABOUT))
+        self.ours = found.get("service") == "nbext"
         return found
 
-    @public
-    def schema(self) -> dict[str, Any] | None:
-        """Return the JSON Schema of filters, or None where the service has none.
-
-        Source
-        ------
-        GET /schema
-        """
-        try:
-            return self._document(self._call("GET", op.SCHEMA))
-        except (NotFound, BadRequest, ProtocolError):
-            return None
-
-    @property
-    def key(self) -> Secret:
-        """The key; it prints as stars."""
-        return self._transport.key
-
-    def _chain(self, chain: Any) -> str:
-        return validate.chain_of(self.settings["chain"] if chain is None else chain, ours=self._ours is True)
-
-    def _call(self, method: str, target: str, body: Any = None, deadline: str = "deadline") -> Call:
+    def call(self, method: str, target: str, body: Any = None, deadline: str = "deadline") -> Call:
+        """Return a request; ``deadline`` names the setting with its seconds."""
         data = None if body is None else json.dumps(body).encode()
         return Call(method, target, Deadline(self.settings[deadline]), data)
 
-    def _document(self, call: Call) -> dict[str, Any]:
-        found = content.opened(self._transport.fetch(call)).document
-        if not isinstance(found, dict):
-            raise ProtocolError(f"{self.base_url}{call.target} did not answer with a JSON object.")
-        return found
+    def document(self, call: Call) -> dict[str, Any]:
+        """Return the JSON object that one of our own service's operations answers with."""
+        return json_object(self.transport.fetch(call))[0]
+
+    def read(self, call: Call, want: Want = Want.TABLE, types: Mapping[str, str] | None = None) -> Reading:
+        """Return what the answer says; where it only says where the rows are, what is there."""
+        # Tables become Arrow while they arrive: the decoder bounds what is held whole.
+        call = replace(call, cap=NO_CAP)
+        for _ in range(MAX_HOPS):
+            for attempt in self.transport.exchange(call):
+                with attempt as exchange:
+                    reading = self.decoder.read(exchange.open(), want, types or {})
+            if reading.url is None or reading.rows is not None or reading.id is not None:
+                return reading
+            target = self.transport.origin.follow(reading.url, self.transport.origin.url + "/")
+            call, want = replace(call, method="GET", target=target, body=None), Want.TABLE
+        raise ProtocolError("The service sends us from one address to the next, and never to rows.")
+
+    def pages(self, reading: Reading, call: Call, types: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
+        """Yield the rows page by page, the first one being read already; the next is asked for when it is wanted."""
+        came = reading.rows or 0
+        yield reading.records or []
+        url = self.transport.absolute(call.target)
+        seen: set[str] = set()
+        while reading.next is not None:
+            if not isinstance(reading.next, str) and call.method != "GET":
+                # A POST has no query that a cursor could go into.
+                raise ProtocolError(f"Only the first {came:,} rows came, without an address for the others.")
+            following = reading.next if isinstance(reading.next, str) else _with_query(url, reading.next)
+            url = self.transport.origin.follow(following, url)
+            if url in seen or len(seen) >= MAX_PAGES:
+                raise ProtocolError(f"The pages of the answer lead in a circle after {came:,} rows.")
+            seen.add(url)
+            call = replace(call, method="GET", target=url, body=None)
+            reading = self.read(call, types=types)
+            if not reading.rows:
+                break
+            came += reading.rows
+            yield reading.records or []
+
+    def stop(self, segment_id: str) -> str:
+        """Tell our own service to stop a segment whose wait was interrupted; return the words that say so."""
+        if self.ours:
+            try:
+                # Two seconds: who pressed Ctrl-C does not wait for much more.
+                self.transport.fetch(Call("DELETE", op.SEGMENT.format(id=segment_id), Deadline(2.0)))
+            except NbextError:
+                pass
+            else:
+                return f" Segment {segment_id} was stopped."
+        return f" Segment {segment_id} may still be running at the service."
+
+
+def _with_query(url: str, changes: Mapping[str, str]) -> str:
+    parts = urlsplit(url)
+    query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **changes}
+    return urlunsplit(parts._replace(query=urlencode(query)))

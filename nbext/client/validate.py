@@ -1,15 +1,28 @@
-"""What a caller may ask: every argument is checked before any request, and refused with what is allowed."""
+"""Arguments, checked before any request; an error names what is allowed.
+
+Filters become exact JSON here: what JSON cannot hold is refused with its path, never rounded.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from numbers import Integral
+from typing import Any
 
 from nbext.core import addresses, chains, constants
 from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
 from nbext.core.operations import FILE_TYPES, OPERATORS, SEARCH_TYPES
-from nbext.errors import ValidationError, did_you_mean
+from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
+
+MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
+# Beyond this, a reader of JSON that keeps numbers as doubles would change the last digits.
+_EXACT = 2**53
+
 
 
 def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
@@ -19,7 +32,7 @@ def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
         for word in words:
             if given == word or (given.isascii() and given.lower() == word.lower()):
                 return word
-    named = repr(given[:40]) if isinstance(given, str) else repr(given) if given is None else type(given).__name__
+    named = repr(given[:40]) if isinstance(given, str) else "None" if given is None else type(given).__name__
     hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
     raise ValidationError.of(pointer, "choice", f"{named} is not allowed.{hint} Allowed: {', '.join(words)}.")
 
@@ -40,7 +53,7 @@ def search_type_of(given: object) -> str:
 
 
 def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int:
-    """Return a whole number within bounds; numpy's integers are whole numbers, True is none."""
+    """Return a whole number within bounds; numpy's integers are whole numbers, True is not."""
     if is_whole(given) and minimum <= int(given) <= maximum:
         return int(given)
     named = str(given)[:40] if isinstance(given, int | float) else f"{given!r}"[:40]
@@ -54,8 +67,12 @@ def limit_of(given: object, *, counting: bool = False) -> int:
     limit = constants.limit_of(given, least=0 if counting else 1)
     if isinstance(limit, int):
         return limit
-    only = "0 only counts, and this service is not known to do that. " if is_whole(given) and given == 0 else ""
-    raise ValidationError.of("/limit", "bound", only + limit)
+    if is_whole(given) and given == 0:
+        limit = (
+            "A limit of 0 only counts, which this service is not known to do. "
+            f"Write a whole number from 1 to {constants.MAX_LIMIT:,}."
+        )
+    raise ValidationError.of("/limit", "bound", limit)
 
 
 def segment_id_of(given: object) -> str:
@@ -64,7 +81,7 @@ def segment_id_of(given: object) -> str:
         return given
     named = f"{given!r}"[:60] if isinstance(given, str) and len(given) <= 200 else type(given).__name__
     raise ValidationError.of(
-        "id", "id", f"{named} is not a segment's id. Allowed: 1 to 128 letters, digits, - and _."
+        "id", "id", f"{named} is not a segment id. Ids have 1 to 128 letters, digits, - and _."
     )
 
 
@@ -81,10 +98,10 @@ def chain_of(given: object, *, ours: bool) -> str:
 
 
 def address_of(given: object) -> str:
-    """Return an address in lower case; a name such as vitalik.eth is none."""
+    """Return an address in lower case."""
     if isinstance(given, str) and re.fullmatch(r"[\w.-]+\.eth", given):
         raise ValidationError.of(
-            "address", "address", f"{given[:80]!r} is an ENS name, which is not looked up here. Write its address."
+            "address", "address", f"{given[:80]!r} is an ENS name. nbext does not resolve names: give the 0x address."
         )
     return addresses.normalised(given)
 
@@ -108,10 +125,10 @@ def search_term_of(given: object) -> str:
     """Return the text to search for."""
     text = given if isinstance(given, str) else ""
     if not text.strip() or len(text) > MAX_SEARCH_TERM:
-        detail = f"{len(text):,} characters" if text.strip() else "nothing to search for"
+        detail = f"The term has {len(text):,} characters" if text.strip() else "The term is empty"
         raise ValidationError.of("/searchTerm", "length", f"{detail}. Allowed: 1 to {MAX_SEARCH_TERM} characters.")
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
-        raise ValidationError.of("/searchTerm", "characters", "a control character or half a character is not allowed.")
+        raise ValidationError.of("/searchTerm", "characters", "The term has a control character or half a character.")
     return text
 
 
@@ -119,13 +136,99 @@ def email_of(given: object) -> str:
     """Return the e-mail address, in its normal form."""
     if not isinstance(given, str) or not given or len(given) > MAX_EMAIL:
         # The parser takes seconds for a long text: the length goes first.
-        came = f"{len(given):,} characters" if isinstance(given, str) else type(given).__name__
-        detail = f"{came}. Allowed: an e-mail address of at most {MAX_EMAIL} characters."
+        came = f"a text of {len(given):,} characters" if isinstance(given, str) else type(given).__name__
+        detail = f"Expected an e-mail address of at most {MAX_EMAIL} characters, got {came}."
         raise ValidationError.of("/email", "length", detail)
     from email_validator import EmailNotValidError, validate_email
 
     try:
         return validate_email(given, check_deliverability=False).normalized
     except EmailNotValidError as error:
-        detail = str(error)
-    raise ValidationError.of("/email", "email", detail)
+        raise ValidationError.of("/email", "email", str(error)) from None
+
+
+
+def filters_of(filters: object) -> dict[str, Any]:
+    """Return the filters as plain JSON values.
+
+    Decimals and whole numbers beyond 2**53 become texts; numpy's numbers become plain ones.
+
+    Raises
+    ------
+    InvalidSegment
+        Not an object, or something in it is no JSON: the error names its path, such as ``$.a[0]``.
+    """
+    if not isinstance(filters, Mapping):
+        raise _refused("$", f"Expected an object of conditions, got {type(filters).__name__}.")
+    plain = _Filters().mapping(filters, "$", 1)
+    size = len(json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise _refused("$", f"The filters have {size:,} bytes as JSON. Allowed: {MAX_BYTES:,}.")
+    return plain
+
+
+def _refused(path: str, detail: str) -> InvalidSegment:
+    """Return the error for one place in the filters."""
+    error: FieldError = {"pointer": path, "code": "value", "detail": detail}
+    return InvalidSegment([error])
+
+
+class _Filters:
+    """One walk through the filters, which counts their values."""
+
+    def __init__(self) -> None:
+        self._values = 0
+
+    def value(self, given: Any, path: str, level: int) -> Any:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise _refused("$", f"The filters have more than {MAX_VALUES:,} values. Save them as a list of wallets.")
+        if isinstance(given, Mapping):
+            return self.mapping(given, path, level)
+        if isinstance(given, list | tuple):
+            _check_level(path, level)
+            return [self.value(item, f"{path}[{i}]", level + 1) for i, item in enumerate(given)]
+        if given is None or isinstance(given, bool):
+            return given
+        if isinstance(given, str):
+            return _text(given, path)
+        return _number(given, path)
+
+    def mapping(self, given: Mapping[Any, Any], path: str, level: int) -> dict[str, Any]:
+        _check_level(path, level)
+        found = {}
+        for name, item in given.items():
+            if not isinstance(name, str):
+                raise _refused(path, f"The name {name!r:.40} is {type(name).__name__}; names in JSON are texts.")
+            found[_text(name, path)] = self.value(item, f"{path}.{name[:60]}", level + 1)
+        return found
+
+
+def _check_level(path: str, level: int) -> None:
+    # A structure that contains itself ends here as well.
+    if level > MAX_LEVELS:
+        raise _refused(path[:80], f"The filters are nested more than {MAX_LEVELS} levels deep.")
+
+
+def _text(given: str, path: str) -> str:
+    if any("\ud800" <= c <= "\udfff" for c in given):
+        raise _refused(path, "The text has half a character (a lone surrogate), which UTF-8 cannot carry.")
+    return str(given)
+
+
+def _number(given: Any, path: str) -> Any:
+    # numpy's scalars say what they hold as a plain Python value.
+    if type(given).__module__ == "numpy" and hasattr(given, "item") and getattr(given, "ndim", 1) == 0:
+        given = given.item()
+    if isinstance(given, bool | str):
+        return given
+    if isinstance(given, Integral):
+        return int(given) if abs(int(given)) <= _EXACT else str(int(given))
+    if isinstance(given, Decimal) and given.is_finite():
+        return format(given, "f")
+    if isinstance(given, float) and math.isfinite(given):
+        return given
+    if isinstance(given, float | Decimal):
+        raise _refused(path, f"{given} is not a number that JSON can hold.")
+    allowed = "texts, numbers, true, false, null, lists and objects"
+    raise _refused(path, f"JSON cannot hold a {type(given).__name__}. Allowed: {allowed}.")

@@ -156,12 +156,12 @@ class Session:
 
     def _check(self, name: str, value: Any) -> None:
         """Refuse now what the next call would stumble over."""
-        from nbext.client.remote.profile import Overrides
+        from nbext.client.remote.profile import Profile
 
         if name == "base_url" and value:
             check_address(value, insecure=self.settings["insecure"])
         elif name == "remote":
-            Overrides(value)
+            Profile(value)
 
     def _changed(self, name: str) -> None:
         if name in _OF_THE_CONNECTION:

@@ -31,6 +31,7 @@ from nbext import Client
 from nbext.client import frames
 from nbext.client.http.deadline import Deadline
 from nbext.client.http.transport import Call
+from nbext.client.segment_run import Run
 from tests.benchmarks.measure import Took, apart, high_water, median
 from tests.benchmarks.table import Row
 
@@ -81,7 +82,7 @@ def client_arrow(url: str, segment: str) -> Any:
 def _rows(url: str, segment: str, *, arrow: bool) -> Any:
     # As execute_segment fetches them, once the service has described the segment.
     described = DESCRIBED[segment]
-    run = Client(url, KEY)._run("csv", "download_deadline", None, segment)
+    run = Run(Client(url, KEY)._service, "download_deadline", "csv", None, segment)
     links = {"arrow": described["links"]["arrow"]} if arrow else {}
     return run.fetch(frames.types_of(described["columns"]), {"returned": described["counts"]["returned"]}, links)
 

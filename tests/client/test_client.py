@@ -25,5 +25,5 @@ def test_an_error_of_the_service_is_one_typed_error_after_one_request(server, cl
     server.script("*", reply({"detail": f"not with {KEY}"}, status))
     with pytest.raises(kind) as caught:
         client.segment("abc")
-    assert str(caught.value) == f"the service answered {status}: not with ***"
+    assert str(caught.value) == f"The service answered {status}: not with ***"
     assert len(server.requests) == 1

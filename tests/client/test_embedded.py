@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import nbext
-from nbext.client.as_of import columns_of
+from nbext.client.frames import columns_with_as_of as columns_of
 from nbext.connect import connect
 from nbext.core.operations import NFT_FIELDS, SEARCH_FIELDS, SEGMENT_FIELDS, SIGN_UP_FIELDS, TOKEN_FIELDS
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError

@@ -139,7 +139,7 @@ def test_the_rows_are_counted(ours, client, tmp_path, returned, fails, to, expor
     if not fails:
         getattr(client, export)("abc", to=target)
         return
-    with pytest.raises(ProtocolError, match=f"states {returned} rows, and 3 came"):
+    with pytest.raises(ProtocolError, match=f"states {returned} rows, but 3 came"):
         getattr(client, export)("abc", to=target)
     assert list(tmp_path.iterdir()) == [tmp_path / "pyproject.toml"]
 

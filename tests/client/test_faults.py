@@ -101,9 +101,13 @@ def test_a_segment_on_a_remote_is_not_repeated_when_it_may_have_run(server, quic
 def test_a_segment_on_our_own_service_is_repeated_under_its_key(server, settings, status, monkeypatch):
     monkeypatch.setattr("nbext.client.http.retry.FIRST_PAUSE", 0.01)
     ours = Client(server.url, KEY, settings=settings(), restart=lambda: None)
-    server.script(EXECUTE, reply({}, status), reply(ROWS))
+    columns = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
+    done = job("completed", columns=columns, counts={"matched": 3, "returned": 3}, links={})
+    page = {"limit": 1000, "offset": 0, "total": 3, "next": None}
+    server.script(EXECUTE, reply({}, status), reply(done))
+    server.script("GET /v1/segment/seg-1/json", reply({"id": "seg-1", "columns": columns, "data": ROWS, "page": page}))
     assert len(ours.execute_segment({"a": 1})) == 3
-    assert len({r.headers["idempotency-key"] for r in server.requests}) == 1
+    assert len({r.headers["idempotency-key"] for r in server.asked("/v1/segment/execute")}) == 1
 
 
 def test_a_lasting_fault_ends_after_three_attempts(server, quick):
@@ -111,7 +115,7 @@ def test_a_lasting_fault_ends_after_three_attempts(server, quick):
     with pytest.raises(ServerError) as caught:
         within_deadline(lambda: quick.tokens("ethereum", ADDRESS))
     assert (caught.value.status, caught.value.attempts, len(server.requests)) == (503, 3, 3)
-    assert str(caught.value) == "the service answered 503: down for the night (asked 3 times)"
+    assert str(caught.value) == "The service answered 503: down for the night (after 3 attempts)"
 
 
 @pytest.mark.parametrize("asked", ["-5", "soon", "", "0.5", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 20])
@@ -151,7 +155,7 @@ def test_a_refusal_that_echoes_the_key_shows_stars(server, quick):
     server.script("*", reply({"detail": f"bad key {KEY}", "given": [KEY]}, 401))
     with pytest.raises(AuthError) as caught:
         quick.tokens("ethereum", ADDRESS)
-    assert str(caught.value) == "the service answered 401: bad key ***"
+    assert str(caught.value) == "The service answered 401: bad key ***"
     assert caught.value.problem == {"detail": "bad key ***", "given": ["***"]}
 
 
@@ -161,7 +165,7 @@ def test_a_refusal_that_echoes_the_key_shows_stars(server, quick):
         (b"x" * 5_000_000, "text/plain", "xxx"),
         (b"<html><title>Bad &amp; late</title><script>1</script></html>", "text/html", "an HTML page, 'Bad & late'"),
         (b"<html><title>Bad <b>gateway</b></title><script>1</script></html>", "text/html", "an HTML page, 'Bad'"),
-        (b"", None, "without a word"),
+        (b"", None, "without a reason"),
         (b'{"type":"x","title":"Not Found","detail":"no job"}', "application/problem+json", "answered 400: no job"),
         (b'{"type":"about:blank","title":"Not Found"}', "application/problem+json", "Not Found"),
         (b'{"detail":[{"loc":["body","limit"],"msg":"too big","type":"x"}]}', "application/json", "body.limit: too"),
@@ -483,7 +487,7 @@ def test_a_segment_that_failed_says_why_in_the_services_words(server, quick):
     server.script("*", reply(job("FAILED", error={"message": f"out of credits for {KEY}"})))
     with pytest.raises(SegmentFailed) as caught:
         quick.execute_segment({"a": 1})
-    assert str(caught.value) == "segment seg-1 FAILED: out of credits for ***"
+    assert str(caught.value) == "Segment seg-1 FAILED: out of credits for ***"
     assert caught.value.segment_id == "seg-1"
 
 
@@ -492,13 +496,13 @@ def test_a_segment_that_failed_says_why_in_the_services_words(server, quick):
 )
 def test_a_count_that_is_not_the_rows_is_an_error_with_both_numbers(server, quick, answer):
     server.script(EXECUTE, reply(answer))
-    with pytest.raises(ProtocolError, match=r"states (1,000|2) rows, and 3 came"):
+    with pytest.raises(ProtocolError, match=r"states (1,000|2) rows, but 3 came"):
         quick.execute_segment({"a": 1}, limit=5000)
 
 
 def test_more_rows_than_the_limit_are_an_error(server, quick):
     server.script(EXECUTE, reply(ROWS))
-    with pytest.raises(ProtocolError, match="at most 2 rows were asked for, and 3 came"):
+    with pytest.raises(ProtocolError, match="The limit was 2 rows, but 3 came"):
         quick.execute_segment({"a": 1}, limit=2)
 
 

@@ -214,8 +214,8 @@ def test_counting_is_refused_where_nobody_knows_it(server, client):
     with pytest.raises(ValidationError) as caught:
         client.execute_segment({"a": 1}, limit=0)
     assert str(caught.value) == (
-        "/limit: 0 only counts, and this service is not known to do that. "
-        "0 is not a limit. Write a whole number from 1 to 1,000,000."
+        "/limit: A limit of 0 only counts, which this service is not known to do. "
+        "Write a whole number from 1 to 1,000,000."
     )
 
 

@@ -73,4 +73,4 @@ def test_an_interrupt_ends_the_look_up_of_a_name(silent_resolver):
     time.sleep(0.5)
     asking.send_signal(signal.SIGINT)
     told, _ = asking.communicate(timeout=25)
-    assert told.splitlines()[0] == "QueryCancelled: the call was interrupted."
+    assert told.splitlines()[0] == "QueryCancelled: Interrupted."

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.client.http.problems import Answer
-from nbext.client.remote.profile import Overrides
-from nbext.client.remote.reading import Want, read
-from nbext.client.remote.status import State, state_of
+from nbext.client.decode import State, Want
+from nbext.client.http.body import Answer
+from nbext.client.remote.field_names import state_of
+from nbext.client.remote.profile import Profile
+from nbext.client.remote.reading import read
 from nbext.errors import AmbiguousAnswer, ApiError, ConfigError, NbextError, NotFound, ProtocolError
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
@@ -129,7 +130,7 @@ def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, can
     import tomllib
 
     remote = tomllib.loads(caught.value.setting)["remote"]
-    assert rows(read(answer(body), Want.TABLE, Overrides(remote))) is not None
+    assert rows(read(answer(body), Want.TABLE, Profile(remote))) is not None
 
 
 @pytest.mark.parametrize(
@@ -294,12 +295,12 @@ def test_what_is_no_receipt_is_refused(body):
 def test_the_settings_say_where_things_stand():
     remote = {"paths": {"id": "job.handle", "status": "job.mood", "rows": "out[0].owners"}}
     body = {"job": {"handle": "h-1", "mood": "done"}, "out": [{"owners": ROWS}], "other": ROWS}
-    found = read(answer(body), Want.SEGMENT, Overrides(remote))
+    found = read(answer(body), Want.SEGMENT, Profile(remote))
     assert (found.id, found.state, rows(found)) == ("h-1", State.COMPLETED, ROWS)
 
 
 def test_a_path_to_a_segments_rows_leaves_records_that_have_none_where_they_are():
-    overrides = Overrides({"paths": {"rows": "out[0].owners"}})
+    overrides = Profile({"paths": {"rows": "out[0].owners"}})
     assert read(answer({"address": A, "name": "x"}), Want.RECORD, overrides).records == [{"address": A, "name": "x"}]
     assert read(answer({"out": [{"owners": ROWS[:1]}]}), Want.RECORD, overrides).records == ROWS[:1]
 
@@ -313,7 +314,7 @@ def test_what_cannot_be_read_is_an_error_of_the_tree_and_no_private_one(body):
 
 def test_a_path_to_an_error_raises_it():
     with pytest.raises(ApiError, match="too poor"):
-        read(answer({"rows": ROWS, "oops": "too poor"}), Want.TABLE, Overrides({"paths": {"error": "oops"}}))
+        read(answer({"rows": ROWS, "oops": "too poor"}), Want.TABLE, Profile({"paths": {"error": "oops"}}))
 
 
 @pytest.mark.parametrize(
@@ -321,7 +322,7 @@ def test_a_path_to_an_error_raises_it():
 )
 def test_settings_that_make_no_sense_are_refused(remote):
     with pytest.raises(ConfigError, match=r"remote\.path"):
-        read(answer({"x": ROWS}), Want.TABLE, Overrides(remote))
+        read(answer({"x": ROWS}), Want.TABLE, Profile(remote))
 
 
 # ------------------------------------------------------------------ decoding

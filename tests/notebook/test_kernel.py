@@ -51,7 +51,7 @@ def test_ctrl_c_fails_the_cell_at_once_and_leaves_the_kernel_usable(kernel, serv
     answers["POST /v1/segment/execute"] = (30, 200, SEGMENT)
     ran = kernel.run(QUERY, during=interrupt_after(kernel, service, "/v1/segment/execute"))
     assert time.monotonic() - kernel.interrupted_at < 2  # 0.5 s where the machine has nothing else to do
-    assert ran.error == "QueryCancelled: the query was interrupted."
+    assert ran.error == "QueryCancelled: Interrupted."
     after = kernel.run("print(whales, 1 + 1)")
     assert after.printed == "as it was 2\n"
 
@@ -66,7 +66,7 @@ def test_ctrl_c_tells_the_service_which_segment_to_stop(kernel, service, answers
     ran = kernel.run(QUERY, during=interrupt_after(kernel, service, "/v1/segment/seg_1"))
     answers.clear()
     kernel.run("%nbext connect")
-    assert ran.error == "QueryCancelled: the query was interrupted; segment seg_1 was told to stop."
+    assert ran.error == "QueryCancelled: Interrupted. Segment seg_1 was stopped."
     assert ("DELETE", "/v1/segment/seg_1") in service.asked
 
 
@@ -108,7 +108,7 @@ def test_what_the_service_says_is_text_in_an_error_and_hides_nothing(kernel, ans
     said = "<b>2 < 3</b> & 'so' \x1b[31m\u202e &lt;"
     answers["GET /v1/tokens/ethereum/0x" + "e" * 40] = (0, 400, {"detail": said})
     ran = kernel.run("%token ethereum 0x" + "e" * 40)
-    assert ran.error == "BadRequest: the service answered 400: <b>2 < 3</b> & 'so' \\x1b[31m\\u202e &lt;"
+    assert ran.error == "BadRequest: The service answered 400: <b>2 < 3</b> & 'so' \\x1b[31m\\u202e &lt;"
 
 
 @pytest.mark.parametrize(

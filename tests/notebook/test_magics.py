@@ -174,8 +174,8 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
         ("set remote.paths x", 'remote.paths is a table, such as remote.paths.id = "job.id".'),
         ("set remote x", "remote (argument): 'x' is not a table."),
         ("set limit.rows 5", "limit is one value: nothing stands inside of it."),
-        ("set base_url ftp://example.org", "base_url 'ftp://example.org' is no address such as "
-         "https://api.example.com or http://127.0.0.1:8000."),
+        ("set base_url ftp://example.org", "base_url 'ftp://example.org' is not an address. "
+         "Write one such as https://api.example.com or http://127.0.0.1:8000."),
         ("unset limt", f"Unknown setting 'limt'. Did you mean 'limit'? Allowed: {', '.join(Settings().all())}."),
         ("unset remote.paths.ids", "remote.paths.ids is not set in this session. Did you mean 'remote.paths.id'? "
          "Set here: remote.paths.id."),

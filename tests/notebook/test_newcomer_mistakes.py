@@ -208,11 +208,11 @@ ethereum USDC''',
     ),
     "a collection asked for as a token": (
         "%token ethereum BAYC",
-        "NotFound: the service answered 404: The data knows no symbol 'BAYC' on ethereum. It is an NFT collection: %nft ethereum BAYC",
+        "NotFound: The service answered 404: The data knows no symbol 'BAYC' on ethereum. It is an NFT collection: %nft ethereum BAYC",
     ),
     "a name of the naming service": (
         "%nft ethereum vitalik.eth",
-        "ValidationError: address: 'vitalik.eth' is an ENS name, which is not looked up here. Write its address.",
+        "ValidationError: address: 'vitalik.eth' is an ENS name. nbext does not resolve names: give the 0x address.",
     ),
     "a quote left open": (
         '''%nft search "bored ape''',

@@ -1,1 +1,5 @@
-"""Tables into files, whole or absent."""
+"""Rows as text and in files.
+
+csv_text  a CSV as a table, while it arrives
+writer    rows into a CSV, JSON or Parquet file that is whole or absent, with no formula for a spreadsheet
+"""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BLOCK = 1 << 20
+MEDIA_TYPES = ("text/csv", "application/csv", "text/comma-separated-values")
+# Media types under which anything may come.
+VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream", "application/download")
 
 
 def read(body: bytes, types: Mapping[str, str] | None = None) -> pa.Table:

@@ -1,15 +1,18 @@
-"""Rows into a file: whole or not at all, and never over one that is there unless that was asked for."""
+"""Rows into a CSV, JSON or Parquet file: whole or absent, and never over one that exists unless that was asked for."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nbext.client import frames
+from nbext.client.files import spreadsheet
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.errors import StorageError, ValidationError
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".json", ".parquet")
+# Rows of a batch: enough to write fast, few enough for any memory.
+BATCH = 2_000
+Record = dict[str, Any]
 
 
 def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -29,11 +35,11 @@ def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """
     path = Path(to).expanduser()
     if path.suffix.lower() not in ENDINGS:
-        raise ValidationError.of("to", "ending", f"{path.name!r} has no ending of: {', '.join(ENDINGS)}.")
+        raise ValidationError.of("to", "ending", f"{path.name!r} must end in one of: {', '.join(ENDINGS)}.")
     if path.is_dir():
-        raise ValidationError.of("to", "folder", f"{path} is a folder.")
+        raise ValidationError.of("to", "folder", f"{path} is a folder. Give a file.")
     if not path.parent.is_dir():
-        raise ValidationError.of("to", "folder", f"there is no folder {path.parent}.")
+        raise ValidationError.of("to", "folder", f"The folder {path.parent} does not exist.")
     if not overwrite and os.path.lexists(path):
         raise _exists(path)
     return path
@@ -73,7 +79,7 @@ def save(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False)
     StorageError
         The file cannot be written.
     ValidationError
-        The file is there, and ``overwrite`` is not given.
+        The file exists, and ``overwrite`` is false.
     """
     kind = path.suffix.lower()
     with written(path, overwrite=overwrite) as file:
@@ -94,7 +100,7 @@ def copy(source: Any, file: IO[bytes]) -> int:
 
 
 class LineCounter:
-    """Counts a CSV's rows; a line break within quotes ends none."""
+    """Counts a CSV's rows, of a body that is written as it came and never parsed."""
 
     def __init__(self) -> None:
         self._lines = 0
@@ -103,6 +109,7 @@ class LineCounter:
 
     def feed(self, piece: bytes) -> None:
         """Count on."""
+        # A line break within quotes ends no row; a doubled quote leaves and enters again, which changes nothing.
         for i, part in enumerate(piece.split(b'"')):
             if i:
                 self._quoted = not self._quoted
@@ -117,14 +124,13 @@ class LineCounter:
 
 def write(kind: str, schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: bool) -> int:
     """Write batches as csv, json or parquet; return their rows."""
-    writers = {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}
-    return writers[kind](schema, batches, file, raw)
+    if kind == ".json":
+        return _write_records((record for batch in batches for record in batch.to_pylist()), file)
+    return _write_parquet(schema, batches, file) if kind == ".parquet" else _write_csv(schema, batches, file, raw=raw)
 
 
-def _write_csv(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bool) -> int:
+def _write_csv(schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: bool) -> int:
     from pyarrow import csv
-
-    from nbext.client.files import spreadsheet
 
     rows = 0
     safe = schema if raw else spreadsheet.safe_names(schema)
@@ -133,10 +139,6 @@ def _write_csv(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bool) 
             rows += batch.num_rows
             writer.write_batch(batch if raw else spreadsheet.safe(batch, safe))
     return rows
-
-
-def _write_json(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bool) -> int:
-    return _write_records((record for batch in batches for record in batch.to_pylist()), file)
 
 
 def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int:
@@ -150,7 +152,7 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
     return rows
 
 
-def _write_parquet(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bool) -> int:
+def _write_parquet(schema: Any, batches: Iterable[Any], file: IO[bytes]) -> int:
     import pyarrow.parquet as pq
 
     rows = 0
@@ -159,3 +161,60 @@ def _write_parquet(schema: Any, batches: Iterable[Any], file: IO[bytes], raw: bo
             rows += batch.num_rows
             writer.write_batch(batch)
     return rows
+
+
+def write_pages(
+    pages: Iterable[list[Record]], types: Mapping[str, str], path: Path, file: IO[bytes], *, raw: bool
+) -> int:
+    """Write pages of records as csv, json or parquet, with one page in memory; return how many records.
+
+    Columns are those of ``types``, then others in order of appearance.
+    """
+    kind = path.suffix.lower()
+    if kind == ".json":
+        return _write_records((record for page in pages for record in page), file)
+    # A column's type is known when its last value is: until then the records wait on the disk.
+    with tempfile.TemporaryFile("w+", encoding="utf-8", dir=path.parent) as waiting:
+        schema = _put_down(pages, types, waiting)
+        waiting.seek(0)
+        return write(kind, schema, _batches(waiting, schema), file, raw=raw)
+
+
+def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: IO[str]) -> Any:
+    """Write records one a line; return the Arrow schema that holds them all."""
+    import pyarrow as pa
+
+    seen: dict[str, set[str]] = {name: set() for name in types}
+    for page in pages:
+        for record in page:
+            for name, value in record.items():
+                seen.setdefault(name, set()).add(_kind(value))
+            waiting.write(json.dumps(record, default=frames.plain) + "\n")
+    return pa.schema([(name, _arrow_type(kinds - {"null"}, types.get(name, ""))) for name, kinds in seen.items()])
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return "integer" if isinstance(value, int) and value in frames.INT64 else "text"
+
+
+def _arrow_type(kinds: set[str], stated: str) -> Any:
+    import pyarrow as pa
+
+    # Without a value the service's word is all there is; a uint256 is text, however small it happens to be.
+    kind = kinds.pop() if len(kinds) == 1 else "text" if kinds else stated
+    return {"integer": pa.int64(), "boolean": pa.bool_()}.get("text" if stated == "uint256" else kind, pa.string())
+
+
+def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    rest = iter(lines)
+    while records := [json.loads(line) for line in islice(rest, BATCH)]:
+        columns = [[record.get(field.name) for record in records] for field in schema]
+        arrays = [pa.array(map(frames.as_text, column) if pa.types.is_string(field.type) else column, field.type)
+                  for field, column in zip(schema, columns, strict=True)]  # fmt: skip
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,4 +1,4 @@
-"""Which service is asked, and with which key: both are checked before any request."""
+"""Which address may be asked, who gets the key, and which redirects are followed: checked before any request."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ def usable_key(given: str | Secret | None) -> Secret:
     """
     text = (given.reveal() if isinstance(given, Secret) else str(given or "")).strip()
     if not text:
-        raise ConfigError("no API key: set NBEXT_API_KEY, or run `%nbext login`.")
+        raise ConfigError("No API key. Set NBEXT_API_KEY, or run `%nbext login`.")
     if len(text) > MAX_KEY:
-        raise ConfigError(f"the API key has {len(text):,} characters; at most {MAX_KEY:,} are allowed.")
+        raise ConfigError(f"The API key has {len(text):,} characters. Allowed: {MAX_KEY:,}.")
+    # A line break in a header's value would begin a header of its own.
     if not re.fullmatch(r"[\x21-\x7e]+", text):
-        raise ConfigError("the API key holds a space, a line break or a character outside ASCII; a key has none.")
+        raise ConfigError("The API key has a space, a line break or a character outside ASCII.")
     return Secret(text)
 
 
 @dataclass(frozen=True)
 class Origin:
-    """A service's address: scheme, host, port, and the path that stands before /v1."""
+    """A service's address: scheme, host, port, and the path before /v1."""
 
     scheme: str
     host: str
@@ -48,14 +49,14 @@ class Origin:
         Raises
         ------
         ConfigError
-            It is not http(s)://host[:port][/prefix], or would carry the key over an open line.
+            It is not http(s)://host[:port][/prefix], or would carry the key unencrypted over a network.
         """
         parts = _split(base_url)
         origin = cls(parts.scheme, (parts.hostname or "").lower(), _port(parts), parts.path.rstrip("/"))
         if origin.scheme == "http" and not origin.is_loopback and not insecure:
             raise ConfigError(
-                f"base_url: http:// would send the key to {origin.host} in the open. Use https://, "
-                "or `%nbext set insecure true` (NBEXT_INSECURE=1) if the line is yours."
+                f"base_url: http:// would send the key to {origin.host} unencrypted. Use https://, "
+                "or `%nbext set insecure true` (NBEXT_INSECURE=1) if the network is yours."
             )
         return origin
 
@@ -86,7 +87,7 @@ class Origin:
         )
 
     def follow(self, location: str, base: str) -> str:
-        """Return where an answer of this service sends us.
+        """Return the address that an answer of this service redirects to.
 
         Raises
         ------
@@ -100,11 +101,12 @@ class Origin:
         except ValueError:
             parts, port = SplitResult("", "", "", "", ""), None
         if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.username or parts.password or port == 0:
-            raise ProtocolError(f"{self.root} sends us on to something that is no http(s) address.")
+            raise ProtocolError(f"{self.root} redirects to something that is not an http(s) address.")
+        # A service outside must not use us to reach what only this machine can: 169.254.169.254 hands out credentials.
         if not self.owns(target) and not self._may_send_to(parts):
             raise ProtocolError(
-                f"{self.root} sends us on to {parts.scheme}://{parts.hostname[:80]}, which is not followed: "
-                "only https:// addresses outside of this machine's own network are."
+                f"{self.root} redirects to {parts.scheme}://{parts.hostname[:80]}, where nbext does not follow: "
+                "it follows only to https:// addresses outside of private networks."
             )
         return target
 
@@ -117,18 +119,18 @@ class Origin:
 def _split(base_url: str) -> SplitResult:
     shown = repr(base_url[:80]) if isinstance(base_url, str) else type(base_url).__name__
     if not isinstance(base_url, str) or not re.fullmatch(r"[^\s\x00-\x20\x7f\\]+", base_url):
-        raise ConfigError("base_url: a text without spaces, such as https://api.example.com, is allowed.")
+        raise ConfigError("base_url: Expected a text without spaces, such as https://api.example.com.")
     try:
         parts = urlsplit(base_url)
         host = parts.hostname
     except ValueError:
         host = None
     if host is None or parts.scheme not in _DEFAULT_PORTS:
-        # A user name and password may stand in it: it is shown only where there is none.
+        # It may hold a password: it is shown only where it has no user name.
         named = "" if "@" in base_url else f" {shown}"
-        raise ConfigError(f"base_url{named} is no address such as https://api.example.com or http://127.0.0.1:8000.")
+        raise ConfigError(f"base_url{named} is not an address. Write one such as https://api.example.com or http://127.0.0.1:8000.")
     if "@" in parts.netloc or "?" in base_url or "#" in base_url:
-        raise ConfigError("base_url: no user name, password, ?query or #fragment may stand in it, nor a key.")
+        raise ConfigError("base_url: Leave out user name, password, key, ?query and #fragment.")
     _check_host(host)
     return parts
 
@@ -139,7 +141,7 @@ def _check_host(host: str) -> None:
             spelled = host.encode("idna").decode()
         except UnicodeError:
             spelled = "its xn-- form"
-        raise ConfigError(f"base_url: the host holds letters outside ASCII, which may look alike. Write {spelled}.")
+        raise ConfigError(f"base_url: The host has letters outside ASCII, which may look alike. Write {spelled}.")
     if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]+(%[a-z0-9]+)?", host) or ".." in host:
         raise ConfigError(f"base_url: {host[:80]!r} is not a host name or address.")
 
@@ -150,7 +152,7 @@ def _port(parts: SplitResult) -> int:
     except ValueError:
         port = 0
     if port == 0:
-        raise ConfigError("base_url: a port is a whole number from 1 to 65535.")
+        raise ConfigError("base_url: A port is a whole number from 1 to 65535.")
     return port or _DEFAULT_PORTS[parts.scheme]
 
 

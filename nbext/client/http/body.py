@@ -1,10 +1,11 @@
-"""A body as it arrives: decoded, counted against its cap, and whole or an error."""
+"""An answer: its body as it arrives, decoded, counted against its cap, and whole or an error."""
 
 from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.client.http.deadline import Watch
@@ -15,6 +16,42 @@ CHUNK = 1 << 18
 MAX_LAYERS = 2
 
 
+class _Head:
+    """What both kinds of answer have: one whose body is whole, and one whose body is still to be read."""
+
+    headers: Mapping[str, str]
+
+    @property
+    def content_type(self) -> str:
+        """The media type, without parameters, in lower case."""
+        return self.headers.get("Content-Type", "").split(";")[0].strip().lower()
+
+
+@dataclass(frozen=True)
+class Answer(_Head):
+    """A whole answer: status, headers (names in any case), decoded body, and the URL that sent it."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Incoming(_Head):
+    """An answer whose body is still to be read."""
+
+    status: int
+    headers: Mapping[str, str]
+    stream: Stream
+    url: str
+
+    def whole(self, cap: int | None = None) -> Answer:
+        """Return the answer with its body, which is refused beyond ``cap`` bytes."""
+        stream = self.stream if cap is None else self.stream.bounded(cap)
+        return Answer(self.status, self.headers, stream.read(), self.url)
+
+
 class Stream(io.RawIOBase):
     """The decoded body of one answer, as a file to read from.
 
@@ -22,17 +59,20 @@ class Stream(io.RawIOBase):
     """
 
     def __init__(
-        self, raw: Any, encoding: str, watch: Watch, cap: int, told: Callable[[int], None] = lambda _: None
+        self, raw: Any, headers: Mapping[str, str], watch: Watch, cap: int, report: Callable[[int, int | None], None]
     ) -> None:
         super().__init__()
-        self._raw, self._watch, self._cap, self._told = raw, watch, cap, told
+        self._raw, self._watch, self._cap, self._report = raw, watch, cap, report
+        encoding, length = headers.get("Content-Encoding", ""), headers.get("Content-Length", "")
+        # The length on the wire says nothing of how many bytes a packed body unpacks to.
+        self._total = int(length) if length.isdigit() and not encoding else None
         self._layers = [_Unpacker(name) for name in _layers(encoding)]
         self._ready = bytearray()
         self._ended = False
         self.came = 0
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True: io's readers ask before they read."""
         return True
 
     def read(self, size: int | None = -1) -> bytes:
@@ -58,7 +98,8 @@ class Stream(io.RawIOBase):
         return self
 
     def finish(self) -> None:
-        """Read what a reader that knew where to stop left over: the connection is then whole for the next call."""
+        """Read what a reader that knew where to stop left over."""
+        # A connection goes back to the pool only when its answer was read to the end.
         self._ready.clear()
         if not self._ended:
             self._take(CHUNK)
@@ -80,10 +121,10 @@ class Stream(io.RawIOBase):
         self.came += len(piece)
         if self.came > self._cap:
             raise ResponseTooLarge(
-                f"the answer is larger than {self._cap / 1e6:,.0f} MB. "
-                "The setting max_body_mb raises the bound; exports can go to a file with to=."
+                f"The answer is larger than {self._cap / 1e6:,.0f} MB. "
+                "Raise the setting max_body_mb, or export to a file with to=."
             )
-        self._told(self.came)
+        self._report(self.came, self._total)
         return piece
 
     def _wire(self, size: int) -> bytes:
@@ -117,10 +158,10 @@ def _layers(encoding: str) -> list[str]:
     names = [name.strip().lower() for name in encoding.split(",")]
     names = [name for name in names if name not in ("", "identity")]
     if len(names) > MAX_LAYERS:
-        raise ResponseTooLarge(f"the answer is packed {len(names)} times over; at most {MAX_LAYERS} are unpacked.")
+        raise ResponseTooLarge(f"The answer is compressed {len(names)} times over. Allowed: {MAX_LAYERS}.")
     for name in names:
         if name not in ("gzip", "x-gzip", "deflate"):
-            raise ProtocolError(f"the answer is packed as {name[:40]!r}, which was not asked for.")
+            raise ProtocolError(f"The answer has Content-Encoding {name[:40]!r}; nbext asked for gzip or deflate.")
     return names[::-1]
 
 
@@ -145,14 +186,13 @@ class _Unpacker:
             # gzip may be several members, one after the other.
             self._inflate = zlib.decompressobj(15 + 32)
         try:
+            # The size bounds what one call unpacks: 300 kB of gzip may hold 300 MB of zeros.
             piece = self._inflate.decompress(self._packed, size)
         except zlib.error:
-            pass
-        else:
-            self._packed = self._inflate.unconsumed_tail or self._inflate.unused_data
-            return piece
-        raise ProtocolError(f"the answer says that it is packed as {self._name}, and is not.")
+            raise ProtocolError(f"The answer declares {self._name}, but is not {self._name}.") from None
+        self._packed = self._inflate.unconsumed_tail or self._inflate.unused_data
+        return piece
 
     def check(self) -> None:
         if self._fed and not self._inflate.eof:
-            raise ProtocolError(f"the answer, packed as {self._name}, ends before its packing does.")
+            raise ProtocolError(f"The answer ends in the middle of its {self._name} data.")

@@ -16,7 +16,7 @@ import requests
 from cachecontrol.cache import BaseCache
 from cachecontrol.controller import CacheController
 
-from nbext.client.http.connections import WatchedAdapter
+from nbext.client.http.deadline import WatchedAdapter
 
 MAX_ENTRIES, MAX_BODY = 10_000, 1_000_000
 

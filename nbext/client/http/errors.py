@@ -1,70 +1,98 @@
-"""What went wrong below, as one of our errors: no error of a library leaves the client, nor hangs on ours.
+"""The one place where what went wrong becomes one of our errors: a library's exception, or an answer that is an error.
 
-requests' and urllib3's errors carry the request, and http.client's frames the bytes that were sent.
+requests' and urllib3's exceptions carry the request, and http.client's frames the bytes that were sent, with the key in
+them: none of them leaves the client. A service's own words go into our message shortened, and never with the key.
 """
 
 from __future__ import annotations
 
+import html
 import http.client
+import re
 import socket
 import ssl
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import requests
 import urllib3.exceptions as u
 
+from nbext.client.http.body import Answer
+from nbext.client.http.redact import redacted, shown
+from nbext.core.strict_json import NotJson, read_answer
 from nbext.errors import (
+    AmbiguousSymbol,
+    ApiError,
+    AuthError,
+    BadRequest,
+    Conflict,
     ConnectionFailed,
     DeadlineExceeded,
+    FieldError,
+    InvalidSegment,
+    NbextError,
+    NotFound,
     ProtocolError,
+    QueryTimeout,
+    RateLimited,
+    ResourceLimit,
+    SegmentExpired,
+    ServerError,
     TLSError,
     TransportError,
     TruncatedResponse,
+    ValidationError,
 )
+from nbext.settings import Secret
 
-# What may come out of requests, urllib3, http.client, ssl and the sockets.
+# What requests, urllib3, http.client, ssl and the sockets may raise.
 FOREIGN: Final = (requests.RequestException, u.HTTPError, http.client.HTTPException, OSError, ValueError)
 
+# The first that fits: what failed, and what we make of it. {0} is the service's address.
+_OF_LIBRARY: Final[tuple[tuple[tuple[type[BaseException], ...], type[TransportError], str], ...]] = (
+    ((socket.gaierror, u.NameResolutionError), ConnectionFailed,
+     "{0}: there is no host of that name, or no network."),
+    ((u.IncompleteRead, http.client.IncompleteRead, u.InvalidChunkLength), TruncatedResponse,
+     "{0} ended its answer before it was complete."),
+    ((ConnectionRefusedError,), ConnectionFailed,
+     "{0} refused the connection. Is the service running there?"),
+    ((u.ConnectTimeoutError, requests.ConnectTimeout), ConnectionFailed,
+     "{0} could not be reached in time."),
+    ((u.ReadTimeoutError, requests.ReadTimeout, TimeoutError), DeadlineExceeded,
+     "{0} sent nothing for longer than the setting read_timeout allows."),
+    ((ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected), ConnectionFailed,
+     "{0} closed the connection before it had answered."),
+    ((http.client.HTTPException, requests.exceptions.InvalidHeader, u.InvalidHeader, ValueError), ProtocolError,
+     "{0} answered with something that is not HTTP."),
+)  # fmt: skip
+_OF_STATUS: Final[dict[int, type[ApiError]]] = {
+    401: AuthError, 402: AuthError, 403: AuthError, 404: NotFound, 410: NotFound, 409: Conflict, 429: RateLimited,
+}  # fmt: skip
 
-def typed(error: BaseException, where: str) -> TransportError:
-    """Return our error for one from below; ``where`` is the service's origin."""
+
+def of_library(error: BaseException, where: str) -> TransportError:
+    """Return our error for a library's exception; ``where`` is the service's address."""
     causes = list(_causes(error))
-
-    def is_a(*kinds: type[BaseException]) -> bool:
-        return any(isinstance(cause, kinds) for cause in causes)
-
     for cause in causes:
+        # Ours, raised while a library read for us: it says more than what the library made of it.
         if isinstance(cause, TransportError):
             return cause
-    if is_a(ssl.SSLError, u.SSLError, requests.exceptions.SSLError):
-        return TLSError(f"no safe connection to {where}: {_tls_words(causes)}.")
-    if is_a(socket.gaierror, u.NameResolutionError):
-        return ConnectionFailed(f"{where}: there is no host of that name, or no network.")
-    if is_a(u.IncompleteRead, http.client.IncompleteRead, u.InvalidChunkLength):
-        return TruncatedResponse(f"the answer of {where} ended before it was whole.")
-    return _of_connection(is_a, where)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLError | u.SSLError | requests.exceptions.SSLError):
+            return TLSError(f"No safe connection to {where}: {_tls_reason(causes)}.")
+    for kinds, ours, message in _OF_LIBRARY:
+        if any(isinstance(cause, kinds) for cause in causes):
+            return ours(message.format(where))
+    return ConnectionFailed(f"The connection to {where} failed.")
 
 
-def _of_connection(is_a: object, where: str) -> TransportError:
-    assert callable(is_a)
-    if is_a(ConnectionRefusedError):
-        return ConnectionFailed(f"{where}: the connection was refused. Is the service running there?")
-    if is_a(u.ConnectTimeoutError, requests.ConnectTimeout):
-        return ConnectionFailed(f"{where} could not be reached in time.")
-    if is_a(u.ReadTimeoutError, requests.ReadTimeout, TimeoutError):
-        return DeadlineExceeded(f"{where} sent nothing for too long.")
-    if is_a(ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected):
-        return ConnectionFailed(f"{where} closed the connection before it had answered.")
-    if is_a(http.client.HTTPException, requests.exceptions.InvalidHeader, u.InvalidHeader, ValueError):
-        return ProtocolError(f"the answer of {where} is not HTTP that can be read.")
-    return ConnectionFailed(f"the connection to {where} failed.")
-
-
-def _tls_words(causes: list[BaseException]) -> str:
+def _tls_reason(causes: list[BaseException]) -> str:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted ({cause.verify_message}). The setting ca_bundle names what to trust"
+            return (
+                f"its certificate is not trusted ({cause.verify_message}). "
+                "To trust it, set ca_bundle to a file with its certificate"
+            )
         if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
             return "it does not speak TLS on that port"
     return "the TLS handshake failed"
@@ -76,8 +104,85 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     todo: list[object] = [error]
     while todo:
         cause = todo.pop(0)
+        # Libraries link errors in circles.
         if not isinstance(cause, BaseException) or id(cause) in seen:
             continue
         seen.add(id(cause))
         yield cause
         todo += [cause.__cause__, cause.__context__, getattr(cause, "reason", None), *cause.args]
+
+
+def of_answer(answer: Answer, key: Secret | None = None, attempts: int = 1) -> NbextError:
+    """Return our error for an answer of status 400 or more."""
+    try:
+        document, _ = read_answer(answer.body)
+    except NotJson:
+        document = None
+    if isinstance(document, str):
+        document = {"detail": document}
+    # The key goes before anything is cut: a cut could leave half of it.
+    problem = redacted(document if isinstance(document, dict) else {}, key)
+    return of_problem(answer.status, problem, words(problem) or _text_of(answer), key, attempts)
+
+
+def of_problem(
+    status: int, problem: Mapping[str, Any], said: str, key: Secret | None = None, attempts: int = 1
+) -> NbextError:
+    """Return our error for a status, a problem object and the service's own words."""
+    ours = _of_code(problem, said, key)
+    if ours is not None:
+        return ours
+    said = shown(said, key, 400)
+    message = f"The service answered {status}: {said}" if said else f"The service answered {status} without a reason."
+    if status >= 500:
+        again = f" (after {attempts} attempts)" if attempts > 1 else ""
+        return ServerError(message + again, status=status, problem=problem, attempts=attempts)
+    return _OF_STATUS.get(status, BadRequest)(message, status=status, problem=problem)
+
+
+def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> NbextError | None:
+    """Return the error of a problem of our own service; its codes say more than its statuses."""
+    code = problem.get("code")
+    # Fifty say enough of what is wrong; a stranger may send a million.
+    given = problem["errors"][:50] if isinstance(problem.get("errors"), list) else []
+    errors: list[FieldError] = [
+        {"pointer": shown(e.get("pointer", ""), key), "code": shown(e.get("code", ""), key),
+         "detail": shown(e["detail"], key)}
+        for e in given if isinstance(e, dict) and isinstance(e.get("detail"), str)
+    ]  # fmt: skip
+    if code == "ambiguous-symbol" and isinstance(problem.get("candidates"), list):
+        candidates = [c for c in problem["candidates"] if isinstance(c, dict)]
+        return AmbiguousSymbol(errors or [{"pointer": "", "code": code, "detail": shown(said, key)}], candidates)
+    if code == "invalid-segment" and errors:
+        return InvalidSegment(errors)
+    if code == "invalid" and errors:
+        return ValidationError(errors)
+    failed = {"query-timeout": QueryTimeout, "resource-limit": ResourceLimit, "expired": SegmentExpired}
+    return failed[code](shown(said, key)) if isinstance(code, str) and code in failed else None
+
+
+def words(document: Any) -> str:
+    """Return what an error object says, in whichever field it says it."""
+    if isinstance(document, str):
+        return document
+    if isinstance(document, list):
+        return "; ".join(filter(None, (words(item) for item in document[:5])))
+    if not isinstance(document, dict):
+        return ""
+    place = ".".join(str(part) for part in document["loc"]) if isinstance(document.get("loc"), list) else ""
+    # A problem's detail says what its title says, of this case (RFC 9457).
+    title = "" if "type" in document and words(document.get("detail")) else words(document.get("title"))
+    said = [title, *(words(document.get(name)) for name in ("error", "message", "msg", "detail", "reason", "errors"))]
+    said += [words(document.get(name)) for name in ("error_description", "errorMessage", "description")]
+    # Objects often say the same in several fields.
+    once = list(dict.fromkeys(filter(None, [place, *said])))
+    return ": ".join(once[:3])
+
+
+def _text_of(answer: Answer) -> str:
+    # Bounded before the patterns: an error's body may have a megabyte.
+    text = answer.body[:20_000].decode("utf-8", "replace")
+    if "html" in answer.content_type or re.match(r"\s*<(!doctype|html)", text, re.IGNORECASE):
+        title = re.search(r"<title[^>]*>([^<]{1,200})", text, re.IGNORECASE)
+        return f"an HTML page{f', {html.unescape(title[1]).strip()!r}' if title else ''}"
+    return " ".join(text.split())

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nbext.client.http.problems import Answer
+from nbext.client.files import csv_text
+from nbext.client.http.body import Answer
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.errors import ProtocolError
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 NDJSON_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines",
                 "application/jsonlines", "application/json-seq")  # fmt: skip
-CSV_TYPES = ("text/csv", "application/csv", "text/comma-separated-values")
-VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream", "application/download")
 
 
 @dataclass
@@ -49,16 +48,16 @@ def _opened(answer: Answer) -> Opened:
     body = answer.body.strip(b"\xef\xbb\xbf \t\r\n")
     kind = answer.content_type
     if not body:
-        if kind in CSV_TYPES:
+        if kind in csv_text.MEDIA_TYPES:
             raise ProtocolError("the answer is an empty CSV: not even a header came.")
         return Opened(empty=True)
-    if kind in CSV_TYPES:
+    if kind in csv_text.MEDIA_TYPES:
         return _csv(answer)
     if body.startswith(b"<") or "html" in kind:
         raise ProtocolError(f"the service answered with {_markup(body)}, not with data. Is base_url right?")
     if kind in NDJSON_TYPES:
         return _lines(body)
-    if kind in VAGUE_TYPES:
+    if kind in csv_text.VAGUE_TYPES:
         return _sniffed(answer, body)
     return _unpacked(*read_answer(answer.body))
 
@@ -71,8 +70,6 @@ def _markup(body: bytes) -> str:
 
 
 def _csv(answer: Answer) -> Opened:
-    from nbext.client.files import csv_text
-
     return Opened(table=csv_text.read(answer.body))
 
 

@@ -1,39 +1,24 @@
-"""Where the next page of an answer is: a URL, a cursor, an offset or a page's number."""
+"""Whether all rows came: where the next page is (a URL, a cursor, an offset, a number), and how many rows there are."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from nbext.client.remote.field_names import ABOUT, bare, places
+from nbext.client.remote.field_names import ABOUT, COUNTS, RETURNED, TOTALS, bare, places
 
-
-@dataclass(frozen=True)
-class Next:
-    """The next page: an address, or what to add to the query of this one."""
-
-    url: str | None = None
-    query: Mapping[str, str] = field(default_factory=dict)
-
-    def of(self, url: str) -> str:
-        """Return the next page's address, given this one's."""
-        if self.url is not None:
-            return self.url
-        parts = urlsplit(url)
-        query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **self.query}
-        return urlunsplit(parts._replace(query=urlencode(query)))
+# An address, or what to change in the query of this page's.
+Next = str | Mapping[str, str]
 
 
 def next_of(document: Any, headers: Mapping[str, str], rows: int) -> Next | None:
     """Return where the next page is, or None on the last one."""
     linked = re.search(r'<([^>]+)>\s*;[^,]*\brel="?next"?', headers.get("Link", ""))
     if linked:
-        return Next(url=linked[1])
+        return linked[1]
     for place in _about(document):
-        found = _told(place)
+        found = _stated_next(place)
         if found:
             return found
     for place in _about(document):
@@ -56,7 +41,7 @@ def _about(document: Any) -> Iterator[Mapping[str, Any]]:
 _CURSORS = ("nextcursor", "cursor", "nexttoken", "nextpagetoken", "continuationtoken", "endcursor")
 
 
-def _told(place: Mapping[str, Any]) -> Next | None:
+def _stated_next(place: Mapping[str, Any]) -> Next | None:
     for name, value in place.items():
         plain = bare(name)
         if plain in ("next", "nexturl", "nextpage", "nextlink", "nextpageurl", "nextpagelink"):
@@ -64,25 +49,25 @@ def _told(place: Mapping[str, Any]) -> Next | None:
             if found:
                 return found
         if plain in _CURSORS and isinstance(value, str) and value and _goes_on(place):
-            return Next(query={_asked_with(name): value})
+            return {_asked_with(name): value}
     return None
 
 
 def _goes_on(place: Mapping[str, Any]) -> bool:
-    told = {bare(name): value for name, value in place.items()}
-    return not any(told.get(name) is False for name in ("hasmore", "hasnext", "hasnextpage"))
+    named = {bare(name): value for name, value in place.items()}
+    return not any(named.get(name) is False for name in ("hasmore", "hasnext", "hasnextpage"))
 
 
 def _link(value: Any, plain: str) -> Next | None:
     if isinstance(value, Mapping):
         value = value.get("href") or value.get("url")
     if isinstance(value, int) and not isinstance(value, bool):
-        return Next(query={"page": str(value)})
+        return {"page": str(value)}
     if not isinstance(value, str) or not value:
         return None
     if plain != "next" or re.match(r"https?://|/|\?", value):
-        return Next(url=value)
-    return Next(query={"cursor": value})
+        return value
+    return {"cursor": value}
 
 
 def _asked_with(name: str) -> str:
@@ -94,14 +79,38 @@ def _asked_with(name: str) -> str:
 
 def _counted(place: Mapping[str, Any], rows: int) -> Next | None:
     """Return the page after this one, counted from what the answer says of offsets or pages."""
-    told = {bare(name): value for name, value in place.items() if type(value) is int}
-    total, size = told.get("total", told.get("totalcount")), told.get("limit", told.get("size", told.get("pagesize")))
-    if rows and total is not None and "offset" in told and told["offset"] + rows < total:
-        return Next(query={"offset": str(told["offset"] + rows)})
-    page = told.get("page", told.get("currentpage", told.get("pagenumber")))
+    named = {bare(name): value for name, value in place.items() if type(value) is int}
+    total = named.get("total", named.get("totalcount"))
+    size = named.get("limit", named.get("size", named.get("pagesize")))
+    if rows and total is not None and "offset" in named and named["offset"] + rows < total:
+        return {"offset": str(named["offset"] + rows)}
+    page = named.get("page", named.get("currentpage", named.get("pagenumber")))
     if page is None or not rows:
         return None
-    pages = told.get("totalpages", told.get("pages", told.get("pagecount")))
+    pages = named.get("totalpages", named.get("pages", named.get("pagecount")))
     # Pages are counted from 0 or from 1: the last one is then pages - 1 or pages.
     more = page < pages if pages is not None else total is not None and size is not None and max(page, 1) * size < total
-    return Next(query={"page": str(page + 1)}) if more else None
+    return {"page": str(page + 1)} if more else None
+
+
+def stated(document: Any, headers: Mapping[str, str]) -> dict[str, int]:
+    """Return the numbers of rows that the answer states, as ``returned``, ``total`` and ``count``."""
+    found: dict[str, int] = {}
+    header = headers.get("X-Total-Count", "").strip()
+    if header.isascii() and header.isdigit():
+        found["total"] = int(header[:18])
+    for _, place in places(document):
+        for about in (place, *(v for k, v in place.items() if bare(k) in ABOUT and isinstance(v, Mapping))):
+            for name, value in about.items():
+                kind = _kind_of_count(bare(name))
+                if kind and type(value) is int:
+                    found.setdefault(kind, value)
+    return found
+
+
+def _kind_of_count(name: str) -> str | None:
+    if name in RETURNED:
+        return "returned"
+    if name in TOTALS:
+        return "total"
+    return "count" if name in COUNTS else None

@@ -17,7 +17,7 @@ SECTIONS = ("paths", "types")
 TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
 
 
-class Overrides:
+class Profile:
     """The settings under ``remote``: paths into answers, and types of columns by name.
 
     Raises

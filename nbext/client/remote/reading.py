@@ -1,4 +1,4 @@
-"""What an answer says, whatever its shape: a table, a job, or where to find either. Pure functions.
+"""The decoder of a stranger's answers: what one says, whatever its shape: a table, a job, or where to find either.
 
 In order: what the settings say, the HTTP status, the content, an error in it, then exactly one table, one
 id, one address. Of two equal readings none is taken: `AmbiguousAnswer` names both, and the line that chooses.
@@ -8,65 +8,51 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from nbext.client.http.problems import Answer, told_error, words
+from nbext.client.decode import Reading, State, Want, read_arrow
+from nbext.client.files import csv_text
+from nbext.client.http.body import Answer, Incoming
+from nbext.client.http.errors import of_problem, words
 from nbext.client.http.redact import shown
 from nbext.client.http.retry import retry_after
 from nbext.client.remote import content, tables
-from nbext.client.remote.field_names import IDS, STATUSES, URLS, WRAPPERS, bare, joined, places
-from nbext.client.remote.paging import Next, next_of
-from nbext.client.remote.profile import Overrides, pasteable
-from nbext.client.remote.row_counts import stated
-from nbext.client.remote.status import State, state_of
+from nbext.client.remote.field_names import IDS, STATUSES, URLS, WRAPPERS, bare, joined, places, state_of
+from nbext.client.remote.paging import next_of, stated
+from nbext.client.remote.profile import Profile, pasteable
 from nbext.core.constants import SEGMENT_ID, SEGMENT_ID_PATTERN
+from nbext.core.operations import ARROW_TYPE
 from nbext.errors import AmbiguousAnswer, ApiError, ProtocolError
 from nbext.settings import Secret
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-NO_OVERRIDES: Final = Overrides({})
+NO_PROFILE: Final = Profile({})
 
 
-class Want(Enum):
-    """What the caller asked for: a segment (a table or a job), a table, one record, or just a receipt."""
+class Stranger:
+    """Decodes the answers of a service that is not ours, as the settings under ``remote`` say and as they look."""
 
-    SEGMENT = "a segment"
-    TABLE = "a table"
-    RECORD = "one record"
-    RECEIPT = "a receipt"
+    def __init__(self, remote: Mapping[str, Any], key: Secret, max_body: int) -> None:
+        self._profile, self._key, self._max_body = Profile(remote), key, max_body
+        self.types: Mapping[str, str] = self._profile.types
 
-
-@dataclass
-class Reading:
-    """What one answer says."""
-
-    document: Any = field(default=None, repr=False)
-    records: list[dict[str, Any]] | None = field(default=None, repr=False)
-    table: pa.Table | None = field(default=None, repr=False)
-    types: dict[str, str] = field(default_factory=dict)
-    id: str | None = None
-    url: str | None = None
-    word: str | None = None
-    state: State | None = None
-    reason: str = ""
-    retry_after: float | None = None
-    next: Next | None = None
-    stated: dict[str, int] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows came, or None where the answer holds no table."""
-        if self.records is not None:
-            return len(self.records)
-        return None if self.table is None else int(self.table.num_rows)
+    def read(self, came: Incoming, want: Want, types: Mapping[str, str]) -> Reading:
+        """Return what the answer says; CSV and Arrow become tables while they arrive, anything else is read whole."""
+        kind = came.content_type
+        if want in (Want.SEGMENT, Want.TABLE):
+            if kind == ARROW_TYPE:
+                return Reading(table=read_arrow(came.stream), stated=stated(None, came.headers))
+            if kind in csv_text.MEDIA_TYPES or (kind in csv_text.VAGUE_TYPES and _looks_like_csv(came)):
+                table = csv_text.read_stream(came.stream, {**self.types, **types})
+                return Reading(table=table, stated=stated(None, came.headers))
+        return read(came.whole(self._max_body), want, self._profile, self._key)
 
 
-def read(answer: Answer, want: Want, overrides: Overrides = NO_OVERRIDES, key: Secret | None = None) -> Reading:
+def _looks_like_csv(came: Incoming) -> bool:
+    head = came.stream.peek(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
+
+
+def read(answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret | None = None) -> Reading:
     """Return what the answer says.
 
     Raises
@@ -79,25 +65,25 @@ def read(answer: Answer, want: Want, overrides: Overrides = NO_OVERRIDES, key: S
         It cannot be read as what was asked for.
     """
     try:
-        return _read(answer, want, overrides, key)
+        return _read(answer, want, profile, key)
     except RecursionError:
-        failure = "the answer is nested too deeply."
-    raise ProtocolError(failure)
+        # What JSON still takes may be too deep for those who walk it.
+        raise ProtocolError("The answer is nested too deeply.") from None
 
 
-def _read(answer: Answer, want: Want, overrides: Overrides, key: Secret | None) -> Reading:
+def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> Reading:
     found = content.opened(answer)
     if found.table is not None:
         return Reading(table=found.table, warnings=found.warnings)
     reading = Reading(document=found.document, warnings=found.warnings, retry_after=retry_after(answer.headers))
     if found.empty:
         return _of_nothing(answer, want, reading)
-    _read_job(reading, answer, want, overrides, key)
-    _raise_error(reading, answer.status if found.status is None else found.status, want, overrides, key)
+    _read_job(reading, answer, want, profile, key)
+    _raise_error(reading, answer.status if found.status is None else found.status, want, profile, key)
     if want is Want.RECORD:
-        reading.records = [_record(reading.document, overrides)]
+        reading.records = [_record(reading.document, profile)]
     elif want is not Want.RECEIPT:
-        _read_table(reading, answer, overrides)
+        _read_table(reading, answer, profile)
     _check(reading, want, key)
     return reading
 
@@ -112,19 +98,19 @@ def _of_nothing(answer: Answer, want: Want, reading: Reading) -> Reading:
     raise ProtocolError(f"the service answered {answer.status} without a body; {want.value} was asked for.")
 
 
-def _read_job(reading: Reading, answer: Answer, want: Want, overrides: Overrides, key: Secret | None) -> None:
+def _read_job(reading: Reading, answer: Answer, want: Want, profile: Profile, key: Secret | None) -> None:
     if want is not Want.SEGMENT:
         return
     document = reading.document
-    reading.id = _id_of(document, overrides) or _id_in_location(answer)
+    reading.id = _id_of(document, profile) or _id_in_location(answer)
     if reading.id is not None and not SEGMENT_ID.match(reading.id):
         raise ProtocolError(f"the segment's id {shown(reading.id, key, 80)!r} is none: letters, digits, - and _ are.")
-    reading.word = _word_of(document, overrides)
+    reading.word = _word_of(document, profile)
     if reading.word is not None:
         reading.state = state_of(reading.word)
     elif answer.status == 202:
         reading.state = State.RUNNING
-    reading.url = _url_of(document, overrides)
+    reading.url = _url_of(document, profile)
     reading.reason = _reason(document)
 
 
@@ -135,8 +121,8 @@ def _id_in_location(answer: Answer) -> str | None:
     return last[1] if last else None
 
 
-def _id_of(document: Any, overrides: Overrides) -> str | None:
-    told = overrides.find("id", document)
+def _id_of(document: Any, profile: Profile) -> str | None:
+    told = profile.find("id", document)
     if told is not None:
         return str(told)
     if isinstance(document, str):
@@ -170,8 +156,8 @@ def _ambiguous(name: str, candidates: list[str]) -> AmbiguousAnswer:
     )
 
 
-def _word_of(document: Any, overrides: Overrides) -> str | None:
-    told = overrides.find("status", document)
+def _word_of(document: Any, profile: Profile) -> str | None:
+    told = profile.find("status", document)
     if told is not None:
         return str(told)
     # The innermost place speaks of the job; an outer "success" speaks of the call.
@@ -189,8 +175,8 @@ def _status_text(value: Any) -> str | None:
     return value if isinstance(value, str) and re.search("[A-Za-z]", value) else None
 
 
-def _url_of(document: Any, overrides: Overrides) -> str | None:
-    told = overrides.find("url", document)
+def _url_of(document: Any, profile: Profile) -> str | None:
+    told = profile.find("url", document)
     if told is not None:
         return str(told)
     if isinstance(document, str):
@@ -214,12 +200,12 @@ def _reason(document: Any) -> str:
     return ""
 
 
-def _raise_error(reading: Reading, status: int, want: Want, overrides: Overrides, key: Secret | None) -> None:
+def _raise_error(reading: Reading, status: int, want: Want, profile: Profile, key: Secret | None) -> None:
     """Raise the error that stands in an answer of status 200; a job that failed is told by its state."""
-    if reading.id is not None and reading.state is not None and "error" not in overrides:
+    if reading.id is not None and reading.state is not None and "error" not in profile:
         return
     document = reading.document
-    told = overrides.find("error", document)
+    told = profile.find("error", document)
     said = words(told) if told else _error_in(document)
     if said is None and status < 400:
         return
@@ -227,7 +213,7 @@ def _raise_error(reading: Reading, status: int, want: Want, overrides: Overrides
     inner = next((v for k, v in problem.items() if bare(k) in ("statuscode", "code", "status") and type(v) is int), 0)
     status = inner if 400 <= inner < 600 else status
     if status >= 400:
-        raise told_error(status, problem, said or words(document), key)
+        raise of_problem(status, problem, said or words(document), key)
     raise ApiError(f"the service answered with an error: {shown(said, key, 400)}", status=status, problem=problem)
 
 
@@ -243,10 +229,10 @@ def _error_in(document: Any) -> str | None:
     return None
 
 
-def _record(document: Any, overrides: Overrides) -> dict[str, Any]:
+def _record(document: Any, profile: Profile) -> dict[str, Any]:
     """Return the one record of an answer: its object, or the one that its wrappers hold."""
     # The path was set for segments: where it leads to nothing, the record stands where it always does.
-    told = overrides.find("rows", document)
+    told = profile.find("rows", document)
     document = document if told is None else told
     for _ in range(4):
         if isinstance(document, list):
@@ -279,10 +265,10 @@ def _wrapped(document: Any) -> Any:
     return next(iter(inner.values()), None)
 
 
-def _read_table(reading: Reading, answer: Answer, overrides: Overrides) -> None:
+def _read_table(reading: Reading, answer: Answer, profile: Profile) -> None:
     document = reading.document
-    if "rows" in overrides:
-        found = _told_rows(overrides, document)
+    if "rows" in profile:
+        found = _told_rows(profile, document)
     else:
         candidates = tables.tables(document)
         if len(candidates) > 1:
@@ -291,18 +277,18 @@ def _read_table(reading: Reading, answer: Answer, overrides: Overrides) -> None:
     if found is None or (reading.state is State.RUNNING and reading.id):
         return
     reading.records, reading.types = found.records, found.types
-    told = overrides.find("next", document)
-    if told is not None or "next" in overrides:
+    told = profile.find("next", document)
+    if told is not None or "next" in profile:
         is_url = isinstance(told, str) and re.match(r"https?://|/|\?", told)
-        reading.next = None if told in (None, "") else Next(url=told) if is_url else Next(query={"cursor": str(told)})
+        reading.next = None if told in (None, "") else str(told) if is_url else {"cursor": str(told)}
     else:
         reading.next = next_of(document, answer.headers, len(found.records))
-    total = overrides.find("total", document)
+    total = profile.find("total", document)
     reading.stated = {"total": total} if type(total) is int else stated(document, answer.headers)
 
 
-def _told_rows(overrides: Overrides, document: Any) -> tables.Found | None:
-    rows = overrides.find("rows", document)
+def _told_rows(profile: Profile, document: Any) -> tables.Found | None:
+    rows = profile.find("rows", document)
     if rows is None:
         return None
     holder = document if isinstance(document, dict) else None

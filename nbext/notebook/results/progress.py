@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nbext.core.untrusted_text import html, visible
 
 if TYPE_CHECKING:
-    from nbext.client.progress import Progress
+    from nbext.client.segment_run import Progress
 
 DELAY = 0.5
 _REFRESH = 0.5

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nbext.client import Client
-    from nbext.client.progress import Progress
+    from nbext.client.segment_run import Progress
     from nbext.notebook.session import Session
 
 Status = Literal["running", "completed", "failed", "cancelled"]

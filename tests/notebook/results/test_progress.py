@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from nbext.client.progress import Progress
+from nbext.client.segment_run import Progress
 from nbext.notebook.results.progress import Bar, NoView, TerminalView, view_for
 
 

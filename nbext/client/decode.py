@@ -1,0 +1,235 @@
+"""What an answer says, and how the answers of our own service are decoded.
+
+`Reading` is what every decoder makes of an answer. `Ours` decodes the shapes of `nbext.core.operations`, and refuses
+any other. What guesses at a stranger's answers is `nbext.client.remote`, which loads when a stranger is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nbext.client.files import csv_text
+from nbext.client.frames import types_of
+from nbext.client.http.retry import retry_after
+from nbext.core.constants import SEGMENT_ID
+from nbext.core.operations import ARROW_TYPE, SEARCH_FIELDS
+from nbext.core.strict_json import NotJson, read_answer
+from nbext.errors import ProtocolError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from nbext.client.http.body import Answer, Incoming
+
+
+class Want(Enum):
+    """What the caller asked for: a segment (its rows, or how it stands), a table, one record, or just a receipt."""
+
+    SEGMENT = "a segment"
+    TABLE = "a table"
+    RECORD = "one record"
+    RECEIPT = "a receipt"
+
+
+class State(Enum):
+    """How a segment stands, for whoever waits for it."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed out"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+@dataclass
+class Reading:
+    """What one answer says."""
+
+    document: Any = field(default=None, repr=False)
+    records: list[dict[str, Any]] | None = field(default=None, repr=False)
+    table: pa.Table | None = field(default=None, repr=False)
+    # Types of columns by name: what the answer itself says of them.
+    types: dict[str, str] = field(default_factory=dict)
+    id: str | None = None
+    # Where the rows are, in place of the rows.
+    url: str | None = None
+    # The service's own word for the state.
+    word: str | None = None
+    state: State | None = None
+    reason: str = ""
+    retry_after: float | None = None
+    # The next page: an address, or what to change in the query of this page's.
+    next: str | Mapping[str, str] | None = None
+    # Numbers of rows that the answer states: ``returned``, ``total``, ``count``.
+    stated: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows came, or None where the answer holds no table."""
+        if self.records is not None:
+            return len(self.records)
+        return None if self.table is None else int(self.table.num_rows)
+
+
+class Decoder(Protocol):
+    """Makes a `Reading` of an answer; ``types`` are those of columns that the settings state for all answers."""
+
+    types: Mapping[str, str]
+
+    def read(self, came: Incoming, want: Want, types: Mapping[str, str]) -> Reading:
+        """Return what the answer says, given the columns' types as far as the caller knows them."""
+
+
+class Ours:
+    """Decodes the answers of our own service."""
+
+    # Our service states the types of all columns: the settings have nothing to add.
+    types: Mapping[str, str] = {}
+
+    def __init__(self, max_body: int) -> None:
+        self._max_body = max_body
+
+    def read(self, came: Incoming, want: Want, types: Mapping[str, str]) -> Reading:
+        """Return what the answer says.
+
+        Raises
+        ------
+        ProtocolError
+            The answer has not the shape of `nbext.core.operations`.
+        """
+        if came.content_type == ARROW_TYPE:
+            return Reading(table=read_arrow(came.stream))
+        if came.content_type == "text/csv":
+            return Reading(table=csv_text.read_stream(came.stream, types))
+        document, warnings = json_object(came.whole(self._max_body))
+        if want is Want.RECEIPT:
+            reading = Reading(document)
+        elif want is Want.RECORD:
+            _field(document, "address", str)
+            reading = Reading(document, [document])
+        elif "items" in document:
+            stated = {"total": _field(document, "total", int)}
+            reading = Reading(document, _rows(document, "items"), types=SEARCH_FIELDS, stated=stated)
+        elif "data" in document:
+            reading = _page(document)
+        else:
+            reading = _segment(document, came.headers)
+        reading.warnings = warnings
+        return reading
+
+
+_STATES = {
+    "queued": State.RUNNING,
+    "running": State.RUNNING,
+    "completed": State.COMPLETED,
+    "failed": State.FAILED,
+    "cancelled": State.CANCELLED,
+    "expired": State.EXPIRED,
+}
+
+
+def _segment(document: dict[str, Any], headers: Mapping[str, str]) -> Reading:
+    """Decode a `SegmentAnswer`."""
+    segment_id, status = _field(document, "id", str), _field(document, "status", str)
+    # The id goes into paths: one with a / in it would lead elsewhere.
+    if not SEGMENT_ID.match(segment_id) or status not in _STATES:
+        raise _not_ours("id" if status in _STATES else "status")
+    for name, kind in (("counts", dict), ("columns", list)):
+        _field(document, name, kind)
+    error = document.get("error")
+    return Reading(
+        document,
+        id=segment_id,
+        word=status,
+        state=_STATES[status],
+        reason=str(error.get("detail") or "") if isinstance(error, dict) else "",
+        retry_after=retry_after(headers),
+    )
+
+
+def _page(document: dict[str, Any]) -> Reading:
+    """Decode one page of `SegmentRows`, in the columns that it states."""
+    page = _field(document, "page", dict)
+    return Reading(
+        # The document itself would hold all of its rows beside the table.
+        records=_rows(document, "data"),
+        types=types_of(_field(document, "columns", list)),
+        next=None if page.get("next") is None else _field(page, "next", str),
+        stated={"total": _field(page, "total", int)},
+    )
+
+
+def _rows(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _field(document, name, list)
+    if not all(isinstance(row, dict) for row in rows):
+        raise _not_ours(name)
+    return rows
+
+
+def _field(document: dict[str, Any], name: str, kind: type) -> Any:
+    value = document.get(name)
+    # The exact type: True is an int to isinstance.
+    if type(value) is not kind:
+        raise _not_ours(name)
+    return value
+
+
+def _not_ours(name: str) -> ProtocolError:
+    return ProtocolError(
+        f'The answer of nbext\'s own service has no valid "{name}". Client and service may be of different versions.'
+    )
+
+
+def json_object(answer: Answer) -> tuple[dict[str, Any], list[str]]:
+    """Return the JSON object that an answer holds, and warnings about what had to be replaced in it.
+
+    Raises
+    ------
+    ProtocolError
+        It is not JSON, or not an object.
+    """
+    try:
+        document, warnings = read_answer(answer.body)
+    except NotJson as error:
+        raise ProtocolError(f"{answer.url} did not answer with JSON: {error}.") from None
+    if not isinstance(document, dict):
+        raise ProtocolError(f"{answer.url} did not answer with a JSON object.")
+    return document, warnings
+
+
+def read_arrow(source: Any) -> pa.Table:
+    """Return an Arrow IPC stream as a table, batch by batch as it arrives."""
+    import pyarrow as pa
+
+    try:
+        with pa.ipc.open_stream(source) as batches:
+            return batches.read_all()
+    except pa.ArrowInvalid as error:
+        raise ProtocolError(f"The answer is not a valid Arrow stream: {str(error)[:200]}") from None
+
+
+def check_count(came: int, stated: Mapping[str, int], limit: int | None, *, is_page: bool = False) -> None:
+    """Compare the rows that came with the numbers that the service stated, and with the limit.
+
+    ``is_page``: there may be more rows than came, such as in a search.
+
+    Raises
+    ------
+    ProtocolError
+        Fewer or more rows came than the answer states, or more than were asked for.
+    """
+    if limit and came > limit:
+        raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")
+    for name in ("returned", "total", "count"):
+        if name not in stated:
+            continue
+        expected = stated[name]
+        # A limit keeps fewer rows than match; of what is returned none may be missing.
+        kept = (limit is not None and came == min(limit, expected)) or (is_page and came < expected)
+        if came != expected and (name == "returned" or not kept):
+            raise ProtocolError(f"The service states {expected:,} rows, but {came:,} came.")
