@@ -85,7 +85,6 @@ def create_app(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     container: Container = app.state.container
-    container.threadpools.open()
     await run_in_threadpool(container.open)
     yield
     await run_in_threadpool(container.close)

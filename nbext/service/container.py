@@ -1,10 +1,12 @@
-"""Everything that one running service holds, made in order and given back in reverse."""
+"""The container: the parts of one running service, opened in order and closed in reverse."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
 
 from nbext.engine.dataset import Dataset
@@ -17,15 +19,14 @@ from nbext.service.limits import Limits
 from nbext.service.metadata import Metadata
 from nbext.service.middleware.observe import Log, Metrics
 from nbext.service.middleware.rate_limit import Rates
-from nbext.service.segments.idempotency import Claims
 from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.results import Results
 from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import SegmentStore
-from nbext.service.threadpools import ThreadPools
 from nbext.settings import Secret
 
 REGISTRY_FILE = "registry.sqlite"
+Result = TypeVar("Result")
 
 
 class Container:
@@ -37,32 +38,38 @@ class Container:
         self.keys = KeyRing(self.database, owner)
         self.rates = Rates()
         self.signups = SignUps(self.database)
-        self.claims = Claims(self.database)
         self.store = SegmentStore(self.database)
         self.results = Results(state_dir)
         self.lease = Lease(state_dir / "leases")
         self.metadata = Metadata(dataset)
         self.metrics = Metrics()
-        self.threadpools = ThreadPools()
         self.segments = SegmentService(
-            dataset, store=self.store, claims=self.claims, results=self.results, lease=self.lease,
-            limits=limits, log=log,
+            dataset, store=self.store, results=self.results, lease=self.lease, limits=limits, log=log
         )
-        self.maintenance = Maintenance(self.segments, self.claims, log)
+        self.maintenance = Maintenance(self.segments, log)
+        self._waiting = CapacityLimiter(limits.waiting)
         self.metrics.watch("nbext_segments_queued", "Segments that wait", lambda: self.segments.jobs.queued)
         self.metrics.watch("nbext_segments_running", "Segments that run", lambda: self.segments.jobs.running)
 
     def open(self) -> None:
-        """Repair what a former service left, and begin to look after the folder."""
+        """Repair what the last service left, and begin to look after the folder."""
         self.maintenance.repair()
         self.maintenance.start()
 
+    async def wait_for(self, work: Callable[..., Result], *values: Any) -> Result:
+        """Do what waits for the engine or the disk, in a thread of its own kind.
+
+        FastAPI runs plain routes in 40 threads. With these calls among them, callers of new segments and sign-ups take
+        all 40, and nobody can read what is there.
+        """
+        return await to_thread.run_sync(work, *values, limiter=self._waiting)
+
     def wind_down(self, grace: float) -> None:
-        """Take no more segments; finish those that run, or put them back for the next service."""
+        """Accept no more segments; finish those that run, or put them back for the next service."""
         self.segments.close(grace)
 
     def close(self) -> None:
-        """Give everything back."""
+        """Close everything, in the reverse order."""
         self.maintenance.stop()
         self.wind_down(0)
         self.lease.release()
@@ -80,15 +87,15 @@ FromContainer = Annotated[Container, Depends(_container)]
 
 
 def allowed(scope: str) -> Any:
-    """Return a dependency that gives the caller's key, or 403 where the key does not allow ``scope``.
+    """Return a dependency that provides the caller's key, or 403 where the key does not allow ``scope``.
 
-    Routes name it before the body: whoever may not ask is told so before anything is read.
+    Routes name it before the body: whoever may not ask is refused before anything is read.
     """
 
     async def check(request: Request) -> Key:
         key: Key = request.scope["nbext.key"]
         if scope not in key.scopes:
-            raise Problem("scope", f"This key allows {', '.join(sorted(key.scopes))}; this needs {scope}.")
+            raise Problem("scope", f"This needs the scope {scope}; the key has {', '.join(sorted(key.scopes))}.")
         return key
 
     return Depends(check)

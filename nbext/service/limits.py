@@ -1,16 +1,13 @@
-"""What a service allows and keeps: one place for every bound."""
+"""What a service allows and stores: one place for every limit."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-
-from nbext.service.segments.store import Segment
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of one service.
+    """The limits of one service.
 
     Attributes
     ----------
@@ -22,12 +19,16 @@ class Limits:
         How long a segment may run.
     wait_seconds, longest_wait
         How long execute waits without a Prefer header, and at most with one.
+    cancel_seconds
+        How long a cancelling caller waits for the segment to stop.
     workers, queue, per_key
-        Segments that run at once, that wait, and that one key may have under way.
+        Segments that run at once, that wait, and that one key may have queued or running.
+    waiting
+        Requests that wait for the engine or the disk at once; others queue, and those that only read pass them.
     warm_up_seconds
         How long after its start a service imports the segment language, if no segment came before.
     keep_days, keep_bytes
-        How long a result is kept after its last use, and how many bytes all results may take.
+        How long a result is stored after its last use, and how many bytes all results may take.
     """
 
     body_bytes: int = 1 << 20
@@ -37,12 +38,9 @@ class Limits:
     longest_wait: float = 60.0
     cancel_seconds: float = 5.0
     workers: int = 2
+    waiting: int = 40
     queue: int = 256
     per_key: int = 128
     warm_up_seconds: float = 0.0
     keep_days: float = 30.0
     keep_bytes: int = 20 << 30
-
-    def is_over(self, segment: Segment) -> bool:
-        """Say whether a result is past its keeping."""
-        return time.time() - segment.used_at > self.keep_days * 86400

@@ -1,4 +1,4 @@
-"""Newsletter sign-ups: one row per address, with the moment of consent. Nothing is ever sent from here."""
+"""Newsletter sign-ups: one row per address, with the time of consent. Nothing is ever sent from here."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ class SignUp:
 
 
 def normalised(given: object) -> str:
-    """Return the address as it is kept, or raise ValidationError saying what is wrong with it."""
+    """Return the address as it is stored, or raise ValidationError that says what is wrong with it."""
     if not isinstance(given, str):
-        raise ValidationError.of("/email", "type", "an e-mail address is a text")
-    # The parser takes seconds on a megabyte: the length comes first.
+        raise ValidationError.of("/email", "type", "An e-mail address is a string.")
+    # email-validator takes seconds on a megabyte: the length is checked first.
     if len(given) > MAX_EMAIL:
-        raise ValidationError.of("/email", "length", f"an e-mail address has at most {MAX_EMAIL} characters")
+        detail = f"An e-mail address has at most {MAX_EMAIL} characters; this one has {len(given):,}."
+        raise ValidationError.of("/email", "length", detail)
+    # It takes 30 ms to load, and most services never record an address.
     from email_validator import EmailNotValidError, validate_email
 
     try:
@@ -35,18 +37,27 @@ def normalised(given: object) -> str:
 
 
 class SignUps:
-    """The kept sign-ups."""
+    """The addresses that were recorded."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def record(self, email: str) -> None:
-        """Keep the address; a repeat keeps the first consent and looks the same from outside."""
+    def record(self, given: object) -> str:
+        """Store an address and return it as it is stored; a repeat leaves the first consent and looks the same.
+
+        Raises
+        ------
+        ValidationError
+            It is not an e-mail address; the error says why.
+        """
+        email = normalised(given)
+        # The same answer whether it was there or not: else anyone with a key could ask who reads the newsletter.
         with self._database.write() as db:
             db.execute(
                 "INSERT INTO signups (address, email, consented_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                 (email.casefold(), email, time.time()),
             )
+        return email
 
     def all(self) -> Iterator[SignUp]:
         """Yield every sign-up, the oldest first."""
@@ -55,6 +66,6 @@ class SignUps:
                 yield SignUp(row["email"], row["consented_at"])
 
     def delete(self, email: str) -> bool:
-        """Forget an address; False where it was not kept."""
+        """Delete an address; False where it was not recorded."""
         with self._database.write() as db:
             return db.execute("DELETE FROM signups WHERE address = ?", (email.casefold(),)).rowcount > 0

@@ -44,16 +44,16 @@ def _results(database: Database, results: Results) -> Iterator[tuple[int, str]]:
         if found := database.damage():
             yield 0, f"registry: {found}"
         for segment in SegmentStore(database).with_status("completed"):
-            if segment.kept:
+            if segment.result:
                 yield 1, _damage_of(segment, results)
     except StorageError as error:
         yield 0, f"registry: {error}"
 
 
 def _damage_of(segment: Segment, results: Results) -> str:
-    assert segment.kept is not None
+    assert segment.result is not None
     try:
-        results.verify(segment.kept, again=True)
+        results.verify(segment.result, again=True)
     except StorageError as error:
         return f"segment {segment.id}: {error}"
     return ""

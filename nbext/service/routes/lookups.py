@@ -10,8 +10,7 @@ from starlette.responses import Response
 from nbext.core.chains import Chain, chain_of
 from nbext.core.operations import NFT, SEARCH, SIGN_UP, TOKEN
 from nbext.errors import ValidationError, did_you_mean
-from nbext.service.accounts.signups import normalised
-from nbext.service.container import Container, FromContainer, Reader, Subscriber
+from nbext.service.container import FromContainer, Reader, Subscriber
 from nbext.service.http.bodies import JsonBody
 from nbext.service.http.models import Collection, SearchAnswer, SignUpAnswer, Token
 from nbext.service.http.openapi import BODY, CONTRACT, NOT_MODIFIED, json_body, problems
@@ -49,28 +48,25 @@ _SEARCH_EXAMPLE = {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"
     SEARCH, response_model=SearchAnswer, responses=problems(*BODY, "not-found"),
     openapi_extra=json_body("SearchRequest", _SEARCH_EXAMPLE),
 )
-async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
+def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
-    search = search_of(body)
-    return json_answer(await container.threadpools.catalog(container.metadata.search, search))
+    return json_answer(container.metadata.search(search_of(body)))
 
 
 @router.get(TOKEN, response_model=Token, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
-async def read_token(
+def read_token(
     request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
-    found = await container.threadpools.catalog(container.metadata.token, _chain(chain), address)
-    return cacheable_answer(request, found)
+    return cacheable_answer(request, container.metadata.token(_chain(chain), address))
 
 
 @router.get(NFT, response_model=Collection, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
-async def read_collection(
+def read_collection(
     request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
-    found = await container.threadpools.catalog(container.metadata.collection, _chain(chain), address)
-    return cacheable_answer(request, found)
+    return cacheable_answer(request, container.metadata.collection(_chain(chain), address))
 
 
 def _chain(text: str) -> Chain:
@@ -93,11 +89,5 @@ async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> 
         )
     if "email" not in body:
         raise ValidationError.of("/email", "required", 'A sign-up needs an address: {"email": "reader@example.com"}')
-    email = await container.threadpools.patient(_record, body["email"], container)
+    email = await container.wait_for(container.signups.record, body["email"])
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)
-
-
-def _record(given: object, container: Container) -> str:
-    email = normalised(given)
-    container.signups.record(email)
-    return email

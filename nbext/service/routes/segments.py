@@ -42,10 +42,9 @@ from nbext.service.http.openapi import (
 )
 from nbext.service.http.responses import describe, has_version, json_answer, segment_answer
 from nbext.service.segments import exports
-from nbext.service.segments.idempotency import claim_of
 from nbext.service.segments.long_poll import finished, patience
 from nbext.service.segments.results import BATCH
-from nbext.service.segments.store import Segment
+from nbext.service.segments.store import Segment, claim_of
 
 router = APIRouter(tags=["segments"])
 
@@ -82,7 +81,7 @@ async def execute_segment(
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
     claim = claim_of(idempotency_key, key, body)
-    found = await container.threadpools.patient(container.segments.execute, body, key, claim)
+    found = await container.wait_for(container.segments.execute, body, key, claim)
     wait = patience(prefer, container.limits.wait_seconds, container.limits)
     segment = await finished(container.segments, found.segment, wait, request)
     return segment_answer(segment, cached=found.cached, replayed=found.replayed, strict=True)
@@ -97,7 +96,7 @@ async def explain_segment(key: Executor, body: JsonBody, container: FromContaine
     parts = body.pop("parts", False)
     if not isinstance(parts, bool):
         raise ValidationError.of("/parts", "type", "parts is true or false.")
-    return json_answer(await container.threadpools.patient(container.segments.explain, body, parts))
+    return json_answer(await container.wait_for(container.segments.explain, body, parts))
 
 
 @router.get(
@@ -118,7 +117,7 @@ async def read_segment(
 )
 async def cancel_segment(segment_id: _SegmentId, container: FromContainer, key: Executor) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon."""
-    segment = await container.threadpools.patient(container.segments.cancel, segment_id)
+    segment = await container.wait_for(container.segments.cancel, segment_id)
     return json_answer(describe(segment), 200 if segment.finished else 202)
 
 
@@ -157,9 +156,9 @@ def export_segment_as_arrow(
 def _export(
     request: Request, segment: Segment, form: str, media_type: str, pieces: Iterator[bytes], *, small: bool = False
 ) -> Response:
-    assert segment.kept is not None, "the segment's result is open"
+    assert segment.result is not None, "the segment's result is open"
     # The bytes of a result never change, so its hash names every form of it.
-    headers: dict[str, Any] = {"ETag": f'"{segment.kept.sha256[:32]}-{form}"', "Cache-Control": "private, no-cache"}
+    headers: dict[str, Any] = {"ETag": f'"{segment.result.sha256[:32]}-{form}"', "Cache-Control": "private, no-cache"}
     if has_version(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     if small or (segment.returned or 0) <= BATCH:

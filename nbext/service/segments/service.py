@@ -1,7 +1,7 @@
-"""Segments from request to result: parse, enter, run, keep, read, cancel.
+"""Segments from request to result: parse, enter, run, store, read, cancel.
 
-Knows the segment language and the engine only through their contracts; the modules themselves are
-imported when the first segment comes, which keeps the start of a service quick.
+Knows the segment language and the engine only through their contracts; the language itself is imported when the
+first segment comes, which keeps the start of a service quick.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -20,17 +21,18 @@ from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Limits
 from nbext.service.middleware.observe import Log, place_of
-from nbext.service.segments.idempotency import Claim, Claims
 from nbext.service.segments.jobs import Job, Jobs
 from nbext.service.segments.results import ResultFile, Results
-from nbext.service.segments.store import Segment, SegmentStore
+from nbext.service.segments.store import Claim, Segment, SegmentStore
 
 PREVIEW_ROWS = 10
+# Reading a result notes its use at most this often (seconds): else each read would wait for the disk.
+_TOUCH_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
 class Executed:
-    """What execute found or began: the segment, whether it was kept already, whether the call was a repeat."""
+    """What execute found or began: the segment, whether its result was there, whether the call was a repeat."""
 
     segment: Segment
     cached: bool = False
@@ -41,28 +43,28 @@ class SegmentService:
     """All segments of a data folder, and those that run in this process."""
 
     def __init__(
-        self, dataset: Dataset, *, store: SegmentStore, claims: Claims, results: Results, lease: Lease,
-        limits: Limits, log: Log,
+        self, dataset: Dataset, *, store: SegmentStore, results: Results, lease: Lease, limits: Limits, log: Log
     ) -> None:
-        self.dataset, self.store, self.claims = dataset, store, claims
+        self.dataset, self.store = dataset, store
         self.results, self.lease, self.limits = results, lease, limits
         self._log = log
         self.jobs = Jobs(self._run, workers=limits.workers, queue=limits.queue, per_key=limits.per_key)
 
-    @property
+    @cached_property
     def language(self) -> ModuleType:
         """The segment language; it loads Ibis, so it is imported when it is first needed."""
         from nbext.language import language
 
-        module: ModuleType = language
-        return module
-
-    def warm_up(self) -> None:
-        """Import the segment language before the first segment comes."""
-        _ = self.language
+        return language
 
     def plan(self, body: Mapping[str, Any]) -> Any:
-        """Return the plan of an execute's body; InvalidSegment or AmbiguousSymbol where there is none."""
+        """Return the plan of an execute's body.
+
+        Raises
+        ------
+        InvalidSegment, AmbiguousSymbol
+            The body is not a segment, or a symbol in it names several contracts.
+        """
         query = self.language.parse(body)
         return self.language.resolve(query, self.dataset, saved=self._saved)
 
@@ -72,54 +74,51 @@ class SegmentService:
 
     def execute(self, body: Mapping[str, Any], key: Key, claim: Claim | None) -> Executed:
         """Find the segment of a body, or begin it."""
-        former = self._replay(claim)
-        if former:
+        claimed = self.store.claimed(claim) if claim else None
+        former = self._current(claimed) if claimed else None
+        # A call that was cut off left no result: its repeat runs anew.
+        if former and former.status not in ("cancelled", "expired"):
             return Executed(former, replayed=True)
-        plan = self.plan(body)
-        segment_id = self.language.segment_id(plan, self.dataset.about.fingerprint)
-        segment = self._standing(segment_id)
-        if segment and claim is None:
-            return Executed(_as_asked(segment, _request(plan, body)), cached=segment.status == "completed")
-        if segment is None:
+        plan, fingerprint = self.plan(body), self.dataset.about.fingerprint
+        # Two ways to write one segment have one id: each caller gets its own words back.
+        request = {
+            "operator": plan.operator, "filters": body["filters"], "fileType": plan.file_type, "limit": plan.limit
+        }
+        segment_id = self.language.segment_id(plan, fingerprint)
+        segment = self._current(segment_id)
+        if segment is None or segment.status in ("failed", "cancelled", "expired"):
             self.jobs.make_room(key.id)
-        request = _request(plan, body)
-        entered = self.store.enter(
-            segment_id, request, _facts(plan), self.dataset.about.fingerprint, self.lease.name,
-            claim=claim,
-        )
+        elif claim is None:
+            return Executed(replace(segment, request=request), cached=segment.status == "completed")
+        facts = {
+            "chain": plan.chain.name,
+            "chainId": plan.chain.id,
+            "asOf": plan.as_of,
+            "columns": list(plan.columns),
+            "warnings": list(plan.warnings),
+        }
+        entered = self.store.enter(segment_id, request, facts, fingerprint, self.lease.name, claim=claim)
         if entered:
             self.jobs.submit(Job(segment_id, plan, key.id))
         now = self.read(segment_id)
-        return Executed(_as_asked(now, request), cached=not entered and now.status == "completed")
-
-    def _replay(self, claim: Claim | None) -> Segment | None:
-        """Return the segment that an earlier call with this claim made, where it still stands."""
-        segment_id = self.claims.segment_of(claim) if claim else None
-        segment = self._tended(segment_id) if segment_id else None
-        # Of a call that was cut off nothing stands: its repeat runs anew.
-        return None if segment is None or segment.status in ("cancelled", "expired") else segment
-
-    def _standing(self, segment_id: str) -> Segment | None:
-        """Return the segment where it runs or is completed with its result at hand."""
-        segment = self._tended(segment_id)
-        return segment if segment and segment.status in ("queued", "running", "completed") else None
+        return Executed(replace(now, request=request), cached=not entered and now.status == "completed")
 
     def read(self, segment_id: str) -> Segment:
-        """Return the segment as it stands, or the problem 404."""
-        segment = self._tended(segment_id)
+        """Return the segment as it is now, or the problem 404."""
+        segment = self._current(segment_id)
         if segment is None:
             raise Problem("not-found", "There is no segment of that id.")
         return segment
 
-    def _tended(self, segment_id: str) -> Segment | None:
-        """Return the segment after what time did to it: a result past its keeping, a service that ended."""
+    def _current(self, segment_id: str) -> Segment | None:
+        """Return the segment after what time did to it: a result too old, lost or damaged; a service that ended."""
         segment = self.store.get(segment_id)
         if segment is None:
             return None
-        if segment.kept and self.limits.is_over(segment):
-            self.expire(segment, segment.kept)
-        elif segment.kept and not self.results.present(segment.kept):
-            self.set_aside(segment, segment.kept)
+        if segment.result and self.is_too_old(segment):
+            self.expire(segment, segment.result)
+        elif segment.result and not self.results.present(segment.result):
+            self.set_aside(segment, segment.result)
         elif not segment.finished and not (segment.owner and self.lease.is_alive(segment.owner)):
             self.adopt(segment)
         else:
@@ -132,25 +131,33 @@ class SegmentService:
         Raises
         ------
         Problem
-            404, 409 while it runs or where it has no result, 410 where it is no longer kept.
+            404; 409 while it runs or where it ended without a result; 410 where its result has been deleted.
         """
         segment = self.read(segment_id)
-        _raise_unless_completed(segment)
-        assert segment.kept is not None, "a completed segment has its file"
+        error = segment.error or {}
+        if segment.status == "expired":
+            raise Problem("expired", error.get("detail", "The result has been deleted."), segment_id=segment.id)
+        if not segment.finished:
+            detail = f"The segment is {segment.status}. Try again soon."
+            raise Problem("not-ready", detail, headers={"Retry-After": "1"}, segment_id=segment.id)
+        if segment.status != "completed":
+            detail = f"The segment is {segment.status}: {error.get('detail', 'it has no result.')}"
+            raise Problem("not-completed", detail, segment_id=segment.id)
+        assert segment.result is not None, "a completed segment has its file"
         try:
-            reader = self.results.open(segment.kept)
+            reader = self.results.open(segment.result)
         except StorageError:
-            self.set_aside(segment, segment.kept)
+            self.set_aside(segment, segment.result)
             return self.result(segment_id)
-        if time.time() - segment.used_at > 3600:  # reading is not to write each time
-            self.store.touch(segment_id)
+        if time.time() - segment.used_at > _TOUCH_SECONDS:
+            self.store.touch(segment_id, every=_TOUCH_SECONDS)
         return segment, reader
 
     def cancel(self, segment_id: str) -> Segment:
         """Stop a segment that has not finished, wherever it runs; 409 where it has finished."""
         if not self.store.ask_to_cancel(segment_id):
             finished = self.read(segment_id)
-            raise Problem("finished", f"The segment is {finished.status} already: there is nothing to cancel.")
+            raise Problem("finished", f"The segment has ended ({finished.status}): there is nothing to cancel.")
         job = self.jobs.find(segment_id)
         if job:
             self.jobs.cancel(job)
@@ -161,7 +168,7 @@ class SegmentService:
         """Return what a segment would do: its id, words, canonical form, statement and plan of the engine."""
         plan = self.plan(body)
         how = self.dataset.explain(self.language.compile(plan), limit=plan.limit)
-        told = {
+        explained = {
             "id": self.language.segment_id(plan, self.dataset.about.fingerprint),
             "canonical": plan.canonical,
             "words": plan.words,
@@ -170,11 +177,11 @@ class SegmentService:
         }
         if parts:
             cancel = Cancel(deadline=time.monotonic() + self.limits.query_seconds)
-            told["parts"] = [
+            explained["parts"] = [
                 {"words": words, "matched": self.dataset.ask(question, limit=0, cancel=cancel).matched}
                 for words, question in self.language.parts(plan)
             ]
-        return told
+        return explained
 
     def _run(self, job: Job) -> None:
         try:
@@ -182,8 +189,6 @@ class SegmentService:
             self._answer(job)
         except QueryCancelled:
             self._stopped(job)
-        except NbextError as error:
-            self._failed(job, error)
         except Exception as error:  # noqa: BLE001 - the outermost handler of a job's thread
             self._failed(job, error)
 
@@ -195,30 +200,29 @@ class SegmentService:
         job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         answer = self.dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
         self.jobs.answered(job)
-        kept = self.results.write(answer.rows)
+        result = self.results.write(answer.rows)
         completed = self.store.complete(
             job.id, self.lease.name, matched=answer.matched, returned=answer.rows.num_rows,
-            preview=answer.rows.slice(0, PREVIEW_ROWS).to_pylist(), kept=kept,
+            preview=answer.rows.slice(0, PREVIEW_ROWS).to_pylist(), result=result,
         )
+        # It was cancelled, or taken over by another service that held this one for dead.
         if not completed:
-            self.results.remove(kept.file)
+            self.results.remove(result.file)
 
     def _stopped(self, job: Job) -> None:
-        if self.jobs.stopping and not self._cancel_asked(job):
+        # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
+        segment = self.store.get(job.id) if self.jobs.stopping else None
+        if segment is not None and not segment.cancel:
             self.store.release(job.id, self.lease.name)
         else:
-            self.store.end(job.id, self.lease.name, "cancelled", _told(Problem("cancelled", "It was cancelled.")))
-
-    def _cancel_asked(self, job: Job) -> bool:
-        segment = self.store.get(job.id)
-        return segment is not None and segment.cancel
+            self.store.end(job.id, self.lease.name, "cancelled", _as_error(Problem("cancelled", "It was cancelled.")))
 
     def _failed(self, job: Job, error: Exception) -> None:
         problem = problem_of(error)
         self._log.warning(
             "segment failed", segment=job.id, code=problem.code, error=type(error).__name__, where=place_of(error)
         )
-        self.store.end(job.id, self.lease.name, "failed", _told(problem))
+        self.store.end(job.id, self.lease.name, "failed", _as_error(problem))
 
     def adopt(self, segment: Segment) -> None:
         """Run a segment again whose service ended before it was finished; fail it where the data is another."""
@@ -230,62 +234,29 @@ class SegmentService:
                 raise SegmentExpired("The service ended while it ran, and has other data now. Execute it again.")
             self.jobs.submit(Job(segment.id, self.plan(segment.request), "", wanted=True))
         except NbextError as error:
-            self.store.end(segment.id, self.lease.name, "failed", _told(problem_of(error)))
+            self.store.end(segment.id, self.lease.name, "failed", _as_error(problem_of(error)))
 
-    def expire(self, segment: Segment, kept: ResultFile) -> None:
-        """Let a result go that is past its keeping."""
-        detail = f"Results are kept for {self.limits.keep_days:g} days. Execute the segment again to have it anew."
-        if self.store.expire(segment.id, kept, _told(Problem("expired", detail))):
-            self.results.remove(kept.file)
+    def is_too_old(self, segment: Segment) -> bool:
+        """Return whether a result was last used longer ago than results are stored for."""
+        return time.time() - segment.used_at > self.limits.keep_days * 86400
 
-    def set_aside(self, segment: Segment, kept: ResultFile) -> None:
+    def expire(self, segment: Segment, result: ResultFile) -> None:
+        """Delete a result that is too old, or for which there is no room."""
+        detail = f"Results are stored for {self.limits.keep_days:g} days. Execute the segment again for a new one."
+        if self.store.expire(segment.id, result, _as_error(Problem("expired", detail))):
+            self.results.remove(result.file)
+
+    def set_aside(self, segment: Segment, result: ResultFile) -> None:
         """Take a damaged result out of service."""
         self._log.warning("damaged result set aside", segment=segment.id)
-        detail = "The kept result was damaged and has been set aside. Execute the segment again to have it anew."
-        if self.store.expire(segment.id, kept, _told(Problem("expired", detail))):
-            self.results.set_aside(kept)
+        detail = "The result was damaged and has been set aside. Execute the segment again for a new one."
+        if self.store.expire(segment.id, result, _as_error(Problem("expired", detail))):
+            self.results.set_aside(result)
 
     def close(self, grace: float) -> None:
         """Finish or put back what runs."""
         self.jobs.close(grace)
 
 
-def _request(plan: Any, body: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "operator": plan.operator, "filters": body["filters"], "fileType": plan.file_type, "limit": plan.limit
-    }
-
-
-def _as_asked(segment: Segment, request: dict[str, Any]) -> Segment:
-    # Two ways to write one segment have one id: each caller gets its own words back.
-    return replace(segment, request=request)
-
-
-def _facts(plan: Any) -> dict[str, Any]:
-    return {
-        "chain": plan.chain.name,
-        "chainId": plan.chain.id,
-        "asOf": plan.as_of,
-        "columns": list(plan.columns),
-        "warnings": list(plan.warnings),
-    }
-
-
-def _told(problem: Problem) -> dict[str, Any]:
+def _as_error(problem: Problem) -> dict[str, Any]:
     return {"code": problem.code, "status": problem.status, "title": problem.title, "detail": problem.detail}
-
-
-def _raise_unless_completed(segment: Segment) -> None:
-    error = segment.error or {}
-    if segment.status == "expired":
-        raise Problem("expired", error.get("detail", "The result is no longer kept."), segment_id=segment.id)
-    if not segment.finished:
-        raise Problem(
-            "not-ready", f"The segment is {segment.status}. Try again soon.", headers={"Retry-After": "1"},
-            segment_id=segment.id,
-        )
-    if segment.status != "completed":
-        raise Problem(
-            "not-completed", f"The segment is {segment.status}: {error.get('detail', 'it has no result.')}",
-            segment_id=segment.id,
-        )

@@ -1,35 +1,76 @@
-"""The registry of segments: what was asked, how it stands, and where its result is."""
+"""The registry of segments: what was asked, its status, where its result is, and which call asked for it.
+
+Each change is one UPDATE whose WHERE names the state that it expects: several services share the file, and whoever
+comes second changes nothing and sees that in the count of rows.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nbext.core.operations import Status
-from nbext.core.strict_json import to_json
+from nbext.core.operations import IDEMPOTENCY_HEADER, Status
+from nbext.core.strict_json import canonical_json, to_json
 from nbext.service.accounts.database import Database
-from nbext.service.segments.idempotency import Claim
+from nbext.service.accounts.keys import Key
+from nbext.service.http.problems import Problem
 from nbext.service.segments.results import ResultFile
 
 UNFINISHED = ("queued", "running")
+# For how long a call may be repeated with its Idempotency-Key (seconds).
+_CLAIM_SECONDS = 24 * 3600
+_CLAIM_NAME = re.compile(r"[\x21-\x7e]{1,255}\Z")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """An Idempotency-Key of one caller, and the hash of the body that it came with."""
+
+    key_id: str
+    name: str
+    body: str
+
+
+def claim_of(header: str | None, key: Key, body: Mapping[str, Any]) -> Claim | None:
+    """Return the claim that a request makes, or None without the header; 400 where the header is unusable."""
+    if header is None:
+        return None
+    if not _CLAIM_NAME.match(header):
+        raise Problem("bad-header", f"{IDEMPOTENCY_HEADER} is 1 to 255 printable ASCII characters without spaces.")
+    return Claim(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
+
+
+def _claimed(db: sqlite3.Connection, claim: Claim, now: float) -> str | None:
+    row = db.execute(
+        "SELECT body, segment FROM idempotency WHERE key_id = ? AND name = ? AND created_at > ?",
+        (claim.key_id, claim.name, now - _CLAIM_SECONDS),
+    ).fetchone()
+    if row and row["body"] != claim.body:
+        raise Problem(
+            "idempotency-key-reused",
+            f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
+        )
+    return row["segment"] if row else None
 
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment as the registry knows it; moments are seconds since 1970.
+    """One segment as the registry has it; times are seconds since 1970.
 
     Attributes
     ----------
     request
         The body of execute as it was read: operator, filters, fileType, limit.
     facts
-        What the compiled plan says: chain, chainId, asOf, columns, warnings, canonical, words.
+        What the compiled plan says of the answer: chain, chainId, asOf, columns, warnings, canonical, words.
     owner
-        The lease of the service that runs it; None where none does.
+        The lease of the service that runs it, or None.
     """
 
     id: str
@@ -45,13 +86,13 @@ class Segment:
     started_at: float | None
     completed_at: float | None
     used_at: float
-    kept: ResultFile | None
+    result: ResultFile | None
     owner: str | None
     cancel: bool
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more will happen to it by itself."""
+        """Whether it has come to an end, good or bad."""
         return self.status not in UNFINISHED
 
 
@@ -70,7 +111,7 @@ def _segment(row: sqlite3.Row) -> Segment:
         started_at=row["started_at"],
         completed_at=row["completed_at"],
         used_at=row["used_at"],
-        kept=ResultFile(row["file"], row["size"], row["sha256"]) if row["file"] else None,
+        result=ResultFile(row["file"], row["size"], row["sha256"]) if row["file"] else None,
         owner=row["owner"],
         cancel=bool(row["cancel"]),
     )
@@ -94,12 +135,20 @@ class SegmentStore:
     ) -> bool:
         """Enter a segment as queued by ``owner``; False where it is there already, running or completed.
 
-        One that failed, expired or was cancelled starts anew. ``claim`` is kept in the same transaction.
+        One that failed, expired or was cancelled starts anew. ``claim`` is stored in the same
+        transaction: after a crash a repeat finds both or neither.
         """
         now = time.time()
         with self._database.write() as db:
             if claim:
-                claim.keep(db, segment_id, now)
+                # An old claim gives way; a young one stays, and then has to be of the same body.
+                db.execute(
+                    "INSERT INTO idempotency (key_id, name, body, segment, created_at) VALUES (?, ?, ?, ?, ?)"
+                    " ON CONFLICT DO UPDATE SET body = excluded.body, segment = excluded.segment,"
+                    " created_at = excluded.created_at WHERE created_at <= ?",
+                    (claim.key_id, claim.name, claim.body, segment_id, now, now - _CLAIM_SECONDS),
+                )
+                _claimed(db, claim, now)
             return db.execute(
                 "INSERT INTO segments (id, status, request, facts, fingerprint, created_at, used_at, owner)"
                 " VALUES (?, 'queued', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
@@ -110,6 +159,16 @@ class SegmentStore:
                 (segment_id, to_json(request).decode(), to_json(facts).decode(), fingerprint, now, now, owner),
             ).rowcount > 0
 
+    def claimed(self, claim: Claim) -> str | None:
+        """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
+        with self._database.read() as db:
+            return _claimed(db, claim, time.time())
+
+    def forget_old_claims(self) -> None:
+        """Delete the claims that are older than 24 hours."""
+        with self._database.write() as db:
+            db.execute("DELETE FROM idempotency WHERE created_at <= ?", (time.time() - _CLAIM_SECONDS,))
+
     def start(self, segment_id: str, owner: str) -> bool:
         """Mark a queued segment as running; False where it was cancelled or taken over meanwhile."""
         return self._set(
@@ -119,13 +178,14 @@ class SegmentStore:
 
     def complete(
         self, segment_id: str, owner: str, *, matched: int, returned: int, preview: list[dict[str, Any]],
-        kept: ResultFile,
+        result: ResultFile,
     ) -> bool:
         """Mark a running segment as completed, with its result."""
+        now = time.time()
         return self._set(
             "status = 'completed', matched = ?, returned = ?, preview = ?, completed_at = ?, used_at = ?,"
             " file = ?, size = ?, sha256 = ?, owner = NULL",
-            (matched, returned, to_json(preview).decode(), time.time(), time.time(), kept.file, kept.size, kept.sha256),
+            (matched, returned, to_json(preview).decode(), now, now, result.file, result.size, result.sha256),
             "id = ? AND owner = ? AND status = 'running'", (segment_id, owner),
         )
 
@@ -138,11 +198,11 @@ class SegmentStore:
         )
 
     def ask_to_cancel(self, segment_id: str) -> bool:
-        """Leave the wish to cancel for whichever service runs the segment; False where it has finished."""
+        """Ask whichever service runs the segment to cancel it; False where it has finished."""
         return self._set("cancel = 1", (), "id = ? AND status IN ('queued', 'running')", (segment_id,))
 
     def to_cancel(self, owner: str) -> list[str]:
-        """Return the ids of this owner's unfinished segments that someone wishes to cancel."""
+        """Return the ids of this owner's unfinished segments that someone asked to cancel."""
         return self._ids("owner = ? AND cancel = 1 AND status IN ('queued', 'running')", (owner,))
 
     def release(self, segment_id: str, owner: str) -> bool:
@@ -159,11 +219,11 @@ class SegmentStore:
             "id = ? AND owner IS ? AND status IN ('queued', 'running')", (segment_id, former),
         )
 
-    def expire(self, segment_id: str, kept: ResultFile, reason: Mapping[str, Any]) -> bool:
+    def expire(self, segment_id: str, result: ResultFile, reason: Mapping[str, Any]) -> bool:
         """Mark a completed segment as expired; its request stays, so that it can be run again."""
         return self._set(
             "status = 'expired', error = ?, file = NULL, size = NULL, sha256 = NULL, preview = NULL",
-            (to_json(reason).decode(),), "id = ? AND file = ? AND status = 'completed'", (segment_id, kept.file),
+            (to_json(reason).decode(),), "id = ? AND file = ? AND status = 'completed'", (segment_id, result.file),
         )
 
     def touch(self, segment_id: str, *, every: float = 3600.0) -> None:

@@ -111,13 +111,13 @@ def test_a_backup_taken_while_the_service_runs_serves_the_same(folder, capsys, d
 
 def test_check_names_what_is_damaged_and_changes_nothing(folder, capsys):
     segment = folder.execute()
-    kept = folder.container.store.get(segment["id"]).kept
+    kept = folder.container.store.get(segment["id"]).result
     path = folder.folder / "service" / "results" / kept.file
     path.write_bytes(path.read_bytes()[:-3])
     code, out, _ = run(capsys, "check", "--data", str(folder.folder))
     assert (code, out) == (
         1,
-        f"segment {segment['id']}: result {kept.file} is absent or has another size\n1 results checked: 1 damaged.\n",
+        f"segment {segment['id']}: result {kept.file} is missing or has another size\n1 results checked: 1 damaged.\n",
     )
     assert path.exists()
 

@@ -266,7 +266,7 @@ def test_a_caller_of_one_service_waits_for_a_segment_that_another_runs(data_dir,
 def test_a_damaged_result_is_set_aside_and_the_others_are_served(data_dir, tmp_path):
     first = Running(data_dir, tmp_path)
     kept = [first.execute(body(number)) for number in (1, 2, 3)]
-    files = [first.container.store.get(segment["id"]).kept.file for segment in kept]
+    files = [first.container.store.get(segment["id"]).result.file for segment in kept]
     first.stop()
     whole = (tmp_path / "results" / files[0]).read_bytes()
     (tmp_path / "results" / files[0]).write_bytes(whole[:-1])
@@ -295,7 +295,7 @@ def test_a_result_past_its_keeping_is_410_and_is_made_anew_when_asked_for(servic
         db.execute("UPDATE segments SET used_at = used_at - 31 * 86400 WHERE id = ?", (segment["id"],))
     answer = service.get(segment["links"]["csv"])
     assert (answer.status_code, answer.json()["code"]) == (410, "expired")
-    assert answer.json()["detail"].startswith("Results are kept for 30 days.")
+    assert answer.json()["detail"].startswith("Results are stored for 30 days.")
     assert service.get(f"/v1/segment/{segment['id']}").json()["status"] == "expired"
     again = service.execute(body(41))
     assert (again["id"], again["cached"]) == (segment["id"], False)

@@ -1,10 +1,10 @@
-"""Threads that write at the same time share a commit, and none is told that its part is kept before it is."""
+"""Threads that write at the same time do so in turn, and none is told that its part is stored before it is."""
+
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
@@ -40,13 +40,6 @@ class Counted(Database):
         with self.read() as db:
             return [row[0] for row in db.execute("SELECT address FROM signups ORDER BY address")]
 
-    def come(self, number: int) -> None:
-        """Wait until so many threads wait for their turn."""
-        until = time.monotonic() + 20
-        while self._transactions._coming < number:
-            assert time.monotonic() < until, "they did not come"
-            time.sleep(0.005)
-
 
 @pytest.fixture
 def database(tmp_path):
@@ -62,29 +55,26 @@ def pool():
         yield pool
 
 
-def test_writers_that_come_while_one_is_at_work_are_committed_with_it(database, pool):
+def test_writers_that_come_while_one_is_at_work_are_each_committed_after_it(database, pool):
     leave: Future[None] = Future()
     first = pool.submit(database.sign, "0", leave)
     assert database.inside.acquire(timeout=20)
     others = [pool.submit(database.sign, str(number)) for number in range(1, 9)]
-    database.come(8)
+    assert not database.inside.acquire(timeout=0.1), "one at a time"
     leave.set_result(None)
     assert [each.result(timeout=20) for each in (first, *others)] == database.signed() == list("012345678")
-    assert database.commits == 1
+    assert database.commits == 9
     database.sign("9")
-    assert database.commits == 2
+    assert database.commits == 10
 
 
 def test_nobody_goes_on_before_its_part_is_on_the_disk(database, pool):
-    leave, hold = Future(), Future()
+    leave: Future[None] = Future()
     first = pool.submit(database.sign, "a", leave)
     assert database.inside.acquire(timeout=20)
-    second = pool.submit(database.sign, "b", hold)
-    database.come(1)
+    second = pool.submit(database.sign, "b")
+    assert (first.done(), second.done(), database.signed(), database.commits) == (False, False, [], 0)
     leave.set_result(None)
-    assert database.inside.acquire(timeout=20)  # the second is at work, so the first has left its part
-    assert (first.done(), database.signed(), database.commits) == (False, [], 0)
-    hold.set_result(None)
     assert (first.result(timeout=20), second.result(timeout=20), database.signed()) == ("a", "b", ["a", "b"])
 
 
@@ -93,7 +83,6 @@ def test_a_part_that_fails_takes_nothing_of_the_others_with_it(database, pool):
     first = pool.submit(database.sign, "a", leave)
     assert database.inside.acquire(timeout=20)
     others = [pool.submit(database.sign, address) for address in ("a", "b", "a", "c")]
-    database.come(4)
     leave.set_result(None)
     errors = [each.exception(timeout=20) for each in (first, *others)]
     assert [type(error) for error in errors] == [
@@ -102,20 +91,19 @@ def test_a_part_that_fails_takes_nothing_of_the_others_with_it(database, pool):
     assert database.signed() == ["a", "b", "c"]
 
 
-def test_where_the_whole_transaction_breaks_everyone_of_it_is_told_and_the_next_is_kept(database, pool):
+def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_stored(database, pool):
     def spoil() -> None:
         with database.write() as db:
+            db.execute("INSERT INTO signups VALUES ('a', 'a', 0)")
             db.execute("ROLLBACK")  # as SQLite does by itself where the disk is full
             raise sqlite3.OperationalError("database or disk is full")
 
-    leave: Future[None] = Future()
-    first = pool.submit(database.sign, "a", leave)
-    assert database.inside.acquire(timeout=20)
-    second = pool.submit(spoil)
-    database.come(1)
-    leave.set_result(None)
-    assert "disk is full" in str(second.exception(timeout=20))
-    assert isinstance(first.exception(timeout=20), sqlite3.OperationalError)
+    def ended() -> None:
+        with database.write() as db:
+            db.execute("ROLLBACK")
+
+    assert "disk is full" in str(pool.submit(spoil).exception(timeout=20))
+    assert isinstance(pool.submit(ended).exception(timeout=20), sqlite3.OperationalError), "what was lost is an error"
     assert database.signed() == []
     database.sign("b")
     assert database.signed() == ["b"]
