@@ -1,4 +1,4 @@
-"""The ``nbext`` command. Each subcommand lives in the room that does its work."""
+"""The ``nbext`` command: one table of subcommands, each in the room that does its work."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from importlib import import_module
 from nbext import __version__
 from nbext.errors import NbextError
 
-# name -> (module with add_arguments(parser) and run(args) -> int, one line of help)
+# name -> (module with add_arguments(parser) and run(args) -> int, one line of help). A module is imported when its
+# command runs: `nbext --help` answers at once, and `nbext schema` loads neither FastAPI nor pandas.
 COMMANDS = {
     "serve": ("nbext.service.commands.serve", "serve the eight operations over HTTP"),
-    "keys": ("nbext.service.commands.keys", "add, list and revoke the keys that the service takes"),
+    "keys": ("nbext.service.commands.keys", "add, list and revoke API keys of the service"),
     "signups": ("nbext.service.commands.signups", "export or delete newsletter sign-ups"),
-    "backup": ("nbext.service.commands.backup", "copy what the service keeps to a folder"),
-    "check": ("nbext.service.commands.check", "check what the service keeps, and say what is damaged"),
-    "ingest": ("nbext.engine.ingest.command", "take chain data in: transfers, tokens, token lists, holders"),
+    "backup": ("nbext.service.commands.backup", "copy the service's registry and results to a folder"),
+    "check": ("nbext.service.commands.check", "check the stored data and results, and report what is damaged"),
+    "ingest": ("nbext.engine.ingest.command", "ingest chain data: transfers, tokens, token lists, holders"),
     "schema": ("nbext.language.command", "print the JSON Schema of segment filters"),
 }
 
@@ -33,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand; an error of ours, or of the system, is one line on stderr and exit code 2."""
+    """Run one subcommand and return its exit code; an error is one line on stderr, and code 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     known, rest = parser().parse_known_args(words[:1])[0], words[1:]
     module_name, line = COMMANDS[known.command]
@@ -46,12 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        # A file that the user named: what is ours says so itself.
+        # About a file that the user named: one of our own files is reported as StorageError.
         print(f"{error.filename or known.command}: {error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return 130  # as a shell has it: 128 and the number of SIGINT
 
 
 if __name__ == "__main__":

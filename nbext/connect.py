@@ -1,4 +1,4 @@
-"""The client for whichever service is set: a remote one where there is a base_url, else the embedded one."""
+"""Connect to the service that the settings name: a remote one if ``base_url`` is set, else the embedded one."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["connect"]
 def connect(
     base_url: str | None = None, api_key: str | Secret | None = None, *, settings: Settings | None = None
 ) -> Client:
-    """Return a client for the service that is set.
+    """Return a client of the service that the settings name.
 
-    Without a base_url (argument, NBEXT_BASE_URL, ``[tool.nbext]``) the embedded service is started on
-    loopback, over the user's own data where ``nbext ingest`` left some, else over synthetic sample data.
+    Without a ``base_url`` (argument, NBEXT_BASE_URL, ``[tool.nbext]``) the embedded service starts on loopback, over
+    the data that ``nbext ingest`` stored, or over synthetic sample data if there is none.
 
     Raises
     ------
     NoService
-        There is no base_url, and ``nbext[local]`` is not installed.
+        ``base_url`` is not set, and ``nbext[local]`` is not installed.
     ConfigError
         A setting or the key cannot be used.
     """
@@ -33,6 +33,7 @@ def connect(
     if url:
         key = api_key or os.environ.get("NBEXT_API_KEY") or ""
         return Client(url, key, settings=settings)
+    # Imported here: a client of a remote service needs neither the server nor an engine installed.
     from nbext import embedded
 
     running = embedded.start(default_data_dir(settings), engine=settings["engine"])
@@ -40,7 +41,7 @@ def connect(
 
 
 class _Door(ModuleType):
-    """This module. Importing it puts it at ``nbext.connect``, where users call the function."""
+    """This module, callable: importing it replaces the function at ``nbext.connect``, and users call that name."""
 
     def __call__(self, *args: Any, **options: Any) -> Client:
         return connect(*args, **options)

@@ -1,7 +1,7 @@
-"""Our own service inside this process: a uvicorn thread on loopback, with a random port and key.
+"""The embedded service: a uvicorn thread in this process, on loopback, with a random port and key.
 
-It needs no account and no network. Ctrl-C in a cell ends the cell, not the service: the thread never
-gets the interrupt. A forked child starts its own: a thread does not survive a fork.
+It needs no account and no network. Ctrl-C in a cell ends the cell, not the service: only the main thread receives the
+interrupt. A forked child starts a service of its own, because a thread does not survive a fork.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _starting = threading.Lock()
 
 
 def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
-    """Return the embedded service over a data folder; one that runs already is the same one.
+    """Return the embedded service over a data folder; start it unless it runs already.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
     if not all(importlib.util.find_spec(name) for name in _NEEDED):
         raise NoService
     data_dir = data_dir.expanduser().absolute()
-    # The process id is a part of the name: after a fork the parent's service is not the child's.
+    # With the process id: a forked child inherits the table, but not the threads in it.
     name = (os.getpid(), data_dir, engine)
     with _starting:
         running = _running.get(name)
@@ -65,9 +65,9 @@ class Embedded:
     Attributes
     ----------
     base_url, api_key
-        Where it answers, and the key that it takes.
+        Where it listens, and its API key.
     log_path
-        The file of its log: JSON lines, warnings and errors only.
+        Its log file: JSON lines, warnings and errors only.
     """
 
     def __init__(self, data_dir: Path, engine: str, *, port: int = 0, api_key: Secret | None = None) -> None:
@@ -78,7 +78,7 @@ class Embedded:
         self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         try:
             self._server = self._make()
-        except BaseException:
+        except BaseException:  # Ctrl-C too: a second start must find the port free
             self._listener.close()
             raise
         self._thread = threading.Thread(target=self._serve, name="nbext-service", daemon=True)
@@ -90,17 +90,17 @@ class Embedded:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it answers requests."""
+        """Whether the service answers requests."""
         return self._thread.is_alive() and not self._server.should_exit
 
     def stop(self) -> None:
-        """End it: running segments are put back for the next start."""
+        """End the service; segments that run are queued again for its next start."""
         self._server.should_exit = True
         self._thread.join(timeout=10)
         _running.pop((os.getpid(), self._data_dir, self._engine), None)
 
     def restart(self) -> Embedded:
-        """Return a fresh service over the same data, with the same key and, where it is free, the same port."""
+        """Return a new service over the same data, with the same key and, if it is free, the same port."""
         with _starting:
             self.stop()
             again = Embedded(
@@ -110,6 +110,7 @@ class Embedded:
         return again
 
     def _make(self) -> Server:
+        # Imported here: these load FastAPI, Ibis and DuckDB, which only an embedded service needs.
         from nbext.engine.open import open_dataset
         from nbext.service.app import create_app
         from nbext.service.limits import Limits
@@ -120,12 +121,12 @@ class Embedded:
         try:
             self.log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
-            # The first cell is often a %token: it is not to wait for imports that only a segment needs.
+            # The first cell is often a %token: it must not wait for the imports that only a segment needs.
             app = create_app(
                 dataset, self.log_path.parent, owner=self.api_key, limits=Limits(warm_up_seconds=5.0),
                 log=Log(self._log, level="warning"),
             )
-        except BaseException:
+        except BaseException:  # Ctrl-C too: an open DuckDB file blocks the next ingest
             dataset.close()
             raise
         return Server(app, grace=0.5)
@@ -141,8 +142,8 @@ class Embedded:
         until = time.monotonic() + _START_SECONDS
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > until:
-                raise ServiceDied(f"the embedded service did not start; its log is {self.log_path}")
-            time.sleep(0.005)
+                raise ServiceDied(f"The embedded service did not start. Its log: {self.log_path}")
+            time.sleep(0.005)  # uvicorn has no event to wait for
 
 
 def _listen(port: int) -> socket.socket:
@@ -150,5 +151,5 @@ def _listen(port: int) -> socket.socket:
 
     try:
         return listen("127.0.0.1", port)
-    except OSError:  # the former port is taken meanwhile
+    except OSError:  # another process took the former port meanwhile
         return listen("127.0.0.1", 0)
