@@ -13,7 +13,6 @@ import duckdb
 import ibis
 import pyarrow as pa
 
-from nbext.engine.about import about
 from nbext.engine.block_times import TableClock
 from nbext.engine.catalog import TableCatalog
 from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Tables, Value
@@ -24,6 +23,7 @@ from nbext.engine.duckdb.spill import Spill
 from nbext.engine.query.exact import as_text
 from nbext.engine.query.statements import RETURNED, WALLET, Build, Shapes, Statement
 from nbext.engine.query.waiting import TICK, ended
+from nbext.engine.storage.generation import about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import Any
 import duckdb
 
 from nbext.core.chains import Chain, chain_of
-from nbext.engine.ingest import tally
-from nbext.engine.ingest.derive import activity, contracts, standards, tables
+from nbext.engine.ingest import report as counts
+from nbext.engine.ingest.derive import activity, contracts, tables
 from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.sources import files, reading, tokens
 from nbext.engine.ingest.sources.files import Source
@@ -214,15 +214,15 @@ def _walk_on(run: Run, fresh: list[Source]) -> Report:
     _read_facts(run)
     _read_transfers(run)
     stage, report = run.stage, run.report
-    tally.count_rows(stage)
+    counts.count_rows(stage)
     report.odd.update(keys.drop_repeated(stage))
     report.new = stage.value("SELECT count(*) FROM incoming")
     _build(run)
-    tally.count_oddities(stage, report)
+    counts.count_oddities(stage, report)
     report.files = [FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f)) for f in run.opened]
     report.files += [FileTaken(s.name, "token list", rows, None) for _, s, rows in run.lists]
     report.rows = sum(file.rows for file in report.files)
-    tally.write_lists(stage, report, run.job.folder, run.names())
+    counts.write_lists(stage, report, run.job.folder, run.names())
     for source in fresh:
         with _refusing(source):
             source.check_unchanged()
@@ -344,7 +344,7 @@ def _build(run: Run) -> None:
     activity.save_extents(stage)
     wallets.open_snapshots(stage)
     wallets.join_previous(stage)
-    standards.classify(stage)
+    contracts.classify(stage)
     rows.save(stage)
     keys.save(stage)
     tables.derive(stage, zero, lambda done: run.job.progress("balances", done))
@@ -357,7 +357,7 @@ def _build(run: Run) -> None:
 def _publish(run: Run, fresh: list[Source]) -> None:
     run.job.progress("saving", 0)
     stage, report = run.stage, run.report
-    fingerprint = tally.fingerprint(stage)
+    fingerprint = counts.fingerprint(stage)
     previous = stage.previous
     manifest = _manifest(run, fresh, fingerprint)
     report.tables = manifest["tables"]
@@ -380,7 +380,7 @@ def _manifest(run: Run, fresh: list[Source], fingerprint: str) -> dict[str, Any]
         "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "chains": [dict(zip(columns, row, strict=True))
                    for row in stage.rows(f"SELECT {', '.join(columns)} FROM extents ORDER BY 1")],
-        "tables": tally.table_rows(stage),
+        "tables": counts.table_rows(stage),
         "files": [
             *(stage.previous.manifest["files"] if stage.previous else []),
             *({"path": s.name, "sha256": run.digests[s].result(), "size": s.size, "mtime": s.modified,

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nbext.engine.about import about
 from nbext.engine.block_times import TableClock
 from nbext.engine.catalog import TableCatalog
 from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value
 from nbext.engine.query.statements import MATCHED, Build, Shapes, Statement, answer, unbound_tables
 from nbext.engine.query.waiting import ended
+from nbext.engine.storage.generation import about
 
 if TYPE_CHECKING:
     import pyarrow as pa

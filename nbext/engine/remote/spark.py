@@ -1,19 +1,28 @@
-"""Spark: a cluster that reads the generation's Parquet twin from a folder that all its machines see."""
+"""Spark: a cluster that reads the generation's tables as Parquet, from a folder that all its machines see.
+
+The Parquet files are written once, when they are first needed: neither Spark nor a warehouse reads a DuckDB file.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbext.engine.remote.parquet_copy import twin
+import duckdb
+
+from nbext.core.atomic_files import whole_folder
 from nbext.engine.schema import TABLES
-from nbext.errors import ConfigError, SegmentFailed
+from nbext.errors import ConfigError, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from nbext.engine.storage.generation import Generation
+
+FOLDER = "parquet"
+_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
 
 
 class Spark:
@@ -89,3 +98,36 @@ class Spark:
         for name in TABLES:
             session.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
         return session
+
+
+def twin(generation: Generation) -> Path:
+    """Return the folder with ``<table>.parquet`` for every table; the first call writes it, whole or not at all.
+
+    Raises
+    ------
+    StorageError
+        The folder of the generation cannot be written.
+    """
+    folder = generation.folder / FOLDER
+    if folder.is_dir():
+        return folder
+    try:
+        with whole_folder(folder) as building:
+            _write(generation.tables, building)
+    except (OSError, duckdb.Error) as error:
+        raise StorageError(f"the Parquet files of {generation.folder} cannot be written: {error}") from None
+    return folder
+
+
+def _write(tables: Path, building: Path) -> None:
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"ATTACH {_quoted(tables)} AS generation (READ_ONLY)")
+        for name, columns in TABLES.items():
+            # Each type is named: DuckDB writes a HUGEINT, were there one, as DOUBLE without a word.
+            cast = ", ".join(f'"{column}"::{_TYPES.get(kind, kind)} AS "{column}"' for column, kind in columns.items())
+            target = _quoted(building / f"{name}.parquet")
+            connection.execute(f"COPY (SELECT {cast} FROM generation.{name}) TO {target} (FORMAT parquet)")
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"

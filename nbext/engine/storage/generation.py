@@ -14,13 +14,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nbext.core.atomic_files import sync, write_whole
-from nbext.engine.dataset import ChainExtent
+from nbext.engine import schema
+from nbext.engine.dataset import ChainExtent, DataAbout
 from nbext.errors import StorageError
 
 FORMAT = 1
@@ -153,3 +154,44 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
     orphans = [path for number, name, path in numbered if number >= served and name != pointer]
     for path in before[: max(0, len(before) - keep + 1)] + orphans:
         shutil.rmtree(path)
+
+
+def about(generation: Generation, engine: str) -> DataAbout:
+    """Return whose data a generation is, as asked through an engine.
+
+    Raises
+    ------
+    StorageError
+        The manifest does not say it.
+    """
+    manifest = generation.manifest
+    try:
+        return DataAbout(
+            name=manifest["name"],
+            synthetic=manifest["synthetic"],
+            fingerprint=generation.fingerprint,
+            engine=engine,
+            chains=generation.chains,
+        )
+    except (KeyError, TypeError) as error:
+        raise StorageError(f"{generation.folder / MANIFEST} is damaged: {error!r}. Take the data in again.") from None
+
+
+def damage_of(data_dir: Path) -> Iterator[str]:
+    """Read every byte of the tables that are served, and yield what is wrong with them."""
+    import duckdb
+
+    try:
+        served = current(data_dir)
+        if served is None:
+            return
+        about(served, "duckdb")
+        with duckdb.connect(str(served.tables), read_only=True, config={"memory_limit": "1GB"}) as tables:
+            for table in schema.TABLES:
+                # DuckDB holds each block against its checksum when it is read.
+                tables.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
+    except StorageError as error:
+        yield f"chain data: {error}"
+    except duckdb.Error as error:
+        assert served is not None
+        yield f"chain data: {served.tables}: {str(error).splitlines()[0]}"

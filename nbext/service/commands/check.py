@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from nbext.engine.storage.integrity import damage_of
+from nbext.engine.storage.generation import damage_of
 from nbext.errors import StorageError
 from nbext.service.accounts.database import Database
 from nbext.service.commands import folder

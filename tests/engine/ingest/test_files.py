@@ -11,7 +11,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from nbext.engine.ingest.sources.formats import recognise
+from nbext.engine.ingest.sources.reading import recognise
 from nbext.errors import IngestError, ValidationError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet

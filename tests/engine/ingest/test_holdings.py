@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.core.uint256 import Limbs, join
-from nbext.engine.ingest.derive import int128
+from nbext.engine.ingest.derive import holdings
 from nbext.engine.query import sort_key
 
 LIMB = 10**26
@@ -19,7 +19,7 @@ SUMS = st.one_of(st.integers(-2**30 * LIMB, 2**30 * LIMB), st.sampled_from([e fo
 
 @given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
 def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
-    found = int128.settled([int128.constants([row[limb] for row in sums]) for limb in range(3)], len(sums))
+    found = holdings.settled([holdings.constants([row[limb] for row in sums]) for limb in range(3)], len(sums))
     amounts = [join(Limbs(*row)) for row in sums]
     rows = zip(*(limb.to_pylist() for limb in found.limbs), found.sizes.tolist(), strict=True)
     assert [tuple(map(int, row)) for row in rows] == [sort_key.stored(amount) for amount in amounts]
@@ -28,14 +28,14 @@ def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
 
 @given(st.lists(st.tuples(st.integers(0, LIMB - 1), st.sampled_from([1, -1]), st.booleans()), min_size=1, max_size=60))
 def test_running_sums_begin_anew_where_they_are_told_to(rows):
-    numbers = int128.constants([amount for amount, _, _ in rows]).times(np.array([sign for _, sign, _ in rows]))
+    numbers = holdings.constants([amount for amount, _, _ in rows]).times(np.array([sign for _, sign, _ in rows]))
     starts = [n for n, row in enumerate(rows) if row[2] or n == 0]
     expected, total = [], 0
     for n, (amount, sign, _) in enumerate(rows):
         total = amount * sign + (0 if n in starts else total)
         expected.append(total)
-    sums = int128.running(numbers, np.array(starts))
-    found = int128.settled([None, None, sums], len(rows))
+    sums = holdings.running(numbers, np.array(starts))
+    found = holdings.settled([None, None, sums], len(rows))
     assert [join(Limbs(*row)) for row in zip(*(limb.to_pylist() for limb in found.limbs), strict=True)
             ] == expected
 
@@ -44,5 +44,5 @@ def test_a_column_of_several_chunks_is_read_whole():
     numbers = [0, 1, 2**32, 2**64 - 1, 2**64, LIMB - 1]
     column = pa.array(numbers, pa.decimal128(38, 0))
     chunks = pa.chunked_array([column[:2], column[2:2], column[2:]])
-    found = int128.of_decimals(chunks)
-    assert [part.tolist() for part in found] == [part.tolist() for part in int128.constants(numbers)]
+    found = holdings.of_decimals(chunks)
+    assert [part.tolist() for part in found] == [part.tolist() for part in holdings.constants(numbers)]

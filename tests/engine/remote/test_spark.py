@@ -10,7 +10,7 @@ import pytest
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.remote.dataset import AwayDataset
-from nbext.engine.remote.parquet_copy import twin
+from nbext.engine.remote.spark import twin
 from nbext.engine.schema import TABLES
 from nbext.engine.storage.generation import current
 from nbext.errors import ConfigError, QueryCancelled

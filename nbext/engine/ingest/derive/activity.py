@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage, ahead
-from nbext.engine.ingest.transfers.rows import LATEST
-from nbext.errors import IngestError
+from nbext.engine.ingest.transfers.rows import check_times
 
 DAY = 86_400
 # Transfers whose wallets are worked at a time.
@@ -32,12 +31,8 @@ def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
     IngestError
         The times are not in seconds.
     """
+    check_times(stage, file)
     seconds, block = file.seconds(), f"TRY_CAST({file.text('block')} AS BIGINT)"
-    late = stage.rows(f"SELECT row, {seconds} FROM {file.relation} WHERE {seconds} > {LATEST} ORDER BY row LIMIT 1")
-    if late:
-        row, value = late[0]
-        raise IngestError(f"{file.source.shown}, row {row}: timestamp is {value}, which looks like milliseconds. "
-                          "Times are seconds since 1970.", path=file.source.name, row=row)
     good = f"coalesce({block} >= 0 AND {seconds} >= 0, false)"
     stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'block number or time is not a whole number', "
               f"left(concat_ws(' ', {file.text('block')}, {file.text('timestamp')}), 200) "

@@ -17,7 +17,7 @@ import pyarrow as pa
 from nbext.engine.ingest.derive import holdings
 from nbext.engine.ingest.derive.holdings import NOBODY
 from nbext.engine.ingest.stage import Stage, ahead, name
-from nbext.engine.ingest.transfers import amounts
+from nbext.engine.ingest.transfers.rows import decimal
 from nbext.engine.schema import LIMBS, TABLES
 
 BUCKET_ROWS = 2_000_000
@@ -153,7 +153,7 @@ def _flows(stage: Stage, rows: str, zero: int, bucket: _Bucket, wallets: range) 
     A token id leaves whoever owned it before, also where a log is missing and another wallet sends it on. Whoever
     sends an id first had it since before the data begins.
     """
-    place, one, nothing = "contract, block, log_index", amounts.decimal(1), amounts.decimal(0)
+    place, one, nothing = "contract, block, log_index", decimal(1), decimal(0)
     limbs = ", ".join(LIMBS if bucket.wide else LIMBS[-1:])
     ones = ", ".join([nothing] * (len(LIMBS) - 1) + [one] if bucket.wide else [one])
     known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, {NOBODY}))"

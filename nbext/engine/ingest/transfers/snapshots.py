@@ -15,7 +15,7 @@ from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.ingest.transfers import amounts
+from nbext.engine.ingest.transfers.rows import DECIMAL, limbs
 from nbext.engine.schema import FOREVER
 from nbext.errors import IngestError, ValidationError
 
@@ -66,9 +66,8 @@ class SnapshotOptions:
 
 def begin(stage: Stage) -> None:
     """Make ``openings``: the balances of the newest snapshot of each contract."""
-    decimal = amounts.DECIMAL
     stage.run(f"""CREATE TABLE openings (chain_id BIGINT, contract VARCHAR, address VARCHAR, block BIGINT,
-        hi {decimal}, mid {decimal}, lo {decimal}, has_id BOOLEAN)""")
+        hi {DECIMAL}, mid {DECIMAL}, lo {DECIMAL}, has_id BOOLEAN)""")
     if stage.previous:
         stage.run("INSERT INTO openings SELECT * FROM prev.ingest.openings")
 
@@ -165,7 +164,7 @@ def _replace(stage: Stage, file: Opened, chain: int, block: int | None, *, by_id
              "AND o.contract = a.contract AND o.block > a.block)")
     _leave_out(stage, file, OLDER, newer)
     stage.run(f"DELETE FROM openings WHERE chain_id = {chain} AND contract IN (SELECT contract FROM arrived_holders)")
-    hi, mid, lo = amounts.limbs("digits")
+    hi, mid, lo = limbs("digits")
     # A wallet may stand twice with the same balance.
     stage.run(f"INSERT INTO openings SELECT DISTINCT {chain}, contract, address, block, {hi}, {mid}, {lo}, "
               f"{str(by_id).lower()} FROM arrived_holders")
