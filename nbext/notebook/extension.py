@@ -1,4 +1,4 @@
-"""``%load_ext nbext`` and ``%unload_ext nbext``: everything that is put into a shell, and taken out again."""
+"""``%load_ext nbext`` and ``%unload_ext nbext``: all that is put into a shell, ``%config Nbext`` included."""
 
 from __future__ import annotations
 
@@ -7,28 +7,77 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-from nbext.errors import UsageError
+from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, TraitError, TraitType, Unicode
+from traitlets.config import Configurable
+
+from nbext.errors import ConfigError, UsageError
 from nbext.notebook import banner, session
 from nbext.notebook.completion import matcher
-from nbext.notebook.config import ConfiguredValues, Nbext
 from nbext.notebook.display import tables
 from nbext.notebook.magics import NbextMagics
+from nbext.settings import SETTINGS, Setting, Settings
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _EMPTY_CELL = re.compile(r"%%(segment_query|segment|token|nft|nbext)\b")
+_TRAITS: dict[type, type[TraitType[Any, Any]]] = {bool: Bool, int: Int, float: Float, dict: Dict, str: Unicode}
+
+
+def _trait(setting: Setting) -> TraitType[Any, Any]:
+    """Return a trait of the setting's type that shows the effective value, wherever it is set."""
+    base = CaselessStrEnum if setting.choices else _TRAITS[setting.kind]
+
+    class Effective(base):  # type: ignore[misc, valid-type]  # the base is chosen from the table above
+        def get(self, obj: Any, cls: Any = None) -> Any:
+            # Traitlets reads the old value before it loads the configuration, when there are no settings yet.
+            return obj.settings[setting.name] if obj.settings else super().get(obj, cls)
+
+        def set(self, obj: Any, value: Any) -> None:
+            super().set(obj, value)
+            obj.values[setting.name] = obj._trait_values[setting.name]
+
+        def validate(self, obj: Any, value: Any) -> Any:
+            # First the type, which the trait refuses by its name, then the bounds, which the setting knows.
+            typed = super().validate(obj, value)
+            try:
+                return setting.read(typed, "%config")
+            except ConfigError as error:
+                raise TraitError(str(error)) from None
+
+    arguments: dict[str, Any] = {"values": list(setting.choices)} if setting.choices else {}
+    made = Effective(default_value=setting.default, allow_none=True, help=setting.help, **arguments).tag(config=True)
+    # %config prints the class's name as the type.
+    Effective.__name__ = base.__name__
+    return cast("TraitType[Any, Any]", made)
+
+
+class _Configured(Configurable):
+    """Settings of nbext: the values in effect. Assigning here ranks below %nbext set, the environment and files."""
+
+    settings: Settings | None = None
+
+    def __init__(self, **options: Any) -> None:
+        # What was assigned here, by IPython's files or %config: `Settings` reads it as one of its places.
+        self.values: dict[str, Any] = {}
+        super().__init__(**options)
+
+
+# One trait per setting, so that the two lists cannot differ. The key is not a setting, and so not a trait.
+Nbext = type(
+    "Nbext", (_Configured,), {"__doc__": _Configured.__doc__, **{setting.name: _trait(setting) for setting in SETTINGS}}
+)
 
 
 @dataclass
 class Loaded:
-    """What one shell got, so that all of it can go again."""
+    """What was put into one shell, so that all of it can be taken out again."""
 
     session: session.Session
     magics: NbextMagics
     matcher: Any
     formatters: tables.Formatters
-    configurable: Any
+    configurable: Configurable
     replaced: dict[tuple[str, str], Any] = field(default_factory=dict)
 
 
@@ -42,6 +91,8 @@ def load(shell: InteractiveShell) -> None:
     ------
     UsageError
         There is no IPython shell to put them into.
+    ConfigError
+        IPython's configuration has a value of ``c.Nbext`` that the setting does not take.
     """
     if getattr(shell, "register_magics", None) is None:
         raise UsageError(
@@ -49,12 +100,16 @@ def load(shell: InteractiveShell) -> None:
         )
     if shell in _LOADED:
         return
-    # Its parent is the shell, whose configuration holds the profile's and the command line's.
-    configurable = Nbext(parent=shell)
-    made = session.Session(shell, ConfiguredValues(configurable))
+    try:
+        # Its parent is the shell, whose configuration has the profile's and the command line's values.
+        configurable = Nbext(parent=shell)
+    except TraitError as error:
+        raise ConfigError(f"IPython's configuration of nbext: {error}") from None
+    configurable.settings = Settings(ipython=configurable.values)
+    made = session.Session(shell, configurable.settings)
     magics = NbextMagics(shell, made)
-    loaded = Loaded(made, magics, matcher.matcher(made), tables.install(shell, made.seen), configurable)
-    # Somebody may have a %token of their own: it comes back when ours goes.
+    loaded = Loaded(made, magics, matcher.matcher(made), tables.install(shell, made.suspicious), configurable)
+    # A user may have a %token of their own: unloading brings it back.
     for kind, names in magics.magics.items():
         for name in names:
             loaded.replaced[kind, name] = shell.magics_manager.magics[kind].get(name)
@@ -69,8 +124,8 @@ def load(shell: InteractiveShell) -> None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take all of it out again, and put back what stood in its places."""
-    # Twice, or never loaded, is no error: %reload_ext does not ask.
+    """Take all of it out again, and put back what was there before."""
+    # Unloading twice, or without loading, is no error: %reload_ext does not ask.
     loaded = _LOADED.pop(shell, None)
     if loaded is None:
         return
@@ -94,7 +149,7 @@ def unload(shell: InteractiveShell) -> None:
 
 
 def with_a_body(lines: list[str]) -> list[str]:
-    """Give a cell of ours that is only its first line a blank second one.
+    """Add a blank second line to a cell of ours that is only its first line.
 
     IPython refuses such a cell before the magic sees it, with an error that ``pytest --nbval-lax`` does
     not notice; the magic itself can say what is missing.

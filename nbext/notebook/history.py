@@ -1,4 +1,4 @@
-"""This session's queries, by number; and queries kept under a name, across sessions."""
+"""This session's queries, by number; and saved queries, by name, which outlive the session."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
 @dataclass(frozen=True)
-class Ran:
-    """One query that ran, and what came of it."""
+class Run:
+    """One query that ran, and its result's provenance."""
 
     number: int
     query: Query
@@ -30,30 +30,30 @@ class Ran:
 class History:
     """The queries of one session, the first being number 1."""
 
-    ran: list[Ran] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
 
-    def add(self, query: Query, about: Mapping[str, Any]) -> Ran:
-        """Note a query, and its result's provenance."""
-        self.ran.append(Ran(len(self.ran) + 1, query, dict(about)))
-        return self.ran[-1]
+    def add(self, query: Query, about: Mapping[str, Any]) -> Run:
+        """Add a query, and its result's provenance."""
+        self.runs.append(Run(len(self.runs) + 1, query, dict(about)))
+        return self.runs[-1]
 
-    def number(self, number: int | None) -> Ran:
+    def number(self, number: int | None) -> Run:
         """Return the query of a number, or the last one.
 
         Raises
         ------
         UsageError
-            There is none.
+            There is no such query.
         """
-        if not self.ran:
-            raise UsageError("%nbext: no query has run in this session yet; `%nbext history` lists those that have.")
-        wanted = len(self.ran) if number is None else number
-        if not 1 <= wanted <= len(self.ran):
-            raise UsageError(f"%nbext: there is no query {wanted}; this session's are 1 to {len(self.ran)}.")
-        return self.ran[wanted - 1]
+        if not self.runs:
+            raise UsageError("%nbext: no query has run in this session yet.")
+        wanted = len(self.runs) if number is None else number
+        if not 1 <= wanted <= len(self.runs):
+            raise UsageError(f"%nbext: there is no query {wanted}. This session has queries 1 to {len(self.runs)}.")
+        return self.runs[wanted - 1]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per query: what it asked, its id, how many matched and came, and the seconds."""
+        """Return one row per query: its request, its id, the rows that matched and were returned, and the seconds."""
         return [
             {
                 "number": one.number,
@@ -66,19 +66,19 @@ class History:
                 "seconds": one.about.get("seconds"),
                 "service": one.about.get("service"),
             }
-            for one in self.ran
+            for one in self.runs
         ]
 
 
 def save(folder: Path, name: str, query: Query) -> Path:
-    """Keep a query under a name, for ``%%segment_query --from NAME``.
+    """Save a query under a name, for ``%%segment_query --from NAME``.
 
     Raises
     ------
     UsageError
-        The name is not one.
+        The name is not allowed.
     StorageError
-        It cannot be written.
+        The file cannot be written.
     """
     path = _path(folder, name)
     request = {
@@ -93,33 +93,33 @@ def save(folder: Path, name: str, query: Query) -> Path:
 
 
 def saved(folder: Path, name: str) -> str:
-    """Return the request kept under a name, as JSON text.
+    """Return the request saved under a name, as JSON text.
 
     Raises
     ------
     UsageError
-        There is none of that name.
+        No query is saved under that name.
     StorageError
-        It cannot be read.
+        The file cannot be read.
     """
     path = _path(folder, name)
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
         names = saved_names(folder)
-        known = f" Saved: {', '.join(names)}." if names else " None is yet; `%nbext save NAME` saves the last one."
-        raise UsageError(f"no query is saved as {name!r}.{did_you_mean(name, names)}{known}") from None
+        known = f" Saved: {', '.join(names)}." if names else " `%nbext save NAME` saves the last query."
+        raise UsageError(f"No query is saved as {name!r}.{did_you_mean(name, names)}{known}") from None
     except (OSError, UnicodeDecodeError):
-        raise StorageError(f"{path} cannot be read; delete it and save the query again.") from None
+        raise StorageError(f"{path} cannot be read. Delete it and save the query again.") from None
 
 
 def saved_names(folder: Path) -> list[str]:
-    """Return the names of the kept queries, in order."""
+    """Return the names of the saved queries, in order."""
     return sorted(path.stem for path in (folder / "queries").glob("*.json"))
 
 
 def _path(folder: Path, name: str) -> Path:
-    # The name becomes a file's: nothing that could leave the folder.
+    # The name becomes a file's: it must not lead out of the folder.
     if not _NAME.match(name):
-        raise UsageError(f"{name[:80]!r} is not a name: letters, digits, _ and -, at most 64.")
+        raise UsageError(f"{name[:80]!r} is not a name for a query. Names use letters, digits, _ and -, at most 64.")
     return folder / "queries" / f"{name}.json"

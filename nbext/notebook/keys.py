@@ -13,35 +13,35 @@ from nbext.settings import Secret
 
 KEY_VARIABLE = "NBEXT_API_KEY"
 _KEYRING_NAME = "nbext"
-# A locked or broken keyring may wait for a window that nobody sees.
+# A locked or broken keyring may wait for a window that nobody sees: the cell must not wait with it.
 KEYRING_SECONDS = 1.5
 
 
 class Keyring(Protocol):
-    """What is asked of the ``keyring`` package."""
+    """The functions of the ``keyring`` package that are used."""
 
     def get_password(self, service: str, username: str) -> str | None:
-        """Return the password kept for a name, or None."""
+        """Return the password stored under a name, or None."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        """Keep a password under a name."""
+        """Store a password under a name."""
 
     def delete_password(self, service: str, username: str) -> None:
-        """Forget the password of a name."""
+        """Delete the password of a name."""
 
 
-def find(base_url: str, say: Callable[[str], None]) -> tuple[Secret, str]:
-    """Return the key for a service, and where it came from.
+def find(base_url: str) -> tuple[Secret, str]:
+    """Return the key for a service, and where it was found.
 
     Raises
     ------
     ConfigError
-        There is none, and nobody to ask.
+        There is no key, and nobody to ask.
     """
-    # The environment first: it is what a server or a job sets, and never waits.
+    # The environment first: servers and jobs set it, and reading it never waits.
     if value := os.environ.get(KEY_VARIABLE, "").strip():
         return Secret(value), KEY_VARIABLE
-    if secret := from_keyring(base_url, say):
+    if secret := from_keyring(base_url):
         return secret, "keyring"
     return prompt(base_url), "prompt"
 
@@ -58,21 +58,21 @@ def prompt(base_url: str) -> Secret:
 
     try:
         with warnings.catch_warnings():
-            # Where the terminal cannot hide what is typed, nothing is asked.
+            # getpass only warns where the terminal cannot hide what is typed: then the key must not be typed at all.
             warnings.simplefilter("error", GetPassWarning)
             secret = Secret(getpass(f"API key for {base_url}: ").strip())
     except (NotImplementedError, EOFError, OSError, RuntimeError, GetPassWarning):
         secret = Secret("")
     if not secret:
         raise ConfigError(
-            f"there is no API key for {base_url}. Set {KEY_VARIABLE} before starting Jupyter, or run "
-            "`%nbext login` where you can type."
+            f"No API key for {base_url}. Set {KEY_VARIABLE} before you start Jupyter, or run `%nbext login` "
+            "and type the key."
         )
     return secret
 
 
-def from_keyring(base_url: str, say: Callable[[str], None]) -> Secret | None:
-    """Return the key that the system's keyring keeps for a service; None, with a line of advice, where it fails."""
+def from_keyring(base_url: str) -> Secret | None:
+    """Return a service's key from the system's keyring; None where it has none or fails, which is printed."""
     found: list[Secret] = []
 
     def look(keyring: Keyring) -> None:
@@ -80,26 +80,26 @@ def from_keyring(base_url: str, say: Callable[[str], None]) -> Secret | None:
         if value:
             found.append(Secret(value.strip()))
 
-    _with_keyring(look, say)
+    _with_keyring(look)
     return found[0] if found else None
 
 
-def keep(base_url: str, secret: Secret, say: Callable[[str], None]) -> bool:
-    """Keep the key in the system's keyring; False where there is none that takes it."""
-    return _with_keyring(lambda keyring: keyring.set_password(_KEYRING_NAME, base_url, secret.reveal()), say)
+def keep(base_url: str, secret: Secret) -> bool:
+    """Store the key in the system's keyring; False where there is no usable keyring."""
+    return _with_keyring(lambda keyring: keyring.set_password(_KEYRING_NAME, base_url, secret.reveal()))
 
 
-def forget(base_url: str, say: Callable[[str], None]) -> bool:
-    """Take the key out of the system's keyring; False where it held none."""
+def forget(base_url: str) -> bool:
+    """Delete the key from the system's keyring; False where there is no usable keyring."""
 
     def delete(keyring: Keyring) -> None:
         if keyring.get_password(_KEYRING_NAME, base_url) is not None:
             keyring.delete_password(_KEYRING_NAME, base_url)
 
-    return _with_keyring(delete, say)
+    return _with_keyring(delete)
 
 
-def _with_keyring(action: Callable[[Keyring], None], say: Callable[[str], None]) -> bool:
+def _with_keyring(action: Callable[[Keyring], None]) -> bool:
     try:
         import keyring
         from keyring.errors import KeyringError
@@ -119,5 +119,5 @@ def _with_keyring(action: Callable[[Keyring], None], say: Callable[[str], None])
     thread.start()
     thread.join(KEYRING_SECONDS)
     if trouble:
-        say(f"nbext: the keyring cannot be used ({trouble[0]}); set {KEY_VARIABLE}, or type the key when asked.")
+        print(f"nbext: the keyring cannot be used ({trouble[0]}). Set {KEY_VARIABLE}, or type the key when asked.")
     return not trouble

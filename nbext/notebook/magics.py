@@ -1,4 +1,4 @@
-"""The magics: each parses its line, makes one call, and hands the result over."""
+"""The magics: each parses its line, and hands it to the function in `nbext.notebook.run` that does the work."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
+from nbext.core.untrusted_text import visible
+from nbext.errors import UsageError
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import Args, Grammar
-from nbext.notebook.results.deliver import prepared
+from nbext.notebook.results.deliver import prepare
 from nbext.notebook.run import root, segment, token_nft
-from nbext.notebook.run.addresses import wrong_form
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from nbext.notebook.session import Session
 
-Magic = Callable[["NbextMagics", Args, str | None], Any]
 
+def _magic(grammar: Grammar, run: Callable[[Session, Args, str | None], Any], *, body: bool = False) -> Any:
+    """Return a magic that parses its line, shows its help, refuses a body that it does not take, and runs."""
 
-def takes(grammar: Grammar, *, body: bool = False) -> Callable[[Magic], Any]:
-    """Make a magic of a method: parse its line, show its help, refuse a body that it does not take."""
+    def magic(self: NbextMagics, line: str, cell: str | None = None) -> Any:
+        if cell is not None and cell.strip() and not body:
+            raise UsageError(
+                f"%{grammar.magic} is not a cell magic. Write it on one line, with one percent sign: "
+                f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
+            )
+        args = grammar.parse(line)
+        if args["help"]:
+            print(grammar.help())
+            return None
+        prepare(grammar, args, self.session.names)
+        return run(self.session, args, cell)
 
-    def wrap(run: Magic) -> Any:
-        def magic(self: NbextMagics, line: str, cell: str | None = None) -> Any:
-            if cell is not None and cell.strip() and not body:
-                raise wrong_form(grammar, line, cell)
-            args = grammar.parse(line)
-            if args["help"]:
-                print(grammar.help())
-                return None
-            return run(self, prepared(grammar, args, self.session.names), cell)
-
-        magic.__name__, magic.__doc__ = run.__name__, grammar.help()
-        # IPython's own {x} and $x stay as they are: a pasted on-chain name must never run code.
-        return no_var_expand(line_cell_magic(magic))
-
-    return wrap
+    magic.__name__, magic.__doc__ = grammar.magic.lstrip("%"), grammar.help()
+    # IPython's own {x} and $x stay as they are: a pasted on-chain name must never run code.
+    return no_var_expand(line_cell_magic(magic))
 
 
 @magics_class
@@ -49,29 +49,8 @@ class NbextMagics(Magics):
         super().__init__(shell)
         self.session = session
 
-    @takes(grammars.SEGMENT_QUERY, body=True)
-    def segment_query(self, args: Args, cell: str | None) -> Any:
-        """Run the segment whose filters are the cell."""
-        return segment.run_cell(self.session, args, cell)
-
-    @takes(grammars.SEGMENT)
-    def segment(self, args: Args, cell: str | None) -> Any:
-        """Read or export a segment, or run the one on the line."""
-        return segment.run_line(self.session, args)
-
-    @takes(grammars.TOKEN)
-    def token(self, args: Args, cell: str | None) -> Any:
-        """Read the metadata of tokens."""
-        return token_nft.read(self.session, grammars.TOKEN, args)
-
-    @takes(grammars.NFT)
-    def nft(self, args: Args, cell: str | None) -> Any:
-        """Read the metadata of collections, or search them."""
-        if args.words and args.words[0].text == "search":
-            return token_nft.search(self.session, args)
-        return token_nft.read(self.session, grammars.NFT, args)
-
-    @takes(grammars.NBEXT)
-    def nbext(self, args: Args, cell: str | None) -> Any:
-        """Run one command of the root magic."""
-        return root.run(self.session, args)
+    segment_query = _magic(grammars.SEGMENT_QUERY, segment.run_cell, body=True)
+    segment = _magic(grammars.SEGMENT, segment.run_line)
+    token = _magic(grammars.TOKEN, token_nft.read_tokens)
+    nft = _magic(grammars.NFT, token_nft.read_or_search_nfts)
+    nbext = _magic(grammars.NBEXT, root.run)

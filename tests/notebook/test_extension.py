@@ -51,8 +51,8 @@ def test_loading_takes_little_time_and_nothing_heavy(home):
 def test_loading_says_in_one_line_which_service_answers_and_whose_data_it_is(home):
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, cwd=home)
     assert done.stdout.splitlines()[0] == (
-        f"nbext {nbext.__version__}: the embedded service starts with the first call, on synthetic sample data "
-        "(`nbext ingest` takes in your own). `%nbext help` begins."
+        f"nbext {nbext.__version__}: the embedded service starts at the first call, on synthetic sample data "
+        "(`nbext ingest` loads your own). Start with `%nbext help`."
     )
     assert done.stderr == ""
 
@@ -61,8 +61,8 @@ def test_a_remote_service_is_named_without_what_could_be_a_password(home, monkey
     monkeypatch.setenv("NBEXT_BASE_URL", "https://user:s3cret@api.example.org/v2?key=s3cret")
     shell.run("%unload_ext nbext")
     assert shell.run("%load_ext nbext").printed == (
-        f"nbext {nbext.__version__}: the service is https://api.example.org/v2; it was not asked yet. "
-        "`%nbext help` begins.\n"
+        f"nbext {nbext.__version__}: the service is https://api.example.org/v2, not contacted yet. "
+        "Start with `%nbext help`.\n"
     )
 
 

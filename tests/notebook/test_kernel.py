@@ -142,7 +142,7 @@ def test_nbext_traceback_shows_the_stack_without_values(kernel):
 def test_an_empty_cell_is_an_error_that_tools_notice(kernel):
     ran = kernel.run("%%segment_query")
     assert ran.reply["ename"] == "UsageError"
-    assert ran.error.startswith("UsageError: %%segment_query: the cell is empty below its first line.")
+    assert ran.error.startswith("UsageError: %%segment_query: the cell has no filters.")
     assert ran.printed == ""
 
 
@@ -156,15 +156,15 @@ def test_a_key_is_asked_for_at_a_prompt_that_hides_it(kernel, service, answers):
     kernel.run("import os; del os.environ['NBEXT_API_KEY']")
     silent = kernel.run("%nbext login")
     assert silent.error == (
-        f"ConfigError: there is no API key for {service.url}. Set NBEXT_API_KEY before starting Jupyter, or run "
-        "`%nbext login` where you can type."
+        f"ConfigError: No API key for {service.url}. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` "
+        "and type the key."
     )
     typed = kernel.run("%nbext login", answer="typed-" + KEY)
     assert typed.asked == [{"prompt": f"API key for {service.url}: ", "password": True}]
-    assert typed.printed == "nbext: the key is used for this session.\n"
+    assert typed.printed == "nbext: key set for this session.\n"
     ran = kernel.run("%token ethereum 0x" + "e" * 40)
     assert ran.reply["status"] == "ok", ran.error
     assert KEY not in str(typed.messages) + str(typed.reply) + str(ran.messages)
     assert "prompt" in kernel.run("%nbext status").printed
     kernel.run("%nbext logout")
-    assert "there is no API key" in kernel.run("%token ethereum 0x" + "e" * 40).error
+    assert "No API key" in kernel.run("%token ethereum 0x" + "e" * 40).error

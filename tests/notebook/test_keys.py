@@ -63,10 +63,10 @@ def nobody_types(monkeypatch):
 def test_the_environment_comes_before_the_keyring(ring, monkeypatch):
     ring(Ring({("nbext", URL): "from the ring"}))
     monkeypatch.setenv("NBEXT_API_KEY", " from the environment ")
-    secret, source = keys.find(URL, print)
+    secret, source = keys.find(URL)
     assert (secret.reveal(), source) == ("from the environment", "NBEXT_API_KEY")
     monkeypatch.delenv("NBEXT_API_KEY")
-    secret, source = keys.find(URL, print)
+    secret, source = keys.find(URL)
     assert (secret.reveal(), source) == ("from the ring", "keyring")
 
 
@@ -74,11 +74,11 @@ def test_the_environment_comes_before_the_keyring(ring, monkeypatch):
 def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(ring, monkeypatch, capsys, error):
     ring(Ring(error=error))
     monkeypatch.setattr("getpass.getpass", lambda prompt: "typed")
-    secret, source = keys.find(URL, print)
+    secret, source = keys.find(URL)
     assert (secret.reveal(), source) == ("typed", "prompt")
     assert capsys.readouterr().out == (
-        f"nbext: the keyring cannot be used ({type(error).__name__}); "
-        "set NBEXT_API_KEY, or type the key when asked.\n"
+        f"nbext: the keyring cannot be used ({type(error).__name__}). "
+        "Set NBEXT_API_KEY, or type the key when asked.\n"
     )
 
 
@@ -87,12 +87,12 @@ def test_a_keyring_that_does_not_answer_is_left_behind(ring, monkeypatch, nobody
     ring(Ring(seconds=3))
     start = time.monotonic()
     with pytest.raises(ConfigError) as caught:
-        keys.find(URL, print)
+        keys.find(URL)
     assert time.monotonic() - start < 2
     assert "it did not answer in time" in capsys.readouterr().out
     assert str(caught.value) == (
-        f"there is no API key for {URL}. Set NBEXT_API_KEY before starting Jupyter, or run "
-        "`%nbext login` where you can type."
+        f"No API key for {URL}. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` "
+        "and type the key."
     )
 
 
@@ -102,11 +102,11 @@ def test_login_keeps_the_key_where_that_is_wanted_and_logout_forgets_it(shell, r
     monkeypatch.setattr("getpass.getpass", lambda prompt: "s3cret")
     shell.run(f"%nbext set base_url {URL}")
     printed = shell.run("%nbext login --keep").printed
-    assert printed == "nbext: the key is used for this session and kept in the keyring.\n"
+    assert printed == "nbext: key set for this session and stored in the keyring.\n"
     assert kept.kept == {("nbext", URL): "s3cret"}
     assert "s3cret" not in repr(vars(current()))
     assert shell.run("%nbext logout").printed == (
-        "nbext: the key is forgotten here. A key in NBEXT_API_KEY stays until that variable is unset.\n"
+        "nbext: key removed from this session and the keyring. NBEXT_API_KEY is used as long as it is set.\n"
     )
     assert kept.kept == {}
 
@@ -120,14 +120,14 @@ def test_a_typed_key_is_for_the_service_it_was_typed_for(shell, ring, monkeypatc
     used = []
     for url in (first, other, first):
         shell.run(f"%nbext set base_url {url}")
-        used.append(session.client.key.reveal())
+        used.append(session.connected().key.reveal())
     assert used == ["key-1", "key-2", "key-1"]
     assert asked == [f"API key for {first}: ", f"API key for {other}: "]
 
 
 def test_login_without_a_remote_service_says_that_no_key_is_needed(shell):
     assert shell.error("%nbext login") == (
-        "UsageError: %nbext login: the embedded service needs no key. `%nbext connect URL` chooses another."
+        "UsageError: %nbext login: the embedded service needs no key. `%nbext connect URL` changes the service."
     )
 
 
@@ -147,7 +147,7 @@ def test_login_without_a_remote_service_says_that_no_key_is_needed(shell):
 )
 def test_a_key_in_a_cell_is_refused_and_not_repeated(shell, cell):
     error = shell.error(cell)
-    assert "do not write a key in a cell" in error
+    assert "Do not write a key in a cell" in error
     assert "s3cret" not in error
 
 

@@ -62,8 +62,9 @@ def test_a_symbol_is_not_taken_for_a_variable_that_holds_something_else(asked):
 @pytest.mark.parametrize(
     ("setup", "cell", "message"),
     [
-        ("bad = [1, 2]", "%token ethereum bad", "bad holds int, not addresses: they are texts, 0x and 40 hex digits."),
-        ("bad = []", "%nft ethereum bad", "bad is empty: there is no address to ask for."),
+        ("bad = [1, 2]", "%token ethereum bad", "bad contains int values, not addresses. An address is a string of "
+         "0x and 40 hex digits."),
+        ("bad = []", "%nft ethereum bad", "bad is empty. Give at least one address."),
         ("", "%token ethereum {{nothing}}", "'nothing' is not defined in this notebook."),
     ],
 )
@@ -117,7 +118,7 @@ def test_a_whole_request_says_the_same_as_options_do(asked):
     pd.testing.assert_frame_equal(whole, options)
     assert whole.attrs["nbext"]["operator"] == "OR"
     both = asked.error(f"%%segment_query --operator AND\n{json.dumps(request)}")
-    assert both == "UsageError: the line says --operator AND, the cell says OR: say it once."
+    assert both == "UsageError: --operator AND on the line contradicts OR in the cell. Write it once."
 
 
 def test_python_values_stand_in_a_cell(asked):
@@ -140,7 +141,7 @@ def test_a_segment_is_read_and_exported_by_its_id(asked):
         pd.testing.assert_frame_equal(asked.ip.user_ns["rows"], whales, check_dtype=True)
     assert isinstance(asked.run("%segment sg_nosuch").error, NotFound)
     assert asked.error("%segment {{id_}} --json --csv") == (
-        "UsageError: %segment: --json and --csv exclude each other: the rows come once."
+        "UsageError: %segment: use --json or --csv, not both."
     )
 
 
@@ -152,7 +153,8 @@ def test_an_export_goes_straight_to_a_file(asked, tmp_path, way, ending):
     path = tmp_path / f"rows{ending}"
     ran = asked.run(f"%segment {{{{id_}}}} {way} --to {path}")
     assert ran.printed == f"{path}: 5 rows, {path.stat().st_size:,} bytes\n"
-    assert asked.error(f"%segment {{{{id_}}}} {way} --to {path}").endswith("the file exists. --overwrite replaces it.")
+    again = asked.error(f"%segment {{{{id_}}}} {way} --to {path}")
+    assert again.endswith("the file exists. Add --overwrite to replace it.")
     both = asked.run(f"%segment {{{{id_}}}} {way} --to {path} --overwrite -o rows")
     assert both.printed.endswith("rows = 5 rows, 2 columns\n")
 
@@ -173,13 +175,13 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
          "integer, uint256, number, boolean, object."),
         ("set remote.paths x", 'remote.paths is a table, such as remote.paths.id = "job.id".'),
         ("set remote x", "remote (argument): 'x' is not a table."),
-        ("set limit.rows 5", "limit is one value: nothing stands inside of it."),
+        ("set limit.rows 5", "limit is a single value: it has no entry 'rows'."),
         ("set base_url ftp://example.org", "base_url 'ftp://example.org' is not an address. "
          "Write one such as https://api.example.com or http://127.0.0.1:8000."),
         ("unset limt", f"Unknown setting 'limt'. Did you mean 'limit'? Allowed: {', '.join(Settings().all())}."),
         ("unset remote.paths.ids", "remote.paths.ids is not set in this session. Did you mean 'remote.paths.id'? "
          "Set here: remote.paths.id."),
-        ("unset limit.x", "limit.x is not set in this session. Nothing of limit is."),
+        ("unset limit.x", "limit.x is not set in this session. No entry of limit is set."),
     ],
 )  # fmt: skip
 def test_a_setting_that_cannot_be_is_refused_at_once(shell, line, error):
@@ -255,7 +257,7 @@ def test_a_result_is_written_to_a_file(asked, tmp_path, ending, read):
     assert list(written["address"]) == [USDC, UNI]
     before = path.read_bytes()
     assert asked.error(f"%token ethereum UNI --to '{path}'") == (
-        f"UsageError: --to {path}: the file exists. --overwrite replaces it."
+        f"UsageError: --to {path}: the file exists. Add --overwrite to replace it."
     )
     assert path.read_bytes() == before
     asked.value(f"%token ethereum UNI --to '{path}' --overwrite")
@@ -282,11 +284,11 @@ def test_dry_run_shows_the_request_and_a_curl_line_without_the_key(asked):
         '{\n  "operator": "AND",\n'
         f'  "filters": {HOLDERS},\n'
         '  "fileType": "json",\n  "limit": 7\n}\n\n'
-        "Allowed. In words: wallets that hold at least 1,000 UNI on ethereum\n\n"
+        "Valid. In words: wallets that hold at least 1,000 UNI on ethereum\n\n"
         f"curl -X POST {url} -H 'Content-Type: application/json' -H \"x-api-key: $NBEXT_API_KEY\" -d '{body}'\n"
     )
     assert asked.error('%%segment_query --dry-run\n{"tokn": {}}').startswith("InvalidSegment: /filters/tokn: ")
-    assert current().history.ran == []
+    assert current().history.runs == []
 
 
 def test_a_request_that_is_shown_is_the_same_json_in_lines_that_fit():
@@ -326,25 +328,25 @@ def test_a_query_in_the_background_is_looked_at_waited_for_and_awaited(asked):
     assert handle.status == "failed"
 
 
-HANDLE = "--bg gives a handle, whose .result() is a DataFrame"
+HANDLE = "has no effect with --bg, which returns a handle; its .result() is a DataFrame. Use one of them."
 
 
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("--bg --to {}/x.csv", f"{HANDLE}: --to would do nothing. Use one of them."),
-        ("--bg --as polars", f"{HANDLE}: --as would do nothing. Use one of them."),
-        ("--bg --count", f"{HANDLE}: --count would do nothing. Use one of them."),
-        ("--card --to {}/x.csv", "--card gives a card: --to would do nothing. Use one of them."),
-        ("--count --to {}/x.csv", "--count gives a number: --to would do nothing. Use one of them."),
-        ("--csv", "--csv exports a segment by its id; this one is run now. --to FILE.csv writes its rows."),
+        ("--bg --to {}/x.csv", f"--to {HANDLE}"),
+        ("--bg --as polars", f"--as {HANDLE}"),
+        ("--bg --count", f"--count {HANDLE}"),
+        ("--card --to {}/x.csv", "--to has no effect with --card, which returns a card. Use one of them."),
+        ("--count --to {}/x.csv", "--to has no effect with --count, which returns a number. Use one of them."),
+        ("--csv", "--csv exports a segment by its id. To write the rows of this query, use --to FILE.csv."),
     ],
 )  # fmt: skip
 def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_runs(asked, tmp_path, cell, message):
     line = f"%segment {HOLDERS} {cell.format(tmp_path)}"
     assert asked.error(line) == f"UsageError: %segment: {message}"
     assert asked.error(f"%segment {HOLDERS} --limit 0 --to {tmp_path}/x.csv") == (
-        "UsageError: a limit of 0 only counts: there are no rows for --to to write."
+        "UsageError: --to has no rows to write: a limit of 0 only counts."
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -356,7 +358,7 @@ def test_a_segment_with_an_id_is_not_run_again_so_options_of_a_run_are_refused(a
     asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
     line = f"%segment {{{{whales.attrs['nbext']['segment_id']}}}} --csv {option}"
     assert asked.error(line) == (
-        f"UsageError: %segment: {option.split()[0]} says how filters are run; a segment with an id was run before."
+        f"UsageError: %segment: {option.split()[0]} has no effect on a segment that has run. Use it with filters."
     )
 
 
@@ -387,11 +389,11 @@ def test_history_runs_again_and_saved_queries_come_back(asked, monkeypatch, tmp_
     pd.testing.assert_frame_equal(asked.value("%%segment_query --from big"), asked.ip.user_ns["whales"])
     pd.testing.assert_frame_equal(asked.value("%segment --from big"), asked.ip.user_ns["whales"])
     assert asked.error("%%segment_query --from bigg") == (
-        "UsageError: no query is saved as 'bigg'. Did you mean 'big'? Saved: big."
+        "UsageError: No query is saved as 'bigg'. Did you mean 'big'? Saved: big."
     )
-    assert "names a saved query" in asked.error(f"%%segment_query --from big\n{HOLDERS}")
+    assert "runs a saved query" in asked.error(f"%%segment_query --from big\n{HOLDERS}")
     assert asked.error("%nbext save ../x") == (
-        "UsageError: '../x' is not a name: letters, digits, _ and -, at most 64."
+        "UsageError: '../x' is not a name for a query. Names use letters, digits, _ and -, at most 64."
     )
 
 
@@ -436,13 +438,13 @@ def test_what_was_not_checked_is_not_claimed(shell, monkeypatch):
     with slow_service() as service:
         url = service.url
         assert shell.run(f"%nbext connect {url}").printed == (
-            f"nbext: {url} answers; its data and its grammar are its own.\n"
+            f"nbext: connected to {url}. Its data and its filters are its own.\n"
         )
         printed = shell.run("%nbext status").printed.splitlines()
         assert printed[:2] == [f"service   {url} (not nbext's own)", "key       NBEXT_API_KEY"]
     gone = "http://127.0.0.1:9"
     assert shell.run(f"%nbext connect {gone}").printed == (
-        f"nbext: {gone} does not answer now; the next call asks again.\n"
+        f"nbext: {gone} does not answer. The next call tries again.\n"
     )
     printed = shell.run("%nbext status").printed.splitlines()
     assert printed[0] == f"service   {gone} (no answer)"
@@ -467,7 +469,7 @@ def test_the_examples_of_each_magics_help_run(asked, name):
 
 def test_symbols_of_answers_are_kept_for_completion(asked):
     asked.value("%token ethereum USDC")
-    assert current().knowledge.symbols["USDC"] == USDC
+    assert current().vocabulary.symbols["USDC"] == USDC
 
 
 def test_a_warm_query_costs_little_more_than_its_call(asked):

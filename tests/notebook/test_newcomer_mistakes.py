@@ -9,21 +9,21 @@ import pytest
 MISTAKES = {
     "a cell magic written with one percent sign": (
         '''%segment_query {"token": {"token": "UNI"}}''',
-        "UsageError: %segment_query needs two percent signs and the first line of a cell: %%segment_query, with the filters as JSON on the lines below. On a single line: %segment {...}",
+        "UsageError: %segment_query is a cell magic. Write %%segment_query as the first line of a cell, and the filters as JSON below it. On one line: %segment {filters}",
     ),
     "a line magic written with two percent signs": (
         '''%%token
 ethereum USDC''',
-        "UsageError: %%token is not a cell magic: everything stands on its line. Write one percent sign: %token ethereum USDC",
+        "UsageError: %%token is not a cell magic. Write it on one line, with one percent sign: %token ethereum USDC",
     ),
     "a cell that is empty below its first line": (
         "%%segment_query whales",
-        '''UsageError: %%segment_query: the cell is empty below its first line. The filters belong there, as JSON, such as {"token": {"token": "USDC"}}''',
+        '''UsageError: %%segment_query: the cell has no filters. Write them as JSON below the first line, such as {"token": {"token": "USDC"}}''',
     ),
     "filters on the first line": (
         '''%%segment_query {"token": {"token": "UNI"}}
 ''',
-        '''UsageError: %%segment_query: the filters stand below the line, not on it; on the line: %segment {...}.
+        '''UsageError: %%segment_query: write the filters on the lines below. On one line: %segment {filters}
     %%segment_query {"token": {"token": "UNI"}}
                     ^''',
     ),
@@ -153,7 +153,7 @@ ethereum USDC''',
     "an operator among the filters": (
         '''%%segment_query
 {"operator": "OR", "token": {"token": "UNI"}}''',
-        '''InvalidSegment: /filters/operator: unknown condition 'operator'. Allowed: token, nft, collections, transfer, activity, wallet, segment, all, any, not, chain, asOf, exclude. It belongs on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
+        '''InvalidSegment: /filters/operator: unknown condition 'operator'. Allowed: token, nft, collections, transfer, activity, wallet, segment, all, any, not, chain, asOf, exclude. Write it on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
   line 2, column 2:
     {"operator": "OR", "token": {"token": "UNI"}}
      ^''',
@@ -168,7 +168,9 @@ ethereum USDC''',
     "a limit beyond the highest": (
         '''%%segment_query --limit 5,000,000
 {"token": {"token": "UNI"}}''',
-        "UsageError: 5000000 is not a limit. Write a whole number from 0 (count only) to 1,000,000.",
+        """UsageError: --limit: 5000000 is not a limit. Write a whole number from 0 (count only) to 1,000,000.
+    %%segment_query --limit 5,000,000
+                            ^""",
     ),
     "an unknown option": (
         '''%%segment_query whales --limt 5
@@ -180,7 +182,7 @@ ethereum USDC''',
     "a Python word as a name": (
         '''%%segment_query class
 {"token": {"token": "UNI"}}''',
-        "UsageError: 'class' is a word of Python itself; choose another name for the result.",
+        "UsageError: 'class' is a Python keyword. Choose another name for the result.",
     ),
     "an unknown chain": (
         "%token etherium USDC",
@@ -188,13 +190,13 @@ ethereum USDC''',
     ),
     "a chain left out": (
         "%token USDC",
-        '''UsageError: %token: the chain is missing, it stands first: %token ethereum USDC
+        '''UsageError: %token: the chain is missing. Write: %token ethereum USDC
     %token USDC
            ^''',
     ),
     "address and chain the wrong way round": (
         "%token 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48 ethereum",
-        '''UsageError: %token: the chain stands first, then the address: %token ethereum 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48
+        '''UsageError: %token: the chain goes before the address. Write: %token ethereum 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48
     %token 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48 ethereum
            ^''',
     ),
@@ -208,7 +210,7 @@ ethereum USDC''',
     ),
     "a collection asked for as a token": (
         "%token ethereum BAYC",
-        "NotFound: The service answered 404: The data knows no symbol 'BAYC' on ethereum. It is an NFT collection: %nft ethereum BAYC",
+        "NotFound: The service answered 404: The data knows no symbol 'BAYC' on ethereum. It is an NFT collection. Use: %nft ethereum BAYC",
     ),
     "a name of the naming service": (
         "%nft ethereum vitalik.eth",
@@ -222,11 +224,11 @@ ethereum USDC''',
     ),
     "a file of another kind": (
         "%token ethereum USDC --to usdc.xlsx",
-        "UsageError: --to usdc.xlsx: the file's ending says its format: .csv, .json, .parquet.",
+        "UsageError: --to usdc.xlsx: unknown file format. Use .csv, .json or .parquet.",
     ),
     "a key in a cell": (
         "%nbext login s3cret",
-        "UsageError: %nbext login takes no key: do not write a key in a cell: the notebook and its history would keep it. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt.",
+        "UsageError: %nbext login takes no key. Do not write a key in a cell: the notebook and its history would keep it. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt.",
     ),
     "a misspelt command": (
         "%nbext stats",

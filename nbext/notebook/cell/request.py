@@ -1,4 +1,4 @@
-"""A query as a cell asks it: filters, operator, file type and limit, and where each stands in the cell."""
+"""The request that a cell makes: filters, operator, file type and limit, and the place of each in the cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from nbext.core.constants import MAX_LIMIT, limit_of
 from nbext.core.operations import FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import visible
-from nbext.errors import NbextError, UsageError, ValidationError, did_you_mean
+from nbext.errors import UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
 from nbext.notebook.cell.json_source import at
 from nbext.notebook.line.options import Args
@@ -20,7 +20,7 @@ _REQUEST_KEYS = ("operator", "fileType", "limit", "filters")
 
 @dataclass(frozen=True)
 class Query:
-    """One execute request. ``body`` is the cell it was read from, ``whole`` says that the cell is a request."""
+    """One execute request. ``body`` is the cell it was read from; ``whole`` says that the cell is a request."""
 
     filters: Mapping[str, Any]
     operator: str
@@ -29,55 +29,47 @@ class Query:
     body: body.Body | None = None
     whole: bool = False
 
-    def located(self, error: NbextError) -> NbextError:
-        """Return the error with the place in the cell of each field that it names."""
-        if self.body is None or not isinstance(error, ValidationError):
-            return error
+    def locate(self, error: ValidationError) -> None:
+        """Add the place in the cell of each field that an error names, and a hint where the mistake is known."""
+        if self.body is None:
+            return
         lines = []
         for field in error.errors:
             pointer = field["pointer"]
-            lines.append(f"{pointer or '/'}: {field['detail']}{self._misplaced(pointer)}{self._unwrapped(pointer)}")
-            position = self.body.place_of(self._in_cell(field["pointer"]))
+            lines.append(f"{pointer or '/'}: {field['detail']}{self._hint(pointer)}")
+            in_cell = pointer if self.whole else pointer.removeprefix("/filters") if "/filters" in pointer[:8] else ""
+            position = self.body.place_of(in_cell)
             if position is not None:
                 lines.append(f"  {at(self.body.text, position)}")
-        # The same error, not a new one: its class and its fields are what a caller catches and reads.
+        # The same error, not a new one: a caller catches its class and reads its fields.
         error.args = ("\n".join(lines),)
-        return error
 
-    def _misplaced(self, pointer: str) -> str:
-        """Return where a key of a request belongs that stands among the filters."""
+    def _hint(self, pointer: str) -> str:
         key = pointer.removeprefix("/filters/")
-        if self.whole or key not in _REQUEST_KEYS:
-            return ""
-        option = {"fileType": "--type"}.get(key, f"--{key}")
-        beside = f'{{"{key}": ..., "filters": {{...}}}}'
-        return f" It belongs on the first line ({option}), or beside the filters: {beside}."
-
-    def _unwrapped(self, pointer: str) -> str:
-        """Return how a contract is written that stands where a condition belongs."""
-        key = pointer.removeprefix("/filters/")
+        if key in _REQUEST_KEYS and not self.whole:
+            option = {"fileType": "--type"}.get(key, f"--{key}")
+            beside = f'{{"{key}": ..., "filters": {{...}}}}'
+            return f" Write it on the first line ({option}), or beside the filters: {beside}."
+        # A contract in the place of a condition.
         value = self.filters.get(key)
-        if key not in ("token", "nft") or not isinstance(value, str):
-            return ""
-        return f" Write {json.dumps({key: {key: value}}, ensure_ascii=False)}."
-
-    def _in_cell(self, pointer: str) -> str:
-        return pointer if self.whole else pointer.removeprefix("/filters") if pointer.startswith("/filters") else ""
+        if key in ("token", "nft") and isinstance(value, str):
+            return f" Write {json.dumps({key: {key: value}}, ensure_ascii=False)}."
+        return ""
 
 
 def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Query:
-    """Read a query: the text is the filters or a whole request; options of the line say the rest.
+    """Read a query: the text is the filters or a whole request; options of the line give the rest.
 
     Raises
     ------
     UsageError
-        The text is not a JSON object, or says something else than the line does.
+        The text is not a JSON object, or contradicts the line.
     """
     read = body.read(text, names)
     if not isinstance(read.value, dict):
         begin = len(text) - len(text.lstrip())
         kind = "a list" if isinstance(read.value, list) else "a single value"
-        raise UsageError(f"a segment's filters are one JSON object, {{...}}; this is {kind}.\n  {at(text, begin)}")
+        raise UsageError(f"Filters are one JSON object, {{...}}, not {kind}.\n  {at(text, begin)}")
     # No condition is named filters, so one glance tells the two forms apart.
     whole = isinstance(read.value.get("filters"), dict)
     request: dict[str, Any] = read.value if whole else {"filters": read.value}
@@ -87,7 +79,7 @@ def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Que
         filters=request["filters"],
         operator=_one_of(args, "operator", request.get("operator"), "AND"),
         file_type=_one_of(args, "type", request.get("fileType"), "json"),
-        limit=_limit(args, request.get("limit"), limit),
+        limit=_limit(args, request.get("limit"), read, limit),
         body=read,
         whole=whole,
     )
@@ -96,42 +88,38 @@ def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Que
 def _check_request(request: Mapping[str, Any], read: body.Body) -> None:
     for key in request:
         if key not in _REQUEST_KEYS:
-            place = read.place_of("/" + key)
-            raise UsageError(
-                f"/{visible(key)}: a whole request has no such key.{did_you_mean(key, _REQUEST_KEYS)} "
-                f"Allowed: {', '.join(_REQUEST_KEYS)}." + (f"\n  {at(read.text, place)}" if place is not None else "")
-            )
+            near = did_you_mean(key, _REQUEST_KEYS)
+            raise _at_key(key, f"unknown key of a request.{near} Allowed: {', '.join(_REQUEST_KEYS)}.", read)
     for key, allowed in (("operator", OPERATORS), ("fileType", FILE_TYPES)):
         if key in request and request[key] not in allowed:
-            place = read.place_of("/" + key)
-            shown = visible(repr(request[key]))
             near = did_you_mean(str(request[key]), allowed)
-            raise UsageError(
-                f"/{key}: it is {' or '.join(allowed)}, not {shown}.{near}"
-                + (f"\n  {at(read.text, place)}" if place is not None else "")
-            )
+            raise _at_key(key, f"must be {' or '.join(allowed)}, not {visible(repr(request[key]))}.{near}", read)
+
+
+def _at_key(key: str, message: str, read: body.Body) -> UsageError:
+    place = read.place_of("/" + key)
+    return UsageError(f"/{visible(key)}: {message}" + (f"\n  {at(read.text, place)}" if place is not None else ""))
 
 
 def _one_of(args: Args, option: str, in_body: Any, default: str) -> str:
     # Neither wins: whichever we took, somebody would have meant the other.
     on_line = args[option]
     if on_line and in_body and on_line != in_body:
-        raise UsageError(f"the line says --{option} {on_line}, the cell says {in_body}: say it once.")
+        raise UsageError(f"--{option} {on_line} on the line contradicts {in_body} in the cell. Write it once.")
     return str(on_line or in_body or default)
 
 
-def _limit(args: Args, in_body: Any, default: int) -> int:
+def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
     given = [name for name in ("limit", "all", "count") if args[name] is not None]
     if len(given) > 1:
-        raise UsageError(f"--{given[0]} and --{given[1]} exclude each other.")
+        raise UsageError(f"Use --{given[0]} or --{given[1]}, not both.")
     if args["all"]:
         return MAX_LIMIT
     if args["count"]:
         return 0
-    limit = args["limit"] if args["limit"] is not None else in_body
-    if limit is None:
+    if args["limit"] is None and in_body is None:
         return default
-    checked = limit_of(limit)
-    if isinstance(checked, str):
-        raise UsageError(checked)
-    return checked
+    checked = limit_of(args["limit"] if given else in_body)
+    if isinstance(checked, int):
+        return checked
+    raise UsageError(f"--limit: {checked}{args.caret('limit')}") if given else _at_key("limit", checked, read)

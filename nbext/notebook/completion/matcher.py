@@ -1,4 +1,4 @@
-"""Completion inside our cells, by IPython's context matcher: from what is known already, never the network."""
+"""Completion inside our cells, by IPython's context matcher: from what was learned, never from the network."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def matcher(session: Session) -> Callable[[CompletionContext], SimpleMatcherResu
         return {
             "completions": [SimpleCompletion(text=word, type="nbext") for word in words[:_SHOWN]],
             "matched_fragment": typed,
-            # In our cells Python's names and the folder's files would only be in the way.
+            # In our cells Python's names and the folder's files would hide the words that fit.
             "suppress": bool(words),
             "ordered": True,
         }
@@ -80,7 +80,7 @@ def _in_line(session: Session, grammar: Grammar, rest: str) -> Offer:
     # After an option that takes a value, only its values.
     option = grammar.flags.get(done[-1]) if done else None
     if option is not None and option.kind == "text":
-        words = option.choices or (session.knowledge.chains if option.name == "chain" else ())
+        words = option.choices or (session.vocabulary.chains if option.name == "chain" else ())
         return typed, _starting(typed, words)
     return typed, _starting(typed, _words(session, grammar, [word for word in done if word]))
 
@@ -91,12 +91,12 @@ def _words(session: Session, grammar: Grammar, done: list[str]) -> Iterable[str]
         if not done:
             return grammars.COMMANDS
         if done[0] == "schema":
-            return schema.keys(session.knowledge.schema or {}, ["filters"])
+            return schema.keys(session.vocabulary.schema or {}, ["filters"])
         return session.settings.all() if done[0] in ("set", "unset") else ()
     if grammar in (grammars.TOKEN, grammars.NFT):
         if not done:
-            return [*(["search"] if grammar is grammars.NFT else []), *session.knowledge.chains]
-        return [*session.knowledge.symbols, *tables(session)] if done[0] != "search" else ()
+            return [*(["search"] if grammar is grammars.NFT else []), *session.vocabulary.chains]
+        return [*session.vocabulary.symbols, *tables(session)] if done[0] != "search" else ()
     return ()
 
 
@@ -104,8 +104,8 @@ def _in_body(session: Session, text: str) -> Offer:
     cursor = cursor_of(text)
     if cursor.place == "python":
         return cursor.typed, _starting(cursor.typed, tables(session))
-    known = session.knowledge.schema or {}
-    # A cell is the filters, or a whole request that holds them.
+    known = session.vocabulary.schema or {}
+    # A cell is the filters, or a whole request that contains them.
     path = cursor.path if cursor.path[:1] in _REQUEST else ("filters", *cursor.path)
     if cursor.place == "key":
         found = [*schema.keys(known, path), *(schema.keys(known, ()) if not cursor.path else ())]
@@ -118,16 +118,16 @@ def _in_body(session: Session, text: str) -> Offer:
 
 
 def _values(session: Session, path: tuple[str, ...]) -> list[str]:
-    listed = schema.values(session.knowledge.schema or {}, path)
+    listed = schema.values(session.vocabulary.schema or {}, path)
     if path[-1] == "chain":
-        return list(session.knowledge.chains)
+        return list(session.vocabulary.chains)
     if path[-1] in _CONTRACTS:
-        return list(session.knowledge.symbols)
+        return list(session.vocabulary.symbols)
     return listed
 
 
 def tables(session: Session) -> list[str]:
-    """Return the notebook's variables that interpolation can take: tables, columns, lists, texts, numbers."""
+    """Return the notebook's variables that have a JSON form: tables, columns, lists, strings, numbers."""
     return sorted(
         name
         for name, value in list(session.names.items())

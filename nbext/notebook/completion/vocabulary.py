@@ -1,4 +1,4 @@
-"""What completion may offer, learned from the service's schema and from the answers seen."""
+"""The words that completion offers, learned from the service's schema and from answers."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from nbext.core.chains import chain_names
 if TYPE_CHECKING:
     import pandas as pd
 
-# Symbols and addresses beyond this many are not kept: a list that long helps nobody.
-_KEPT = 2_000
+# More are not remembered: nobody reads a longer list, and every answer is searched for new ones.
+_MAX_SYMBOLS = 2_000
 
 
 @dataclass
-class Knowledge:
-    """Names to offer; filled by a connection and by answers, read by completion.
+class Vocabulary:
+    """The words to offer; filled by a connection and by answers, read by completion.
 
     Attributes
     ----------
-    conditions
-        Each condition's fields, and each field's own fields or allowed values.
+    chains
+        The names of all chains; those of the service's data first.
+    schema
+        The JSON Schema of a request; None where the service publishes none.
+    symbols
+        The symbols of tokens and collections in answers, each with its address.
     """
 
     chains: tuple[str, ...] = field(default_factory=chain_names)
@@ -30,15 +34,15 @@ class Knowledge:
     symbols: dict[str, str] = field(default_factory=dict)
 
     def learn_service(self, about: Mapping[str, Any], schema: Mapping[str, Any] | None) -> None:
-        """Keep the service's chains, its own first, and its schema of filters."""
+        """Remember the service's schema, and its chains before all others."""
         held = [str(chain.get("chain")) for chain in (about.get("data") or {}).get("chains") or []]
         self.chains = tuple(dict.fromkeys([*held, *chain_names()]))
         self.schema = schema
 
     def learn_rows(self, frame: pd.DataFrame) -> None:
-        """Keep the symbols and addresses of an answer's rows."""
+        """Remember the symbols and addresses of an answer's rows."""
         if not {"symbol", "address"} <= set(frame.columns):
             return
         for symbol, address in zip(frame["symbol"], frame["address"], strict=True):
-            if isinstance(symbol, str) and isinstance(address, str) and len(self.symbols) < _KEPT:
+            if isinstance(symbol, str) and isinstance(address, str) and len(self.symbols) < _MAX_SYMBOLS:
                 self.symbols[symbol] = address

@@ -1,8 +1,8 @@
-"""How our tables are shown: nothing in a cell hides, runs or turns into maths; the data stays as it is.
+"""How our tables are displayed: nothing in a cell hides, runs or turns into maths; the data stays unchanged.
 
-Only tables and columns that carry our provenance (``attrs["nbext"]``) are shown this way, and those that show a strange
-name which a service sent (`nbext.notebook.display.seen`), by formatters of this shell: no option of pandas is changed,
-and no other table is touched.
+Only tables and columns that carry our provenance (``attrs["nbext"]``) are displayed this way, and those that show a
+suspicious name which a service sent. Formatters of this shell do it: no option of pandas is changed, and no other
+table is touched.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import visible
-from nbext.notebook.display.seen import Seen
-from nbext.notebook.display.suspicious_names import flags
+from nbext.notebook.display.suspicious_names import SuspiciousNames, flags
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +23,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 
 def shown(value: Any) -> Any:
-    """Return a cell as it is shown: an address shortened, what hides as escapes, long text cut at 200.
+    """Return a cell as it is displayed: an address shortened, hidden characters as escapes, long text cut at 200.
 
     >>> shown("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
     '0xd8da6bf2…7aa96045'
@@ -32,7 +31,7 @@ def shown(value: Any) -> Any:
     if isinstance(value, tuple):  # a row's label of several levels
         return tuple(shown(part) for part in value)
     if isinstance(value, dict | list | set):
-        # pandas would write the texts inside of them as they are.
+        # pandas would print the strings inside of them unchanged.
         return visible(repr(value))
     if not isinstance(value, str):
         return value
@@ -41,17 +40,16 @@ def shown(value: Any) -> Any:
     return visible(value)
 
 
-def shows_strange_names(table: pd.DataFrame | pd.Series[Any], seen: Seen) -> bool:
-    """Say whether a strange name that a service sent is among what is shown: cells, index, and names of columns."""
+def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: SuspiciousNames) -> bool:
+    """Return whether a suspicious name that a service sent is displayed, in cells, index or headings."""
     import pandas as pd
 
-    if not seen:
+    if not names:
         return False
     few = _few(table if isinstance(table, pd.DataFrame) else table.to_frame(), pd.get_option("display.max_rows"))
     labels = [part for label in (*few.columns, *few.index) for part in (label if isinstance(label, tuple) else [label])]
-    return seen.holds_any(labels) or any(
-        seen.holds_any(few.iloc[:, i]) for i, dtype in enumerate(few.dtypes) if dtype in ("str", "object", "category")
-    )
+    texts = [i for i, dtype in enumerate(few.dtypes) if dtype in ("str", "object", "category")]
+    return names.contains_any(labels) or any(names.contains_any(few.iloc[:, i]) for i in texts)
 
 
 def as_html(frame: pd.DataFrame) -> str | None:
@@ -59,7 +57,7 @@ def as_html(frame: pd.DataFrame) -> str | None:
     html = _drawn(frame, _pandas_html, "\n<p>{} rows × {} columns</p>")
     if html is None or html.endswith("</div>"):
         return html
-    # pandas has the size inside of the element that its rules of style are for.
+    # pandas puts the size inside of the element that its styles apply to.
     table, _, size = html.rpartition("</div>")
     return f"{table}{size.lstrip()}\n</div>"
 
@@ -71,12 +69,12 @@ def as_text(frame: pd.DataFrame) -> str:
 
 def column_as_text(column: pd.Series[Any]) -> str:
     """Return a column as plain text."""
-    # Its values are shown as pandas writes them, so that its footer stays true.
+    # Line by line over the text of pandas, so that its footer stays true.
     return "\n".join(visible(line, None) for line in repr(column).split("\n"))
 
 
 def _pandas_html(table: pd.DataFrame) -> str | None:
-    # pandas-stubs does not know the method that front ends call.
+    # pandas-stubs does not declare the method that front ends call.
     html: str | None = getattr(table, "_repr_html_")()  # noqa: B009
     return html
 
@@ -97,7 +95,7 @@ def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size
 
 
 def _mark_names(few: pd.DataFrame) -> None:
-    """Add a column that says which names pretend to be others, where one does. Only what is shown has it."""
+    """Add a column of warnings to what is displayed, where a name pretends to be another."""
     names = [column for column in ("name", "symbol") if list(few.columns).count(column) == 1]
     if not names or "name_flags" in few.columns:
         return
@@ -107,7 +105,7 @@ def _mark_names(few: pd.DataFrame) -> None:
 
 
 def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:
-    """Return as many of the first and last rows as pandas needs to leave out the others by itself."""
+    """Return the first and last rows, as many as pandas displays, so that millions of others are not copied."""
     import pandas as pd
 
     if not rows or len(frame) <= 2 * rows:
@@ -117,13 +115,13 @@ def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:
 
 @dataclass
 class Formatters:
-    """The formatters of one shell, and what stood in their places before."""
+    """The formatters of one shell, and those that they replaced."""
 
     shell: InteractiveShell
     before: dict[tuple[str, str, str], Any]
 
     def remove(self) -> None:
-        """Put back what stood there before."""
+        """Put back the formatters that were there before."""
         for (mime, home, kind), old in self.before.items():
             formatter = _formatter(self.shell, mime)
             formatter.pop(f"{home}.{kind}", None)
@@ -131,18 +129,18 @@ class Formatters:
                 formatter.for_type_by_name(home, kind, old)
 
 
-def install(shell: InteractiveShell, seen: Seen) -> Formatters:
-    """Show our tables and their columns our way in this shell; pandas is not imported for it."""
+def install(shell: InteractiveShell, names: SuspiciousNames) -> Formatters:
+    """Display our tables and their columns literally in this shell; pandas is not imported for it."""
     formatters = Formatters(shell, {})
 
     def literally(shown: Any) -> bool:
         if "nbext" in shown.attrs:
-            # Also what came by a client of the user's own, without a magic.
-            seen.learn(shown)
+            # Here too, because a client of the user's own returns tables without a magic.
+            names.learn(shown)
             return True
-        return shows_strange_names(shown, seen)
+        return shows_suspicious_names(shown, names)
 
-    # By name, so that pandas need not be there yet.
+    # By the name of the type, so that pandas need not be imported yet.
     for mime, kind, home, ours in _PLACES:
         formatter = _formatter(shell, mime)
         old = formatter.pop(f"{home}.{kind}", None)

@@ -120,4 +120,4 @@ def _client(given: Client | None) -> Client:
         here = session.current()
     except ConfigError:
         return connect()
-    return here.client
+    return here.connected()

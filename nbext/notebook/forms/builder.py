@@ -27,7 +27,7 @@ from nbext.notebook.forms.widgets import (
     text_field,
     visibility,
 )
-from nbext.notebook.results.store import checked_name
+from nbext.notebook.results.deliver import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd

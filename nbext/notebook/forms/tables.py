@@ -14,7 +14,7 @@ from nbext.errors import ConfigError, UsageError
 from nbext.notebook import session
 from nbext.notebook.cell.request import Query
 from nbext.notebook.forms.widgets import table_html
-from nbext.notebook.results.store import checked_name
+from nbext.notebook.results.deliver import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from nbext.notebook.line.tokenizer import Word, words
 
 _KEY = re.compile(r"(-{1,2}(x-)?(api[-_]?key|key|password|secret)(=|\Z)|(x-)?(api[-_]?)?key=)", re.IGNORECASE)
 KEY_REFUSED = (
-    "do not write a key in a cell: the notebook and its history would keep it. "
+    "Do not write a key in a cell: the notebook and its history would keep it. "
     "Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt."
 )
 
@@ -45,14 +45,20 @@ class Option:
 
 @dataclass
 class Args:
-    """A parsed line: its words in order, and the options that were given."""
+    """A parsed line: its words in order, and the options that were given with the column of each value."""
 
+    magic: str
     line: str
     words: list[Word] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.options.get(name)
+
+    def caret(self, name: str) -> str:
+        """Return the line with a caret under the value of an option, to be put after a message."""
+        return "\n" + excerpt(self.line, self.columns[name], self.magic + " ")
 
 
 HELP = Option(("--help", "-h"), "show this help")
@@ -97,7 +103,7 @@ class Grammar:
             An option is unknown, lacks its value or has one that is not allowed; a quote is not
             closed; or a key was written into the line.
         """
-        args = Args(line)
+        args = Args(self.magic, line)
         rest = iter(words(line, self.magic))
         for word in rest:
             # First of all, so that no other error repeats what may be a key.
@@ -134,6 +140,7 @@ class Grammar:
         given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
         if given is None or (given.kind == "word" and given.text in self.flags):
             raise self.error(args, f"{flag} needs a value: {option.spelling}.", word)
+        args.columns[option.name] = given.column
         # The value of an expression is known only when the line runs: `settle` reads it then.
         args.options[option.name] = given if given.kind == "python" else self._value(args, option, flag, given)
 

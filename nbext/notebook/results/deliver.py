@@ -1,25 +1,31 @@
-"""The end of every magic: note what was learned, say what was cut, and store, write or show the result."""
+"""Where a result goes: a variable, a file, another kind of table, the display; and the line that says so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import builtins
+import keyword
+import unicodedata
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import visible
+from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line.options import Args, Grammar
-from nbext.notebook.results import store
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from nbext.notebook.session import Session
 
+# IPython uses these names itself: a result under one of them would break the shell.
+_TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
+FORMATS = (".csv", ".json", ".parquet")
+# What an option returns instead of a table.
+_NO_TABLE = {"bg": "a handle; its .result() is a DataFrame", "card": "a card", "count": "a number"}
 
-# What an option gives in place of a table.
-_NO_TABLE = {"bg": "a handle, whose .result() is a DataFrame", "card": "a card", "count": "a number"}
 
-
-def prepared(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> Args:
+def prepare(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> None:
     """Put Python values into the options, and check where the result is to go, before anything runs.
 
     Raises
@@ -27,45 +33,132 @@ def prepared(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> Args:
     UsageError
         The name or the file cannot be used, or one option leaves another nothing to do.
     """
-    _check_together(grammar, args)
-    # A query may take minutes: a name that cannot be used is said before them.
+    for option, what in _NO_TABLE.items():
+        if args[option]:
+            for other in ("to", "as", *_NO_TABLE):
+                if args[other] is not None and other != option:
+                    message = f"--{other} has no effect with --{option}, which returns {what}. Use one of them."
+                    raise grammar.error(args, message)
+    # A query may take minutes: a name or a file that cannot be used is refused before it.
     grammar.settle(args, names)
     if args["out"] is not None:
-        args.options["out"] = store.checked_name(args["out"])
+        args.options["out"] = checked_name(args["out"])
     if args["to"] is not None:
-        store.checked_file(args["to"], overwrite=bool(args["overwrite"]))
+        checked_file(args["to"], overwrite=bool(args["overwrite"]))
     elif args["overwrite"] or args["raw"]:
-        flag = "--overwrite" if args["overwrite"] else "--raw"
-        raise grammar.error(args, f"{flag} says how --to FILE writes, and --to is not given.")
-    return args
+        raise grammar.error(args, f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
 
 
-def _check_together(grammar: Grammar, args: Args) -> None:
-    for option, what in _NO_TABLE.items():
-        for other in ("to", "as", *_NO_TABLE):
-            if args[option] and args[other] is not None and other != option:
-                raise grammar.error(args, f"--{option} gives {what}: --{other} would do nothing. Use one of them.")
-
-
-def hand_over(session: Session, frame: pd.DataFrame, args: Args) -> Any:
-    """Store the result under a name, write it to a file, or return it to be shown."""
-    session.knowledge.learn_rows(frame)
-    session.seen.learn(frame)
-    # Also what carries no provenance is shown as a stranger's text is.
+def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
+    """Store the result under a name, write it to a file, or return it to be displayed."""
+    session.vocabulary.learn_rows(frame)
+    session.suspicious.learn(frame)
+    # Without provenance too: its names are a stranger's all the same, and are displayed so.
     about = frame.attrs.setdefault("nbext", {})
-    if cut := store.cut_in_words(about):
-        session.say(cut)
+    if cut := cut_in_words(about):
+        print(cut)
     for warning in about.get("warnings") or []:
-        session.say(f"note: {visible(warning)}")
+        print(f"note: {visible(warning)}")
     if args["to"] is not None:
         from nbext.client.files import writer
 
         overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
-        writer.save(frame, store.checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw)
-        session.say(f"{args['to']}: {store.in_words(frame)}")
-    # Converted last: files and provenance are those of the DataFrame.
-    value = store.converted(frame, args["as"] or session.settings["frame"])
+        writer.save(frame, checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw)
+        print(f"{args['to']}: {in_words(frame)}")
+    # Converted last: files and provenance are made from the DataFrame.
+    kind = args["as"] or session.settings["frame"]
+    value = frame if kind == "pandas" else converted(frame, kind)
     if args["out"] is not None:
-        store.put(session.names, args["out"], value, session.say)
+        put(session.names, args["out"], value)
         return None
     return None if args["to"] is not None else value
+
+
+def checked_name(name: str) -> str:
+    """Return the name, as Python spells it, if a result may be stored under it.
+
+    Raises
+    ------
+    UsageError
+        Not an identifier, or a name of Python's or of IPython's.
+    """
+    if not name.isidentifier():
+        raise UsageError(
+            f"'{visible(name)}' is not a variable name. Names use letters, digits and _, and do not start with a digit."
+        )
+    name = unicodedata.normalize("NFKC", name)  # as Python itself reads names
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        raise UsageError(f"{name!r} is a Python keyword. Choose another name for the result.")
+    if hasattr(builtins, name) or name in _TAKEN or name.startswith("_"):
+        raise UsageError(f"Python or IPython uses the name {name!r}. Choose another name for the result.")
+    return name
+
+
+def put(names: MutableMapping[str, Any], name: str, value: Any) -> None:
+    """Store a result under a checked name and print its size."""
+    names[name] = value
+    print(f"{name} = {in_words(value)}")
+
+
+def in_words(value: Any) -> str:
+    """Return the size of a table in words, or any other value as text."""
+    shape = getattr(value, "shape", None)
+    if shape is None or len(shape) != 2:
+        return visible(value)
+    rows, columns = shape
+    return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
+
+
+def cut_in_words(about: dict[str, Any]) -> str | None:
+    """Return what a limit cut off, or None where it cut nothing."""
+    if not about.get("truncated"):
+        return None
+    matched, returned = about.get("matched"), about.get("returned")
+    if matched is None or returned is None:
+        return "the limit cut off rows; raise --limit for more."
+    # An export has what its segment kept: --all would fetch no more.
+    how = "; --limit 0 counts, --all fetches" if about.get("operation") == "execute_segment" else ""
+    return f"{returned:,} of {matched:,} wallets{how}"
+
+
+def converted(frame: pd.DataFrame, kind: str) -> Any:
+    """Return the table as ``polars`` or ``arrow``.
+
+    Raises
+    ------
+    ConfigError
+        polars is not installed, or there is no such kind of table.
+    """
+    from nbext.client.frames import to_arrow
+
+    if kind not in ("polars", "arrow"):
+        raise ConfigError(f"frame: {visible(kind)!r} is not one of: pandas, polars, arrow.")
+    table = to_arrow(frame)
+    if kind == "arrow":
+        return table
+    try:
+        import polars
+    except ImportError:
+        raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.") from None
+    return polars.from_arrow(table)
+
+
+def checked_file(to: str, *, overwrite: bool) -> Path:
+    """Return the path of a file to be written.
+
+    Raises
+    ------
+    UsageError
+        Its extension is not a known format, its folder is missing, or it exists and may not be overwritten.
+    """
+    path = Path(to).expanduser()
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"--to {visible(to)}: unknown file format. Use .csv, .json or .parquet.")
+    # A link could lead the result out of the folder that the user sees.
+    if path.is_dir() or path.is_symlink():
+        raise UsageError(f"--to {visible(to)} is a {'link' if path.is_symlink() else 'folder'}. Give a file name.")
+    if not path.parent.is_dir():
+        raise UsageError(f"--to {visible(to)}: there is no folder {visible(path.parent)}.")
+    if path.exists() and not overwrite:
+        raise UsageError(f"--to {visible(to)}: the file exists. Add --overwrite to replace it.")
+    return path

@@ -1,4 +1,4 @@
-"""A bar for calls that take their time: it appears after half a second and takes itself away."""
+"""A progress bar for one call: it appears after half a second, and disappears when the call ends."""
 
 from __future__ import annotations
 
@@ -19,56 +19,58 @@ _REFRESH = 0.5
 
 
 class View(Protocol):
-    """Where a bar is drawn."""
+    """A place where a bar is drawn."""
 
     def show(self, text: str, share: float | None) -> None:
-        """Draw, or draw again; ``share`` is 0 to 1, None where the end is not known."""
+        """Draw the bar, or draw it again; ``share`` is 0 to 1, None where the end is not known."""
 
     def close(self) -> None:
-        """Take it away."""
+        """Remove the bar."""
 
 
 class Bar:
-    """Reports of one call, drawn while it runs. It is the client's ``progress`` callback itself.
+    """The bar of one call: a context around it, and the client's ``progress`` callback.
 
     >>> with Bar("segment", view) as bar:
     ...     client.execute_segment(filters, progress=bar)  # doctest: +SKIP
     """
 
-    def __init__(self, label: str, view: View, delay: float = DELAY) -> None:
-        self.segment_id: str | None = None
+    def __init__(self, label: str, view: View | None, delay: float = DELAY) -> None:
         self._label, self._view, self._delay = label, view, delay
         self._last: Progress | None = None
         self._stop = threading.Event()
-        # A kernel routes output by context: without a copy a thread's output may land in another cell.
-        context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._draw,), name="nbext-bar", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Take one report."""
         self._last = progress
-        self.segment_id = progress.segment_id or self.segment_id
 
     def __enter__(self) -> Bar:
         self._started = time.monotonic()
-        self._thread.start()
+        if self._view is not None:
+            # A kernel routes output by context: without a copy a thread's output may land in another cell.
+            context = contextvars.copy_context()
+            drawing = (self._draw, self._view)
+            self._thread = threading.Thread(target=context.run, args=drawing, name="nbext-bar", daemon=True)
+            self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Waited for, so that the bar is gone before the result is shown.
+        # Waited for, so that the bar is gone before the result is displayed.
         self._stop.set()
-        self._thread.join(1)
+        if self._thread is not None:
+            self._thread.join(1)
 
-    def _draw(self) -> None:
+    def _draw(self, view: View) -> None:
         if self._stop.wait(self._delay):
             return
         while True:
-            self._view.show(*self._now())
+            view.show(*self._now())
             if self._stop.wait(_REFRESH):
                 break
-        self._view.close()
+        view.close()
 
     def _now(self) -> tuple[str, float | None]:
         seconds = int(time.monotonic() - self._started)
@@ -83,7 +85,7 @@ class Bar:
 
 
 class NotebookView:
-    """A bar as HTML that is updated in place: it needs no widgets, so it shows in every front end."""
+    """A bar as HTML that is updated in place. It needs no widgets, so every front end displays it."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -95,7 +97,7 @@ class NotebookView:
         self._publish({"text/html": bar, "text/plain": text})
 
     def close(self) -> None:
-        """Leave nothing to be seen."""
+        """Replace the bar by nothing."""
         if self._handle is not None:
             self._publish({"text/html": "", "text/plain": ""})
 
@@ -129,20 +131,11 @@ class TerminalView:
         sys.stderr.flush()
 
 
-class NoView:
-    """Nothing: for those who asked for no bar, and for files, where a line written over itself is noise."""
-
-    def show(self, text: str, share: float | None) -> None:
-        """Draw nothing."""
-
-    def close(self) -> None:
-        """Take nothing away."""
-
-
-def view_for(shell: object, *, wanted: bool = True) -> View:
-    """Return the view that fits a shell: a kernel's front end draws HTML, a terminal text."""
+def view_for(shell: object, *, wanted: bool = True) -> View | None:
+    """Return the view for a shell: HTML in a kernel's front end, text in a terminal; None for no bar."""
     if not wanted:
-        return NoView()
+        return None
     if getattr(shell, "kernel", None) is not None:
         return NotebookView()
-    return TerminalView() if sys.stderr.isatty() else NoView()
+    # In a file, a line that is written over itself is noise.
+    return TerminalView() if sys.stderr.isatty() else None

@@ -1,4 +1,4 @@
-"""Amounts in a token's unit: the raw integers of a segment, divided by 10 to the token's decimals."""
+"""Amounts in a token's unit: the raw integers of a segment, divided by ten to the power of the decimals."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
     -------
     pandas.DataFrame
         A new table of the same columns and rows. Columns whose token's decimals are unknown stay raw.
-        A table that was converted already comes back as it is.
+        A table that was converted already is returned unchanged.
 
     Raises
     ------
     ValidationError
-        ``as_`` is neither, the table is no DataFrame or carries no columns of ours, or an amount is no number.
+        ``as_`` is neither, the table is not a DataFrame or not a segment's, or an amount is not a number.
     """
     if as_ not in ("decimal", "float"):
         raise ValidationError.of("as_", "choice", f"{as_!r} is not allowed. Allowed: 'decimal', 'float'.")
@@ -42,16 +42,16 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
     about = frame.attrs.get("nbext")
     if not about or "columns" not in about:
         raise ValidationError.of(
-            "frame", "provenance", "this table carries no columns of a segment: attrs['nbext'] was lost on the way."
+            "frame", "provenance", "this table is not a segment's: its attrs['nbext'] are missing."
         )
     units = frame.copy()
-    # Copies: the table that came stays as it is, its provenance included.
+    # Copies, because the given table must not change, its provenance included.
     columns = [dict(column) for column in about["columns"]]
     for column in columns:
         decimals = column.get("decimals")
         if decimals is not None and column["name"] in units and column.get("unit") != "token":
             units[column["name"]] = _in_units(cast("pd.Series[Any]", units[column["name"]]), int(decimals), as_)
-            # Said in the provenance, so that a second call does not divide again.
+            # Recorded in the provenance, so that a second call does not divide again.
             column["unit"] = "token"
     units.attrs["nbext"] = {**about, "columns": columns}
     return units
@@ -68,7 +68,7 @@ def _in_units(raw: pd.Series[Any], decimals: int, as_: str) -> pd.Series[Any]:
 
 
 def _number(value: Any, name: Any) -> Decimal:
-    # Not by way of int: what is no whole number any more must not be cut to one.
+    # Not through int: an amount that is no longer a whole number must not be cut to one.
     with contextlib.suppress(InvalidOperation):
         return Decimal(str(value))
-    raise ValidationError.of("frame", "value", f"{name} holds {str(value)[:80]!r}, which is no number.")
+    raise ValidationError.of("frame", "value", f"{name} contains {str(value)[:80]!r}, which is not a number.")

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal
 
-from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
+from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled, ValidationError
 from nbext.notebook.cell.request import Query
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nbext.client.segment_run import Progress
     from nbext.notebook.session import Session
 
+_CANCELLED = "the segment was cancelled by its handle."
 Status = Literal["running", "completed", "failed", "cancelled"]
 
 
@@ -32,8 +33,8 @@ class Background:
 
     @property
     def status(self) -> Status:
-        """Where it stands: running, completed, failed or cancelled."""
-        # Until the thread has noticed, a cancelled one still runs at the service.
+        """The state of the run: running, completed, failed or cancelled."""
+        # A cancelled segment may run on at the service until the thread has noticed; it is lost to us either way.
         if not self._future.done():
             return "cancelled" if self._cancelled.is_set() else "running"
         error = self._future.exception()
@@ -47,21 +48,21 @@ class Background:
         Raises
         ------
         DeadlineExceeded
-            It is not there after ``timeout`` seconds; the segment runs on.
+            The table is not there after ``timeout`` seconds; the segment runs on.
         NbextError
-            The segment failed; as the magic itself would have.
+            The segment failed; the error is the one that the magic would have raised.
         """
-        # Two steps, so that our error carries no other as its context.
+        # Raised outside of the except block, so that our error has no other as its context.
         try:
             return self._future.result(timeout)
         except TimeoutError:
             pass
         raise DeadlineExceeded(
-            f"the segment is not finished after {timeout:g} s and runs on.", segment_id=self.segment_id
+            f"the segment is still running after {timeout:g} s.", segment_id=self.segment_id
         )
 
     def cancel(self) -> None:
-        """Stop it, here and at the service."""
+        """Stop the segment, here and at the service."""
         self._cancelled.set()
         if self.segment_id is not None and not self._future.done():
             self._client.cancel(self.segment_id)
@@ -75,37 +76,34 @@ class Background:
     def run(self) -> None:
         """Run the query to its end; the thread's whole work."""
         query = self._query
-        # The thread ends here, whatever comes: an error belongs to whoever asks for the result.
-        failure: NbextError
         try:
             frame = self._client.execute_segment(
                 query.filters, query.operator, query.file_type, query.limit, progress=self._report
             )
         except NbextError as error:
-            failure = query.located(error)
+            # The thread's edge: the error belongs to whoever asks for the result.
+            if isinstance(error, ValidationError):
+                query.locate(error)
+            self._future.set_exception(QueryCancelled(_CANCELLED) if self._cancelled.is_set() else error)
         else:
             self._future.set_result(frame)
-            return
-        if self._cancelled.is_set():
-            failure = QueryCancelled("segment: cancelled by its handle.")
-        self._future.set_exception(failure)
 
     def _report(self, progress: Progress) -> None:
         self.segment_id = progress.segment_id or self.segment_id
         if self._cancelled.is_set():
-            raise QueryCancelled("segment: cancelled by its handle.")
+            raise QueryCancelled(_CANCELLED)
 
 
 def start(session: Session, query: Query) -> Background:
     """Run a query in a thread and return its handle."""
-    handle = Background(session.client, query)
+    handle = Background(session.connected(), query)
 
     def note(future: Future[pd.DataFrame]) -> None:
         if future.exception() is None:
             session.history.add(query, future.result().attrs.get("nbext", {}))
-            session.seen.learn(future.result())
+            session.suspicious.learn(future.result())
 
-    # The history lists what ran, also where nobody ever asks for the result.
+    # The history lists what ran, even if nobody ever asks for the result.
     handle._future.add_done_callback(note)
     threading.Thread(target=handle.run, name="nbext-background", daemon=True).start()
     return handle

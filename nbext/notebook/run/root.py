@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
 from nbext.core.untrusted_text import visible
-from nbext.errors import UsageError, did_you_mean
+from nbext.errors import ConfigError, UsageError, did_you_mean
 from nbext.notebook import banner, history
 from nbext.notebook.completion import schema
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import KEY_REFUSED, Args, value_of
 from nbext.notebook.run.segment import forms
 from nbext.notebook.run.segment import run as run_query
+from nbext.notebook.session import check_address
+from nbext.settings import setting_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,15 +25,20 @@ if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
 _PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb", "ibis-framework")
+# A client reads these when it is made: a change of one needs another client.
+_OF_THE_CONNECTION = {
+    "base_url", "data_dir", "engine", "connect_timeout", "read_timeout", "insecure", "ca_bundle", "max_body_mb",
+    "attempts", "remote",
+}  # fmt: skip
 
 
-def run(session: Session, args: Args) -> Any:
+def run(session: Session, args: Args, cell: str | None) -> Any:
     """Run the command that the first word names.
 
     Raises
     ------
     UsageError
-        There is no such command, or it takes other words.
+        There is no such command, or it does not take the other words.
     """
     name = args.words[0].text if args.words else "help"
     command = _COMMANDS.get(name)
@@ -45,8 +52,8 @@ def run(session: Session, args: Args) -> Any:
 
 def _status(session: Session, args: Args, words: list[str]) -> None:
     _at_most(words, 0, "status")
-    client = session.client
-    # Asked anew: an ingest may have switched the data since the connection.
+    client = session.connected()
+    # Asked again: an ingest may have switched the data since the connection.
     if client.is_ours:
         session.about = client.about()
     about = session.about or {}
@@ -60,18 +67,18 @@ def _status(session: Session, args: Args, words: list[str]) -> None:
         "chains": banner.chains_in_words(data) if about else "not known",
         "versions": _versions(),
     }
-    session.say("\n".join(f"{name:<10}{value}" for name, value in lines.items()))
+    print("\n".join(f"{name:<10}{value}" for name, value in lines.items()))
 
 
 def _connect(session: Session, args: Args, words: list[str]) -> None:
     if len(words) > 1:
-        raise UsageError(f"%nbext connect takes a URL and nothing else: {KEY_REFUSED}")
+        raise UsageError(f"%nbext connect takes only a URL. {KEY_REFUSED}")
     session.connect(words[0] if words else None)
 
 
 def _login(session: Session, args: Args, words: list[str]) -> None:
     if words:
-        raise UsageError(f"%nbext login takes no key: {KEY_REFUSED}")
+        raise UsageError(f"%nbext login takes no key. {KEY_REFUSED}")
     session.log_in(keep=bool(args["keep"]))
 
 
@@ -84,28 +91,28 @@ def _set(session: Session, args: Args, words: list[str]) -> None:
     # Before anything else: an error about the value would repeat it.
     if words and words[0].lower().replace("-", "_") in ("key", "api_key", "apikey", "x_api_key"):
         raise UsageError(f"%nbext set: {KEY_REFUSED}")
-    # As an error's line of settings has it: remote.paths.rows = "data.owners"
+    # Errors print a line of settings as a file has it: remote.paths.rows = "data.owners"
     words = [word for word in words if word != "="]
     if len(words) != 2:
         raise UsageError(
             "%nbext set takes a name and a value, such as `%nbext set limit 500`. `%nbext config` lists the names."
         )
-    session.set(words[0], words[1])
-    session.say(f"{words[0]} = {visible(words[1] if '.' in words[0] else session.settings[words[0]])}")
+    set_setting(session, words[0], words[1])
+    print(f"{words[0]} = {visible(words[1] if '.' in words[0] else session.settings[words[0]])}")
 
 
 def _unset(session: Session, args: Args, words: list[str]) -> None:
     if len(words) != 1:
         raise UsageError("%nbext unset takes the name of a setting, such as `%nbext unset limit`.")
-    session.unset(words[0])
+    unset_setting(session, words[0])
     name = words[0].partition(".")[0]
     value, source = session.settings.where(name)
-    session.say(f"{name} = {visible('none' if value in (None, {}) else value)} ({visible(source)})")
+    print(f"{name} = {visible('none' if value in (None, {}) else value)} ({visible(source)})")
 
 
 def _config(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 0, "config")
-    return _literal([
+    return _table([
         {"setting": name, "value": "" if value is None else str(value), "source": source}
         for name, (value, source) in session.settings.all().items()
     ])
@@ -115,43 +122,43 @@ def _history(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 1, "history")
     if words:
         return run_query(session, session.history.number(_number(words[0])).query, args)
-    return _literal(session.history.rows(), columns=history.COLUMNS)
+    return _table(session.history.rows(), columns=history.COLUMNS)
 
 
 def _save(session: Session, args: Args, words: list[str]) -> None:
     if not words:
-        raise UsageError("%nbext save: a name is missing. Such as: %nbext save whales")
+        raise UsageError("%nbext save: a name is missing. Example: %nbext save whales")
     _at_most(words, 2, "save")
-    ran = session.history.number(_number(words[1]) if len(words) > 1 else None)
-    history.save(session.data_dir, words[0], ran.query)
-    session.say(f"saved query {ran.number} as {words[0]}; `%%segment_query --from {words[0]}` runs it")
+    done = session.history.number(_number(words[1]) if len(words) > 1 else None)
+    history.save(session.data_dir, words[0], done.query)
+    print(f"saved query {done.number} as {words[0]}; `%%segment_query --from {words[0]}` runs it")
 
 
 def _schema(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 1, "schema")
-    # The schema comes with the connection.
-    _ = session.client
-    if session.knowledge.schema is None:
-        raise UsageError("%nbext schema: this service's filters are its own; it does not publish their schema here.")
-    return _literal(schema.rows(session.knowledge.schema, words[0] if words else None))
+    # The vocabulary learns the schema from the connection.
+    session.connected()
+    if session.vocabulary.schema is None:
+        raise UsageError("%nbext schema: this service publishes no schema of its filters.")
+    return _table(schema.rows(session.vocabulary.schema, words[0] if words else None))
 
 
 def _search(session: Session, args: Args, words: list[str]) -> Any:
-    return forms().search_form(" ".join(words), client=session.client)
+    return forms().search_form(" ".join(words), client=session.connected())
 
 
 def _signup(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 0, "signup")
-    return forms().signup_form(client=session.client)
+    return forms().signup_form(client=session.connected())
 
 
 def _build(session: Session, args: Args, words: list[str]) -> Any:
     _at_most(words, 0, "build")
-    return forms().segment_form(client=session.client)
+    return forms().segment_form(client=session.connected())
 
 
 def _help(session: Session, args: Args, words: list[str]) -> None:
-    session.say(grammars.NBEXT.help())
+    print(grammars.NBEXT.help())
 
 
 _COMMANDS: dict[str, Callable[[Session, Args, list[str]], Any]] = {
@@ -172,8 +179,97 @@ _COMMANDS: dict[str, Callable[[Session, Args, list[str]], Any]] = {
 }
 
 
-def _literal(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:
-    """Return rows as a table that is shown as a service's are: nothing in it hides or runs."""
+def set_setting(session: Session, name: str, value: Any) -> None:
+    """Set a setting for this session; ``remote.paths.rows`` is one entry of a setting that is a table.
+
+    Raises
+    ------
+    ConfigError
+        There is no such setting or entry, or it does not take the value. What was set before still holds.
+    """
+    name, *path = name.split(".")
+    setting = setting_named(name)
+    if path:
+        if setting.kind is not dict:
+            raise ConfigError(f"{name} is a single value: it has no entry {'.'.join(path)!r}.")
+        value = _with_value(session.settings[name], path, value)
+    read = setting.read(value, "argument")
+    # Checked here, because the next call would fail far from the line that is wrong.
+    if name == "base_url" and read:
+        check_address(read, insecure=session.settings["insecure"])
+    elif name == "remote":
+        from nbext.client.remote.profile import Profile
+
+        Profile(read)
+    session.settings.set(name, value)
+    _reconnect_for(session, name)
+
+
+def unset_setting(session: Session, name: str) -> None:
+    """Remove a setting, or one entry of it, from this session: files, environment and defaults apply again.
+
+    Raises
+    ------
+    ConfigError
+        There is no such setting, or the entry is not set.
+    """
+    name, *path = name.split(".")
+    table = session.settings.arguments.get(name) or {}
+    if path and _entry(table, path) is None:
+        place = ".".join([setting_named(name).name, *path])
+        known = list(_places(table, name)) if table else []
+        others = f"Set here: {', '.join(known)}." if known else f"No entry of {name} is set."
+        raise ConfigError(f"{place} is not set in this session.{did_you_mean(place, known)} {others}")
+    session.settings.unset(name)
+    if path:
+        below = session.settings[name]
+        under = _entry(below, path)
+        left = _without(table, path) if under is None else _with_value(table, path, under)
+        # What equals the file's own table need not be set here: the file's next change then takes effect.
+        if left != below:
+            session.settings.set(name, left)
+    _reconnect_for(session, name)
+
+
+def _reconnect_for(session: Session, name: str) -> None:
+    if name in _OF_THE_CONNECTION:
+        session.disconnect()
+
+
+def _entry(table: object, path: Sequence[str]) -> Any:
+    for name in path:
+        table = table.get(name) if isinstance(table, Mapping) else None
+    return table
+
+
+def _with_value(table: object, path: Sequence[str], value: object) -> dict[str, Any]:
+    """Return a copy of a table with a value at a path of names."""
+    first, *rest = path
+    copy = dict(table) if isinstance(table, Mapping) else {}
+    copy[first] = _with_value(copy.get(first), rest, value) if rest else value
+    return copy
+
+
+def _without(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return a copy of a table without the entry at a path, nor the tables that are empty then."""
+    first, *rest = path
+    left = {name: value for name, value in table.items() if name != first}
+    if rest and (inner := _without(table[first], rest)):
+        left[first] = inner
+    return left
+
+
+def _places(table: object, name: str) -> Iterator[str]:
+    """Yield the path of every value in a table, as it is written: ``remote.paths.rows``."""
+    if not isinstance(table, Mapping):
+        yield name
+        return
+    for inner, value in table.items():
+        yield from _places(value, f"{name}.{inner}")
+
+
+def _table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:
+    """Return rows as a table that is displayed as a service's are: nothing in it hides or runs."""
     import pandas as pd
 
     table = pd.DataFrame(rows, columns=columns)
@@ -183,13 +279,13 @@ def _literal(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd
 
 def _at_most(words: list[str], count: int, command: str) -> None:
     if len(words) > count:
-        follows = grammars.COMMANDS[command][0]
-        raise UsageError(f"%nbext {command} takes {follows or 'nothing'} after it.")
+        usage = f"%nbext {command} {grammars.COMMANDS[command][0]}".rstrip()
+        raise UsageError(f"%nbext {command}: unexpected argument {visible(words[count])!r}. Usage: {usage}")
 
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"%nbext: a query's number is one of `%nbext history`, not {visible(text)!r}.")
+        raise UsageError(f"%nbext: {visible(text)!r} is not the number of a query. `%nbext history` lists them.")
     return int(text)
 
 

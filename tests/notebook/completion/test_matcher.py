@@ -27,8 +27,8 @@ REQUEST = ["operator", "filters", "fileType", "limit"]
 def session(shell):
     """A session that knows what a connection would have taught it."""
     made = current()
-    made.knowledge.learn_service({"data": {"chains": [{"chain": "polygon"}]}}, json_schema())
-    made.knowledge.learn_rows(pd.DataFrame({"symbol": ["USDC", "UNI", None], "address": ["0x1", "0x2", "0x3"]}))
+    made.vocabulary.learn_service({"data": {"chains": [{"chain": "polygon"}]}}, json_schema())
+    made.vocabulary.learn_rows(pd.DataFrame({"symbol": ["USDC", "UNI", None], "address": ["0x1", "0x2", "0x3"]}))
     return made
 
 
@@ -130,16 +130,16 @@ def test_a_cursor_is_found_in_any_text(text):
 def test_no_text_and_no_place_makes_completion_fail(text, line, column):
     class Bare:
         names: dict[str, object] = {}  # noqa: RUF012
-        knowledge = _knowledge()
+        vocabulary = _vocabulary()
         settings = None
 
     for head in ("%%segment_query\n", "%token ", "%nft ", ""):
         offers(Bare, (head + text).split("\n"), line, column)
 
 
-def _knowledge():
-    from nbext.notebook.completion.vocabulary import Knowledge
+def _vocabulary():
+    from nbext.notebook.completion.vocabulary import Vocabulary
 
-    made = Knowledge()
+    made = Vocabulary()
     made.learn_service({}, json_schema())
     return made

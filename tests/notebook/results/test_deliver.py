@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from nbext.errors import UsageError
-from nbext.notebook.results.store import checked_file, checked_name, cut_in_words, in_words
+from nbext.notebook.results.deliver import checked_file, checked_name, cut_in_words, in_words
 
 
 @pytest.mark.parametrize("name", ["whales", "ÄpfelUndBirnen", "x1", "df_2", "USDC"])
@@ -21,22 +21,22 @@ def test_a_name_is_kept_as_python_reads_it():
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("1x", "cannot name a variable"),
-        ("a b", "cannot name a variable"),
-        ("a.b", "cannot name a variable"),
-        ("", "cannot name a variable"),
-        ("x\u202e", "'x\\u202e' cannot name a variable"),
-        ("class", "is a word of Python itself"),
-        ("None", "is a word of Python itself"),
-        ("match", "is a word of Python itself"),
-        ("print", "belongs to Python or IPython"),
-        ("\uff50rint", "belongs to Python or IPython"),
-        ("__builtins__", "belongs to Python or IPython"),
-        ("In", "belongs to Python or IPython"),
-        ("Out", "belongs to Python or IPython"),
-        ("_", "is a word of Python itself"),
-        ("_1", "belongs to Python or IPython"),
-        ("get_ipython", "belongs to Python or IPython"),
+        ("1x", "is not a variable name"),
+        ("a b", "is not a variable name"),
+        ("a.b", "is not a variable name"),
+        ("", "is not a variable name"),
+        ("x\u202e", "'x\\u202e' is not a variable name"),
+        ("class", "is a Python keyword"),
+        ("None", "is a Python keyword"),
+        ("match", "is a Python keyword"),
+        ("print", "Python or IPython uses the name"),
+        ("\uff50rint", "Python or IPython uses the name"),
+        ("__builtins__", "Python or IPython uses the name"),
+        ("In", "Python or IPython uses the name"),
+        ("Out", "Python or IPython uses the name"),
+        ("_", "is a Python keyword"),
+        ("_1", "Python or IPython uses the name"),
+        ("get_ipython", "Python or IPython uses the name"),
     ],
 )
 def test_another_name_is_refused_with_the_reason(name, reason):
@@ -48,7 +48,8 @@ def test_another_name_is_refused_with_the_reason(name, reason):
 @pytest.mark.parametrize("cell", ["%%segment_query print\n{}", "%token ethereum USDC -o In", "%nft search a -o 1x"])
 def test_a_wrong_name_is_refused_before_anything_is_asked(shell, cell):
     names = dict(shell.ip.user_ns)
-    assert shell.error(cell).endswith("choose another name for the result.") or "cannot name" in shell.error(cell)
+    error = shell.error(cell)
+    assert error.endswith("Choose another name for the result.") or "is not a variable name" in error
     assert print is __builtins__["print"]
     assert shell.ip.user_ns["In"] is names["In"]
 
@@ -58,11 +59,11 @@ def test_a_folder_a_link_and_an_existing_file_are_not_written(tmp_path):
     (tmp_path / "link.csv").symlink_to(tmp_path / "there.csv")
     (tmp_path / "folder.csv").mkdir()
     for name, reason in {
-        "there.csv": "the file exists. --overwrite replaces it.",
-        "link.csv": "is a link; name a file.",
-        "folder.csv": "is a folder; name a file.",
+        "there.csv": "the file exists. Add --overwrite to replace it.",
+        "link.csv": "is a link. Give a file name.",
+        "folder.csv": "is a folder. Give a file name.",
         "none/x.csv": "there is no folder",
-        "x.xlsx": "the file's ending says its format: .csv, .json, .parquet.",
+        "x.xlsx": "unknown file format. Use .csv, .json or .parquet.",
     }.items():
         with pytest.raises(UsageError, match=reason.replace(".", r"\.")):
             checked_file(str(tmp_path / name), overwrite=False)
@@ -80,7 +81,7 @@ def test_a_folder_a_link_and_an_existing_file_are_not_written(tmp_path):
             "1,000 of 62,972 wallets; --limit 0 counts, --all fetches",
         ),
         ({"truncated": True, "matched": 62_972, "returned": 1_000}, "1,000 of 62,972 wallets"),
-        ({"truncated": True}, "the service says that the limit cut rows off; --limit takes more."),
+        ({"truncated": True}, "the limit cut off rows; raise --limit for more."),
         ({}, None),
     ],
 )

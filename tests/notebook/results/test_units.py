@@ -78,7 +78,7 @@ def test_what_is_no_whole_number_any_more_is_not_cut_to_one():
         (lambda: nbext.to_units(segment([1]), as_="int"), "as_: 'int' is not allowed. Allowed: 'decimal', 'float'."),
         (
             lambda: nbext.to_units(pd.DataFrame({"a": [1]})),
-            "frame: this table carries no columns of a segment: attrs['nbext'] was lost on the way.",
+            "frame: this table is not a segment's: its attrs['nbext'] are missing.",
         ),
         (
             lambda: nbext.to_units(pa.table({"a": [1]})),
@@ -86,7 +86,7 @@ def test_what_is_no_whole_number_any_more_is_not_cut_to_one():
         ),
         (
             lambda: nbext.to_units(segment(["much"], dtype="str")),
-            "frame: UNI_balance holds 'much', which is no number.",
+            "frame: UNI_balance contains 'much', which is not a number.",
         ),
     ],
 )
