@@ -7,10 +7,9 @@ import re
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError
 
-BURN_ADDRESSES = (
-    "0x0000000000000000000000000000000000000000",
-    "0x000000000000000000000000000000000000dead",
-)
+# Tokens are minted from it; nobody has its key, nor that of 0x...dead, to which people send what they destroy.
+ZERO_ADDRESS = "0x" + "0" * 40
+BURN_ADDRESSES = (ZERO_ADDRESS, "0x" + "0" * 36 + "dead")
 _HEX = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 

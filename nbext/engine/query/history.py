@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 
-from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.addresses import ZERO_ADDRESS
 from nbext.engine.query import exact
 from nbext.engine.schema import FOREVER
 
@@ -87,7 +87,7 @@ def _changes_721(moved: ir.Table, tables: Tables) -> ir.Table:
         "block", "sender", "recipient", before=moved.recipient.lag().over(by_id), until=moved.block.lead().over(by_id)
     )
     lost = moves.filter(moves.until.notnull())
-    zero = tables["wallets"].filter(tables["wallets"].address == BURN_ADDRESSES[0]).select(sender="wallet")
+    zero = tables["wallets"].filter(tables["wallets"].address == ZERO_ADDRESS).select(sender="wallet")
     first = moves.filter(moves.before.isnull()).anti_join(zero, "sender")
     one = ibis.literal(1, type="int64")
     return (

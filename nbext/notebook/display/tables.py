@@ -7,11 +7,11 @@ table is touched.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.addresses import looks_like_address
 from nbext.core.untrusted_text import visible
 from nbext.notebook.display.suspicious_names import SuspiciousNames, flags
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 
 def shown(value: Any) -> Any:
@@ -35,7 +34,7 @@ def shown(value: Any) -> Any:
         return visible(repr(value))
     if not isinstance(value, str):
         return value
-    if _ADDRESS.match(value):
+    if looks_like_address(value):
         return f"{value[:10]}…{value[-8:]}"
     return visible(value)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.ingest.transfers.wallets import ZERO
 
 # Rows looked at for each contract, chosen by token id or amount so that whole chains of custody are seen.
 SAMPLE = 4_000
@@ -109,6 +109,6 @@ def save_wallets(stage: Stage) -> None:
     """Fill ``out.wallets``. A wallet is a contract where the data names it as one, else unknown."""
     stage.run(f"""
         INSERT INTO out.wallets
-        SELECT w.rowid::INTEGER, w.address, CASE WHEN c.address IS NOT NULL THEN true WHEN w.address = '{ZERO}'
+        SELECT w.rowid::INTEGER, w.address, CASE WHEN c.address IS NOT NULL THEN true WHEN w.address = '{ZERO_ADDRESS}'
             THEN false END
         FROM wallets w LEFT JOIN (SELECT DISTINCT address FROM contract_ranks) c USING (address) ORDER BY 1""")

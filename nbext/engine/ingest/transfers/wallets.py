@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from nbext.core.addresses import ZERO_ADDRESS
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.sources.tokens import ADDRESS
 from nbext.engine.ingest.stage import Stage
-
-ZERO = "0x" + "0" * 40
 
 
 def begin(stage: Stage) -> None:
@@ -68,7 +67,7 @@ def _all_lower(stage: Stage) -> bool:
 
 def zero(stage: Stage) -> int:
     """Return the rank of the zero address, or one that no wallet has where the data does not name it."""
-    rank = stage.value("SELECT rowid FROM wallets WHERE address = ?", [ZERO])
+    rank = stage.value("SELECT rowid FROM wallets WHERE address = ?", [ZERO_ADDRESS])
     return -2 if rank is None else int(rank)
 
 
