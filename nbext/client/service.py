@@ -37,14 +37,10 @@ class Service:
         self.ours: bool | None = True if restart else None
         self._our_decoder = Ours(settings["max_body_mb"] * 1_000_000)
         # Settings that make no sense are refused now, and not by the first answer.
-        self._stranger: Decoder | None = self._load_stranger() if settings["remote"] else None
+        self._stranger: Decoder | None = self._new_stranger() if settings["remote"] else None
 
-    def _load_stranger(self) -> Decoder:
-        # The one import of client/remote: 700 lines that our own service does without.
-        from nbext.client.remote.reading import Stranger
-
-        transport = self.transport
-        return Stranger(self.settings["remote"], transport.key, self.settings["max_body_mb"] * 1_000_000)
+    def _new_stranger(self) -> Decoder:
+        return _stranger(self.settings["remote"], self.transport.key, self.settings["max_body_mb"] * 1_000_000)
 
     @property
     def decoder(self) -> Decoder:
@@ -52,7 +48,7 @@ class Service:
         if self.ours:
             return self._our_decoder
         if self._stranger is None:
-            self._stranger = self._load_stranger()
+            self._stranger = self._new_stranger()
         return self._stranger
 
     def is_ours(self) -> bool:
@@ -137,3 +133,21 @@ def _with_query(url: str, changes: Mapping[str, str]) -> str:
     parts = urlsplit(url)
     query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **changes}
     return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def _stranger(remote: Mapping[str, Any], key: Secret, max_body: int) -> Decoder:
+    # The one import of client/remote: 700 lines that our own service does without.
+    from nbext.client.remote.reading import Stranger
+
+    return Stranger(remote, key, max_body)
+
+
+def check_remote(remote: Mapping[str, Any]) -> None:
+    """Refuse settings under ``remote`` that a client would refuse.
+
+    Raises
+    ------
+    ConfigError
+        See `nbext.client.remote.profile`.
+    """
+    _stranger(remote, Secret(""), 0)

@@ -198,9 +198,9 @@ def set_setting(session: Session, name: str, value: Any) -> None:
     if name == "base_url" and read:
         check_address(read, insecure=session.settings["insecure"])
     elif name == "remote":
-        from nbext.client.remote.profile import Profile
+        from nbext.client.service import check_remote
 
-        Profile(read)
+        check_remote(read)
     session.settings.set(name, value)
     _reconnect_for(session, name)
 
