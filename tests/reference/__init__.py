@@ -1,7 +1,7 @@
 """The reference pages, made from the code they describe: ``python -m tests.reference`` writes them anew.
 
-Each page is a function that returns Markdown. A test compares what they return with the files that are
-kept here, so that a new setting, error, condition, option or operation cannot stay undocumented.
+Each page is a function that returns Markdown. A test compares them with the files in
+``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented.
 """
 
 from __future__ import annotations

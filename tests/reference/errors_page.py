@@ -7,58 +7,58 @@ import inspect
 from nbext import errors
 from nbext.errors import NbextError
 
-# What a person can do about each error. An error without advice fails the page's test.
+# What to do about each error. An error without advice fails the page's test.
 ADVICE = {
     "NbextError": "Every error of nbext derives from it: `except nbext.errors.NbextError` catches them all.",
     "UsageError": "Read the line with the caret. `%token?`, `%nft?`, `%segment?` and `%%segment_query?` show every "
     "option with examples that run.",
-    "ConfigError": "The message names the setting and what it may be. `%nbext config` shows where each value came from.",
+    "ConfigError": "The message names the setting and its allowed values. `%nbext config` shows where each value came from.",
     "NoService": 'Either `%nbext connect https://...` with a key, or `pip install "nbext[local]"` and run the cell again.',
-    "ValidationError": "No request was sent. The message names the argument; `error.errors` lists every field at fault.",
+    "ValidationError": "No request was sent. The message names the argument; `error.errors` lists every invalid field.",
     "InvalidSegment": "Each line starts with a JSON pointer into your query. `%nbext schema` lists what is allowed, "
     "`%nbext schema token` one condition.",
     "AmbiguousSymbol": "Take the address of the one you mean from `error.candidates`.",
-    "ApiError": "The message is the service's own. `error.status` and `error.problem` hold the whole answer; its request id there "
-    "is what whoever runs the service will ask for.",
+    "ApiError": "The message is the service's own. `error.status` and `error.problem` hold the whole answer, with the request id that the "
+    "service's operator needs.",
     "BadRequest": "On a remote, compare the body that `--dry-run` shows with "
     "that service's documentation.",
-    "AuthError": "The key is missing, wrong, revoked or lacks a scope. `%nbext login` asks for another; `%nbext config` shows from "
-    "where the present one came. On a service of yours, `nbext keys list` shows which keys hold.",
-    "NotFound": "Check the chain and the address or id. The embedded service knows only what was ingested; "
-    "`%nbext status` says whose data it has.",
+    "AuthError": "The key is missing, wrong, revoked or lacks a scope. `%nbext login` asks for another; `%nbext config` shows where "
+    "the present one came from. On a service of yours, `nbext keys list` shows the valid keys.",
+    "NotFound": "Check the chain and the address or id. The embedded service has only what was ingested; "
+    "`%nbext status` shows whose data it has.",
     "Conflict": "Ask again in a moment, or use the address instead of the symbol.",
-    "RateLimited": "Wait as long as the message says. One `%token` with many addresses keeps to the service's pace; a loop of cells "
+    "RateLimited": "Wait as long as the message says. One `%token` with many addresses respects the service's rate; a loop of cells "
     "does not.",
-    "ServerError": "The fault is on the service's side. Run the cell again later: the same query has the same id and is not done twice. "
-    "If it stays, give its request id (`error.problem`) to whoever runs the service.",
+    "ServerError": "The fault is on the service's side. Run the cell again later: the same query has the same id and does not run twice. "
+    "If it fails again, give the request id (`error.problem`) to the service's operator.",
     "TransportError": "Nothing was stored in your variable. The errors below say what to do.",
-    "ConnectionFailed": "`%nbext status` shows which address is asked. Check it for a slip, that the service runs there, and that a VPN or "
-    "proxy on the way lets you through.",
-    "TLSError": "The certificate is not trusted. If it is your own, set `ca_bundle` to its file; checks cannot be "
+    "ConnectionFailed": "`%nbext status` shows the service's address. Check that it is spelt right, that the service runs there, and that no VPN or "
+    "proxy blocks the way.",
+    "TLSError": "The certificate is not trusted. If it is your own, set `ca_bundle` to its file; the check cannot be "
     "switched off.",
-    "DeadlineExceeded": "Give it longer (`%nbext set execute_deadline 900`), or resume: `%segment ID` with the id "
-    "that the message names.",
-    "TruncatedResponse": "Run the cell again. If it stays, a proxy on the way may cut long answers: ask for fewer rows with `--limit`.",
+    "DeadlineExceeded": "Allow more time (`%nbext set execute_deadline 900`), or resume with `%segment ID` and the id "
+    "in the message.",
+    "TruncatedResponse": "Run the cell again. If it fails again, a proxy on the way may cut long answers: ask for fewer rows with `--limit`.",
     "ResponseTooLarge": "Write it to a file instead (`--to rows.parquet`), or raise `max_body_mb`.",
-    "ProtocolError": "What came is not an answer of this interface; the message shows its beginning. Often a login "
-    "page or a gateway answers in the service's place.",
+    "ProtocolError": "The answer is not one of this interface; the message shows its beginning. Often a login "
+    "page or a gateway answers in place of the service.",
     "AmbiguousAnswer": "Paste the line of settings that the message "
     "shows, for the reading you mean.",
     "OutcomeUnknown": "The connection broke after the request was sent, and the service may have carried it out. Look there before you "
     "repeat it; `error.idempotency_key` names the attempt.",
-    "ServiceDied": "It ended twice in a row. `%nbext status` shows where its log is, and its last lines say why; `nbext check` looks at "
-    "the data.",
-    "SegmentFailed": "The message is the service's reason. `%%segment_query --explain` shows what the query asks of the engine.",
+    "ServiceDied": "It ended twice in a row. `%nbext status` shows where its log is; its last lines say why. `nbext check` checks the "
+    "data.",
+    "SegmentFailed": "The message is the service's reason. `%%segment_query --explain` shows the statements that the engine runs.",
     "SegmentExpired": "Run the query again: the same query on the same data gives the "
     "same id.",
-    "QueryTimeout": "Ask with `--count` first, and narrow the query: a chain, a contract, a shorter time. Or give it longer, on a service "
+    "QueryTimeout": "Ask with `--count` first, and narrow the query: a chain, a contract, a shorter time. Or allow more time, on a service "
     "of yours: `nbext serve --query-seconds 300`.",
-    "ResourceLimit": "Narrow the query, or lower its `--limit`. If that is no choice, [move past one machine](scaling.md).",
-    "QueryCancelled": "You interrupted it; the variable keeps its old value.",
-    "IngestError": "The message names the file and, where one row is at fault, the row. Nothing of the run was taken in: the data is as "
-    "it was. Mend or leave out the file, and run `nbext ingest` again.",
-    "StorageError": "`nbext check` says which file is damaged. Where the disk is full, make room. A damaged data folder is replaced by a "
-    "copy that `nbext backup` made, or by running `nbext ingest` into a new one.",
+    "ResourceLimit": "Narrow the query, or lower its `--limit`. If you cannot, [move past one machine](scaling.md).",
+    "QueryCancelled": "You interrupted it; the variable has its old value.",
+    "IngestError": "The message names the file and, where one row is at fault, the row. The data is as it was: a run is all or "
+    "nothing. Correct the file or leave it out, and run `nbext ingest` again.",
+    "StorageError": "`nbext check` says which file is damaged. If the disk is full, free some space. Replace a damaged data folder by a "
+    "copy that `nbext backup` made, or run `nbext ingest` into a new one.",
 }
 
 
@@ -67,7 +67,7 @@ def page() -> str:
     tree = (errors.__doc__ or "").split("\n\n", 1)[1].strip()
     return (
         "# Errors, and what to do\n\n"
-        "In a notebook an error is its name and one message. `%env NBEXT_TRACEBACK=1` adds the stack.\n\n"
+        "A notebook shows an error as its name and one message. `%env NBEXT_TRACEBACK=1` adds the traceback.\n\n"
         f"```text\n{tree}\n```\n" + "".join(f"\n## {name}\n\n{_meaning(name)}\n\n{ADVICE[name]}\n" for name in _names())
     )
 

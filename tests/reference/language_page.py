@@ -28,8 +28,8 @@ def page() -> str:
         + "\n## Groups\n\n"
         + table(["group", "what it means", "example"], [[f"`{g.name}`", g.help, _code(g.examples[0])] for g in GROUPS])
         + "".join(_condition(condition) for condition in CONDITIONS)
-        + "\n## What is refused\n\nEvery error names its place with a JSON pointer, and one of these codes. "
-        "Several errors are reported together.\n\n"
+        + "\n## What is refused\n\nEvery error has a JSON pointer to its place and one of these codes. "
+        "All errors of a query are reported together.\n\n"
         + table(["code", "what is wrong"], [[f"`{code}`", text] for code, text in CODES.items()])
     )
 
