@@ -24,9 +24,11 @@ def checksummed(address: str) -> str:
 
     digits = address[2:].lower()
     digest = keccak.new(digest_bits=256, data=digits.encode()).hexdigest()
-    return "0x" + "".join(
-        d.upper() if int(h, 16) >= 8 else d for d, h in zip(digits, digest, strict=False)
-    )
+    spelled = "0x"
+    for digit, half_byte in zip(digits, digest, strict=False):
+        # As texts: "8" to "9" and "a" to "f" are what is not below "8".
+        spelled += digit.upper() if half_byte >= "8" else digit
+    return spelled
 
 
 def looks_like_address(text: str) -> bool:

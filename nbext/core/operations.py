@@ -1,8 +1,8 @@
-"""The eight operations: their paths, bodies and answers, once, for the client and for the service."""
+"""The eight operations: paths, request bodies, answers and columns, defined once for the client and the service."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal, NotRequired, get_args
 
 # Pydantic reads these for the OpenAPI document, and takes the TypedDict of `typing` only from Python 3.12 on.
 from typing_extensions import TypedDict
@@ -12,10 +12,10 @@ FileType = Literal["json", "csv"]
 Status = Literal["queued", "running", "completed", "failed", "cancelled", "expired"]
 SearchType = Literal["nft", "erc721", "erc1155", "token"]
 
-OPERATORS: tuple[Operator, ...] = ("AND", "OR")
-FILE_TYPES: tuple[FileType, ...] = ("json", "csv")
-SEARCH_TYPES: tuple[SearchType, ...] = ("nft", "erc721", "erc1155", "token")
-STATUSES: tuple[Status, ...] = ("queued", "running", "completed", "failed", "cancelled", "expired")
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+FILE_TYPES: tuple[FileType, ...] = get_args(FileType)
+SEARCH_TYPES: tuple[SearchType, ...] = get_args(SearchType)
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 KEY_HEADER = "x-api-key"
 
@@ -28,7 +28,7 @@ SEGMENT = "/v1/segment/{id}"
 SEGMENT_JSON = "/v1/segment/{id}/json"
 SEGMENT_CSV = "/v1/segment/{id}/csv"
 
-# Beside the eight operations, our own service answers these; a remote need not. DELETE on SEGMENT cancels.
+# Our own service has these beside the eight operations; a remote need not. DELETE on SEGMENT cancels.
 SEGMENT_ARROW = "/v1/segment/{id}/arrow"
 ABOUT = "/about"
 SCHEMA = "/schema"
@@ -38,7 +38,6 @@ METRICS = "/metrics"
 OPENAPI = "/openapi.json"
 DOCS = "/docs"
 
-# Headers beside the key's.
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"
 REQUEST_ID_HEADER = "x-request-id"
@@ -57,6 +56,9 @@ class ExecuteRequest(TypedDict):
     limit: int
 
 
+EXECUTE_KEYS = tuple(ExecuteRequest.__annotations__)
+
+
 class SearchRequest(TypedDict):
     """The body of POST /v1/search. Our service also takes ``limit`` (1 to 100) and ``offset``."""
 
@@ -65,6 +67,9 @@ class SearchRequest(TypedDict):
     searchTerm: str
     limit: NotRequired[int]
     offset: NotRequired[int]
+
+
+SEARCH_KEYS = tuple(SearchRequest.__annotations__)
 
 
 class SignUpRequest(TypedDict):
@@ -89,21 +94,21 @@ class Column(TypedDict):
 
 
 class AsOf(TypedDict):
-    """The block a result holds at; ``timestamp`` is ISO-8601 UTC, null where the data has none."""
+    """The block at which a result was computed; ``timestamp`` is ISO-8601 UTC, or null if the data has none."""
 
     block: int
     timestamp: str | None
 
 
 class Counts(TypedDict):
-    """How many wallets match, and how many rows the result keeps."""
+    """How many wallets match, and how many rows the result has."""
 
     matched: int | None
     returned: int | None
 
 
 class SegmentAnswer(TypedDict):
-    """The answer of execute, and of reading a segment by its id."""
+    """The answer to executing a segment, and to reading one by its id."""
 
     id: str
     status: Status
@@ -128,7 +133,7 @@ class SegmentAnswer(TypedDict):
 
 
 class Page(TypedDict):
-    """Where a page of rows stands; ``next`` is a path, or null on the last page."""
+    """Which rows a page holds; ``next`` is the path of the next page, or null on the last one."""
 
     limit: int
     offset: int
@@ -137,7 +142,7 @@ class Page(TypedDict):
 
 
 class SegmentRows(TypedDict):
-    """The answer of exporting a segment as JSON."""
+    """The answer to exporting a segment as JSON."""
 
     id: str
     columns: list[Column]
@@ -145,8 +150,8 @@ class SegmentRows(TypedDict):
     page: Page
 
 
-# The answers' fields in the order of the tables made of them, each with the type of its values.
-# Types: string, integer (64 bits), uint256 (digits as text), number, boolean, object.
+# Each answer's fields, in the order of its table's columns, with the type of their values: string, integer (64 bits),
+# uint256 (digits as text: readers of JSON lose digits beyond 2^53), number, boolean, object.
 TOKEN_FIELDS: dict[str, str] = {
     "chain": "string",
     "chainId": "integer",

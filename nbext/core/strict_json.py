@@ -19,6 +19,7 @@ MAX_DEPTH = 64
 REPLACED = "A text in the answer has half a character (a lone surrogate); it is shown as U+FFFD."
 # Python reads integers of at most 4,300 digits; an exponent beyond this is small as text and gigabytes as an integer.
 _MAX_DIGITS = 400
+# Only an escape can bring a surrogate in, since the text was UTF-8. A pair of escapes is one whole character.
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -88,7 +89,7 @@ def read_request(raw: bytes) -> Any:
     # Both walks are skipped for the documents that cannot need them, which is nearly all.
     if text.count("[") + text.count("{") > MAX_DEPTH and any(depth > MAX_DEPTH for depth in _depths(value)):
         raise _too_deep()
-    if _has_surrogate(text, value):
+    if _SURROGATE_ESCAPE.search(text) and _has_surrogate(value):
         raise NotJson("surrogate", "a text has a lone surrogate, which UTF-8 cannot carry")
     return value
 
@@ -106,7 +107,9 @@ def read_answer(raw: bytes) -> tuple[Any, list[str]]:
     """
     text = _decoded(raw.removeprefix(codecs.BOM_UTF8))
     value = parse(text, Decimal)
-    return (_without_surrogates(value), [REPLACED]) if _has_surrogate(text, value) else (value, [])
+    if _SURROGATE_ESCAPE.search(text) and _has_surrogate(value):
+        return _without_surrogates(value), [REPLACED]
+    return value, []
 
 
 def to_json(value: Any) -> bytes:
@@ -167,11 +170,8 @@ def _depths(value: Any) -> Iterator[int]:
             stack.extend((each, depth + 1) for each in inner)
 
 
-def _has_surrogate(text: str, value: Any) -> bool:
-    # Only an escape can bring one in, since the text was UTF-8; a pair of them is one whole character.
-    return bool(_SURROGATE_ESCAPE.search(text)) and bool(
-        _SURROGATE.search(json.dumps(value, default=str, ensure_ascii=False))
-    )
+def _has_surrogate(value: Any) -> bool:
+    return _SURROGATE.search(json.dumps(value, default=str, ensure_ascii=False)) is not None
 
 
 def _without_surrogates(value: Any) -> Any:

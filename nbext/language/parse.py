@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nbext.core.constants import DEFAULT_LIMIT, is_whole, limit_of
-from nbext.core.operations import FILE_TYPES, OPERATORS
+from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import shown
 from nbext.errors import did_you_mean
 from nbext.language.errors import Report, at
@@ -17,7 +17,6 @@ from nbext.language.model import Asked, Joined, Negated, Query, Scope
 
 Child = Asked | Joined | Negated
 By = Literal["all", "any"]
-BODY_KEYS = ("operator", "filters", "fileType", "limit")
 MAP_KEYS = (*CONDITION, *GROUP)
 
 
@@ -43,8 +42,8 @@ class _Parser:
             self.report.close()
         assert isinstance(body, Mapping)
         for key in body:
-            if key not in BODY_KEYS:
-                hint = did_you_mean(str(key)[:80], BODY_KEYS) or f" Allowed: {', '.join(BODY_KEYS)}."
+            if key not in EXECUTE_KEYS:
+                hint = did_you_mean(str(key)[:80], EXECUTE_KEYS) or f" Allowed: {', '.join(EXECUTE_KEYS)}."
                 self.report.add(at("", key), "unknown-key", f"unknown field {shown(key)} of a segment request.{hint}")
         operator = self.word("operator", body.get("operator", "AND"), OPERATORS)
         file_type = self.word("fileType", body.get("fileType", "json"), FILE_TYPES)

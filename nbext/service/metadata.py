@@ -9,13 +9,12 @@ from typing import Any
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS
-from nbext.core.operations import NFT_FIELDS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType
+from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import AmbiguousSymbol, FieldError, ValidationError, did_you_mean
 from nbext.service.http.problems import Problem
 from nbext.service.http.responses import iso_block
 
-_SEARCH_FIELDS = ("type", "chain", "searchTerm", "limit", "offset")
 MAX_HITS = 100
 DEFAULT_HITS = 20
 MAX_OFFSET = 1_000_000
@@ -170,9 +169,9 @@ def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
 def search_of(body: Mapping[str, Any]) -> Search:
     """Return the search that a body asks for; ValidationError names every field that is not allowed."""
     errors: list[FieldError] = [
-        _error(f"/{name}", "unknown-key", f"unknown field {name[:80]!r}.{did_you_mean(name, _SEARCH_FIELDS)}")
+        _error(f"/{name}", "unknown-key", f"unknown field {name[:80]!r}.{did_you_mean(name, SEARCH_KEYS)}")
         for name in body
-        if name not in _SEARCH_FIELDS
+        if name not in SEARCH_KEYS
     ]
     errors += _type_errors(body.get("type", "nft")) + _term_errors(body.get("searchTerm"))
     errors += _number_errors("limit", body.get("limit", DEFAULT_HITS), 1, MAX_HITS)

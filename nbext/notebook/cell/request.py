@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbext.core.constants import MAX_LIMIT, limit_of
-from nbext.core.operations import FILE_TYPES, OPERATORS
+from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
 from nbext.notebook.cell.json_source import at
 from nbext.notebook.line.options import Args
-
-_REQUEST_KEYS = ("operator", "fileType", "limit", "filters")
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Query:
 
     def _hint(self, pointer: str) -> str:
         key = pointer.removeprefix("/filters/")
-        if key in _REQUEST_KEYS and not self.whole:
+        if key in EXECUTE_KEYS and not self.whole:
             option = {"fileType": "--type"}.get(key, f"--{key}")
             beside = f'{{"{key}": ..., "filters": {{...}}}}'
             return f" Write it on the first line ({option}), or beside the filters: {beside}."
@@ -87,9 +85,9 @@ def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Que
 
 def _check_request(request: Mapping[str, Any], read: body.Body) -> None:
     for key in request:
-        if key not in _REQUEST_KEYS:
-            near = did_you_mean(key, _REQUEST_KEYS)
-            raise _at_key(key, f"unknown key of a request.{near} Allowed: {', '.join(_REQUEST_KEYS)}.", read)
+        if key not in EXECUTE_KEYS:
+            near = did_you_mean(key, EXECUTE_KEYS)
+            raise _at_key(key, f"unknown key of a request.{near} Allowed: {', '.join(EXECUTE_KEYS)}.", read)
     for key, allowed in (("operator", OPERATORS), ("fileType", FILE_TYPES)):
         if key in request and request[key] not in allowed:
             near = did_you_mean(str(request[key]), allowed)
