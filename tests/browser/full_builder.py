@@ -1,6 +1,6 @@
 """A cell's text: it defines what makes a builder show all that it can."""
 
-FULL_BUILDER = '''import time, nbext
+FULL_BUILDER = '''import nbext
 def full_builder(query, client=None):
     "The builder with every kind of condition and of group beside the query, and every field shown."
     form = nbext.segment_form(query, client=client)
@@ -8,7 +8,6 @@ def full_builder(query, client=None):
         editor = form.top.add(key)
         if key in form.grammar.groups:
             editor.add("token")
-        time.sleep(0.05)  # as nobody clicks faster; what a front end cannot take in at once gets lost on the way
     for editor in form.top.walk():
         if hasattr(editor, "unfold"):
             editor.unfold()

@@ -59,7 +59,7 @@ def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one
     form.get_by_label("Variable").fill("whales")
     assert json.loads(form.locator(".nbext-code").inner_text().split("\n", 1)[1]) == BY_HAND
     form.locator(".nbext-insert").click()
-    form.get_by_text("The cell is on its way").wait_for()
+    form.get_by_text("The cell appears below the next cell").wait_for()
     notebook.run_cell(1)
     notebook.wait_for_cells(6)
     inserted = notebook.sources()[2]

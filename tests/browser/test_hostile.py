@@ -49,7 +49,7 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(o
         seen += search.locator(".nbext-name:visible").all_inner_texts()
         search.locator(".nbext-name").nth(2).click()
         search.locator(".nbext-use").click()
-        search.get_by_text("collection holds it.").wait_for()
+        search.get_by_text("collection is set.").wait_for()
         if start + 10 < service.COUNT:
             search.get_by_role("button", name="Next").click()
     assert seen == [visible(name, 80) for name in names]
@@ -72,20 +72,20 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(o
     card.scroll_into_view_if_needed()
     notebook.screenshot("hostile-card")
     page.wait_for_timeout(1000)
-    assert page.locator(".nbext-form mjx-container, .nbext-form .MathJax, .nbext-twin mjx-container").count() == 0
+    assert page.locator(".nbext-form mjx-container, .nbext-form .MathJax, .nbext-snapshot mjx-container").count() == 0
     saved = notebook.save()
     notebook.check_nothing_left()
     assert "a-key-that-must-not-be-shown" not in str([cell["outputs"] for cell in saved["cells"]] + [saved["metadata"]])
     assert "refused@example.org" not in str(saved)
-    # The same without a kernel, from the static twins.
+    # The same without a kernel, from the static snapshots.
     server.end_sessions()
     saved["metadata"].pop("kernelspec")
     server.write_saved("hostile-static", saved)
     again = open_notebook(name="hostile-static", kernel=False)
-    again.page.locator(".nbext-twin").first.wait_for()
+    again.page.locator(".nbext-snapshot").first.wait_for()
     again.page.wait_for_timeout(1000)
     assert visible(names[0]) in again.output(4)
-    assert again.page.locator(".nbext-twin mjx-container").count() == 0
+    assert again.page.locator(".nbext-snapshot mjx-container").count() == 0
     again.screenshot("hostile-static")
     assert hostile.caught == []
     addresses = [body["email"] for body in hostile.of("/v1/signup/newsletter")]
@@ -206,8 +206,8 @@ SEEN = """([mark, places]) => {
 PLACES = (
     ".nbext-name", ".nbext-cells span", ".nbext-facts td", ".nbext-help", ".nbext-error", ".nbext-bad",
     ".nbext-head span", ".nbext-kind", "option", ".nbext-table th", ".nbext-table td", ".nbext-form .nbext-code",
-    ".nbext-twin td", ".nbext-twin p", ".nbext-twin .nbext-code", "table.dataframe th", "table.dataframe td", "pre",
-    "input[placeholder]", "button[title]", "img.nbext-picture",
+    ".nbext-snapshot td", ".nbext-snapshot p", ".nbext-snapshot .nbext-code", "table.dataframe th",
+    "table.dataframe td", "pre", "input[placeholder]", "button[title]", "img.nbext-picture",
 )  # fmt: skip
 
 

@@ -87,7 +87,7 @@ def test_search_sign_up_and_builder_are_worked_by_keys_alone(open_notebook):
     keys.type("mine")
     go_to(page, "Use")
     keys.press("Space")
-    search.get_by_text("mine holds it.").wait_for()
+    search.get_by_text("mine is set.").wait_for()
     signup.get_by_label("E-mail address").focus()
     keys.type("by.keys@example.org")
     go_to(page, "I agree that this address is stored for the newsletter.")

@@ -15,11 +15,11 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     form.get_by_role("button", name="BoredApeYachtClub").press("Enter")
     form.get_by_label("Variable").fill("mine")
     form.get_by_label("Variable").press("Enter")
-    form.get_by_text("mine holds it.").wait_for()
+    form.get_by_text("mine is set.").wait_for()
     notebook.screenshot("search")
     line = "mine = %nft ethereum 0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
     assert form.locator(".nbext-code").inner_text() == line
-    assert notebook.page.locator(".nbext-twin").is_hidden()
+    assert notebook.page.locator(".nbext-snapshot").is_hidden()
     notebook.run_cell(1)
     assert notebook.output(1) == "[['BAYC', 'ERC721']]"
     saved = notebook.save()
@@ -27,7 +27,7 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     saved["metadata"].pop("kernelspec")
     server.write_saved("search-static", saved)
     again = open_notebook(name="search-static", kernel=False)
-    again.page.locator(".nbext-twin").wait_for()
+    again.page.locator(".nbext-snapshot").wait_for()
     for text in ("'ape' in NFT collections on ethereum", "MutantApeYachtClub", "BoredApeYachtClub", "203", "Address"):
         assert text in again.output(0)
     assert again.page.locator(".nbext-form").count() == 0
@@ -55,7 +55,7 @@ def test_pages_turn_nothing_found_says_so_and_an_error_is_shown_in_the_form(open
     form.get_by_text("1 to 10").wait_for()
     assert form.locator(".nbext-name:visible").all_inner_texts() == first
     term.fill("no such thing <b>at all</b>")
-    form.get_by_text("Nothing on ethereum bears 'no such thing <b>at all</b>' in its name or symbol.").wait_for()
+    form.get_by_text("No name or symbol on ethereum contains 'no such thing <b>at all</b>'.").wait_for()
     assert form.locator(".nbext-name:visible").count() == 0
     notebook.screenshot("search-empty")
     notebook.run_cell(1)

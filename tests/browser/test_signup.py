@@ -58,7 +58,7 @@ def test_an_address_that_is_not_sent_is_in_no_saved_notebook_unless_widgets_are_
         # No widget can be kept out of what JupyterLab saves when it is told to; the form says so beside the field.
         assert ADDRESS in json.dumps(saved["metadata"]["widgets"])
         assert "someone.unlikely" not in json.dumps(saved["cells"])
-        form.get_by_text("a notebook that is saved together with the state of its widgets holds it").wait_for()
+        form.get_by_text("a notebook saved with the state of its widgets contains it").wait_for()
         notebook.screenshot("signup-unsent")
         notebook.run_cell(1)
         form.get_by_text("The address was not sent within two minutes").wait_for()

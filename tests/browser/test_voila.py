@@ -39,10 +39,10 @@ def test_the_search_form_works_under_voila_and_asks_nothing_of_others(server, co
         form.get_by_role("button", name="BoredApeYachtClub").click()
         form.get_by_label("Variable").fill("mine")
         form.get_by_role("button", name="Use").click()
-        form.get_by_text("mine holds it.").wait_for()
+        form.get_by_text("mine is set.").wait_for()
         page.screenshot(path=lab.ARTEFACTS / "voila.png")
         assert form.locator(".nbext-name:visible").all_inner_texts() == ["MutantApeYachtClub", "BoredApeYachtClub"]
-        assert page.locator(".nbext-twin").is_hidden()
+        assert page.locator(".nbext-snapshot").is_hidden()
     assert lab.leaving(requests) == []
 
 
@@ -71,6 +71,6 @@ def test_the_other_forms_and_the_card_work_under_voila_too(server, context, sign
         card.get_by_text("Saved ", exact=False).wait_for()
         page.set_viewport_size({"width": 1000, "height": 2800})
         page.screenshot(path=lab.ARTEFACTS / "voila-all.png")
-        assert page.locator(".nbext-twin:visible").count() == 0
+        assert page.locator(".nbext-snapshot:visible").count() == 0
     assert signups().count("by.voila@example.org") == 1
     assert lab.leaving(requests) == []

@@ -1,6 +1,6 @@
 """Forms: search, sign-up, a segment builder, and a segment's card. ipywidgets only, no JavaScript of ours.
 
-form         what every form has: title, status, errors, a static twin, requests off the main thread
+form         what every form has: title, status, errors, a static snapshot, requests off the main thread
 widgets      fields, buttons and tables that forms are made of
 style        the CSS of all forms
 search       find collections and tokens
@@ -12,10 +12,9 @@ card         a segment's table at a glance
 charts       bins for amounts, and pictures of them
 tables       a segment's table as HTML, and its way into the notebook's variables
 
-The cell that a builder inserts goes the way of IPython's ``set_next_input``: front ends take it with the answer
-of the next cell that runs. JupyterLab does (a test sees it); front ends where it was not tried may not, and Voila
-has no cells. Everywhere the cell stands in the form as text that a click selects, to be copied, and in a front
-end without widgets in the form's static twin (a test sees that too).
+A cell that the builder inserts goes by IPython's ``set_next_input``: front ends insert it with the answer of the next
+cell that runs. JupyterLab does (tested); others may not, and Voila has no cells. So the form also shows the cell as
+text that one click selects, and in front ends without widgets the form's static snapshot shows it (tested too).
 """
 
 from __future__ import annotations
@@ -37,31 +36,31 @@ __all__ = ["search_form", "segment_form", "show", "signup_form"]
 def search_form(
     term: str = "", *, chain: str | None = None, images: bool | None = None, client: Client | None = None
 ) -> SearchForm:
-    """Return a form that searches collections and tokens, shows their metadata and puts it into a variable.
+    """Return a form that searches collections and tokens, shows their metadata and assigns it to a variable.
 
     Parameters
     ----------
     term
         What to search for at once.
     chain
-        The chain to begin with; ethereum where none is given.
+        The chain to begin with; by default that of the settings.
     images
-        Load the picture of what is picked, from https addresses only: it is on somebody's server, who then sees
-        this machine's address. Without a word, the setting ``images``.
+        Load the picture of what is picked, from https addresses only: its server then sees this machine's address.
+        By default the setting ``images``.
     client
-        The client to ask; without one, the notebook's.
+        The client to use; by default the notebook's.
     """
     from nbext.notebook.forms.search import SearchForm
 
-    asked = _client(client)
-    allowed = asked.settings["images"] if images is None else images
-    return SearchForm(asked, term=term, chain=chain or asked.settings["chain"], images=allowed)
+    client = _client(client)
+    allowed = client.settings["images"] if images is None else images
+    return SearchForm(client, term=term, chain=chain or client.settings["chain"], images=allowed)
 
 
 def signup_form(*, client: Client | None = None) -> SignUpForm:
     """Return a form that registers an e-mail address for the newsletter.
 
-    The address is in no output, and leaves the form's state once it was sent.
+    No output contains the address, and sending it clears it from the form.
     """
     from nbext.notebook.forms.signup import SignUpForm
 
@@ -69,14 +68,14 @@ def signup_form(*, client: Client | None = None) -> SignUpForm:
 
 
 def segment_form(query: Any = None, *, client: Client | None = None) -> SegmentForm:
-    """Return a form that builds a segment, counts it, runs it, and writes the cell that does.
+    """Return a form that builds a segment, counts it, runs it, and writes the cell that runs it.
 
     Parameters
     ----------
     query
-        What to open: filters, a whole request body, either as JSON text, or a segment's table.
+        What to open: filters or a whole request body, as a dict or as JSON text, or a segment's table.
     client
-        The client to ask; without one, the notebook's.
+        The client to use; by default the notebook's.
 
     Raises
     ------
@@ -94,9 +93,9 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
     Parameters
     ----------
     segment
-        The table of a segment that was run; it knows its own segment by ``attrs``.
+        The table of a segment that was run; its ``attrs`` name the segment.
     client
-        The client to ask; without one, the notebook's.
+        The client to use; by default the notebook's.
 
     Raises
     ------
@@ -109,7 +108,7 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
 
 
 def _client(given: Client | None) -> Client:
-    """Return the client to ask: the given one, the notebook's, or a new one where nbext is loaded in none."""
+    """Return the given client, the notebook's, or a new one where nbext is loaded in no notebook."""
     from nbext.connect import connect
     from nbext.errors import ConfigError
     from nbext.notebook import session

@@ -13,9 +13,9 @@ from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import Query
 from nbext.notebook.completion.schema import grammar_of
 from nbext.notebook.forms import filter_tree
-from nbext.notebook.forms.editors import GroupEditor, ScopeBar, Unfit
-from nbext.notebook.forms.form import Background, Form, Twin
-from nbext.notebook.forms.tables import about, frame_html, keep, note
+from nbext.notebook.forms.editors import Editor, GroupEditor, ScopeBar, Unfit
+from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.tables import add_to_history, assign, frame_html, provenance
 from nbext.notebook.forms.widgets import (
     beside,
     box,
@@ -32,13 +32,13 @@ from nbext.notebook.results.deliver import checked_name
 if TYPE_CHECKING:
     import pandas as pd
 
-# The count is asked for when nothing was changed for this long.
+# The count is asked for when nothing has changed for this long: a count per key would queue up at the service.
 PAUSE = 0.6
 TOP = "/filters"
-AS_A_CELL = "The same as a cell: a click selects it, to be copied"
+AS_A_CELL = "The same query as a cell. Click to select it, then copy."
 INSERTED = (
-    "The cell is on its way: it appears below the next cell that you run. Where none does, "
-    "click the text of the cell in this form and copy it."
+    "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
+    "and copy it."
 )
 
 
@@ -46,20 +46,22 @@ class SegmentForm(Form):
     """Build a segment from conditions and groups; see its count; run it, or take the cell that does."""
 
     title = "Segment builder"
-    hint = "Add conditions; groups join them. The count follows what you type."
+    hint = "Add conditions, and groups to combine them. The count updates as you type."
 
-    def __init__(self, client: Any, given: Any = None) -> None:
+    def __init__(self, client: Any, query: Any = None) -> None:
         super().__init__(client)
         self.grammar = grammar_of(client.schema())
+        # Apart from counts: a count that waits is replaced by the next one, a run must not be.
         self.runs = Background(self.failed)
         self.frame: pd.DataFrame | None = None
         self.matched: int | None = None
         self._counted: tuple[Any, str] | None = None
         self._running = False
         self._segment_id: str | None = None
+        # Filling the form in changes each field; it is written out and counted once, at the end.
         self._built = False
         self._build()
-        self._open(given)
+        self._open(query)
         self._built = True
         self._changed()
 
@@ -67,7 +69,6 @@ class SegmentForm(Form):
         joins = [("all of them (AND)", "AND"), ("any of them (OR)", "OR")]
         self.operator = choice_field("Wallets match", joins, "AND", width="190px").changed(lambda _: self._changed())
         self.scope = ScopeBar(self.grammar.scope, self._changed)
-        self.scope.show(False)
         self.more = button("More options", lambda _: self._unfold(), classes="nbext-quiet nbext-small")
         self.top = GroupEditor("all", self.grammar, self._changed, lambda _: None, top=True)
         self.count = markup(classes="nbext-count")
@@ -92,10 +93,10 @@ class SegmentForm(Form):
         )
         self.widget.add_class("nbext-wide")
 
-    def _open(self, given: Any) -> None:
-        if given is None:
+    def _open(self, query: Any) -> None:
+        if query is None:
             return
-        filters, operator, limit = filter_tree.parsed(given)
+        filters, operator, limit = filter_tree.parsed(query)
         self.operator.entry.value = operator
         if limit is not None:
             self.limit.entry.value = str(limit)
@@ -104,23 +105,21 @@ class SegmentForm(Form):
             with contextlib.suppress(Unfit):
                 self.scope.inputs[key].show(filters[key])
                 del filters[key]
-                self.scope.show(True)
-        for key, value in filter_tree.split(filters):
-            self.top.add(key, value)
+                self._unfold()
+        self.top.add_all(filter_tree.split(filters))
 
     def _unfold(self) -> None:
-        self.scope.show(True)
+        self.scope.unfold()
         visibility(self.more, False)
 
     def filters(self) -> dict[str, Any]:
-        """Return the filters as they are now; every editor learns where its part of them stands."""
+        """Return the filters as they are now; every editor learns the pointer of its part of them."""
         return {**self.scope.value(), **filter_tree.joined(self.top.children, self.operator.value, TOP)}
 
-    def missing(self) -> list[str]:
-        """Return what must still be filled in, in words."""
-        if not self.top.children:
-            return ["a condition"]
-        return [label for child in self.top.children for label in child.missing()]
+    def missing(self) -> str:
+        """Return which required fields are empty, as one sentence, or an empty text."""
+        labels = self.top.missing() if self.top.children else ["a condition"]
+        return f"Still to fill in: {', '.join(dict.fromkeys(labels))}." if labels else ""
 
     def cell(self) -> str:
         """Return the cell that runs this query."""
@@ -131,8 +130,9 @@ class SegmentForm(Form):
 
     def _limit_or_none(self) -> int | None:
         text = self.limit.value.strip().replace(",", "").replace("_", "")
+        # Twelve digits decide whether it is too large; int() of a pasted novel would hold the kernel.
         whole = text.isascii() and text.isdigit() and 1 <= int(text[:12]) <= self.grammar.most
-        self.limit.error = "" if whole else f"a whole number from 1 to {self.grammar.most:,}"
+        self.limit.error = "" if whole else f"A whole number from 1 to {self.grammar.most:,}"
         return int(text) if whole else None
 
     def _changed(self) -> None:
@@ -141,56 +141,57 @@ class SegmentForm(Form):
             return
         self._write()
         self._unmark()
-        missing = self.missing()
-        if missing:
+        if missing := self.missing():
             self.background.drop()
             self._counted = None
-            self._show_count(None, f"Still to fill in: {', '.join(dict.fromkeys(missing))}.")
+            self._show_count(None, missing)
             return
         question = (self.filters(), self.operator.value)
         if question != self._counted:
             self._counted = question
             self._show_count(None, "Counting …")
-            self.background.ask(lambda: self._ask_count(question), after=PAUSE)
+            self.background.ask(lambda: self._count(question), after=PAUSE)
 
     def _write(self) -> None:
         if self._built:
             self.json.value = code_html(self.cell())
 
-    def _ask_count(self, question: tuple[Any, str]) -> None:
+    def _count(self, question: tuple[Any, str]) -> None:
         try:
             found = self.client.execute_segment(*question, limit=0)
-        except NbextError as error:
-            if question == self._counted:
-                self._counted = None
-                self.refuse(error)
-            return
+        except NbextError:
+            # The query has changed meanwhile: its own count follows, and this error is about fields that are gone.
+            if question != self._counted:
+                return
+            self._counted = None
+            self._show_count(None, "Not counted.")
+            raise
         if question == self._counted:
-            self._show_count(about(found).get("matched"), "")
+            self._show_count(provenance(found).get("matched"), "")
 
-    def _show_count(self, matched: int | None, words: str) -> None:
+    def _show_count(self, matched: int | None, text: str) -> None:
         self.matched = matched
         if matched is None:
-            self.count.value = f'<div class="nbext-note" role="status">{html(words)}</div>'
+            self.count.value = f'<div class="nbext-note" role="status">{html(text)}</div>'
         else:
             match = "wallets match" if matched != 1 else "wallet matches"
             self.count.value = f'<div role="status"><span class="nbext-big">{matched:,}</span> {match}</div>'
-        if not words.endswith("…"):
+        if not text.endswith("…"):
             self.renew()
 
-    def refuse(self, error: NbextError) -> None:
+    def failed(self, error: Exception) -> None:
         """Show an error beside the fields that it names, else in the form."""
-        marked = isinstance(error, ValidationError)
-        self._show_count(None, "Not counted: the marked fields say why." if marked else "Not counted.")
         if not isinstance(error, ValidationError):
-            self.failed(error)
+            super().failed(error)
             return
+        self._show_count(None, "Not counted: the marked fields show why.")
         editors = [editor for editor in self.top.walk() if editor.pointer]
         for one in error.errors:
             self._mark(one["pointer"], one["detail"], editors)
         self.renew()
 
-    def _mark(self, pointer: str, detail: str, editors: list[Any]) -> None:
+    def _mark(self, pointer: str, detail: str, editors: list[Editor]) -> None:
+        # The innermost of the cards around the pointer; with the slash, /any/1 is not taken for a part of /any/10.
         nearest = max(
             (editor for editor in editors if f"{pointer}/".startswith(f"{editor.pointer}/")),
             key=lambda editor: len(editor.pointer),
@@ -213,46 +214,48 @@ class SegmentForm(Form):
         if not self._running:
             self.say("")
 
+    def _complete(self) -> int | None:
+        """Return the limit of a query that is complete; None where the limit is no number, which its field says."""
+        if missing := self.missing():
+            raise UsageError(missing)
+        return self._limit_or_none()
+
     def insert_cell(self) -> None:
         """Hand the cell to the front end, which takes it with the answer of the next cell that is run."""
         shell = get_ipython()
         if shell is None:
-            raise UsageError("there is no notebook to insert a cell into: this is not IPython.")
-        self._require_complete()
+            raise UsageError("This is not IPython: there is no notebook to insert a cell into.")
+        limit = self._complete()
         if name := self.name.value.strip():
             checked_name(name)
-        if self._limit_or_none() is None:
-            return
-        shell.set_next_input(self.cell(), replace=False)
-        self.say(INSERTED, "good")
-        self.renew()
-
-    def _require_complete(self) -> None:
-        if missing := self.missing():
-            raise UsageError(f"still to fill in: {', '.join(dict.fromkeys(missing))}.")
+        if limit is not None:
+            shell.set_next_input(self.cell(), replace=False)
+            self.say(INSERTED, "good")
+            self.renew()
 
     def start(self) -> None:
         """Run the query, once; its table goes into the variable."""
+        # A double click arrives twice, although the first click disables the button.
         if self._running:
             return
-        self._require_complete()
-        name, limit = checked_name(self.name.value.strip()), self._limit_or_none()
+        limit, name = self._complete(), checked_name(self.name.value.strip())
         if limit is None:
             return
-        filters, operator = self.filters(), self.operator.value
+        query = Query(self.filters(), self.operator.value, "json", limit)
         self._busy(True)
-        self.runs.ask(lambda: self._run(name, filters, operator, limit))
+        self.runs.ask(lambda: self._run(name, query))
 
-    def _run(self, name: str, filters: dict[str, Any], operator: str, limit: int) -> None:
+    def _run(self, name: str, query: Query) -> None:
         try:
-            frame = self.client.execute_segment(filters, operator, limit=limit, progress=self._progress)
-            keep(name, frame)
-            note(Query(filters, operator, "json", limit), frame)
-        except ValidationError as error:
-            self.refuse(error)
-            self.say("The service does not take this query; the marks above say why.", "bad")
-        else:
+            frame = self.client.execute_segment(
+                query.filters, query.operator, limit=query.limit, progress=self._progress
+            )
+            assign(name, frame)
+            add_to_history(query, frame)
             self._show_result(name, frame)
+        except ValidationError:
+            self.say("The service refused this query; the marks above show why.", "bad")
+            raise
         finally:
             self._busy(False)
             self.renew()
@@ -270,33 +273,31 @@ class SegmentForm(Form):
 
     def _progress(self, report: Any) -> None:
         self._segment_id = report.segment_id or self._segment_id
-        # Where no total is known the bar only shows that time goes by.
+        # Without a known total the bar only shows that time passes.
         self.bar.value = report.done / report.total if report.total else 1 - 1 / (1 + report.seconds / 4)
         self.say(f"{visible(report.status) or report.phase} … {report.seconds:.0f} s")
 
     def cancel(self) -> None:
         """Ask the service to stop the run."""
         if self._segment_id is None:
-            self.say("Running … It can be cancelled once the service has named it.")
+            self.say("Running … You can cancel it as soon as the service has given it an id.")
             return
         wanted = self._segment_id
         self.background.ask(lambda: self.client.cancel(wanted))
 
     def _show_result(self, name: str, frame: pd.DataFrame) -> None:
         self.frame = frame
-        known = about(frame)
-        returned, matched = len(frame), known.get("matched")
+        returned, matched = len(frame), provenance(frame).get("matched")
         of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
         wallets = "wallets" if returned != 1 else "wallet"
         self.say(f"{name} holds {returned:,}{of} {wallets}. nbext.show({name}) shows its card.", "good")
         self.result.value = frame_html(frame)
 
-    def twin(self) -> Twin:
+    def snapshot(self) -> Snapshot:
         """The query as a cell, its count, and the first rows of the last run."""
-        missing = self.missing()
-        count = "" if self.matched is None else f"{self.matched:,} wallets match."
-        words = count or (f"Still to fill in: {', '.join(dict.fromkeys(missing))}." if missing else self.said)
+        counted = "" if self.matched is None else f"{self.matched:,} wallets match."
+        text = counted or self.missing() or self.said
         rows = "" if self.frame is None else f"<p>{html(self.said)}</p>{frame_html(self.frame)}"
-        cell = "" if not self.top.children else self.cell()
+        cell = self.cell() if self.top.children else ""
         code = code_html(cell) if cell else ""
-        return Twin(f"<p>{html(words, 500)}</p>{code}{rows}", f"{self.title}: {visible(words)}\n{cell}")
+        return Snapshot(f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}\n{cell}")

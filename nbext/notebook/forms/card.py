@@ -1,4 +1,4 @@
-"""A segment's card: what was asked, how many match, the first rows, and how each condition contributes."""
+"""A segment's card: the query in words, how many wallets match it and each condition alone, the first rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms import charts
 from nbext.notebook.forms.filter_tree import cell_text
-from nbext.notebook.forms.form import Form, Twin, message_of
-from nbext.notebook.forms.tables import about, frame_html, is_missing, scale, shown
+from nbext.notebook.forms.form import Form, Snapshot, message_of
+from nbext.notebook.forms.tables import frame_html, is_missing, provenance, scale, text_of
 from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# More bars than this are harder to read than a table.
+# A chart of more bars than this is harder to read than a table.
 MOST_BARS = 16
 
 
@@ -28,16 +28,16 @@ class Card(Form):
     title = "Segment"
 
     def __init__(self, client: Any, frame: pd.DataFrame) -> None:
-        self.known = about(frame)
+        self.known = provenance(frame)
         if not self.known.get("segment_id"):
             raise UsageError(
-                "show takes a segment's table: what %%segment_query gave. This table does not say which segment it is; "
-                "some pandas operations lose that (df.attrs)."
+                "show needs a segment's table, such as %%segment_query returns. This table does not say which segment "
+                "it is: some pandas operations drop df.attrs. Show the original table, or run the query again."
             )
         super().__init__(client)
         self.hint = f"{visible(self.known['segment_id'])} of {visible(self.known.get('service') or 'the service')}"
         self.frame = frame
-        self.words, self.parts, self.trouble = explained(client, self.known)
+        self.words, self.parts, self.not_explained = explained(client, self.known)
         self.file = text_field("File", f"{self.known['segment_id']}.csv", width="320px")
         csv = button("Save CSV", self.once_typed(lambda: self.save("csv")), classes="nbext-quiet nbext-csv")
         json = button("Save JSON", self.once_typed(lambda: self.save("json")), classes="nbext-quiet nbext-json-file")
@@ -56,38 +56,38 @@ class Card(Form):
         self.background.ask(run)
 
     def body(self) -> str:
-        """Return all but the buttons as HTML."""
+        """Return the card without its buttons as HTML."""
         sections = [
             facts_html(self.facts()),
             f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
             section("First rows", frame_html(self.frame)),
             section("Each condition alone", self._overlap()),
             *(section(f"How much: {name}{self._of_the_rows()}", made) for name, made in self._spreads()),
-            section("The same as a cell", code_html(self.cell())),
+            section("The same query as a cell", code_html(self.cell())),
         ]
         return "".join(sections)
 
     def facts(self) -> list[tuple[str, object]]:
-        """Return the counts and what they hold at."""
+        """Return the counts, and the block and chain that they are of."""
         known = self.known
         as_of = known.get("as_of")
         facts: list[tuple[str, object]] = [("Wallets that match", number(known.get("matched")))]
         facts.append(("Rows here", f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.get("truncated"))))
         if isinstance(as_of, Mapping):
-            facts.append(("As of", f"block {number(as_of.get('block'))} {shown(as_of.get('timestamp'))}".strip()))
-        facts.append(("Chain", shown(known.get("chain"))))
+            facts.append(("As of", f"block {number(as_of.get('block'))} {text_of(as_of.get('timestamp'))}".strip()))
+        facts.append(("Chain", text_of(known.get("chain"))))
         facts.extend(("Note", warning) for warning in known.get("warnings") or [])
         return [(name, value) for name, value in facts if value]
 
     def cell(self) -> str:
-        """Return the cell that asks the same."""
+        """Return the cell that runs the same query."""
         limit = self.known.get("limit")
         given = None if limit == self.client.settings["limit"] else limit
         return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), given)
 
     def _overlap(self) -> str:
-        if self.trouble:
-            return f'<p class="nbext-note">{lines_html(self.trouble)}</p>'
+        if self.not_explained:
+            return f'<p class="nbext-note">{lines_html(self.not_explained)}</p>'
         pairs = [(part["words"], part["matched"]) for part in self.parts if isinstance(part.get("matched"), int)]
         if not pairs or not isinstance(self.known.get("matched"), int):
             return ""
@@ -108,32 +108,33 @@ class Card(Form):
     def _of_the_rows(self) -> str:
         return f" (of the {len(self.frame):,} rows here)" * bool(self.known.get("truncated"))
 
-    def twin(self) -> Twin:
-        """The card itself, without its buttons."""
+    def snapshot(self) -> Snapshot:
+        """Return the card itself, without its buttons."""
         facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts())
         words = f"\nWallets that {visible(self.words, 2000)}" if self.words else ""
-        return Twin(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
+        return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
 
 
 def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]], str]:
-    """Return a segment in words, how many wallets match each of its conditions alone, or why that is not known."""
+    """Return a segment in words and how many wallets match each of its conditions alone, or why that is unknown."""
     if not client.is_ours:
-        return "", [], "Only nbext's own service tells how many wallets match each condition alone."
+        return "", [], "Only nbext's own service counts the wallets that match each condition alone."
+    # The table is there whatever the service says now: a card without this part is better than none.
     try:
-        told = client.explain(known.get("filters") or {}, known.get("operator") or "AND", known.get("limit"))
+        explanation = client.explain(known.get("filters") or {}, known.get("operator") or "AND", known.get("limit"))
     except NbextError as error:
         return "", [], message_of(error)
-    return str(told.get("words") or "").removeprefix("wallets that "), list(told.get("parts") or []), ""
+    return str(explanation.get("words") or "").removeprefix("wallets that "), list(explanation.get("parts") or []), ""
 
 
 def section(title: str, body: str) -> str:
-    """Return a part of the card under its heading; nothing where there is nothing to show."""
+    """Return a part of the card under its heading, or nothing for an empty part."""
     heading = f'<div class="nbext-label" role="heading" aria-level="3">{html(title)}</div>'
     return f'<div class="nbext-section">{heading}{body}</div>' if body else ""
 
 
 def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
-    """Return how the known amounts of a column are spread: a picture where one can be drawn, else a table."""
+    """Return the distribution of a column's known amounts: a picture where matplotlib is installed, else a table."""
     present = [str(value) for value in values if not is_missing(value)]
     try:
         amounts = [float(in_units(value, scale(column))) for value in present]
@@ -150,5 +151,5 @@ def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
 
 
 def number(value: Any) -> str:
-    """Return a whole number with its thousands set apart, or an empty text."""
+    """Return a whole number with thousands separators, or an empty text."""
     return f"{value:,}" if isinstance(value, int) else ""

@@ -1,4 +1,4 @@
-"""Pictures for a segment's card, where matplotlib is installed (the ``plot`` extra); else there are tables only."""
+"""Bins for a segment's amounts, and pictures of them where matplotlib is installed (the ``plot`` extra)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_NAMES = 14
+# Up to this amount, whole numbers get a bar each.
 MOST = 24
 _SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 BLUE, GREY = "#1f77b4", "#9aa5b1"
 
 
 def available() -> bool:
-    """Say whether pictures can be drawn here."""
+    """Return whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
@@ -35,7 +36,7 @@ def histogram(bins: Sequence[tuple[str, int]], title: str) -> str:
     drawn = axes.bar(positions, [count for _, count in bins], color=BLUE, width=0.92)
     axes.bar_label(drawn, [f"{count:,}" if count else "" for _, count in bins], padding=2, fontsize=8)
     many = len(bins) > 8
-    # More names than these would stand on each other.
+    # More names than these would overlap.
     step = -(-len(bins) // MOST_NAMES)
     names = [label for label, _ in bins][::step]
     axes.set_xticks(positions[::step], names, rotation=30 * many, ha="right" if many else "center")
@@ -47,7 +48,7 @@ def histogram(bins: Sequence[tuple[str, int]], title: str) -> str:
 
 
 def bars(labels: Sequence[str], values: Sequence[int], title: str) -> str:
-    """Return horizontal bars, the last of them set apart, as an HTML picture."""
+    """Return horizontal bars, the last one in its own colour, as an HTML picture."""
     figure, axes = _figure(0.7 + 0.36 * len(values))
     positions = range(len(values))
     colours = [GREY] * (len(values) - 1) + [BLUE]
@@ -63,7 +64,7 @@ def bars(labels: Sequence[str], values: Sequence[int], title: str) -> str:
 
 
 def _figure(height: float) -> tuple[Figure, Any]:
-    # Not through pyplot: that would keep the figure, and show it once more in some notebooks.
+    # Not through pyplot, which keeps every figure, and shows it a second time in notebooks with inline plots.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,12 +1,11 @@
-"""The builder's cards: a condition with its fields, and a group that holds conditions and groups."""
+"""The builder's cards: a field's input, a condition with its fields, a group that holds conditions and groups."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import ipywidgets as w
@@ -17,23 +16,24 @@ from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.widgets import (
     MAX_HELP,
     Field,
+    Line,
     box,
     button,
     choice_field,
+    error_html,
     markup,
     row,
     text_field,
     visibility,
 )
 
-# What an input gives when it is empty: its field is left out of the query.
+# The value of an empty input: its field is left out of the query.
 NOTHING = object()
 _BLANK = ""
-# So many fields of a condition are shown at once; the others wait behind a button, unless they are filled in.
+# A condition shows this many fields at first. The others wait behind a button unless they are filled in: a transfer
+# has eleven, and a screen of empty inputs hides the two that matter.
 FIRST_FIELDS = 3
-PAUSE = 0.05
 GROUP_WORDS = {"all": "All of these", "any": "Any of these", "not": "None of these"}
-
 QUIET = "nbext-quiet nbext-small"
 Changed = Callable[[], None]
 Remove = Callable[[Any], None]
@@ -44,49 +44,57 @@ class Unfit(ValueError):
 
 
 class Input:
-    """The input of one field of a condition."""
+    """The input of one field of a condition: one widget, or one for each bound of a pair.
 
-    def __init__(self, spec: FieldSpec, changed: Callable[[], None]) -> None:
+    Its widgets are made by `build`; before that its value is NOTHING, and it costs the front end nothing.
+    """
+
+    def __init__(self, spec: FieldSpec, changed: Changed) -> None:
         self.spec = spec
-        self.fields = self._made()
-        for field in self.fields.values():
-            field.changed(lambda _: changed())
-        self.widget = self._laid_out()
+        self.changed = changed
+        self.fields: dict[str, Field] = {}
+        self.widget: w.Box | None = None
 
-    @property
-    def labelled(self) -> str:
-        """The label, marked where the field must be given."""
-        return self.spec.label + " *" * self.spec.required
+    def build(self) -> w.Box:
+        """Return its widget, made at the first call."""
+        if self.widget is None:
+            spec = self.spec
+            self.fields = self._bounds() if spec.shape == "pair" else {"": self._single()}
+            for field in self.fields.values():
+                field.changed(lambda _: self.changed())
+            self.widget = self._pair_box() if spec.shape == "pair" else self.fields[""].widget
+        return self.widget
 
-    def _made(self) -> dict[str, Field]:
+    def _single(self) -> Field:
         spec = self.spec
-        if spec.shape == "pair":
-            return {
-                key: text_field(f"{spec.label}, {key}", placeholder=_example(spec, key), width="120px")
-                for key in spec.keys
-            }
+        label = spec.label + " *" * spec.required
         if spec.shape == "choice":
-            unsaid = "(the segment's)" if spec.name == "chain" else "(any)"
-            blank = f"({visible(spec.default, 60)})" if spec.default else unsaid
+            unset = "(the segment's)" if spec.name == "chain" else "(any)"
+            blank = f"({visible(spec.default, 60)})" if spec.default else unset
             pairs = [(blank, _BLANK), *((visible(choice, 60), choice) for choice in spec.choices)]
-            return {"": choice_field(self.labelled, pairs, _BLANK, help=spec.help, width="160px")}
+            return choice_field(label, pairs, _BLANK, help=spec.help, width="160px")
         if spec.shape == "flag":
             either: list[tuple[str, Any]] = [("(either)", _BLANK), ("yes", True), ("no", False)]
-            return {"": choice_field(self.labelled, either, _BLANK, help=spec.help, width="160px")}
-        width = "300px" if spec.shape == "list" else "190px"
-        help_text = spec.help + " Separate several by commas." * (spec.shape == "list")
-        return {"": text_field(self.labelled, placeholder=_example(spec), help=help_text, width=width)}
+            return choice_field(label, either, _BLANK, help=spec.help, width="160px")
+        is_list = spec.shape == "list"
+        help_text = spec.help + " Separate several by commas." * is_list
+        return text_field(label, placeholder=_example(spec), help=help_text, width="300px" if is_list else "190px")
 
-    def _laid_out(self) -> Any:
-        if self.spec.shape != "pair":
-            return self.fields[""].widget
+    def _bounds(self) -> dict[str, Field]:
+        spec = self.spec
+        return {
+            key: text_field(f"{spec.label}, {key}", placeholder=_example(spec, key), width="120px") for key in spec.keys
+        }
+
+    def _pair_box(self) -> w.Box:
         help_line = markup(f'<div class="nbext-help">{html(self.spec.help, MAX_HELP)}</div>')
-        bounds = row(*(field.widget for field in self.fields.values()))
-        return box(bounds, help_line, classes="nbext-field", width="250px")
+        return box(row(*(one.widget for one in self.fields.values())), help_line, classes="nbext-field", width="250px")
 
     def value(self) -> Any:
         """Return the JSON value of what was typed, or NOTHING."""
         spec = self.spec
+        if not self.fields:
+            return NOTHING
         if spec.shape == "pair":
             typed = {key: field.value.strip() for key, field in self.fields.items()}
             return {key: encoded(text, spec.accepts) for key, text in typed.items() if text} or NOTHING
@@ -99,13 +107,14 @@ class Input:
         return encoded(text, spec.accepts) if text else NOTHING
 
     def show(self, value: Any) -> None:
-        """Show a value of a query that is there already.
+        """Show a value of an existing query.
 
         Raises
         ------
         Unfit
             This input cannot give that value back.
         """
+        self.build()
         if self.spec.shape == "pair" and isinstance(value, Mapping) and set(value) <= set(self.spec.keys):
             for key, one in value.items():
                 self.fields[key].entry.value = _text(one)
@@ -115,6 +124,8 @@ class Input:
             self.fields[""].entry.value = ", ".join(map(_text, value if isinstance(value, list) else [value]))
         elif self.spec.shape == "text":
             self.fields[""].entry.value = _text(value)
+        # Read back what the input now holds: only a value that survives the round trip may be edited here. The
+        # others stay JSON, so that opening a query and inserting its cell never changes what it asks.
         given = self.value()
         if given is NOTHING or not _alike(given, value):
             raise Unfit(self.spec.name)
@@ -122,19 +133,15 @@ class Input:
     def _choose(self, value: Any) -> None:
         entry = self.fields[""].entry
         known = [one for _, one in entry.options]
-        # A chain may bear more names than the schema lists.
-        if value not in known and self.spec.takes_others:
-            entry.options = (*entry.options, (visible(_text(value), 60), value))
-        elif value not in known:
+        if value not in known and not self.spec.takes_others:
             raise Unfit(self.spec.name)
+        if value not in known:
+            entry.options = (*entry.options, (visible(_text(value), 60), value))
         entry.value = value
 
-    def missing(self) -> bool:
-        """Say whether it must be given and is not."""
-        return self.spec.required and self.value() is NOTHING
-
     def mark(self, pointer: str, detail: str) -> None:
-        """Show what is wrong, at the bound that the rest of a pointer names."""
+        """Show an error at the bound that the rest of a pointer names, else at the first one."""
+        self.build()
         key = pointer.strip("/").split("/")[0]
         (self.fields.get(key) or next(iter(self.fields.values()))).error = detail
 
@@ -145,50 +152,23 @@ class Input:
 
 
 class ScopeBar:
-    """The inputs for the keys that stand at the top of filters only."""
+    """The inputs for the keys that belong at the top of filters only."""
 
-    def __init__(self, specs: tuple[FieldSpec, ...], changed: Callable[[], None]) -> None:
+    def __init__(self, specs: tuple[FieldSpec, ...], changed: Changed) -> None:
         self.inputs = {spec.name: Input(spec, changed) for spec in specs}
-        self.widget = row(*(one.widget for one in self.inputs.values()), classes="nbext-top")
+        self.widget = row(classes="nbext-top")
 
     def value(self) -> dict[str, Any]:
         """Return the keys that are given."""
-        given = {name: one.value() for name, one in self.inputs.items()}
-        return {name: value for name, value in given.items() if value is not NOTHING}
+        return _given(self.inputs)
 
-    def show(self, value: bool) -> None:
-        """Show the bar, or hide it."""
-        visibility(self.widget, value)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise Unfit(str(value)[:40])
-    return str(value)
-
-
-def _alike(given: Any, value: Any) -> bool:
-    """Say whether two values are one to the service: a number and its digits are, and one value and a list of it."""
-    if isinstance(given, dict) and isinstance(value, Mapping):
-        return given.keys() == value.keys() and all(_alike(given[key], value[key]) for key in given)
-    if isinstance(given, list):
-        others = value if isinstance(value, list) else [value]
-        return len(given) == len(others) and all(map(_alike, given, others))
-    return given == value or (not isinstance(value, bool) and str(given) == str(value))
-
-
-def _example(spec: FieldSpec, key: str | None = None) -> str:
-    for example in spec.examples:
-        one = example.get(key) if key is not None and isinstance(example, Mapping) else example
-        if isinstance(one, list):
-            one = ", ".join(str(member) for member in one[:2])
-        if one is not None and not isinstance(one, Mapping):
-            return f"e.g. {visible(one, 60)}"
-    return ""
+    def unfold(self) -> None:
+        """Show the inputs."""
+        self.widget.children = [one.build() for one in self.inputs.values()]
 
 
 class Editor(ABC):
-    """A card: its widget, the key that its value stands under, and where that value was placed."""
+    """A card: its widget, the key of its value, and the JSON pointer at which the value was last written."""
 
     key: str
     widget: w.Box
@@ -196,15 +176,19 @@ class Editor(ABC):
     def __init__(self, changed: Changed, remove: Remove) -> None:
         self.changed = changed
         self.pointer = ""
-        self.trouble = markup()
-        self.bin = button("Remove", lambda _: remove(self), classes=QUIET, tip="Remove this")
+        self.remove_button = button("Remove", lambda _: remove(self), classes=QUIET, tip="Remove this")
+
+    def lay_out(self, *children: w.Widget, classes: str = "nbext-card") -> None:
+        """Make the card of the widgets, with room for an error below them."""
+        self.widget = box(*children, classes=classes)
+        self.error = Line(self.widget)
 
     @abstractmethod
     def value(self) -> Any:
         """Return its JSON value."""
 
     def place(self, pointer: str) -> None:
-        """Take note of the JSON pointer of its value."""
+        """Remember the JSON pointer of its value: the service names errors by pointers."""
         self.pointer = pointer
 
     def walk(self) -> Iterator[Editor]:
@@ -212,16 +196,16 @@ class Editor(ABC):
         yield self
 
     def missing(self) -> list[str]:
-        """Return the labels of what must still be filled in."""
+        """Return the labels of required fields that are empty."""
         return []
 
     def mark(self, pointer: str, detail: str) -> None:
-        """Show what is wrong, at the field that the rest of a pointer names, else on the card."""
-        self.trouble.value = f'<div class="nbext-error" role="alert">{html(detail, 500)}</div>'
+        """Show an error at the field that the rest of a pointer names, else on the card."""
+        self.error.show(error_html(detail))
 
     def unmark(self) -> None:
         """Show no error."""
-        self.trouble.value = ""
+        self.error.show("")
 
 
 class ConditionEditor(Editor):
@@ -231,48 +215,47 @@ class ConditionEditor(Editor):
         super().__init__(changed, remove)
         self.spec, self.key = spec, spec.name
         self.inputs = {field.name: Input(field, changed) for field in spec.fields}
+        self.rest = list(self.inputs)[FIRST_FIELDS:]
         self.more = button("More options", lambda _: self.unfold(), classes=QUIET)
-        rest = list(self.inputs.values())[FIRST_FIELDS:]
-        self._rest = row(*(one.widget for one in rest))
-        visibility(self._rest, False)
-        visibility(self.more, bool(rest))
+        visibility(self.more, bool(self.rest))
         head = markup(f'<span class="nbext-kind">{html(spec.label)}</span> <span>{html(spec.help, MAX_HELP)}</span>')
-        self.widget = box(
-            row(head, self.more, self.bin, classes="nbext-head"),
-            row(*(one.widget for one in list(self.inputs.values())[:FIRST_FIELDS])),
-            self._rest,
-            self.trouble,
-            classes="nbext-card",
-        )
+        first = [self.inputs[name].build() for name in self.inputs if name not in self.rest]
+        self.fields = row(*first)
+        self.lay_out(row(head, self.more, self.remove_button, classes="nbext-head"), self.fields)
 
     def unfold(self) -> None:
         """Show all fields."""
-        visibility(self._rest, True)
+        self.fields.children = [one.build() for one in self.inputs.values()]
         visibility(self.more, False)
 
     def value(self) -> dict[str, Any]:
         """Return the condition as JSON."""
-        given = {name: one.value() for name, one in self.inputs.items()}
-        return {name: value for name, value in given.items() if value is not NOTHING}
+        return _given(self.inputs)
 
-    def show(self, value: Mapping[str, Any]) -> None:
-        """Fill the fields in; Unfit where this card cannot give the condition back."""
+    def show(self, value: Any) -> None:
+        """Fill the fields in.
+
+        Raises
+        ------
+        Unfit
+            This card cannot give the value back.
+        """
+        if not isinstance(value, Mapping) or not set(value) <= set(self.inputs):
+            raise Unfit(self.key)
         for name, one in value.items():
-            if name not in self.inputs:
-                raise Unfit(name)
             self.inputs[name].show(one)
-        if set(value) & set(list(self.inputs)[FIRST_FIELDS:]):
+        if set(value) & set(self.rest):
             self.unfold()
 
     def missing(self) -> list[str]:
-        return [one.spec.label for one in self.inputs.values() if one.missing()]
+        return [one.spec.label for one in self.inputs.values() if one.spec.required and one.value() is NOTHING]
 
     def mark(self, pointer: str, detail: str) -> None:
         name, _, rest = pointer.strip("/").partition("/")
         if name not in self.inputs:
             super().mark(pointer, detail)
             return
-        if name in list(self.inputs)[FIRST_FIELDS:]:
+        if name in self.rest:
             self.unfold()
         self.inputs[name].mark(rest, detail)
 
@@ -283,7 +266,7 @@ class ConditionEditor(Editor):
 
 
 class TextEditor(Editor):
-    """A part that no card fits, as the JSON that it is: nothing of a query that is opened gets lost."""
+    """A part that fits no card, as JSON text: nothing of a query that is opened gets lost."""
 
     def __init__(self, key: str, value: Any, changed: Changed, remove: Remove) -> None:
         super().__init__(changed, remove)
@@ -291,15 +274,13 @@ class TextEditor(Editor):
         head = markup(f'<span class="nbext-kind">{html(key, 60)}</span>')
         self.field = Field(w.Textarea(value=filter_tree.json_text(value), description="As JSON"), width="100%")
         self.field.changed(lambda _: self._read())
-        self.widget = box(
-            row(head, self.bin, classes="nbext-head"), self.field.widget, self.trouble, classes="nbext-card"
-        )
+        self.lay_out(row(head, self.remove_button, classes="nbext-head"), self.field.widget)
 
     def _read(self) -> None:
         try:
             self._last = json.loads(self.field.value)
         except ValueError as error:
-            self.field.error = f"not JSON: {error}"
+            self.field.error = f"Not JSON: {error}"
             return
         self.field.error = ""
         self.changed()
@@ -312,19 +293,18 @@ class TextEditor(Editor):
 class GroupEditor(Editor):
     """A group: how its members are joined, its members, and buttons that add some."""
 
-    def __init__(
-        self, key: str, grammar: Grammar, changed: Changed, remove: Remove, *, top: bool = False
-    ) -> None:
+    def __init__(self, key: str, grammar: Grammar, changed: Changed, remove: Remove, *, top: bool = False) -> None:
         super().__init__(changed, remove)
         self.grammar, self.key = grammar, key
         self.children: list[Editor] = []
-        pairs = [(GROUP_WORDS.get(name, name), name) for name in grammar.groups]
-        self.kind = choice_field("Group", pairs, key, width="150px").changed(self._rename)
         self.body = box(classes="nbext-members")
-        self.widget = box(
-            *([] if top else [row(self.kind.widget, self.bin, classes="nbext-head")]),
-            self.body, self.trouble, self._adders(), classes="nbext-top-group" if top else "nbext-card nbext-group",
-        )  # fmt: skip
+        if top:
+            self.lay_out(self.body, self._adders(), classes="nbext-top-group")
+        else:
+            pairs = [(GROUP_WORDS.get(name, name), name) for name in grammar.groups]
+            kind = choice_field("Group", pairs, key, width="150px").changed(self._rename)
+            head = row(kind.widget, self.remove_button, classes="nbext-head")
+            self.lay_out(head, self.body, self._adders(), classes="nbext-card nbext-group")
 
     def _rename(self, key: str) -> None:
         self.key = key
@@ -332,8 +312,8 @@ class GroupEditor(Editor):
 
     def _adders(self) -> w.Box:
         conditions = [
-            button(f"+ {spec.label}", self._adding(spec.name), classes=QUIET, tip=spec.help)
-            for spec in self.grammar.conditions.values()
+            button(f"+ {spec.label}", self._adding(name), classes=QUIET, tip=spec.help)
+            for name, spec in self.grammar.conditions.items()
         ]
         groups = [
             button(f"+ {GROUP_WORDS.get(name, name)}", self._adding(name), classes=f"{QUIET} nbext-dashed", tip=text)
@@ -348,39 +328,42 @@ class GroupEditor(Editor):
         return pressed
 
     def add(self, key: str, value: Any = NOTHING) -> Editor:
-        """Add a condition or a group, empty or of a query that is there already."""
-        editor = self._made(key, value)
-        self.children.append(editor)
+        """Add an empty condition or group."""
+        return self.add_all([(key, value)])[-1]
+
+    def add_all(self, parts: Iterable[tuple[str, Any]]) -> list[Editor]:
+        """Add conditions and groups of an existing query, and lay the group out once."""
+        added = [self._made(key, value) for key, value in parts]
+        self.children += added
         self._lay_out()
-        return editor
+        return added
 
     def _made(self, key: str, value: Any) -> Editor:
-        if key in self.grammar.groups:
-            try:
-                members = [] if value is NOTHING else filter_tree.members(key, value)
-            except ValueError:
-                return TextEditor(key, value, self.changed, self._drop)
-            group = GroupEditor(key, self.grammar, self.changed, self._drop)
-            for child, inner in members:
-                group.add(child, inner)
-            return group
-        if key in self.grammar.conditions:
-            editor = ConditionEditor(self.grammar.conditions[key], self.changed, self._drop)
-            # A query that is opened makes many at once; their messages need time to be taken in.
-            time.sleep(0.0 if value is NOTHING else PAUSE)
-            try:
-                editor.show({} if value is NOTHING else value)
-            except (Unfit, AttributeError):
-                return TextEditor(key, value, self.changed, self._drop)
-            return editor
-        return TextEditor(key, value, self.changed, self._drop)
+        try:
+            if key in self.grammar.groups:
+                return self._group(key, [] if value is NOTHING else filter_tree.members(key, value))
+            return self._condition(key, {} if value is NOTHING else value)
+        except ValueError:
+            return TextEditor(key, value, self.changed, self._drop)
+
+    def _group(self, key: str, members: list[tuple[str, Any]]) -> Editor:
+        group = GroupEditor(key, self.grammar, self.changed, self._drop)
+        group.add_all(members)
+        return group
+
+    def _condition(self, key: str, value: Any) -> Editor:
+        if key not in self.grammar.conditions:
+            raise Unfit(key)
+        editor = ConditionEditor(self.grammar.conditions[key], self.changed, self._drop)
+        editor.show(value)
+        return editor
 
     def _drop(self, editor: Editor) -> None:
         self.children.remove(editor)
         self._lay_out()
 
     def _lay_out(self) -> None:
-        self.body.children = tuple(child.widget for child in self.children)
+        self.body.children = [child.widget for child in self.children]
         self.changed()
 
     def value(self) -> Any:
@@ -397,3 +380,35 @@ class GroupEditor(Editor):
     def missing(self) -> list[str]:
         inner = [label for child in self.children for label in child.missing()]
         return inner if self.children else [f"a condition in {GROUP_WORDS.get(self.key, self.key)!r}"]
+
+
+def _given(inputs: Mapping[str, Input]) -> dict[str, Any]:
+    """Return the values of the inputs that hold one."""
+    values = {name: one.value() for name, one in inputs.items()}
+    return {name: value for name, value in values.items() if value is not NOTHING}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise Unfit(str(value)[:40])
+    return str(value)
+
+
+def _alike(given: Any, value: Any) -> bool:
+    """Return whether two values are one to the service: a number and its digits are, a value and a list of it too."""
+    if isinstance(given, dict) and isinstance(value, Mapping):
+        return given.keys() == value.keys() and all(_alike(given[key], value[key]) for key in given)
+    if isinstance(given, list):
+        others = value if isinstance(value, list) else [value]
+        return len(given) == len(others) and all(map(_alike, given, others))
+    return given == value or (not isinstance(value, bool) and str(given) == str(value))
+
+
+def _example(spec: FieldSpec, key: str | None = None) -> str:
+    for example in spec.examples:
+        one = example.get(key) if key is not None and isinstance(example, Mapping) else example
+        if isinstance(one, list):
+            one = ", ".join(str(member) for member in one[:2])
+        if one is not None and not isinstance(one, Mapping):
+            return f"e.g. {visible(one, 60)}"
+    return ""

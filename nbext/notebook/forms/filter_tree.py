@@ -1,4 +1,4 @@
-"""A segment's filters as a tree of parts, and back: which key each part stands under, and at which pointer."""
+"""A segment's filters as a tree of parts, and back: the key and the JSON pointer of each part."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 
 Operator = str
-# JSON of at most this many characters stands on one line.
+# JSON of at most this many characters goes on one line: a notebook's cell is about that wide.
 WIDTH = 72
 _JOIN = {"AND": "all", "OR": "any"}
 
 
 class Part(Protocol):
-    """One child of a group: a condition, or a group itself."""
+    """One child of a group: a condition, or another group."""
 
     key: str
 
@@ -25,14 +25,14 @@ class Part(Protocol):
         """Return its JSON value."""
 
     def place(self, pointer: str) -> None:
-        """Take note of the JSON pointer of its value."""
+        """Remember the JSON pointer of its value."""
 
 
 def joined(parts: Sequence[Part], operator: Operator, pointer: str) -> dict[str, Any]:
     """Return parts as one object, and place each.
 
-    Conditions of one name make a list. Two groups of one name cannot stand in one object: then all parts
-    stand in a list under ``all`` or ``any``, which says the same as the operator.
+    Conditions of one name make a list. An object cannot hold two groups of one name: then all parts go into a list
+    under ``all`` or ``any``, which means the same as the operator.
     """
     by_key: dict[str, list[Part]] = {}
     for part in parts:
@@ -68,7 +68,7 @@ def _same(parts: Sequence[Part], pointer: str) -> Any:
 
 
 def split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the children of an object, each as its key and its value; a list of conditions one by one."""
+    """Yield the children of an object as key and value; the conditions of a list one by one."""
     for key, value in filters.items():
         many = isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value)
         if many and key not in ("all", "any"):
@@ -78,14 +78,14 @@ def split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def members(key: str, value: Any) -> list[tuple[str, Any]]:
-    """Return the children of a group, each as its key and its value.
+    """Return the children of a group as key and value.
 
     A member of several keys becomes a group ``all`` of them.
 
     Raises
     ------
     ValueError
-        The value is no group's.
+        The value is not that of a group.
     """
     if key == "not":
         return members("any", value["any"]) if isinstance(value, Mapping) and list(value) == ["any"] else [_one(value)]
@@ -109,27 +109,27 @@ def parsed(query: Any) -> tuple[dict[str, Any], Operator, int | None]:
     Raises
     ------
     UsageError
-        It is none of these, or its operator is none.
+        It is none of these, or its operator is neither AND nor OR.
     """
     given = getattr(query, "attrs", {}).get("nbext", query)
     if isinstance(given, str):
         try:
             given = json.loads(given)
         except ValueError as error:
-            raise UsageError(f"the query is not JSON: {error}") from None
+            raise UsageError(f"The query is not JSON: {error}") from None
     if not isinstance(given, Mapping):
-        raise UsageError("a query is filters, a request body, or the table of a segment that was run.")
+        raise UsageError("Expected filters, a request body, or a segment's table, such as %%segment_query returns.")
     if "filters" in given and isinstance(given["filters"], Mapping):
         operator, limit = str(given.get("operator") or "AND").upper(), given.get("limit")
         if operator not in _JOIN:
-            raise UsageError(f"the operator is AND or OR, not {visible(repr(given['operator']), 80)}.")
+            raise UsageError(f"Unknown operator {visible(repr(given['operator']), 80)}. Use AND or OR.")
         # A limit of 0 only counts, which a builder does anyway.
         return dict(given["filters"]), operator, limit if isinstance(limit, int) and limit > 0 else None
     return dict(given), "AND", None
 
 
 def json_text(value: Any) -> str:
-    """Return JSON that can stand in a cell: nothing in it hides, and nothing in it is taken for a placeholder."""
+    """Return JSON for a cell: no hidden character in it, and nothing that a cell would take for a placeholder."""
     text = _laid_out(value, "")
     # Only texts can hold two opening braces in a row, and a cell would take them for {{name}}.
     text = text.replace("{{", "{\\u007b")

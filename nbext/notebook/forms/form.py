@@ -1,4 +1,4 @@
-"""What every form has: a title, a status line, errors shown inside, a static twin, requests off the main thread."""
+"""What every form has: a title, a status line, errors shown inside, a static snapshot, requests off the main thread."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from IPython import display as ipython
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
 from nbext.notebook.forms.style import CSS, hiding
-from nbext.notebook.forms.widgets import lines_html, markup, with_classes
+from nbext.notebook.forms.widgets import lines_html, markup
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
-# A thread without work ends after this many seconds; the next request starts another.
-IDLE = 30.0
-Task = Callable[[], None]
 VIEW = "application/vnd.jupyter.widget-view+json"
 # Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
 # text waits this long for it.
 SETTLE = 0.4
+# A thread without work ends after this many seconds; the next request starts another. A form that stands open all
+# day would otherwise hold its threads all day.
+IDLE = 30.0
+Task = Callable[[], None]
 
 
 @dataclass(frozen=True)
-class Twin:
-    """A state as HTML and as plain text: what a notebook shows where no kernel runs."""
+class Snapshot:
+    """A form's state as HTML and as plain text: what a notebook shows where no kernel runs."""
 
     html: str
     text: str
 
 
 class Form(ABC):
-    """A box of widgets, and beside it its state as HTML and text.
+    """A box of widgets, and beside it a snapshot of its state as HTML and text.
 
-    The twin is an output of its own, so that renewing it does not rebuild the live form under the user's
-    hands. CSS inside the live form hides it; reopened without a kernel there is no live form, and so no such CSS.
+    The snapshot is an output of its own, so that renewing it does not rebuild the live form while somebody types.
+    CSS inside the live form hides it; reopened without a kernel there is no live form, and so no such CSS.
     """
 
     title = ""
@@ -52,61 +53,52 @@ class Form(ABC):
         self.client = client
         self.background = Background(self.failed)
         self.typed = Background(self.failed)
-        self._twin = f"nbext-twin-{secrets.token_hex(6)}"
+        self._display_id = f"nbext-snapshot-{secrets.token_hex(6)}"
         self._shown = False
         self.said = ""
         self.status = markup(classes="nbext-status")
-        self.widget: w.VBox = w.VBox()
-        with_classes(self.widget, "nbext-form")
+        self.widget: w.VBox = w.VBox(_dom_classes=("nbext-form",))
 
     def assemble(self, *children: w.Widget) -> None:
         """Put the form together: its looks, its title, then the given widgets."""
         head = markup(
-            f'<style>{CSS}{hiding(self._twin)}</style><div class="nbext-title" role="heading" aria-level="2">'
+            f'<style>{CSS}{hiding(self._display_id)}</style><div class="nbext-title" role="heading" aria-level="2">'
             f'{html(self.title)}</div><div class="nbext-note nbext-hint">{html(self.hint, None)}</div>'
         )
         self.widget.children = (head, *children)
 
     def say(self, text: str, kind: str = "info") -> None:
-        """Show a line: ``info``, ``good`` or ``bad``; screen readers are told of it."""
+        """Show a line of status: ``info``, ``good`` or ``bad``. Screen readers announce it."""
         self.said = text
         role = "alert" if kind == "bad" else "status"
         self.status.value = f'<div class="nbext-{kind}" role="{role}">{lines_html(text)}</div>' if text else ""
 
     def failed(self, error: Exception) -> None:
-        """Show an error inside the form."""
+        """Show an error inside the form: the one place where all that its callbacks and requests raise ends up."""
         self.say(message_of(error), "bad")
         self.renew()
 
-    def guarded(self, act: Callable[[], None]) -> Callable[..., None]:
+    def guarded(self, act: Task) -> Callable[..., None]:
         """Return a widget's callback that shows in the form whatever ``act`` raises."""
+        return lambda *_: attempt(act, self.failed)
 
-        def callback(*_: Any) -> None:
-            # What a callback raises is shown nowhere by some front ends.
-            try:
-                act()
-            except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
-                self.failed(error)
-
-        return callback
-
-    def once_typed(self, act: Callable[[], None]) -> Callable[..., None]:
-        """Return a widget's callback that does ``act`` when what was typed before it has come, too."""
-        return self.guarded(lambda: self.typed.ask(act, after=SETTLE))
+    def once_typed(self, act: Task) -> Callable[..., None]:
+        """Return a widget's callback that runs ``act`` once the keys typed before it have arrived, too."""
+        return lambda *_: self.typed.ask(act, after=SETTLE)
 
     @abstractmethod
-    def twin(self) -> Twin:
-        """Return the form's state. It holds neither a key nor an e-mail address."""
+    def snapshot(self) -> Snapshot:
+        """Return the form's state, without any key or e-mail address."""
 
     def renew(self) -> None:
-        """Show the state as it now is in the static twin."""
+        """Update the static snapshot to the form's present state."""
         if self._shown:
-            _update_display(self._twin_bundle(), raw=True, display_id=self._twin)
+            _update_display(self._snapshot_bundle(), raw=True, display_id=self._display_id)
 
-    def _twin_bundle(self) -> dict[str, str]:
-        twin = self.twin()
-        body = f'<div class="nbext-twin {self._twin} mathjax_ignore tex2jax_ignore">{twin.html}</div>'
-        return {"text/html": body, "text/plain": twin.text}
+    def _snapshot_bundle(self) -> dict[str, str]:
+        made = self.snapshot()
+        body = f'<div class="nbext-snapshot {self._display_id} mathjax_ignore tex2jax_ignore">{made.html}</div>'
+        return {"text/html": body, "text/plain": made.text}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         view = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
@@ -118,20 +110,15 @@ class Form(ABC):
 
     def _ipython_display_(self) -> None:
         _display(self._repr_mimebundle_(), raw=True)
-        _display(self._twin_bundle(), raw=True, display_id=self._twin)
+        _display(self._snapshot_bundle(), raw=True, display_id=self._display_id)
         self._shown = True
-
-
-def message_of(error: Exception) -> str:
-    """Return an error as a person reads it: ours by its message, others with their type before it."""
-    return str(error) if isinstance(error, NbextError) else f"{type(error).__name__}: {error}"
 
 
 class Background:
     """Runs one task at a time in a thread of its own.
 
-    A task that waits (for the one before it, or for its delay) is replaced by the next one asked for: typing
-    fast, or a slow service, never lines requests up. What a task raises goes to ``failed``.
+    A task that waits (for the one before it, or for its delay) is replaced by the next one: typing fast, or a slow
+    service, never queues requests. What a task raises goes to ``failed``.
     """
 
     def __init__(self, failed: Callable[[Exception], None]) -> None:
@@ -146,6 +133,7 @@ class Background:
         with self._changed:
             self._waiting = (time.monotonic() + after, task)
             if self._thread is None:
+                # A daemon: an open form must not hold up the end of the kernel.
                 self._thread = threading.Thread(target=self._work, daemon=True, name="nbext-form")
                 self._thread.start()
             self._changed.notify_all()
@@ -164,26 +152,40 @@ class Background:
             self._changed.notify_all()
 
     def join(self, timeout: float) -> bool:
-        """Wait until nothing waits or runs; say whether that came true in time."""
+        """Wait until nothing waits or runs; return whether that happened in time."""
         with self._changed:
             return self._changed.wait_for(lambda: self._waiting is None and not self._running, timeout)
 
     def _work(self) -> None:
         while (task := self._next()) is not None:
-            try:
-                task()
-            except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
-                self._failed(error)
+            attempt(task, self._failed)
             with self._changed:
                 self._running = False
                 self._changed.notify_all()
 
     def _next(self) -> Task | None:
         with self._changed:
+            # A loop, as a wait may end early, and as a newer task may come with a later time.
             while self._waiting is None or self._waiting[0] > time.monotonic():
                 left = IDLE if self._waiting is None else self._waiting[0] - time.monotonic()
                 if not self._changed.wait(left) and self._waiting is None:
+                    # Under the lock: a task that is asked for from here on starts a thread.
                     self._thread = None
                     return None
             task, self._waiting, self._running = self._waiting[1], None, True
             return task
+
+
+def attempt(task: Task, failed: Callable[[Exception], None]) -> None:
+    """Run a task; hand what it raises to ``failed``."""
+    # The edge of a form. What a widget's callback raises is shown nowhere by some front ends, and would end a
+    # background thread with its next requests unheard.
+    try:
+        task()
+    except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
+        failed(error)
+
+
+def message_of(error: Exception) -> str:
+    """Return an error as a person reads it: ours by its message, others with their type before it."""
+    return str(error) if isinstance(error, NbextError) else f"{type(error).__name__}: {error}"

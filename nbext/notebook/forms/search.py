@@ -13,8 +13,8 @@ from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.constants import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.form import Background, Form, Twin
-from nbext.notebook.forms.tables import about, count_text, is_missing, keep, records, shown
+from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.tables import assign, count_text, is_missing, provenance, records, text_of
 from nbext.notebook.forms.widgets import (
     box,
     button,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE = 10
-# Typing that pauses this long is searched for.
+# The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
 KINDS = (("NFT collections", "nft"), ("ERC-721", "erc721"), ("ERC-1155", "erc1155"), ("ERC-20 tokens", "token"))
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
@@ -64,12 +64,13 @@ class SearchForm(Form):
     """Search collections as you type; pick one for its metadata; use it in a variable."""
 
     title = "Search collections and tokens"
-    hint = "Type a part of a name or a symbol. Enter searches at once."
+    hint = "Type part of a name or symbol. Press Enter to search at once."
 
     def __init__(self, client: Any, *, term: str = "", chain: str | None = None, images: bool = False) -> None:
         super().__init__(client)
         self.images = images
-        # The last one asked, or about to be; the one under way; and the one whose results are shown.
+        # Three, as the fields change while an answer is under way: the last one asked or about to be, the one under
+        # way, and the one whose results are shown.
         self.question: Question | None = None
         self.under_way: Question | None = None
         self.answered: Question | None = None
@@ -103,20 +104,20 @@ class SearchForm(Form):
         )  # fmt: skip
         self._show()
 
-    def asked(self, offset: int = 0) -> Question:
-        """What the fields ask for."""
+    def typed_question(self, offset: int = 0) -> Question:
+        """Return what the fields ask for."""
         return Question(self.term.value.strip(), self.chain.value, self.kind.value, offset)
 
     def search(self) -> None:
         """Search for what the fields say, now."""
-        self._ask(self.asked(), after=0.0)
+        self._ask(self.typed_question(), after=0.0)
 
     def _typed(self) -> None:
-        self._ask(self.asked(), after=PAUSE)
+        self._ask(self.typed_question(), after=PAUSE)
 
     def _turn(self, step: int) -> None:
         if self.question is not None:
-            self._ask(self.asked(max(0, self.question.offset + step)), after=0.0)
+            self._ask(self.typed_question(max(0, self.question.offset + step)), after=0.0)
 
     def _ask(self, question: Question, *, after: float) -> None:
         self.term.error = too_long(question.term)
@@ -127,11 +128,12 @@ class SearchForm(Form):
             self.question = question
             self.background.ask(lambda: self._run(question), after=after)
         elif after == 0.0:
-            # Typed, and now Enter: the same question, only sooner, unless it is already answered or under way.
+            # Enter after typing: the same question, only sooner, unless it is already answered or under way.
             self.background.hurry()
 
     def _run(self, question: Question) -> None:
-        self._busy(f"Searching {question.chain} …")
+        self.go.disabled = True
+        self.say(f"Searching {question.chain} …")
         self.under_way = question
         try:
             found = self.client.search_nfts(
@@ -143,18 +145,12 @@ class SearchForm(Form):
             raise
         finally:
             self.under_way = None
-            self._rest()
+            self.go.disabled = False
+        # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
             self.results, self.total, self.picked = records(found), total_of(found), None
             self._show()
-
-    def _busy(self, text: str) -> None:
-        self.go.disabled = True
-        self.say(text)
-
-    def _rest(self) -> None:
-        self.go.disabled = False
 
     def pick(self, index: int) -> None:
         """Show the metadata of one of the results."""
@@ -184,28 +180,28 @@ class SearchForm(Form):
         if self.question is None:
             return ""
         if not self.results:
-            return f"Nothing on {self.question.chain} bears '{visible(self.question.term)}' in its name or symbol."
+            return f"No name or symbol on {self.question.chain} contains '{visible(self.question.term)}'."
         first, last = self.question.offset + 1, self.question.offset + len(self.results)
         return f"{first:,} to {last:,}" + (f" of {self.total:,}" if self.total is not None else "")
 
-    def twin(self) -> Twin:
+    def snapshot(self) -> Snapshot:
         """The last question and its results, and what was picked."""
         if self.question is None:
             said = self.said or "No search yet."
-            return Twin(f"<p>{lines_html(said)}</p>", f"{self.title}: {visible(said)}")
+            return Snapshot(f"<p>{lines_html(said)}</p>", f"{self.title}: {visible(said)}")
         kind = next(label for label, value in KINDS if value == self.question.kind)
         asked = f"'{visible(self.question.term)}' in {kind} on {self.question.chain}"
         rows = [result_cells(result) for result in self.results]
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
-        return Twin(
+        return Snapshot(
             f"<p>{html(asked, None)}: {html(self.said)}</p>{table_html(HEADS, rows, numbers=[3])}{picked}",
             f"{self.title}: {asked}: {visible(self.said)}\n{text}",
         )
 
 
 class ResultLine:
-    """One line of the results: a button that bears the name, and the other cells."""
+    """One line of the results: a button with the name, and the other cells."""
 
     def __init__(self, form: SearchForm, index: int) -> None:
         self.name = button("", form.guarded(lambda: form.pick(index)), classes="nbext-name")
@@ -213,7 +209,7 @@ class ResultLine:
         self.widget = row(self.name, self.cells, classes="nbext-line")
 
     def show(self, result: Mapping[str, Any] | None) -> None:
-        """Show a result, or no line."""
+        """Show a result; without one, hide the line."""
         visibility(self.widget, result is not None)
         if result is None:
             return
@@ -246,7 +242,7 @@ class Detail:
         visibility(self.widget, False)
 
     def load(self, result: Mapping[str, Any]) -> None:
-        """Ask for the metadata of a result, and show it."""
+        """Fetch the metadata of a result, and show it."""
         self.clear()
         self.background.ask(lambda: self._load(result))
 
@@ -269,35 +265,35 @@ class Detail:
             return
         self.name.error = ""
         name = checked_name(self.name.value.strip())
-        keep(name, self.frame)
+        assign(name, self.frame)
         magic = "%token" if is_token(self.form.picked) else "%nft"
         chain, address = self.form.picked.get("chain"), self.form.picked.get("address")
         self.line.value = (
-            f'<div class="nbext-good" role="status">{html(name)} holds it. The same in a cell:</div>'
+            f'<div class="nbext-good" role="status">{html(name)} is set. The same in a cell:</div>'
             + code_html(f"{name} = {magic} {chain} {address}")
         )
 
 
 def is_token(result: Mapping[str, Any]) -> bool:
-    """Say whether a search result is an ERC20 token rather than a collection."""
+    """Return whether a search result is an ERC20 token rather than a collection."""
     return str(result.get("tokenType")).upper() == "ERC20"
 
 
 def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """Return a result as the texts of its line, in the order of HEADS."""
-    name = shown(result.get("name")) or shown(result.get("address")) or "No name"
+    name = text_of(result.get("name")) or text_of(result.get("address")) or "No name"
     marks = ", ".join(word for word, key in MARKS if is_yes(result, key))
-    standard, owners = shown(result.get("tokenType")), count_text(result.get("ownerCount"))
-    return name, shown(result.get("symbol")), standard, owners, marks
+    standard, owners = text_of(result.get("tokenType")), count_text(result.get("ownerCount"))
+    return name, text_of(result.get("symbol")), standard, owners, marks
 
 
 def fact(value: object) -> str:
-    """Return one value of the metadata as text: whole numbers with their thousands set apart."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else shown(value)
+    """Return one value of the metadata as text, whole numbers with thousands separators."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
 
 
 def is_yes(result: Mapping[str, Any], key: str) -> bool:
-    """Say whether a field is known to be true."""
+    """Return whether a field is known to be true."""
     return not is_missing(result.get(key)) and bool(result[key])
 
 
@@ -309,7 +305,7 @@ def marks_html(result: Mapping[str, Any]) -> str:
 
 
 def image_html(url: object, allowed: bool) -> str:
-    """Return a picture only where pictures are switched on and the address is https; else nothing is loaded."""
+    """Return a picture where pictures are switched on and the address is plain https; else nothing is loaded."""
     if not allowed or not isinstance(url, str):
         return ""
     try:
@@ -317,13 +313,14 @@ def image_html(url: object, allowed: bool) -> str:
         loads = parts.scheme == "https" and bool(parts.hostname) and parts.username is None
     except ValueError:
         return ""
+    # A browser reads a backslash as a slash and drops line breaks, so what it loads is not what was checked here.
     if not loads or visible(url, None) != url or "\\" in url:
         return ""
     return f'<img src="{html(url, None)}" alt="" width="64" height="64" referrerpolicy="no-referrer" loading="lazy">'
 
 
 def chains_and(chain: str) -> tuple[list[tuple[str, str]], str]:
-    """Return the chains to choose from and the one to begin with, which a remote service may call its own way."""
+    """Return the chains to choose from and the one to begin with, which may be a remote service's own name."""
     names = list(chain_names())
     try:
         chain = chain_of(chain).name
@@ -335,11 +332,11 @@ def chains_and(chain: str) -> tuple[list[tuple[str, str]], str]:
 def too_long(term: str) -> str:
     """Return what is wrong with a search term, or an empty text."""
     if len(term) > MAX_SEARCH_TERM:
-        return f"{len(term):,} characters; at most {MAX_SEARCH_TERM} can be searched for."
-    return "A NUL character cannot be searched for." if "\x00" in term else ""
+        return f"{len(term):,} characters; a search term has at most {MAX_SEARCH_TERM}."
+    return "A search term cannot contain a NUL character." if "\x00" in term else ""
 
 
 def total_of(frame: pd.DataFrame) -> int | None:
-    """Return how many results there are in all, where the service said so."""
-    total = about(frame).get("matched")
+    """Return how many results there are in all, where the service says so."""
+    total = provenance(frame).get("matched")
     return int(total) if isinstance(total, int) else None

@@ -1,8 +1,8 @@
-"""The sign-up form: an address and a consent. The address is in no output, and leaves the form once it was sent.
+"""The sign-up form: an address and a consent. No output holds the address, and sending it clears it from the form.
 
-Until then it is the value of a widget. Where a front end is told to save widgets' state (JupyterLab is not, by
-default), every value of every living widget goes into the notebook, by the front end's own code: no widget can be
-left out of it. So an address that is not sent soon is taken out of the form, and the form says all this.
+Until then it is the value of a widget. A front end that is set to save the state of widgets (JupyterLab is not, by
+default) writes every value of every living widget into the notebook; no widget can opt out. So the form clears an
+address that is not sent soon, and tells the user all this.
 """
 
 from __future__ import annotations
@@ -16,48 +16,52 @@ from nbext.client.validate import email_of
 from nbext.core.constants import MAX_EMAIL
 from nbext.core.untrusted_text import html
 from nbext.errors import OutcomeUnknown
-from nbext.notebook.forms.form import Background, Form, Twin, message_of
-from nbext.notebook.forms.widgets import button, row, text_field, with_classes
+from nbext.notebook.forms.form import Background, Form, Snapshot, message_of
+from nbext.notebook.forms.widgets import button, row, text_field
 
-# A half-typed address is not called wrong before typing pauses this long.
+# Half an address is always wrong: it is checked only when typing pauses this long.
 PAUSE = 0.8
-# An address that nobody sends stays in the form this long after the last key.
+# How long after the last key an unsent address stays in the form: long enough to fetch a colleague's opinion, short
+# enough that the notebook is rarely saved meanwhile.
 KEPT = 120.0
-KEPT_WORDS = (
-    "It is taken out of this form once it was sent, or after two minutes without typing. Until then, a notebook "
-    "that is saved together with the state of its widgets holds it; JupyterLab does so only where it is told to."
+PRIVACY = (
+    "The form clears the address when it is sent, or after two minutes without typing. Until then, a notebook saved "
+    "with the state of its widgets contains it; JupyterLab saves that state only if you switch it on."
 )
 FORGOTTEN = (
-    "The address was not sent within two minutes, so it was taken out of the form: a notebook that is saved from now "
-    "on does not hold it."
+    "The address was not sent within two minutes, so the form cleared it: a notebook saved from now on does not "
+    "contain it."
 )
-THANKS = "Thank you. The sign-up is recorded; nothing is sent from here."
+THANKS = "Thank you. The sign-up is recorded; nbext itself sends no mail."
+UNKNOWN = (
+    "The connection ended before the answer arrived. The sign-up may have been recorded. You can safely sign up again: "
+    "the service stores an address once."
+)
 
 
 class SignUpForm(Form):
     """Register an e-mail address for the newsletter; a click, or Enter, sends it once."""
 
     title = "Newsletter sign-up"
-    hint = "The address goes to the service that answers this notebook, and is in no output of the notebook."
+    hint = "The address goes to the service that this notebook uses. No output of the notebook contains it."
 
     def __init__(self, client: Any) -> None:
         super().__init__(client)
         self._sending = False
+        # The address of the last request: the field may hold another one by the time that the answer quotes it.
+        self._sent = ""
         self.forgetting = Background(self.failed)
-        self.email = text_field("E-mail address", placeholder="name@example.org", help=KEPT_WORDS, width="420px")
+        self.email = text_field("E-mail address", placeholder="name@example.org", help=PRIVACY, width="420px")
         self.email.changed(lambda _: self._edited()).entered(self.once_typed(self.send))
-        self.consent = with_classes(
-            w.Checkbox(description="I agree that this address is stored for the newsletter.", indent=False),
-            "nbext-consent",
-        )
-        self.consent.layout.width = "auto"
+        agree = "I agree that this address is stored for the newsletter."
+        self.consent = w.Checkbox(description=agree, indent=False, layout=w.Layout(width="auto"))
         self.consent.observe(lambda _: self._allow(), names="value")
         self.go = button("Sign up", self.once_typed(self.send), classes="nbext-main nbext-signup")
         self.assemble(self.email.widget, self.consent, row(self.go), self.status)
         self._allow()
 
     def send(self) -> None:
-        """Send the address, once, if it is one and consent is given."""
+        """Send the address, once, if it is valid and consent is given."""
         address = self.email.value.strip()
         # A second click, or Enter and a click, finds the first under way or the field already cleared.
         if self._sending or not address:
@@ -66,9 +70,9 @@ class SignUpForm(Form):
         if self.email.error:
             return
         if not self.consent.value:
-            self.say("Please agree that the address is stored; without it nothing is sent.", "bad")
+            self.say("Please agree that the address is stored. Nothing was sent.", "bad")
             return
-        self._sending = True
+        self._sending, self._sent = True, address
         self._allow()
         self.say("Sending …")
         self.background.ask(lambda: self._send(address))
@@ -76,20 +80,20 @@ class SignUpForm(Form):
     def _send(self, address: str) -> None:
         try:
             self.client.sign_up(address)
-        except OutcomeUnknown:
-            self._clear()
-            self.say("The connection ended before the answer came. The sign-up may be recorded: signing up "
-                     "again is safe, an address is stored once.", "bad")  # fmt: skip
-        except Exception as error:  # noqa: BLE001  the edge of a widget: what it catches is shown in the form
-            # A service may echo the address in its answer; the form's outputs must not hold it.
-            self.say(_without(address, message_of(error)), "bad")
-        else:
             self._clear()
             self.say(THANKS, "good")
+        except OutcomeUnknown:
+            self._clear()
+            self.say(UNKNOWN, "bad")
         finally:
             self._sending = False
             self._allow()
             self.renew()
+
+    def failed(self, error: Exception) -> None:
+        """Show an error inside the form, without the address: a service may echo it, and outputs are saved."""
+        self.say(_without(self._sent, message_of(error)), "bad")
+        self.renew()
 
     def _clear(self) -> None:
         self.email.entry.value = ""
@@ -120,17 +124,17 @@ class SignUpForm(Form):
         ready = self.consent.value and bool(self.email.value.strip()) and not self._sending
         self.go.disabled = not ready
 
-    def twin(self) -> Twin:
-        """Whether a sign-up was recorded; never whose."""
-        said = self.said or "Nothing was sent."
-        return Twin(f"<p>{html(said, None)}</p>", f"{self.title}: {said}")
+    def snapshot(self) -> Snapshot:
+        """Return whether a sign-up was recorded; never whose."""
+        said = self.said or "No sign-up was sent."
+        return Snapshot(f"<p>{html(said, None)}</p>", f"{self.title}: {said}")
 
 
 def what_is_wrong(address: str) -> str:
-    """Return why a text is no e-mail address, or an empty text. Nothing is asked of the network."""
+    """Return why a text is not an e-mail address, or an empty text; without any request."""
     from email_validator import EmailNotValidError, validate_email
 
-    # Before the parser, which takes seconds for a megabyte.
+    # Before the parser, which takes seconds for a pasted megabyte.
     if len(address) > MAX_EMAIL:
         return f"{len(address):,} characters; an address has at most {MAX_EMAIL}."
     try:
@@ -141,7 +145,7 @@ def what_is_wrong(address: str) -> str:
 
 
 def _without(address: str, text: str) -> str:
-    """Return a text with neither the address as it was typed nor as it was sent."""
-    for spelling in (address, email_of(address)):
+    """Return a text with neither the address as it was typed nor as it was sent (the client lower-cases the domain)."""
+    for spelling in (address, email_of(address)) if address else ():
         text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
     return text

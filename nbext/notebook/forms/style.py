@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 CSS = """
-.nbext-form, .nbext-twin {
+.nbext-form, .nbext-snapshot {
   --nb-line: var(--jp-border-color2, #d8dde4);
   --nb-text: var(--jp-ui-font-color1, #1f2933);
   --nb-mute: var(--jp-ui-font-color2, #616e7c);
@@ -27,6 +27,7 @@ CSS = """
 .nbext-form .nbext-hint { margin-bottom: 8px; }
 .nbext-row.widget-hbox, .nbext-row { gap: 10px; flex-wrap: wrap; align-items: flex-end; overflow: visible; }
 .nbext-form .widget-box { overflow: visible; }
+.nbext-form .nbext-hidden { display: none !important; }
 
 /* A field: its label above, then what is typed, then its help or its error. */
 .nbext-field.widget-box { margin: 0; min-width: 90px; gap: 0; }
@@ -98,7 +99,7 @@ CSS = """
 }
 .nbext-form .nbext-facts th { color: var(--nb-mute); padding-right: 20px; white-space: nowrap; }
 .nbext-form .nbext-facts td { overflow-wrap: anywhere; unicode-bidi: isolate; white-space: normal; max-width: 680px; }
-.nbext-form pre.nbext-code, .nbext-twin pre.nbext-code {
+.nbext-form pre.nbext-code, .nbext-snapshot pre.nbext-code {
   display: block; font-family: var(--nb-mono); font-size: 12px; line-height: 1.5; white-space: pre-wrap;
   word-break: normal; overflow-wrap: anywhere; user-select: all; background: var(--nb-soft);
   border: 1px solid var(--nb-line); border-radius: 4px; padding: 6px 10px; margin: 4px 0; color: var(--nb-text);
@@ -148,6 +149,6 @@ CSS = """
 """
 
 
-def hiding(twin: str) -> str:
-    """Return CSS that hides a form's static twin: it stands in the live form, so it goes when the form does."""
-    return f".{twin} {{ display: none }} .jp-OutputArea-child:has(.{twin}) {{ display: none }}"
+def hiding(display_id: str) -> str:
+    """Return CSS that hides a form's static snapshot; as a part of the live form it goes when the form goes."""
+    return f".{display_id} {{ display: none }} .jp-OutputArea-child:has(.{display_id}) {{ display: none }}"

@@ -1,4 +1,4 @@
-"""The first rows of a segment's table as HTML, every cell shown literally."""
+"""A segment's table as HTML, every cell shown literally; and its way into the notebook's variables and history."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROWS = 8
-# A table of more columns than this is cut, and says so.
+# A table of more columns than this is cut, and says so: the page would scroll sideways past its own note.
 COLUMNS = 12
+_NUMBERS = ("integer", "uint256")
 
 
 def frame_html(frame: pd.DataFrame) -> str:
     """Return the first rows of a table, amounts in their tokens' units, and how many rows there are in all."""
     if not len(frame):
         return "<p>No wallet matches.</p>"
-    known = {str(column.get("name")): column for column in about(frame).get("columns") or []}
+    known = {str(column.get("name")): column for column in provenance(frame).get("columns") or []}
     names = [str(name) for name in frame.columns[:COLUMNS]]
     heads = [f"{name} ({known[name]['symbol']})" if is_amount(known.get(name)) else name for name in names]
-    numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in ("integer", "uint256")]
+    numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in _NUMBERS]
     rows = [
         [in_units(value, known.get(name)) for name, value in zip(names, values, strict=True)]
         for values in frame.iloc[:ROWS, :COLUMNS].itertuples(index=False, name=None)
     ]
     left_out = f", {len(frame.columns) - COLUMNS:,} more columns" if len(frame.columns) > COLUMNS else ""
-    units = "; amounts in tokens, in the variable in the smallest unit" if any(map(scale, known.values())) else ""
+    units = "; amounts here in tokens, in the variable in the smallest unit" if any(map(scale, known.values())) else ""
     note = f'<div class="nbext-note">{len(rows):,} of {len(frame):,} rows{left_out}{units}</div>'
     return table_html(heads, rows, numbers) + note
 
 
 def is_amount(column: Mapping[str, Any] | None) -> bool:
-    """Say whether a column's amounts can be written in the token's unit."""
+    """Return whether a column's amounts can be written in the token's unit."""
     return bool(column and isinstance(column.get("decimals"), int) and column["decimals"] and column.get("symbol"))
 
 
 def scale(column: Mapping[str, Any] | None) -> int:
-    """Return by how many decimals a column's amounts are still to be divided: `nbext.to_units` may have done so."""
+    """Return how many decimals a column's amounts must still be shifted by; `nbext.to_units` may have done so."""
     return int(column["decimals"]) if column and is_amount(column) and column.get("unit") != "token" else 0
 
 
@@ -56,28 +57,30 @@ def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
     """Return a cell of the table as text: amounts exactly, in the token's unit where that is known."""
     if is_missing(value):
         return ""
-    if (column or {}).get("type") not in ("integer", "uint256"):
-        return shown(value)
+    if (column or {}).get("type") not in _NUMBERS:
+        return text_of(value)
+    # By way of text: a uint256 has 78 digits, a float 16.
     try:
         return units_text(str(value), scale(column))
     except InvalidOperation:
-        return shown(value)
+        return text_of(value)
 
 
 def is_missing(value: object) -> bool:
-    """Say whether a value is unknown: None, NA or NaN."""
+    """Return whether a value is unknown: None, NA, NaT or NaN."""
     import pandas as pd
 
+    # By identity: comparing NA gives NA, and bool(NA) raises.
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value))
 
 
-def shown(value: object) -> str:
+def text_of(value: object) -> str:
     """Return the value as text; an unknown one as an empty text."""
     return "" if is_missing(value) else str(value)
 
 
 def count_text(value: Any) -> str:
-    """Return a count with its thousands set apart; what is no number, as it is."""
+    """Return a count with thousands separators; anything that is no number, as it is."""
     if is_missing(value) or isinstance(value, bool):
         return ""
     try:
@@ -91,14 +94,15 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
-def about(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return what a table says of where it came from."""
+def provenance(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return where a table came from, as its ``attrs["nbext"]`` records it."""
     known = frame.attrs.get("nbext", {})
+    # attrs are the user's to change; a form that is opened on such a table must not fail.
     return known if isinstance(known, dict) else {}
 
 
-def keep(name: str, value: Any) -> None:
-    """Put the value into the notebook's variable of that name.
+def assign(name: str, value: Any) -> None:
+    """Assign the value to the notebook's variable of that name.
 
     Raises
     ------
@@ -107,14 +111,14 @@ def keep(name: str, value: Any) -> None:
     """
     shell = get_ipython()
     if shell is None:
-        raise UsageError("there is no notebook whose variable could be set: this is not IPython.")
+        raise UsageError("This is not IPython: there is no notebook whose variable could be set.")
     shell.user_ns[checked_name(name)] = value
 
 
-def note(query: Query, frame: pd.DataFrame) -> None:
-    """Note a query that ran in the history of the notebook, where nbext is loaded in it."""
+def add_to_history(query: Query, frame: pd.DataFrame) -> None:
+    """Add a query that ran to the notebook's history, where nbext is loaded in it."""
     try:
         here = session.current()
     except ConfigError:
         return
-    here.history.add(query, about(frame))
+    here.history.add(query, provenance(frame))

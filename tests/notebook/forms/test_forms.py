@@ -102,8 +102,8 @@ def test_after_a_sign_up_neither_widgets_nor_outputs_hold_the_address(client):
     form = filled(client)
     form.go.click()
     soon(lambda: "Thank you" in form.said)
-    twin = form.twin()
-    for place in (states(form), str(form._repr_mimebundle_()), twin.html, twin.text):
+    snapshot = form.snapshot()
+    for place in (states(form), str(form._repr_mimebundle_()), snapshot.html, snapshot.text):
         assert ADDRESS not in place
 
 
@@ -112,7 +112,7 @@ def test_an_error_that_echoes_the_address_is_shown_without_it(client):
     form.email.entry.value = "refused@example.org"
     form.go.click()
     soon(lambda: "the address is refused" in form.said)
-    assert "refused@example.org" not in form.status.value + form.twin().html + form.twin().text
+    assert "refused@example.org" not in form.status.value + form.snapshot().html + form.snapshot().text
 
 
 def test_an_address_that_is_not_sent_is_taken_out_of_the_form(client, hostile):
@@ -120,8 +120,8 @@ def test_an_address_that_is_not_sent_is_taken_out_of_the_form(client, hostile):
     form.forgetting.hurry()
     assert form.forgetting.join(5)
     assert (form.email.value, form.consent.value, form.go.disabled) == ("", False, True)
-    assert "taken out of the form" in form.said
-    assert ADDRESS not in states(form) + form.twin().html + form.twin().text
+    assert "the form cleared it" in form.said
+    assert ADDRESS not in states(form) + form.snapshot().html + form.snapshot().text
     assert hostile.of("/v1/signup/newsletter") == []
 
 
@@ -147,8 +147,8 @@ def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(clie
     unknown = f"/filters/{hostile.names[0]}: {hostile.names[4]}"
     assert form.said == unknown
     assert form.status.value == f'<div class="nbext-bad" role="alert">{html.escape(unknown)}</div>'
-    assert form.twin().text.startswith(f"Segment builder: {unknown}\n")
-    assert f"<p>{html.escape(unknown)}</p>" in form.twin().html
+    assert form.snapshot().text.startswith(f"Segment builder: {unknown}\n")
+    assert f"<p>{html.escape(unknown)}</p>" in form.snapshot().html
 
 
 def test_the_addresses_own_words_are_never_live_html_in_the_sign_up_form(client):
@@ -239,7 +239,7 @@ def test_no_widget_takes_a_password_and_none_holds_the_key(client):
     ]  # fmt: skip
     for form in forms:
         assert form.background.join(10)
-        held = states(form) + form.twin().html + form.twin().text + repr(form)
+        held = states(form) + form.snapshot().html + form.snapshot().text + repr(form)
         assert KEY not in held
         assert "PasswordModel" not in held
 
@@ -250,9 +250,9 @@ def test_every_form_gives_html_and_text_beside_the_widget(client):
         assert list(form._repr_mimebundle_()) == [
             "application/vnd.jupyter.widget-view+json", "text/html", "text/plain",
         ]  # fmt: skip
-        twin = form.twin()
-        assert twin.html.startswith("<")
-        assert form.title in twin.text
+        snapshot = form.snapshot()
+        assert snapshot.html.startswith("<")
+        assert form.title in snapshot.text
 
 
 def test_a_refused_query_is_marked_beside_the_field_and_the_mark_goes_when_it_is_mended(client):
@@ -330,3 +330,11 @@ def test_an_error_that_echoes_the_address_as_it_was_sent_is_shown_without_it(cli
     soon(lambda: form.said and form.said != "Sending …")
     assert "the address" in form.said
     assert "example.org" not in form.said.lower()
+
+
+def test_an_error_that_echoes_the_sent_address_is_shown_without_it_although_another_one_is_typed_by_then(client):
+    form = filled(client)
+    form._sent = "refused@example.org"
+    form.failed(nbext.errors.ServerError("refused@example.org is refused", status=503))
+    assert form.said == "the address is refused"
+    assert form.email.value == ADDRESS

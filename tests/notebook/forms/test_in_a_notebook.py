@@ -50,7 +50,7 @@ def test_a_card_shows_the_overlap_and_how_balances_and_counts_are_spread_with_ma
     card = shell.value(f"%segment {QUERY} --limit 10 --card")
     matched = f"{card.known['matched']:,}"
     headings = ["First rows", "Each condition alone", "How much: USDC_balance (of the 10 rows here)",
-                "How much: BAYC_count (of the 10 rows here)", "The same as a cell"]  # fmt: skip
+                "How much: BAYC_count (of the 10 rows here)", "The same query as a cell"]  # fmt: skip
     drawn = card.body()
     assert re.findall(r'aria-level="3">([^<]+)<', drawn) == headings
     pictures = re.findall(r'<img class="nbext-picture" src="data:image/png;base64,[^"]+" alt="([^"]+)"', drawn)
@@ -130,7 +130,7 @@ def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, give
     form.top.add("token", {"token": "USDC"})
     getattr(form, field).entry.value = given
     form.insert.click()
-    assert "on its way" not in form.said
+    assert "appears below" not in form.said
     assert form.said or form.limit.error
 
 
