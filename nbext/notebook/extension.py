@@ -30,8 +30,11 @@ def _trait(setting: Setting) -> TraitType[Any, Any]:
 
     class Effective(base):  # type: ignore[misc, valid-type]  # the base is chosen from the table above
         def get(self, obj: Any, cls: Any = None) -> Any:
-            # Traitlets reads the old value before it loads the configuration, when there are no settings yet.
-            return obj.settings[setting.name] if obj.settings else super().get(obj, cls)
+            # While traitlets loads a configuration it reads what it has just set, to check and to set it again: the
+            # value in effect would be taken for the configured one.
+            if obj.settings is None or obj._cross_validation_lock:
+                return super().get(obj, cls)
+            return obj.settings[setting.name]
 
         def set(self, obj: Any, value: Any) -> None:
             super().set(obj, value)
@@ -52,21 +55,17 @@ def _trait(setting: Setting) -> TraitType[Any, Any]:
     return cast("TraitType[Any, Any]", made)
 
 
-class _Configured(Configurable):
+class Nbext(Configurable):
     """Settings of nbext: the values in effect. Assigning here ranks below %nbext set, the environment and files."""
 
     settings: Settings | None = None
+    # One trait per setting, so that the two lists cannot differ. The key is not a setting, and so not a trait.
+    vars().update({setting.name: _trait(setting) for setting in SETTINGS})
 
     def __init__(self, **options: Any) -> None:
         # What was assigned here, by IPython's files or %config: `Settings` reads it as one of its places.
         self.values: dict[str, Any] = {}
         super().__init__(**options)
-
-
-# One trait per setting, so that the two lists cannot differ. The key is not a setting, and so not a trait.
-Nbext = type(
-    "Nbext", (_Configured,), {"__doc__": _Configured.__doc__, **{setting.name: _trait(setting) for setting in SETTINGS}}
-)
 
 
 @dataclass

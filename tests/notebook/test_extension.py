@@ -124,3 +124,54 @@ def test_settings_come_from_ipythons_configuration_and_config_magic(shell):
     shell.run("%nbext set limit 9")
     assert session.settings.where("limit") == (9, "argument")
     assert "api_key" not in shell.run("%config Nbext").printed
+
+
+def test_config_shows_each_setting_with_its_type_and_the_value_in_effect(shell, monkeypatch):
+    monkeypatch.setenv("NBEXT_DEADLINE", "55")
+    shell.run("%nbext set limit 9")
+    shell.run("%config Nbext.limit = 7")
+    shown = shell.run("%config Nbext").printed
+    for name, kind, value in [
+        ("limit", "Int", "9"), ("deadline", "Float", "55.0"), ("chain", "Unicode", "'ethereum'"),
+        ("frame", "CaselessStrEnum", "'pandas'"), ("insecure", "Bool", "False"), ("base_url", "Unicode", "None"),
+        ("remote", "key-1", "{}"),
+    ]:  # fmt: skip
+        line, *rest = shown[shown.index(f"Nbext.{name}=") :].splitlines()
+        assert f"<{kind}>" in line
+        assert f"Current: {value}" in "".join(rest[:4])
+    shell.run("%nbext unset limit")
+    assert "Current: 7" in shell.run("%config Nbext").printed
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("limit = 'many'", "The 'limit' trait of a Nbext instance expected an int, not the str 'many'."),
+        ("insecure = 'maybe'", "The 'insecure' trait of a Nbext instance expected a boolean, not the str 'maybe'."),
+        ("limit = 0", "0 is not a whole number from 1 to 1,000,000."),
+        ("frame = 'excel'", "The 'frame' trait of a Nbext instance expected any of"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_by_the_traits_name(shell, caplog, line, refused):
+    before = current().settings.all()
+    shell.run(f"%config Nbext.{line}")
+    assert refused in caplog.text
+    assert current().settings.all() == before
+
+
+def test_a_wrong_value_in_ipythons_files_is_named_when_loading(shell):
+    shell.run("%unload_ext nbext")
+    shell.ip.config.Nbext.limit = "many"
+    assert shell.error("%load_ext nbext") == (
+        "ConfigError: IPython's configuration of nbext: The 'limit' trait of a Nbext instance expected an int, "
+        "not the str 'many'."
+    )
+    shell.ip.config.pop("Nbext")
+    assert shell.run("%load_ext nbext").error is None
+
+
+def test_looking_at_a_session_starts_nothing(shell):
+    assert current().client is None
+    shell.run("%nbext config")
+    shell.run("%nbext set limit 5")
+    assert current().client is None

@@ -184,6 +184,21 @@ ethereum USDC''',
 {"token": {"token": "UNI"}}''',
         "UsageError: 'class' is a Python keyword. Choose another name for the result.",
     ),
+    "a slip in the word search": (
+        "%nft serch bored ape",
+        """UsageError: %nft: unknown chain 'serch'. Did you mean: %nft search bored ape
+    %nft serch bored ape
+         ^""",
+    ),
+    "a limit of a request that is none": (
+        """%%segment_query
+{"filters": {"token": {"token": "UNI"}},
+ "limit": "all"}""",
+        """UsageError: /limit: 'all' is not a limit. Write a whole number from 0 (count only) to 1,000,000.
+  line 3, column 2:
+     "limit": "all"}
+     ^""",
+    ),
     "an unknown chain": (
         "%token etherium USDC",
         "ValidationError: chain: Unknown chain 'etherium'. Did you mean 'ethereum'? Allowed: ethereum, optimism, bnb, gnosis, polygon, fantom, zksync, polygon-zkevm, mantle, base, arbitrum, arbitrum-nova, celo, avalanche, linea, blast, scroll, zora, sepolia, or a chain id such as 137 or eip155:137.",
