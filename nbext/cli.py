@@ -19,7 +19,7 @@ COMMANDS = {
     "backup": ("nbext.service.commands.backup", "copy the service's registry and results to a folder"),
     "check": ("nbext.service.commands.check", "check the stored data and results, and report what is damaged"),
     "ingest": ("nbext.engine.ingest.command", "ingest chain data: transfers, tokens, token lists, holders"),
-    "schema": ("nbext.language.command", "print the JSON Schema of segment filters"),
+    "schema": ("nbext.language.json_schema", "print the JSON Schema of segment filters"),
 }
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from nbext.core.constants import NFT_STANDARDS
+from nbext.errors import NbextError, QueryCancelled, QueryTimeout
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
+    from nbext.engine.query.set_tree import Tree
+
+# How soon a cancelled question is noticed, in seconds.
+TICK = 0.05
 Tables = Mapping[str, "ir.Table"]
 Value = int | str | tuple[int, ...] | tuple[str, ...]
 
@@ -55,6 +64,11 @@ class Contract:
     total_supply: int | None = None
     holders: int | None = None
     transfers: int | None = None
+
+    @property
+    def is_nft(self) -> bool:
+        """Whether it is a collection of NFTs: its amounts are counts, and its tokens have ids."""
+        return self.standard in NFT_STANDARDS
 
 
 @dataclass(frozen=True)
@@ -105,7 +119,8 @@ class Question:
     shape
         Questions of one shape differ only in ``values``: an engine may keep what it compiled.
     wallets
-        Builds the matching wallets: a table of one column, ``wallet``, each once, in no order.
+        Builds the matching wallets: a tree of sets (`nbext.engine.query.set_tree`), which each engine combines in
+        its own way.
     columns
         Builds a table of ``wallet`` and one column for each column that is returned after the address
         (``nbext.core.operations.Column``): a count, or an amount as `nbext.engine.query.exact.column`. A wallet that
@@ -117,7 +132,7 @@ class Question:
     """
 
     shape: str
-    wallets: Callable[[Tables, Sequence[ir.Scalar]], ir.Table]
+    wallets: Callable[[Tables, Sequence[ir.Scalar]], Tree]
     columns: Callable[[Tables, Sequence[ir.Scalar]], Sequence[ir.Table]]
     values: tuple[Value, ...] = ()
     holders: tuple[int | None, ...] = ()
@@ -139,6 +154,16 @@ class Cancel:
     deadline: float | None = None
 
 
+def ended(running: Future[Any], cancel: Cancel | None) -> NbextError | None:
+    """Wait until a question that runs in another thread ends; return None then, or why it should be ended now."""
+    while not wait([running], TICK if cancel else None).done:
+        if cancel and cancel.asked.is_set():
+            return QueryCancelled("the segment was cancelled.")
+        if cancel and cancel.deadline is not None and time.monotonic() >= cancel.deadline:
+            return QueryTimeout("the segment ran past its time limit.")
+    return None
+
+
 class Dataset(Protocol):
     """One immutable generation of data, open for questions. Safe to use from several threads."""
 
@@ -155,7 +180,7 @@ class Dataset(Protocol):
         """
 
     def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
-        """Return ``{"sql": ..., "plan": ...}`` as the engine would run it."""
+        """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans."""
 
     def close(self) -> None:
         """Give back files and memory."""

@@ -1,7 +1,7 @@
-"""The canonical form of a segment: a request that means the same, with nothing left to look up.
+"""The canonical form of a segment, its id, and the columns of its rows.
 
-Addresses for symbols, blocks for times, raw integers for amounts. It is itself a request: to parse and
-resolve it on the same data gives the same plan.
+The canonical form is a request that means the same, with nothing left to look up: addresses for symbols, blocks for
+times, raw integers for amounts. To parse and resolve it on the same data gives the same plan.
 """
 
 from __future__ import annotations
@@ -9,31 +9,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.constants import NFT_STANDARDS
+from nbext.core.constants import MAX_COLUMN_SYMBOL
+from nbext.language.conditions.condition import Condition
+from nbext.language.describe import chain_name
 from nbext.language.fields import GRAMMAR
-from nbext.language.lookup import name_of
-from nbext.language.model import (
-    Acting,
-    All,
-    Being,
-    Blocks,
-    Holding,
-    Moving,
-    Node,
-    Not,
-    Owning,
-    Plan,
-    Query,
-    Range,
-    Saved,
-    Some,
-)
+from nbext.language.model import AllOf, AnyOf, Node, NoneOf, Plan, Query, Segment
 
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
+    from nbext.core.operations import Column
+    from nbext.engine.dataset import Contract
 
 
 def segment_id(plan: Plan, fingerprint: str) -> str:
@@ -44,9 +34,9 @@ def segment_id(plan: Plan, fingerprint: str) -> str:
     return "sg_" + base64.urlsafe_b64encode(digest[:18]).decode("ascii")
 
 
-def canonical(query: Query, whole: Saved, chain: Chain, as_of: int | str | None) -> dict[str, Any]:
+def canonical(query: Query, whole: Segment, chain: Chain, as_of: int | str | None) -> dict[str, Any]:
     """Return the canonical request of a resolved query."""
-    assert isinstance(whole.node, All | Some)
+    assert isinstance(whole.node, AllOf | AnyOf)
     filters = {
         **_map(whole.node.children, type(whole.node)),
         "chain": chain.name,
@@ -61,106 +51,67 @@ def canonical(query: Query, whole: Saved, chain: Chain, as_of: int | str | None)
     }
 
 
-def _map(nodes: Sequence[Node], join: type[All | Some]) -> dict[str, Any]:
+def _map(nodes: Sequence[Node], join: type[AllOf | AnyOf]) -> dict[str, Any]:
     """Return joined nodes as one map: several under one key as a list."""
     entries: dict[str, list[Any]] = {}
     for node in nodes:
-        key, value = _entry(node)
+        if isinstance(node, AllOf | AnyOf):
+            key = "all" if isinstance(node, AllOf) else "any"
+            value: Any = [_member(child) for child in node.children]
+        elif isinstance(node, NoneOf):
+            key, value = "not", _member(node.child)
+        else:
+            assert isinstance(node, Condition)
+            key = node.name
+            value = {name: one for name, one in node.canonical().items() if one is not None}
         entries.setdefault(key, []).append(value)
     # The list under a group's key is that group's members: two groups need a group around them.
-    own, other = ("all", "any") if join is All else ("any", "all")
+    own, other = ("all", "any") if join is AllOf else ("any", "all")
     if len(entries.get(other, ())) > 1:
         groups = [{other: value} for value in entries[other]]
         entries = {own if key == other else key: [groups] if key == other else one for key, one in entries.items()}
     return {key: values[0] if len(values) == 1 else values for key, values in entries.items()}
 
 
-def _entry(node: Node) -> tuple[str, Any]:
-    if isinstance(node, All):
-        return "all", [_member(child) for child in node.children]
-    if isinstance(node, Some):
-        return "any", [_member(child) for child in node.children]
-    if isinstance(node, Not):
-        return "not", _member(node.child)
-    return _leaf(node)
-
-
 def _member(node: Node) -> dict[str, Any]:
     """Return a node as a map inside a group, whose keys all hold."""
-    return _map(node.children if isinstance(node, All) else (node,), All)
+    return _map(node.children if isinstance(node, AllOf) else (node,), AllOf)
 
 
-def _leaf(node: Any) -> tuple[str, dict[str, Any]]:
-    if isinstance(node, Holding):
-        return _holding(node)
-    if isinstance(node, Owning):
-        return "collections", _owning(node)
-    if isinstance(node, Moving):
-        return "transfer", _moving(node)
-    if isinstance(node, Acting):
-        return "activity", _acting(node)
-    if isinstance(node, Being):
-        return "wallet", _given({"in": node.among and list(node.among), "contract": node.contract})
-    return "segment", {"id": node.name}
+def columns(contracts: Sequence[Contract]) -> list[Column]:
+    """Return ``address`` and a column for each contract: ``<SYMBOL>_balance``, or ``<SYMBOL>_count`` of NFTs.
+
+    Where two would be equal (engines compare names without regard to case), both get their chain, and
+    where they still are, their address.
+    """
+    names: list[str] = []
+    parts = [1] * len(contracts)
+    for _ in range(3):
+        names = [_column_name(one, length) for one, length in zip(contracts, parts, strict=True)]
+        alike = Counter(map(str.casefold, names))
+        if len(alike) == len(names):
+            break
+        # Names that are already their own stay as they are.
+        parts = [
+            length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)
+        ]
+    return [{"name": "address", "type": "string"}, *map(_column, contracts, names)]
 
 
-def _holding(node: Holding) -> tuple[str, dict[str, Any]]:
-    contract, chain = node.contract, name_of(node.contract.chain_id)
-    if contract.standard in NFT_STANDARDS:
-        return "nft", _given({
-            "nft": contract.address, "chain": chain, "count": _numbers(node.within),
-            "tokenIds": [str(one) for one in node.ids] or None, "heldSince": node.since,
-        })  # fmt: skip
-    return "token", _given({
-        "token": contract.address, "chain": chain, "balance": _amounts(node.within), "unit": "raw",
-        "heldSince": node.since,
-    })  # fmt: skip
+def _column_name(contract: Contract, parts: int) -> str:
+    # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
+    symbol = re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL] or contract.address[:10]
+    chain = chain_name(contract.chain_id).replace("-", "_")
+    kind = "count" if contract.is_nft else "balance"
+    return "_".join([*(symbol, chain, contract.address)[:parts], kind])
 
 
-def _owning(node: Owning) -> dict[str, Any]:
-    if not node.of:
-        return {"distinct": _numbers(node.within), "chain": name_of(node.chain_id)}
-    # In the order asked: nothing depends on it, but people know their list again.
-    of = [contract.address for contract in node.of]
-    return {"of": of, "atLeast": node.within.low, "chain": name_of(node.chain_id)}
-
-
-def _moving(node: Moving) -> dict[str, Any]:
-    nft = node.contract is not None and node.contract.standard in NFT_STANDARDS
-    return _given({
-        "direction": node.direction,
-        ("nft" if nft else "token"): node.contract and node.contract.address,
-        "chain": name_of(node.chain_id),
-        "counterparty": list(node.counterparty) or None,
-        "amount": node.amount and _amounts(node.amount),
-        "total": node.total and _amounts(node.total),
-        "count": _numbers(node.count),
-        "unit": "raw" if node.contract and not nft else None,
-        **_window(node.blocks),
-    })  # fmt: skip
-
-
-def _acting(node: Acting) -> dict[str, Any]:
-    return _given({
-        "first": _window(node.first) or None,
-        "last": _window(node.last) or None,
-        "transfers": node.transfers and _numbers(node.transfers),
-        "activeDays": node.days and _numbers(node.days),
-        "chain": name_of(node.chain_id),
-    })  # fmt: skip
-
-
-def _window(blocks: Blocks) -> dict[str, Any]:
-    return _given({"after": blocks.first, "before": blocks.last})
-
-
-def _numbers(bounds: Range) -> dict[str, int]:
-    return _given({"min": bounds.low, "max": bounds.high})
-
-
-def _amounts(bounds: Range) -> dict[str, str]:
-    return {key: str(bound) for key, bound in _numbers(bounds).items()}
-
-
-def _given(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+def _column(contract: Contract, name: str) -> Column:
+    column: Column = {
+        "name": name,
+        "type": "integer" if contract.is_nft else "uint256",
+        "symbol": contract.symbol,
+        "chain": chain_name(contract.chain_id),
+        "address": contract.address,
+    }
+    return column if contract.is_nft else {**column, "decimals": contract.decimals}

@@ -1,13 +1,18 @@
-"""The JSON Schema (draft 2020-12) of segment requests, made of the table of fields."""
+"""The JSON Schema (draft 2020-12) of segment requests, made of the conditions' fields; ``nbext schema`` prints it."""
 
 from __future__ import annotations
 
+import argparse
+import json
 from typing import Any
 
 from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
 from nbext.core.operations import FILE_TYPES, OPERATORS
+from nbext.errors import UsageError, did_you_mean
+from nbext.language.conditions import CONDITIONS
+from nbext.language.conditions.condition import Condition
 from nbext.language.field_types import KINDS
-from nbext.language.fields import CONDITIONS, GROUPS, SCOPE, Condition, Field, GroupKey
+from nbext.language.fields import GROUPS, SCOPE, Field, GroupKey
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _EXAMPLE = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}
@@ -29,12 +34,12 @@ def json_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": {
             "map": _map("Conditions", "Conditions that all hold. A list under a condition is several of it.", {}),
-            **{condition.name: condition_schema(condition) for condition in CONDITIONS},
+            **{name: condition_schema(condition) for name, condition in CONDITIONS.items()},
         },
     }
 
 
-def condition_schema(condition: Condition) -> dict[str, Any]:
+def condition_schema(condition: type[Condition]) -> dict[str, Any]:
     """Return the schema of one condition."""
     schema: dict[str, Any] = {
         "title": condition.name,
@@ -59,10 +64,33 @@ def condition_schema(condition: Condition) -> dict[str, Any]:
     return schema
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("condition", nargs="?", metavar="CONDITION", help=f"one of: {', '.join(CONDITIONS)}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the schema as JSON.
+
+    Raises
+    ------
+    UsageError
+        There is no condition of that name.
+    """
+    name = args.condition
+    if name is not None and name not in CONDITIONS:
+        raise UsageError(
+            f"unknown condition {name[:80]!r}.{did_you_mean(name, CONDITIONS)} Allowed: {', '.join(CONDITIONS)}."
+        )
+    schema = json_schema() if name is None else {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
+    print(json.dumps(schema, indent=2, ensure_ascii=False))
+    return 0
+
+
 def _request() -> dict[str, Any]:
     filters = _map("Filters", "The conditions. operator joins them.", {field.name: _field(field) for field in SCOPE})
     # A scope key alone asks for nothing.
-    names = [*(condition.name for condition in CONDITIONS), *(group.name for group in GROUPS)]
+    names = [*CONDITIONS, *(group.name for group in GROUPS)]
     return {
         "operator": {"title": "operator", "description": "How the direct children of filters are joined.",
                      "type": "string", "enum": list(OPERATORS), "default": "AND"},
@@ -80,7 +108,7 @@ def _map(title: str, description: str, more: dict[str, Any]) -> dict[str, Any]:
         "description": description,
         "type": "object",
         "properties": {
-            **{condition.name: _one_or_many(condition.name) for condition in CONDITIONS},
+            **{name: _one_or_many(name) for name in CONDITIONS},
             **{group.name: _group(group) for group in GROUPS},
             **more,
         },

@@ -1,68 +1,148 @@
-"""From what people write to what the data holds: symbols and addresses to contracts, times to blocks."""
+"""From what people write to what the data holds: chains, symbols, addresses, amounts and times of one query.
+
+What the data does not hold is added to the report, and None is returned: the rest of the query is still looked up, so
+that all errors are reported together.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed, looks_like_address
-from nbext.core.chains import CHAINS, Chain
-from nbext.core.constants import NFT_STANDARDS
+from nbext.core.chains import DEFAULT_CHAIN, Chain
+from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
+from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Blocks, Range
 from nbext.errors import did_you_mean
-from nbext.language.errors import Report
+from nbext.language.describe import chain_name, contract_name
+from nbext.language.errors import Report, at
+from nbext.language.model import Bounds, Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Segment, Span
 from nbext.language.times import Time, iso
 
 if TYPE_CHECKING:
+    from nbext.core.operations import AsOf
     from nbext.engine.dataset import Contract, Dataset
 
 
-
 @dataclass
-class Names:
-    """Looks names up in one dataset, and notes what it does not find."""
+class Context(ABC):
+    """One query on one dataset: looks its values up, and remembers which chains it used, and at which block of each.
 
+    Attributes
+    ----------
+    as_of
+        The query's time; where it has none, that of the segment it is part of.
+    used
+        The chains of its conditions, in order.
+    ats
+        The block of each chain at which the query is asked; None for the end of the data.
+    """
+
+    query: Query
     dataset: Dataset
-    report: Report
-    _unknown_chains: set[int] = field(default_factory=set)
+    report: Report = field(default_factory=Report)
+    as_of: Time | None = None
+    used: list[Chain] = field(default_factory=list)
+    ats: dict[int, int | None] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
-    def has(self, chain: Chain) -> bool:
-        """Say whether the data holds anything of a chain."""
-        return any(extent.chain_id == chain.id for extent in self.dataset.about.chains)
+    def __post_init__(self) -> None:
+        self.extents = {extent.chain_id: extent for extent in self.dataset.about.chains}
+        self.as_of = self.query.scope.as_of or self.as_of
+        self.default = self.query.scope.chain or self._default_chain()
+        self._unknown_chains: set[int] = set()
 
-    def chain(self, chain: Chain, pointer: str) -> bool:
-        """Check that the data holds a chain; one that it does not is noted once."""
+    @abstractmethod
+    def saved_segment(self, asked: ParsedCondition) -> Segment | None:
+        """Return the saved segment that a condition names."""
+
+    # Chains
+
+    def _default_chain(self) -> Chain:
+        """Return ethereum; where the data has none of it and every condition names its chain, the first named."""
+        # A user whose data is all on one other chain, and who says so in each condition, is not asked for ethereum.
+        if DEFAULT_CHAIN.id in self.extents:
+            return DEFAULT_CHAIN
+        named = list(_chains(self.query.root))
+        if not named or any(chain is None for chain in named):
+            return DEFAULT_CHAIN
+        return named[0] or DEFAULT_CHAIN
+
+    def chains(self) -> list[Chain]:
+        """Return the segment's chains: those of its conditions, or its own where they have none."""
+        return self.used or [self.default]
+
+    def chain(self, asked: ParsedCondition) -> Chain | None:
+        """Return the chain of a condition, or None where the data holds nothing of it."""
+        chain = asked.values.get("chain") or self.default
+        pointer = at(asked.pointer, "chain") if "chain" in asked.values else "/filters/chain"
+        if not self._holds(chain, pointer):
+            return None
+        if chain not in self.used:
+            self.used.append(chain)
+        self.at(chain, pointer)
+        return chain
+
+    def _holds(self, chain: Chain, pointer: str) -> bool:
+        """Check that the data holds a chain; one that it does not is reported once."""
         # Ten conditions on a chain that is not there are one mistake.
-        if self.has(chain) or chain.id in self._unknown_chains:
-            return self.has(chain)
-        self._unknown_chains.add(chain.id)
-        held = ", ".join(name_of(extent.chain_id) for extent in self.dataset.about.chains) or "no chain"
-        self.report.add(pointer, "chain", f"the data holds nothing of {chain.name}. It holds: {held}.")
-        return False
+        if chain.id not in self.extents and chain.id not in self._unknown_chains:
+            self._unknown_chains.add(chain.id)
+            held = ", ".join(map(chain_name, self.extents)) or "no chain"
+            self.report.add(pointer, "chain", f"the data holds nothing of {chain.name}. It holds: {held}.")
+        return chain.id in self.extents
 
-    def contract(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
-        """Return the one contract of an address or symbol."""
+    # Contracts
+
+    def contract(self, asked: ParsedCondition, name: str, chain: Chain) -> Contract | None:
+        """Return the contract that a field names; None where it is not given, or the data does not hold it."""
+        text = asked.values.get(name)
+        return None if text is None else self._contract(text, chain, at(asked.pointer, name), nft=name == "nft")
+
+    def contracts(self, asked: ParsedCondition, name: str, chain: Chain) -> tuple[Contract, ...]:
+        """Return the collections that a list names, each once."""
+        found: list[Contract] = []
+        for index, text in enumerate(asked.values[name]):
+            pointer = at(at(asked.pointer, name), index)
+            contract = self._contract(text, chain, pointer, nft=True)
+            if contract is not None and contract in found:
+                self.report.add(pointer, "twice", f"{shown(text)} stands in the list twice.")
+            elif contract is not None:
+                found.append(contract)
+        return tuple(found)
+
+    def _contract(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
         if looks_like_address(text):
-            return self._at(text, chain, pointer, nft=nft)
-        found = list(self.dataset.catalog.by_symbol(chain.id, text, nft=nft))
-        # Never the "best" of several: anyone can give a contract the symbol USDC.
-        if len(found) == 1:
-            return found[0]
-        if found:
-            self._ambiguous(text, found, chain, pointer)
+            contract = self._by_address(text, chain, pointer, nft=nft)
         else:
-            self._unknown(text, chain, pointer, nft=nft)
-        return None
+            found = list(self.dataset.catalog.by_symbol(chain.id, text, nft=nft))
+            # Never the "best" of several: anyone can give a contract the symbol USDC.
+            contract = found[0] if len(found) == 1 else None
+            if len(found) > 1:
+                self._report_ambiguous(text, found, chain, pointer)
+            elif not found:
+                self._report_unknown_symbol(text, chain, pointer, nft=nft)
+        # Either is the likelier mistake than the question: a copy of a token, or a contract of another chain.
+        if contract is not None and (contract.spam or not (contract.transfers or contract.holders)):
+            who = f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
+            if contract.spam:
+                self.warnings.append(f"{pointer}: {who} is marked as spam.")
+            if not contract.transfers and not contract.holders:
+                self.warnings.append(f"{pointer}: the data holds no transfer and no holder of {who}.")
+        return contract
 
-    def _at(self, address: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
-        found = self.dataset.catalog.contract(chain.id, address)
+    def _by_address(self, address: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
+        catalog = self.dataset.catalog
+        found = catalog.contract(chain.id, address)
         if found is None:
-            chains, catalog = self.dataset.about.chains, self.dataset.catalog
-            others = [extent.chain_id for extent in chains if catalog.contract(extent.chain_id, address)]
-            hint = f" It holds one on {', '.join(map(name_of, others))}: give that as chain." if others else ""
-            detail = f"the data holds no contract {checksummed(address)} on {chain.name}.{hint}"
+            others = [chain_id for chain_id in self.extents if catalog.contract(chain_id, address)]
+            detail = f"the data holds no contract {checksummed(address)} on {chain.name}.{_elsewhere(others)}"
             self.report.add(pointer, "unknown-contract", detail)
-        elif found.standard is not None and (found.standard in NFT_STANDARDS) != nft:
+        elif found.standard is not None and found.is_nft != nft:
             wanted = "an NFT collection" if nft else "an ERC20 token"
             other = "token" if nft else "nft"
             detail = f"{checksummed(address)} is {found.standard}, not {wanted}. Ask for it with {other!r}."
@@ -70,7 +150,7 @@ class Names:
             return None
         return found
 
-    def _ambiguous(self, symbol: str, found: list[Contract], chain: Chain, pointer: str) -> None:
+    def _report_ambiguous(self, symbol: str, found: list[Contract], chain: Chain, pointer: str) -> None:
         some = ", ".join(checksummed(contract.address) for contract in found[:5])
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         detail = f"{len(found)} contracts on {chain.name} bear {shown(symbol)}: {some}{more}. Give the address."
@@ -79,24 +159,129 @@ class Names:
         ]
         self.report.ambiguous(pointer, detail, candidates)
 
-    def _unknown(self, symbol: str, chain: Chain, pointer: str, *, nft: bool) -> None:
+    def _report_unknown_symbol(self, symbol: str, chain: Chain, pointer: str, *, nft: bool) -> None:
         what, catalog = "collection" if nft else "token", self.dataset.catalog
         hint = did_you_mean(symbol, [one for one in catalog.symbols(chain.id, nft=nft) if one])
         if not hint and catalog.by_symbol(chain.id, symbol, nft=not nft):
-            hint = f" There is {'a token' if nft else 'a collection'} of that symbol: ask for it with " \
-                   f"{'token' if nft else 'nft'!r}."
-        elsewhere = [e.chain_id for e in self.dataset.about.chains if catalog.by_symbol(e.chain_id, symbol, nft=nft)]
-        if elsewhere:
-            hint = f" It holds one on {', '.join(map(name_of, elsewhere))}: give that as chain."
+            other, key = ("a token", "token") if nft else ("a collection", "nft")
+            hint = f" There is {other} of that symbol: ask for it with {key!r}."
+        elsewhere = [chain_id for chain_id in self.extents if catalog.by_symbol(chain_id, symbol, nft=nft)]
+        hint = _elsewhere(elsewhere) or hint
         detail = f"the data holds no {what} with the symbol {shown(symbol)} on {chain.name}."
         self.report.add(pointer, "unknown-symbol", detail + hint)
 
-    def timestamp(self, time: Time, chain: Chain) -> int | None:
-        """Return the seconds since 1970 of a time that is not a block."""
-        if time.timestamp is not None:
-            return time.timestamp
-        last = self.dataset.clock.last(chain.id)[1]
-        return None if last is None or time.back is None else last - time.back
+    # Amounts and counts
+
+    def amounts(self, asked: ParsedCondition, name: str, contract: Contract | None, low: int = 1) -> Amounts:
+        """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""
+        bounds, pointer = asked.values.get(name) or Bounds(), at(asked.pointer, name)
+        least = None if bounds.min is None else self._raw(asked, bounds.min, contract, at(pointer, "min"))
+        most = None if bounds.max is None else self._raw(asked, bounds.max, contract, at(pointer, "max"))
+        return Amounts(low if least is None else least, most, none_too=bounds.min == 0)
+
+    def counts(self, asked: ParsedCondition, name: str, low: int = 1) -> Range:
+        """Return bounds of a count; ``low`` is the lower bound where none was given."""
+        bounds = asked.values.get(name) or Bounds()
+        least = low if bounds.min is None else int(bounds.min)
+        return Range(least, None if bounds.max is None else int(bounds.max), none_too=bounds.min == 0)
+
+    def warn_of_every_wallet(self, asked: ParsedCondition, name: str, within: Range) -> None:
+        """Warn of a lower bound of 0 without an upper one: it asks nothing."""
+        if within.none_too and within.high is None:
+            pointer = at(at(asked.pointer, name), "min")
+            self.warnings.append(f"{pointer}: 0 without max holds of every wallet seen.")
+
+    def _raw(
+        self, asked: ParsedCondition, amount: Decimal | int, contract: Contract | None, pointer: str
+    ) -> int | None:
+        """Return an amount in the smallest unit."""
+        label = "the token" if contract is None else contract_name(contract)
+        counted = contract is not None and contract.is_nft
+        if asked.values.get("unit") == "raw" or counted or contract is None:
+            decimals: int | None = 0
+        else:
+            decimals = contract.decimals
+        # A contract can claim any number of decimals; the standard's type ends at 255.
+        if decimals is None or not 0 <= decimals <= 255:
+            detail = (
+                f"the data does not know the decimals of {label}. "
+                'Give the amount in its smallest unit, with "unit": "raw".'
+            )
+            self.report.add(pointer, "decimals", detail)
+            return None
+        try:
+            raw = to_raw(amount, decimals)
+        except TooManyDecimals as error:
+            unit = f"{label} has {decimals}"
+            if asked.values.get("unit") == "raw":
+                unit = "raw amounts have none"
+            if counted:
+                unit = "NFTs are counted whole"
+            self.report.add(pointer, "decimals", f"{amount} has {error.places} decimals; {unit}.")
+            return None
+        if raw > MAX_UINT256:
+            self.report.add(pointer, "range", f"{amount} is out of range: more than 2^256-1 in the smallest unit.")
+        return raw
+
+    # Times
+
+    def at(self, chain: Chain, pointer: str) -> int | None:
+        """Return the block of ``asOf`` on a chain; None for the end of the data."""
+        if chain.id not in self.ats:
+            # Set first: an error in asOf is reported once, however many conditions look at that chain.
+            self.ats[chain.id] = None
+            if self._holds(chain, pointer) and self.as_of is not None:
+                self.ats[chain.id] = self._as_of(chain, self.as_of)
+        return self.ats[chain.id]
+
+    def echo(self) -> AsOf:
+        """Return the block and the time that the answer holds at."""
+        clock = self.dataset.clock
+        block = self.ats.get(self.default.id)
+        if block is None:
+            block, timestamp = clock.last(self.default.id)
+        else:
+            timestamp = clock.timestamp_of(self.default.id, block)
+        return {"block": block, "timestamp": None if timestamp is None else iso(timestamp)}
+
+    def canonical_time(self) -> int | str | None:
+        """Return asOf as a block; as a time where several chains turn it into blocks of their own."""
+        if self.as_of is None or all(block is None for block in self.ats.values()):
+            return None
+        # A block is one chain's; a time is every chain's.
+        if len(self.ats) == 1:
+            return self.ats[self.default.id]
+        stamp = self._timestamp(self.as_of, self.default) if self.as_of.block is None else None
+        return self.as_of.block if stamp is None else iso(stamp)
+
+    def since(self, asked: ParsedCondition, chain: Chain) -> int | None:
+        """Return the block of ``heldSince``."""
+        time: Time | None = asked.values.get("heldSince")
+        if time is None:
+            return None
+        pointer = at(asked.pointer, "heldSince")
+        block = self._last_block(time, chain, pointer)
+        if block is None or not self._within_data(block, chain, time, pointer):
+            return None
+        end = self.at(chain, pointer)
+        if end is not None and block > end:
+            self.report.add(pointer, "range", f"{time.shown()} is after asOf, which is block {end:,}.")
+        return block
+
+    def blocks(self, span: Span, chain: Chain, pointer: str) -> Blocks:
+        """Return the blocks of a window, up to the segment's time."""
+        if self._is_reversed(span, chain):
+            self.report.add(pointer, "range", "the window is empty: after lies behind before.")
+        first = None if span.after is None else self._first_block(span.after, chain, at(pointer, "after"))
+        last = None if span.before is None else self._last_block(span.before, chain, at(pointer, "before"))
+        end = self.at(chain, "/filters/asOf")
+        if end is not None and span != Span():
+            last = end if last is None else min(end, last)
+        latest = self.dataset.clock.last(chain.id)[0] if last is None else last
+        if latest < 0 or (first or 0) > latest:
+            self.warnings.append(f"{pointer}: no block of the data lies in this window.")
+            return NO_BLOCKS
+        return Blocks(first, last)
 
     def timed(self, chain: Chain, pointer: str, advice: str = "Give a block number instead.") -> bool:
         """Check that the data has block times of a chain."""
@@ -105,31 +290,63 @@ class Names:
         self.report.add(pointer, "no-times", f"the data has no block times for {chain.name}. {advice}")
         return False
 
-    def last_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
-        """Return the last block at or before a time; -1 where that is before the data."""
-        if time.block is not None:
-            return time.block
-        if not self.timed(chain, pointer):
+    def _as_of(self, chain: Chain, time: Time) -> int | None:
+        pointer, clock = "/filters/asOf", self.dataset.clock
+        if chain != self.default:
+            time = self._on_another_chain(time, chain, pointer)
+        block = self._last_block(time, chain, pointer)
+        if block is None or not self._within_data(block, chain, time, pointer):
             return None
-        found = self.dataset.clock.block_at(chain.id, self.timestamp(time, chain) or 0)
+        # The end of the data is what the prepared tables hold: no need to ask the history.
+        return None if block == clock.last(chain.id)[0] else block
+
+    def _on_another_chain(self, time: Time, chain: Chain, pointer: str) -> Time:
+        """Return a time of the segment's chain as a time that another chain can tell."""
+        clock = self.dataset.clock
+        stamp = (
+            self._timestamp(time, self.default) if time.block is None
+            else clock.timestamp_of(self.default.id, time.block)
+        )
+        if stamp is None:
+            detail = f"the data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
+            self.report.add(pointer, "no-times", detail)
+            return time
+        last = clock.last(chain.id)[1]
+        # Chains end at different times; a minute's lag of one must not refuse a segment across both.
+        if last is not None and stamp > last:
+            self.warnings.append(f"the data of {chain.name} ends at {iso(last)}, before asOf: its end is taken.")
+            stamp = last
+        return Time(time.text, timestamp=stamp)
+
+    def _timestamp(self, time: Time, chain: Chain) -> int | None:
+        """Return the seconds since 1970 of a time that is not a block."""
+        if time.timestamp is not None:
+            return time.timestamp
+        last = self.dataset.clock.last(chain.id)[1]
+        return None if last is None or time.back is None else last - time.back
+
+    def _last_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
+        """Return the last block at or before a time; -1 where that is before the data."""
+        if time.block is not None or not self.timed(chain, pointer):
+            return time.block
+        found = self.dataset.clock.block_at(chain.id, self._timestamp(time, chain) or 0)
         return -1 if found is None else found
 
-    def first_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
+    def _first_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
         """Return the first block at or after a time."""
-        if time.block is not None:
+        if time.block is not None or not self.timed(chain, pointer):
             return time.block
-        if not self.timed(chain, pointer):
-            return None
-        # The clock tells the last block at or before a time: the one after it is the first not before.
-        before = self.dataset.clock.block_at(chain.id, (self.timestamp(time, chain) or 0) - 1)
+        # The clock finds the last block at or before a time: the one after it is the first not before.
+        before = self.dataset.clock.block_at(chain.id, (self._timestamp(time, chain) or 0) - 1)
         return 0 if before is None else before + 1
 
-    def within_data(self, block: int, chain: Chain, time: Time, pointer: str) -> bool:
+    def _within_data(self, block: int, chain: Chain, time: Time, pointer: str) -> bool:
         """Check that a block lies within the data of its chain."""
-        extent = next(one for one in self.dataset.about.chains if one.chain_id == chain.id)
-        first, last = extent.first_block, extent.last_block
+        extent = self.extents[chain.id]
+        first, last, end = extent.first_block, extent.last_block, self.dataset.clock.last(chain.id)[1]
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
-        late = time.block is None and block == last and self._after_the_end(time, chain)
+        asked = self._timestamp(time, chain) if time.block is None and block == last else None
+        late = end is not None and asked is not None and asked > end
         if first <= block <= last and not late:
             return True
         where = "after the end of" if late or block > last else "before the start of"
@@ -139,12 +356,28 @@ class Names:
         self.report.add(pointer, "range", f"{time.shown()} is {where} the data: {chain.name} has {span}.")
         return False
 
-    def _after_the_end(self, time: Time, chain: Chain) -> bool:
-        last = self.dataset.clock.last(chain.id)[1]
-        asked = self.timestamp(time, chain)
-        return last is not None and asked is not None and asked > last
+    def _is_reversed(self, span: Span, chain: Chain) -> bool:
+        after, before = span.after, span.before
+        if after is None or before is None or (after.block is None) != (before.block is None):
+            return False
+        if after.block is not None and before.block is not None:
+            return after.block > before.block
+        # In time, not in blocks: two times between the same two blocks are a window, though no block lies in it.
+        stamps = [self._timestamp(time, chain) for time in (after, before)]
+        return stamps[0] is not None and stamps[1] is not None and stamps[0] > stamps[1]
 
 
-def name_of(chain_id: int) -> str:
-    """Return a chain's name, or its CAIP-2 identifier where it has none here."""
-    return next((chain.name for chain in CHAINS if chain.id == chain_id), f"eip155:{chain_id}")
+def _chains(node: Parsed) -> Iterator[Chain | None]:
+    if isinstance(node, ParsedNot):
+        yield from _chains(node.child)
+    elif isinstance(node, ParsedGroup):
+        for child in node.children:
+            yield from _chains(child)
+    elif node.name not in ("wallet", "segment"):
+        yield node.values.get("chain")
+
+
+def _elsewhere(chain_ids: list[int]) -> str:
+    if not chain_ids:
+        return ""
+    return f" It holds one on {', '.join(map(chain_name, chain_ids))}: give that as chain."

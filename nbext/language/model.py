@@ -1,20 +1,27 @@
 """What a segment is, at each step: the query as it was asked, and the plan that it means on some data.
 
-A query is a tree of conditions with values as their fields' kinds read them. A plan is a tree of
-resolved leaves: contracts instead of symbols, blocks instead of times, raw integers instead of amounts.
+A query is a tree of conditions whose values are read (`Query`). A plan is a tree of resolved conditions (`Plan`):
+contracts instead of symbols, blocks instead of times, raw integers instead of amounts. Every `Node` of a plan says
+itself in words and builds its wallets; the conditions are in `nbext.language.conditions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
+from nbext.engine.query import history
+from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree
+from nbext.language.describe import excluding
+
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
     from nbext.core.operations import AsOf, Column, FileType, Operator
-    from nbext.engine.dataset import Contract
+    from nbext.engine.dataset import Contract, Tables
+    from nbext.engine.query.bounds import Amounts
     from nbext.language.times import Time
 
 
@@ -35,8 +42,8 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One condition of a query: its name, what its fields were read as, and where it stands."""
+class ParsedCondition:
+    """One condition of a query: its name, what its fields were read as, and where it is in the body."""
 
     name: str
     values: Mapping[str, Any]
@@ -44,18 +51,21 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Joined:
+class ParsedGroup:
     """Conditions joined by ``all`` or ``any``."""
 
     by: Literal["all", "any"]
-    children: tuple[Asked | Joined | Negated, ...]
+    children: tuple[ParsedCondition | ParsedGroup | ParsedNot, ...]
 
 
 @dataclass(frozen=True)
-class Negated:
+class ParsedNot:
     """Conditions that do not hold."""
 
-    child: Asked | Joined | Negated
+    child: ParsedCondition | ParsedGroup | ParsedNot
+
+
+Parsed = ParsedCondition | ParsedGroup | ParsedNot
 
 
 @dataclass(frozen=True)
@@ -72,146 +82,120 @@ class Query:
     """A request that is well formed: its tree, its scope and its other fields."""
 
     operator: Operator
-    root: Joined
+    root: ParsedGroup
     scope: Scope
     limit: int
     file_type: FileType
 
 
-@dataclass(frozen=True)
-class Range:
-    """Resolved bounds in raw integers: ``low`` is always set; ``none_too`` also takes wallets with nothing."""
+class Node(ABC):
+    """A condition of a plan, or conditions joined."""
 
-    low: int
-    high: int | None
-    none_too: bool
+    @abstractmethod
+    def words(self) -> str:
+        """Return what it asks of a wallet, as the end of "wallets that ..."."""
 
+    def denied(self) -> str:
+        """Return that it does not hold, in words."""
+        return f"not ({self.words()})"
 
-@dataclass(frozen=True)
-class Amounts(Range):
-    """Bounds of an amount, which may need all of uint256: compared limb by limb."""
+    @abstractmethod
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the wallets that it holds of. Its values are Ibis scalars by then (`nbext.engine.query.parameters`)."""
 
-
-@dataclass(frozen=True)
-class Blocks:
-    """Inclusive bounds in blocks."""
-
-    first: int | None = None
-    last: int | None = None
-
-
-# No data reaches this block.
-NO_BLOCKS = Blocks(first=2**62 - 1)
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
+        """Yield what every wallet that it holds of has at least, by the contract and the block."""
+        yield from ()
 
 
 @dataclass(frozen=True)
-class Holding:
-    """token, nft: the wallet's balance of a contract, or its count of some token ids.
+class AllOf(Node):
+    """Every child holds."""
 
-    ``at`` is a block where history is asked, None for the end of the data. ``since`` is the block from
-    which on the balance never fell below the low bound.
-    """
+    children: tuple[Node, ...]
 
-    contract: Contract
-    within: Amounts
-    ids: tuple[int, ...] = ()
-    at: int | None = None
-    since: int | None = None
+    def words(self) -> str:
+        """Return the children's words."""
+        return _joined_words(self.children, " and ")
 
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the wallets of which every child holds."""
+        return And([child.wallets(tables) for child in self.children])
 
-@dataclass(frozen=True)
-class Owning:
-    """collections: how many collections (of a list, or of the chain) the wallet owns from."""
-
-    chain_id: int
-    of: tuple[Contract, ...]
-    within: Range
-    at: int | None = None
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
+        """Yield those of every child: all of them hold."""
+        for child in self.children:
+            yield from child.least_balances()
 
 
 @dataclass(frozen=True)
-class Moving:
-    """transfer: how many, and how much in all, of the transfers that fit.
+class AnyOf(Node):
+    """At least one child holds."""
 
-    ``none_too`` of ``count`` holds for the whole leaf. Only blocks up to the plan's are looked at.
-    """
+    children: tuple[Node, ...]
 
-    chain_id: int
-    direction: str
-    contract: Contract | None
-    counterparty: tuple[str, ...]
-    amount: Amounts | None
-    total: Amounts | None
-    count: Range
-    blocks: Blocks
+    def words(self) -> str:
+        """Return the children's words."""
+        return _joined_words(self.children, " or ")
+
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the wallets of which a child holds."""
+        return Or([child.wallets(tables) for child in self.children])
 
 
 @dataclass(frozen=True)
-class Acting:
-    """activity: when a wallet was first and last seen on a chain, how often, on how many days."""
+class NoneOf(Node):
+    """The child does not hold."""
 
-    chain_id: int
-    first: Blocks
-    last: Blocks
-    transfers: Range | None
-    days: Range | None
-    none_too: bool
-    at: int | None = None
+    child: Node
 
+    def words(self) -> str:
+        """Return the child's words, denied."""
+        return self.child.denied()
 
-@dataclass(frozen=True)
-class Being:
-    """wallet: the wallet itself."""
-
-    among: tuple[str, ...] | None
-    contract: bool | None
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the wallets seen of which the child does not hold."""
+        return Not(self.child.wallets(tables))
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenWallets:
     """The wallets with a transfer on a chain, up to a block where history is asked."""
 
     chain_id: int
     at: int | None = None
 
+    def wallets(self, tables: Tables) -> Tree:
+        """Build these wallets."""
+        activity = tables["activity"]
+        on_chain = activity.chain_id == self.chain_id
+        # A wallet first seen later had not been seen at that block.
+        seen = on_chain if self.at is None else on_chain & (activity.first_block <= self.at)
+        return Leaf(activity.filter(seen).select("wallet"))
+
 
 @dataclass(frozen=True)
-class Saved:
-    """A whole segment, with the wallets it sees and excludes.
+class Segment:
+    """A whole segment: its tree, the wallets it sees and the addresses it excludes.
 
-    As part of another, ``name`` is its id, and ``loose`` says that it may hold wallets the other does not see.
+    ``loose``: as part of another segment, it may hold wallets that the other does not see.
     """
 
     node: Node
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenWallets, ...]
     exclude: tuple[str, ...]
-    name: str = ""
     loose: bool = False
 
+    def words(self) -> str:
+        """Return what it asks, and whom it leaves out."""
+        return self.node.words() + excluding(self.exclude)
 
-@dataclass(frozen=True)
-class All:
-    """Every child holds."""
-
-    children: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Some:
-    """At least one child holds."""
-
-    children: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
-class Not:
-    """The child does not hold."""
-
-    child: Node
-
-
-Leaf = Holding | Owning | Moving | Acting | Being | Saved
-Node = Leaf | All | Some | Not
+    def wallets(self, tables: Tables) -> Tree:
+        """Build its wallets: complements are taken from the wallets that it sees, whatever it is part of."""
+        tree = Among(self.node.wallets(tables), Or([one.wallets(tables) for one in self.seen]), self.loose)
+        excluded: Any = self.exclude
+        # An empty list of addresses never became a scalar.
+        return tree if isinstance(excluded, tuple) else And([tree, Not(Leaf(history.listed(excluded, tables)))])
 
 
 @dataclass(frozen=True)
@@ -232,7 +216,7 @@ class Plan:
         Each condition, in the order of the query.
     """
 
-    whole: Saved
+    whole: Segment
     shown: tuple[tuple[Contract, int | None], ...]
     columns: list[Column]
     chain: Chain
@@ -242,5 +226,12 @@ class Plan:
     file_type: FileType
     canonical: dict[str, Any]
     words: str
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[Node, ...]
     warnings: list[str]
+
+
+def _joined_words(children: tuple[Node, ...], word: str) -> str:
+    if len(children) == 1:
+        return children[0].words()
+    # Brackets around a group inside a group: "a and b or c" can be read in two ways.
+    return word.join(f"({one.words()})" if isinstance(one, AllOf | AnyOf) else one.words() for one in children)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 from nbext.core.constants import DEFAULT_LIMIT, is_whole, limit_of
 from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import shown
 from nbext.errors import did_you_mean
+from nbext.language.conditions import CONDITIONS
+from nbext.language.conditions.condition import Condition
 from nbext.language.errors import Report, at
 from nbext.language.field_types import KINDS, wrong_type
-from nbext.language.fields import CONDITION, GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY, Condition, Field
-from nbext.language.model import Asked, Joined, Negated, Query, Scope
+from nbext.language.fields import GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY, Field
+from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Scope
 
-Child = Asked | Joined | Negated
 By = Literal["all", "any"]
-MAP_KEYS = (*CONDITION, *GROUP)
+MAP_KEYS = (*CONDITIONS, *GROUP)
 
 
 def parse(body: Mapping[str, Any]) -> Query:
@@ -51,7 +53,7 @@ class _Parser:
         children, scope = self.filters(body)
         self.report.close()
         by: By = "all" if operator == "AND" else "any"
-        return Query(operator, Joined(by, _flat(by, children)), scope, limit, file_type)
+        return Query(operator, ParsedGroup(by, _flat(by, children)), scope, limit, file_type)
 
     def word(self, name: str, value: object, allowed: tuple[str, ...]) -> Any:
         if value not in allowed or not isinstance(value, str):
@@ -67,7 +69,7 @@ class _Parser:
         self.report.add("/limit", "range" if is_whole(value) else "type", limit)
         return 0
 
-    def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Child, ...], Scope]:
+    def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Parsed, ...], Scope]:
         filters = body.get("filters")
         if "filters" not in body:
             self.report.add("/filters", "required", "filters are missing. Give an object of conditions.")
@@ -89,7 +91,7 @@ class _Parser:
     def value(self, field: Field, value: Any, pointer: str) -> Any:
         return KINDS[field.kind].read(value, pointer, field, self.report)
 
-    def map(self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]) -> Iterator[Child]:
+    def map(self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]) -> Iterator[Parsed]:
         """Read the children of a map: one for each key, or for each member of a key's list."""
         # Before going down: a hostile body must not reach Python's own limit.
         if depth > MAX_DEPTH:
@@ -99,8 +101,10 @@ class _Parser:
             here = at(pointer, key)
             if key in GROUP:
                 yield from self.group(str(key), value, here, depth)
-            elif key in CONDITION:
-                yield from self.condition_or_list(CONDITION[key], value, here)
+            elif key in CONDITIONS and isinstance(value, list | tuple):
+                yield from self.conditions_of(CONDITIONS[str(key)], value, here)
+            elif key in CONDITIONS:
+                yield self.condition(CONDITIONS[str(key)], value, here)
             else:
                 self.unknown(key, here, allowed)
 
@@ -112,10 +116,10 @@ class _Parser:
             detail = f"unknown condition {shown(key)}.{hint}"
         self.report.add(pointer, "unknown-key", detail)
 
-    def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Child]:
+    def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Parsed]:
         """Read ``all``, ``any`` (a list of maps) or ``not`` (a map, or a list of them)."""
         if key == "not" and isinstance(value, Mapping):
-            yield Negated(self.conjunction(value, pointer, depth))
+            yield ParsedNot(self.conjunction(value, pointer, depth))
             return
         if not isinstance(value, list | tuple):
             detail = f"a list of objects, each with conditions: [{{...}}, {{...}}]{', or one object' * (key == 'not')}"
@@ -125,56 +129,59 @@ class _Parser:
             self.report.add(pointer, "empty-group", f"{key} is empty. Give at least one object with conditions.")
         members = tuple(self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value))
         if key == "not":
-            yield from (Negated(member) for member in members)
+            yield from (ParsedNot(member) for member in members)
         elif members:
             yield _join("all" if key == "all" else "any", members)
 
-    def conjunction(self, members: Any, pointer: str, depth: int) -> Child:
+    def conjunction(self, members: Any, pointer: str, depth: int) -> Parsed:
         """Read a map inside a group: its keys all hold."""
         if not isinstance(members, Mapping):
             wrong_type(self.report, pointer, "an object with conditions", members)
-            return Joined("all", ())
+            return ParsedGroup("all", ())
         if not members:
             self.report.add(pointer, "empty-group", "the object is empty. Give at least one condition.")
         return _join("all", tuple(self.map(members, pointer, depth + 1, MAP_KEYS)))
 
-    def condition_or_list(self, condition: Condition, value: Any, pointer: str) -> Iterator[Child]:
-        if not isinstance(value, list | tuple):
-            yield self.condition(condition, value, pointer)
-            return
-        if not value:
+    def conditions_of(self, condition: type[Condition], values: Sequence[Any], pointer: str) -> Iterator[Parsed]:
+        """Read a list of one condition."""
+        if not values:
             self.report.add(pointer, "empty-group", f"{condition.name} is an empty list. Give at least one condition.")
-        for index, one in enumerate(value[: MAX_CONDITIONS + 1]):
+        # One more than allowed is reported; a body may hold a million of them.
+        for index, one in enumerate(values[: MAX_CONDITIONS + 1]):
             yield self.condition(condition, one, at(pointer, index))
 
-    def condition(self, condition: Condition, value: Any, pointer: str) -> Asked:
+    def condition(self, condition: type[Condition], value: Any, pointer: str) -> ParsedCondition:
         self.conditions += 1
         # Said once; the conditions after it are still read, so that their errors come too.
         if self.conditions == MAX_CONDITIONS + 1:
             self.report.add(pointer, "size", f"more than {MAX_CONDITIONS} conditions in one segment.")
         if not isinstance(value, Mapping):
             wrong_type(self.report, pointer, f"an object with the fields of {condition.name}", value)
-            return Asked(condition.name, {}, pointer)
-        by_name = {field.name: field for field in condition.fields}
+            return ParsedCondition(condition.name, {}, pointer)
+        fields = {field.name: field for field in condition.fields}
         read: dict[str, Any] = {}
         for key, one in value.items():
-            if key in by_name:
-                read[key] = self.value(by_name[key], one, at(pointer, key))
+            here = at(pointer, key)
+            if key in fields:
+                read[key] = self.value(fields[key], one, here)
             else:
-                hint = did_you_mean(str(key)[:80], by_name) or f" Allowed: {', '.join(by_name)}."
-                self.report.add(
-                    at(pointer, key), "unknown-key", f"unknown field {shown(key)} of {condition.name}.{hint}"
-                )
+                hint = did_you_mean(str(key)[:80], fields) or f" Allowed: {', '.join(fields)}."
+                self.report.add(here, "unknown-key", f"unknown field {shown(key)} of {condition.name}.{hint}")
         # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
-        if len(read) == len(value) or any(field.required for field in condition.fields):
-            self.together(condition, read, pointer)
-        return Asked(condition.name, {**_defaults(condition), **read}, pointer)
+        self.together(condition, read, pointer, all_known=len(read) == len(value))
+        defaults = {name: one.default for name, one in fields.items() if one.default is not None}
+        return ParsedCondition(condition.name, {**defaults, **read}, pointer)
 
-    def together(self, condition: Condition, given: Mapping[str, Any], pointer: str) -> None:
-        """Check which fields must stand together, and which must not."""
-        for one in condition.fields:
-            if one.required and one.name not in given:
+    def together(
+        self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool
+    ) -> None:
+        """Check that a condition has the fields that it needs, and none that do not go together."""
+        required = [one for one in condition.fields if one.required]
+        for one in required:
+            if one.name not in given:
                 self.report.add(pointer, "required", f"{condition.name} needs {one.name!r}: {_lower(one.help)}")
+        if not required and not all_known:
+            return
         for name, other in condition.exclusive:
             if name in given and other in given:
                 self.report.add(pointer, "exclusive", f"{condition.name} takes {name!r} or {other!r}, not both.")
@@ -182,40 +189,34 @@ class _Parser:
             if name in given and not any(other in given for other in others):
                 wanted = " or ".join(repr(other) for other in others)
                 self.report.add(at(pointer, name), "needs", f"{name!r} is only taken beside {wanted}.")
-        if not given.keys() - condition.idle and not any(field.required for field in condition.fields):
+        if not required and not given.keys() - condition.idle:
             names = ", ".join(field.name for field in condition.fields if field.name not in condition.idle)
             self.report.add(pointer, "empty", f"{condition.name} asks for nothing. Give at least one of: {names}.")
 
 
-def _join(by: By, members: tuple[Child, ...]) -> Child:
+def _join(by: By, members: tuple[Parsed, ...]) -> Parsed:
     flat = _flat(by, members)
-    return flat[0] if len(flat) == 1 else Joined(by, flat)
+    return flat[0] if len(flat) == 1 else ParsedGroup(by, flat)
 
 
-def _flat(by: By, members: tuple[Child, ...]) -> tuple[Child, ...]:
+def _flat(by: By, members: tuple[Parsed, ...]) -> tuple[Parsed, ...]:
     """Return members in one normal form, so that what means the same is written the same.
 
-    A group inside one of its own kind is spliced in, and children under one key stand together.
+    A group inside one of its own kind is spliced in, and children under one key are put together.
     """
-    spliced = [
-        child for one in members for child in (one.children if isinstance(one, Joined) and one.by == by else (one,))
-    ]
-    first: dict[str, int] = {}
-    for index, child in enumerate(spliced):
-        first.setdefault(_key(child), index)
-    return tuple(sorted(spliced, key=lambda child: first[_key(child)]))
+    by_key: dict[str, list[Parsed]] = {}
+    for member in members:
+        spliced = isinstance(member, ParsedGroup) and member.by == by
+        for child in member.children if isinstance(member, ParsedGroup) and spliced else (member,):
+            by_key.setdefault(_key(child), []).append(child)
+    return tuple(chain.from_iterable(by_key.values()))
 
 
-def _key(child: Child) -> str:
-    if isinstance(child, Asked):
+def _key(child: Parsed) -> str:
+    if isinstance(child, ParsedCondition):
         return child.name
-    return child.by if isinstance(child, Joined) else "not"
+    return child.by if isinstance(child, ParsedGroup) else "not"
 
 
 def _lower(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
-
-
-def _defaults(condition: Condition) -> dict[str, Any]:
-    return {field.name: field.default for field in condition.fields if field.default is not None}
-

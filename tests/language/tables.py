@@ -13,6 +13,7 @@ from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.uint256 import split
 from nbext.engine.dataset import Answer, ChainExtent, Contract, DataAbout, Question
 from nbext.engine.query import exact
+from nbext.engine.query.set_tree import joined, settled
 from nbext.engine.query.sort_key import stored
 from nbext.engine.query.statements import side_by_side
 from nbext.engine.schema import FOREVER, TABLES
@@ -225,7 +226,7 @@ class WorldDataset:
 
     def ask(self, question: Question, *, limit: int) -> Answer:
         scalars = [scalar_of(value) for value in question.values]
-        wallets = question.wallets(self.tables, scalars)
+        wallets = joined(settled(question.wallets(self.tables, scalars)))
         first = wallets.order_by("wallet").limit(limit)
         rows = side_by_side(first, self.tables["wallets"], question.columns(self.tables, scalars))
         found = rows.to_pyarrow()

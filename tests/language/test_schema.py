@@ -13,8 +13,9 @@ from jsonschema import Draft202012Validator
 
 from nbext import cli
 from nbext.errors import InvalidSegment
+from nbext.language.conditions import CONDITIONS
 from nbext.language.field_types import KINDS
-from nbext.language.fields import CONDITIONS, GROUPS, SCOPE
+from nbext.language.fields import GROUPS, SCOPE
 from nbext.language.json_schema import json_schema
 from nbext.language.parse import parse
 from tests.language.test_against_oracle import requests
@@ -38,7 +39,7 @@ def test_it_is_a_schema_of_draft_2020_12():
     Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("condition", CONDITIONS, ids=lambda condition: condition.name)
+@pytest.mark.parametrize("condition", CONDITIONS.values(), ids=lambda condition: condition.name)
 def test_a_conditions_examples_are_taken_by_the_schema_and_by_the_parser(condition):
     for example in condition.examples:
         request = {"filters": {condition.name: example}}
@@ -46,7 +47,7 @@ def test_a_conditions_examples_are_taken_by_the_schema_and_by_the_parser(conditi
         VALIDATOR.validate(request)
 
 
-FIELDS = [(condition, field) for condition in CONDITIONS for field in condition.fields]
+FIELDS = [(condition, field) for condition in CONDITIONS.values() for field in condition.fields]
 
 
 @pytest.mark.parametrize(("condition", "field"), FIELDS, ids=lambda one: one.name)
@@ -80,7 +81,7 @@ def test_every_object_and_field_has_a_title_and_a_description():
     for name, schema in SCHEMA["$defs"].items():
         assert {"title", "description"} <= schema.keys(), name
     for condition in CONDITIONS:
-        for name, schema in SCHEMA["$defs"][condition.name]["properties"].items():
+        for name, schema in SCHEMA["$defs"][condition]["properties"].items():
             assert {"title", "description", "examples"} <= schema.keys(), name
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from nbext.language.conditions import CONDITIONS
+from nbext.language.conditions.condition import Condition
 from nbext.language.errors import CODES
-from nbext.language.fields import CONDITIONS, GROUPS, RULES, SCOPE, Condition, Field
+from nbext.language.fields import GROUPS, RULES, SCOPE, Field
 from tests.reference import table
 
 _RULES = """# The segment language
@@ -27,14 +29,14 @@ def page() -> str:
         + _fields(SCOPE)
         + "\n## Groups\n\n"
         + table(["group", "what it means", "example"], [[f"`{g.name}`", g.help, _code(g.examples[0])] for g in GROUPS])
-        + "".join(_condition(condition) for condition in CONDITIONS)
+        + "".join(_condition(condition) for condition in CONDITIONS.values())
         + "\n## What is refused\n\nEvery error has a JSON pointer to its place and one of these codes. "
         "All errors of a query are reported together.\n\n"
         + table(["code", "what is wrong"], [[f"`{code}`", text] for code, text in CODES.items()])
     )
 
 
-def _condition(condition: Condition) -> str:
+def _condition(condition: type[Condition]) -> str:
     examples = "\n".join(json.dumps({condition.name: example}) for example in condition.examples)
     return (
         f"\n## {condition.name}\n\n{condition.help}\n\n{_fields(condition.fields)}{_together(condition)}"
@@ -55,7 +57,7 @@ def _meaning(field: Field) -> str:
     return f"{field.help}{choices}{unit}{default}"
 
 
-def _together(condition: Condition) -> str:
+def _together(condition: type[Condition]) -> str:
     lines = [f"* Not both `{one}` and `{other}`." for one, other in condition.exclusive]
     lines += [
         f"* `{name}` only beside {' or '.join(f'`{other}`' for other in others)}." for name, others in condition.needs

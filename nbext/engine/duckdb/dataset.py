@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,14 +15,13 @@ import pyarrow as pa
 
 from nbext.engine.block_times import TableClock
 from nbext.engine.catalog import TableCatalog
-from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Tables, Value
+from nbext.engine.dataset import TICK, Answer, Cancel, Catalog, Clock, Question, Tables, Value, ended
 from nbext.engine.duckdb import explain_plan
 from nbext.engine.duckdb.addresses import Addresses
 from nbext.engine.duckdb.bitmaps import combined, first_of, placed
 from nbext.engine.duckdb.spill import Spill
 from nbext.engine.query.exact import as_text
-from nbext.engine.query.statements import RETURNED, WALLET, Build, Shapes, Statement
-from nbext.engine.query.waiting import TICK, ended
+from nbext.engine.query.statements import RETURNED, WALLET, Build, Column, Statement, Statements
 from nbext.engine.storage.generation import about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
@@ -72,7 +71,7 @@ class DuckDataset:
         self._spill = Spill(data_dir)
         self._connection = _locked_down(generation, self._spill, memory, threads or os.cpu_count() or 1)
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
-        self._shapes = Shapes("duckdb")
+        self._statements = Statements("duckdb")
         self._few: dict[bytes, Wallets] = {}
         self._closing = threading.Event()
         self._addresses = Addresses(generation.folder)
@@ -85,9 +84,10 @@ class DuckDataset:
         return self._on_a_cursor(lambda cursor: self._answer(cursor, question, limit), cancel)
 
     def _answer(self, cursor: duckdb.DuckDBPyConnection, question: Question, limit: int) -> Answer:
-        wallets = combined(self._shapes.sets(question), lambda leaf: self._wallets(cursor, leaf, question.values))
+        sets = self._statements.wallets(question)
+        wallets = combined(sets, lambda leaf: self._wallets(cursor, leaf, question.values))
         if limit == 0 or not len(wallets):
-            return Answer(len(wallets), self._shapes.no_rows(question))
+            return Answer(len(wallets), self._statements.no_rows(question))
         return Answer(len(wallets), self._rows(cursor, first_of(wallets, limit), question))
 
     def _wallets(self, cursor: duckdb.DuckDBPyConnection, leaf: Statement, values: Sequence[Value]) -> Wallets:
@@ -103,16 +103,19 @@ class DuckDataset:
         """Return the rows of these wallets, which are in order."""
         cursor.register(RETURNED, pa.table({"wallet": wallets}))
         rows = pa.table({"address": self._addresses_of(cursor, wallets)})
-        for column, holders in zip(self._shapes.columns(question), question.holders, strict=True):
-            whole = holders is not None and holders <= _READ_WHOLE
-            found = _fetch(cursor, column.whole if whole else column.joined, question.values)
+        for column, holders in self._columns_of(question):
+            statement = column.whole if _is_read_whole(holders) else column.joined
+            found = _fetch(cursor, statement, question.values)
             rows = rows.append_column(column.field, placed(wallets, found).cast(column.field.type))
         return as_text(rows)
+
+    def _columns_of(self, question: Question) -> Iterable[tuple[Column, int | None]]:
+        return zip(self._statements.columns(question), question.holders, strict=True)
 
     def _addresses_of(self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets) -> pa.Array:
         if self._addresses.ready:
             return self._addresses.of(wallets)
-        return placed(wallets, _fetch(cursor, self._shapes.reading("addresses", _addresses, ()), ()))
+        return placed(wallets, _fetch(cursor, self._statements.reading("addresses", _addresses, ()), ()))
 
     def _prepare(self) -> None:
         """Do what the first question would wait for: the libraries' own start, the contracts, the addresses' file."""
@@ -128,15 +131,25 @@ class DuckDataset:
             self._addresses.write((batch.column(0) for batch in reader if not self._closing.is_set()), number)
 
     def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
-        """Return one statement with its values written in that gives the answer's rows, and DuckDB's plan of it.
-
-        To answer, the conditions of that statement are fetched one by one (`nbext.engine.duckdb.bitmaps`).
-        """
-        statement, values = self._shapes.returning(question), (*question.values, limit)
+        """Return the statements that answer, with their values written in, how they are combined, and their plans."""
+        statements: dict[str, Statement] = {}
+        formula = explain_plan.formula(self._statements.wallets(question), statements)
+        if limit:
+            for column, holders in self._columns_of(question):
+                statements[column.field.name] = column.whole if _is_read_whole(holders) else column.joined
+            if not self._addresses.ready:
+                statements["address"] = self._statements.reading("addresses", _addresses, ())
         with self._connection.cursor() as cursor:
             cursor.execute("USE generation")
-            plan = cursor.execute(f"EXPLAIN (FORMAT json) {statement.with_literals(values)}").fetchall()[0][1]
-        return {"sql": statement.with_literals(values, pretty=True), "plan": explain_plan.drawn(plan)}
+            # The columns' statements name the wallets that are returned; their plans need a table of that name.
+            cursor.register(RETURNED, pa.table({"wallet": pa.array([], pa.int32())}))
+            plans = {name: _plan(cursor, one, question.values) for name, one in statements.items()}
+        returned = f"the first {limit:,} by address are returned" if limit else "they are only counted"
+        sql = [f"-- {name}\n{one.with_literals(question.values, pretty=True)};" for name, one in statements.items()]
+        return {
+            "sql": "\n\n".join([f"-- wallets: {formula}; {returned}", *sql]),
+            "plan": "\n\n".join(f"{name}\n{explain_plan.drawn(plan)}" for name, plan in plans.items()),
+        }
 
     def close(self) -> None:
         """Give back the file and the memory."""
@@ -146,7 +159,7 @@ class DuckDataset:
         self._spill.release()
 
     def _read(self, name: str, build: Build, values: Sequence[Value] = ()) -> pa.Table:
-        statement = self._shapes.reading(name, build, values)
+        statement = self._statements.reading(name, build, values)
         return self._on_a_cursor(lambda cursor: _fetch(cursor, statement, values), None)
 
     def _on_a_cursor(self, work: Callable[[duckdb.DuckDBPyConnection], Result], cancel: Cancel | None) -> Result:
@@ -203,6 +216,15 @@ def _locked_down(generation: Generation, spill: Spill, memory: str, threads: int
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
     return connection
+
+
+def _is_read_whole(holders: int | None) -> bool:
+    return holders is not None and holders <= _READ_WHOLE
+
+
+def _plan(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> str:
+    explained = cursor.execute(f"EXPLAIN (FORMAT json) {statement.with_literals(values)}").fetchall()
+    return str(explained[0][1])
 
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> pa.Table:

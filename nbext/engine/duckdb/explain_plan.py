@@ -1,18 +1,44 @@
-"""DuckDB's plan of a query, drawn as a tree that fits the width of a notebook."""
+"""How DuckDB answers a question: the formula that combines its statements, and a statement's plan as a tree."""
 
 from __future__ import annotations
 
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
+
+if TYPE_CHECKING:
+    from nbext.engine.query.statements import Statement
 
 # Columns of a notebook's text output before its lines break; DuckDB's own boxes may take several hundred.
 WIDTH = 100
 
 
+def formula(node: Settled[Statement], statements: dict[str, Statement]) -> str:
+    """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``; number them in ``statements``."""
+    if isinstance(node, Leaf):
+        name = str(len(statements) + 1)
+        statements[name] = node.wallets
+        return name
+    if isinstance(node, Union):
+        return " or ".join(_member(part, statements) for part in node.parts)
+    # What is narrowed is read from left to right: it needs no brackets.
+    narrowed = isinstance(node.first, Narrowed)
+    first = formula(node.first, statements) if narrowed else _member(node.first, statements)
+    inside = [_member(part, statements) for part in node.inside]
+    outside = [f"not {_member(part, statements)}" for part in node.outside]
+    return " and ".join([first, *inside, *outside])
+
+
+def _member(node: Settled[Statement], statements: dict[str, Statement]) -> str:
+    text = formula(node, statements)
+    return text if isinstance(node, Leaf) else f"({text})"
+
+
 def drawn(plan: str) -> str:
-    """Return a plan, as ``EXPLAIN (FORMAT json)`` tells it, with one step to a line and its inputs below it."""
+    """Return a plan of ``EXPLAIN (FORMAT json)`` with one step to a line and its inputs below it."""
     return "\n".join(line for step in json.loads(plan) for line in _lines(step, "", ""))
 
 

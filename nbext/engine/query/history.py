@@ -1,4 +1,7 @@
-"""What the prepared tables do not hold: ownership of single token ids, and activity, as they were at a block."""
+"""Tables that conditions start from: balances now or at a block, single token ids, activity at a block, listed wallets.
+
+A contract, a block or a list of addresses is an Ibis scalar by now.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,41 @@ from nbext.engine.query import exact
 from nbext.engine.schema import FOREVER
 
 if TYPE_CHECKING:
-    from typing import Any as Ids
-
     import ibis.expr.types as ir
 
     from nbext.engine.dataset import Tables
+    from nbext.engine.query.parameters import TokenIds
 
 
-def of_ids(table: ir.Table, prefix: str, ids: Ids) -> ir.Table:
+def balances(contract: Any, at: Any, tables: Tables) -> ir.Table:
+    """Build a contract's balances now, or as they stood at a block: ``wallet``, the limbs and ``size``."""
+    if at is None:
+        table = tables["balances"].filter(tables["balances"].contract == contract.contract)
+    else:
+        table = standing(tables["history"].filter(tables["history"].contract == contract.contract), at)
+    return table.select("wallet", "hi", "mid", "lo", "size")
+
+
+def standing(history: ir.Table, at: Any) -> ir.Table:
+    """Return the rows of a history that stood at the end of a block."""
+    return history.filter(history.from_block <= at, history.to_block > at)
+
+
+def listed(addresses: ir.ArrayScalar, tables: Tables) -> ir.Table:
+    """Build the wallets of a list of addresses."""
+    asked = addresses.unnest().name("address").as_table()
+    return tables["wallets"].semi_join(asked, "address").select("wallet")
+
+
+def of_ids(table: ir.Table, prefix: str, ids: TokenIds) -> ir.Table:
     """Return the rows of a table whose token id, the limbs of that prefix, is one of some ids."""
     number = exact.of(table, prefix)
     parts: list[ir.Table] = []
     if ids.small is not None:
-        listed = ids.small.unnest().name("listed").as_table()
-        listed = listed.select(listed=listed.listed.cast(exact.LIMB_TYPE))
+        asked = ids.small.unnest().name("listed").as_table()
+        asked = asked.select(listed=asked.listed.cast(exact.LIMB_TYPE))
         small = table.filter(number.hi == 0, number.mid == 0)
-        parts.append(small.semi_join(listed, [(f"{prefix}lo", "listed")]))
+        parts.append(small.semi_join(asked, [(f"{prefix}lo", "listed")]))
     if ids.large:
         parts.append(table.filter(reduce(or_, (exact.equal(number, one) for one in ids.large))))
     return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
@@ -40,7 +62,7 @@ def counted(table: ir.Table) -> ir.Table:
     return table.mutate(hi=zero, mid=zero, lo=table["count"].cast(exact.LIMB_TYPE), size=table["count"].cast("int64"))
 
 
-def history_of_ids(contract: Any, ids: Ids, tables: Tables) -> ir.Table:
+def history_of_ids(contract: Any, ids: TokenIds, tables: Tables) -> ir.Table:
     """Build how many of some token ids each wallet owned, and when: the columns of the table ``history``."""
     moved = tables["transfers"]
     moved = of_ids(moved.filter(moved.contract == contract.contract), "", ids)

@@ -1,7 +1,10 @@
-"""Sets of wallets: these, or all seen but these.
+"""The wallets of a segment as a tree of sets: leaves of Ibis tables, joined by and, or and not.
 
-What is seen is joined in once, at the end, and only where something is complemented: ``A and not B`` never
-looks at all wallets.
+The language builds the tree (`Leaf`, `And`, `Or`, `Not`, `Among`). `settled` turns it into one without complements
+(`Leaf`, `Narrowed`, `Union`), which each engine combines in its own way: DuckDB fetches the leaves and combines them as
+bitmaps (`nbext.engine.duckdb.bitmaps`), the engines elsewhere get `joined`, one statement.
+
+The wallets seen are read only where something is complemented: ``A and not B`` never reads all wallets.
 """
 
 from __future__ import annotations
@@ -9,62 +12,156 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
+Wallets = TypeVar("Wallets")  # what a leaf holds: an Ibis table, or the statement compiled from it
+Compiled = TypeVar("Compiled")
+
 
 @dataclass(frozen=True)
-class Wallets:
-    """A set of wallets.
+class Leaf(Generic[Wallets]):
+    """The wallets of one table, whose one column is ``wallet``, each once.
 
-    Attributes
-    ----------
-    table
-        One column, ``wallet``, each once.
-    all_but
-        The set is every wallet seen that is not in the table.
-    loose
-        The table may hold wallets that are not seen (chosen by what they are, not by what they did).
+    ``loose``: they may include wallets that are not seen, because they were chosen by what they are and not by
+    what they did.
     """
 
-    table: ir.Table
+    wallets: Wallets
+    loose: bool = False
+
+
+@dataclass(frozen=True)
+class And:
+    """The wallets that are in every child."""
+
+    children: Sequence[Tree]
+
+
+@dataclass(frozen=True)
+class Or:
+    """The wallets that are in at least one child."""
+
+    children: Sequence[Tree]
+
+
+@dataclass(frozen=True)
+class Not:
+    """The wallets seen that are not in the child."""
+
+    child: Tree
+
+
+@dataclass(frozen=True)
+class Among:
+    """The child's wallets where ``seen`` is what its complements are taken from.
+
+    ``loose``: they may include wallets that the tree around this one does not see, as a saved segment that looks at
+    a later time does.
+    """
+
+    child: Tree
+    seen: Tree
+    loose: bool = False
+
+
+@dataclass(frozen=True)
+class Narrowed(Generic[Wallets]):
+    """The wallets of the first set that are in each set of ``inside`` and in none of ``outside``."""
+
+    first: Settled[Wallets]
+    inside: Sequence[Settled[Wallets]]
+    outside: Sequence[Settled[Wallets]]
+
+
+@dataclass(frozen=True)
+class Union(Generic[Wallets]):
+    """The wallets of all parts, each once."""
+
+    parts: Sequence[Settled[Wallets]]
+
+
+Tree: TypeAlias = "Leaf[ir.Table] | And | Or | Not | Among"
+Settled: TypeAlias = "Leaf[Wallets] | Narrowed[Wallets] | Union[Wallets]"
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A settled set, or with ``all_but`` every wallet seen that is not in it."""
+
+    these: Settled[ir.Table]
     all_but: bool = False
     loose: bool = False
 
 
-def complement(wallets: Wallets) -> Wallets:
-    """Return the wallets seen that are not in the set."""
-    return replace(wallets, all_but=not wallets.all_but)
+def settled(tree: Tree, seen: Tree | None = None) -> Settled[ir.Table]:
+    """Return the tree without complements; ``seen`` is what the top's complements are taken from.
+
+    A tree that `Among` is around, as a segment's is, needs none.
+    """
+    one = _set(tree)
+    if not (one.all_but or (one.loose and seen)):
+        return one.these
+    assert seen is not None, "a complement without the wallets that it is taken from"
+    if one.all_but:
+        return Narrowed(settled(seen), (), (one.these,))
+    return Narrowed(one.these, (settled(seen),), ())
 
 
-def both(sets: Sequence[Wallets]) -> Wallets:
-    """Return the wallets that are in every set."""
-    these = [one for one in sets if not one.all_but]
-    others = [one.table for one in sets if one.all_but]
-    if not these:
-        return Wallets(_union(others), all_but=True, loose=any(one.loose for one in sets))
-    # Sets made of what wallets did come first: they are the smaller ones, and are all seen.
-    these.sort(key=lambda one: one.loose)
-    table = reduce(lambda left, right: left.semi_join(right, "wallet"), (one.table for one in these))
-    table = reduce(lambda left, right: left.anti_join(right, "wallet"), others, table)
-    return Wallets(table, loose=all(one.loose for one in these))
+def joined(node: Settled[ir.Table]) -> ir.Table:
+    """Build the one table of a settled tree: semi joins, anti joins and unions, which every engine has."""
+    if isinstance(node, Leaf):
+        return node.wallets
+    if isinstance(node, Union):
+        return reduce(lambda left, right: left.union(right), map(joined, node.parts)).distinct()
+    kept = reduce(lambda left, right: left.semi_join(right, "wallet"), map(joined, node.inside), joined(node.first))
+    return reduce(lambda left, right: left.anti_join(right, "wallet"), map(joined, node.outside), kept)
 
 
-def either(sets: Sequence[Wallets]) -> Wallets:
-    """Return the wallets that are in at least one set."""
+def mapped(node: Settled[Wallets], change: Callable[[Wallets], Compiled]) -> Settled[Compiled]:
+    """Return a settled tree of the same form with other leaves, changed in the order in which they are combined."""
+    if isinstance(node, Leaf):
+        return Leaf(change(node.wallets), node.loose)
+    if isinstance(node, Union):
+        return Union([mapped(part, change) for part in node.parts])
+    return Narrowed(
+        mapped(node.first, change),
+        [mapped(part, change) for part in node.inside],
+        [mapped(part, change) for part in node.outside],
+    )
+
+
+def _set(tree: Tree) -> _Set:
+    if isinstance(tree, Leaf):
+        return _Set(tree, loose=tree.loose)
+    if isinstance(tree, Among):
+        return _Set(settled(tree.child, tree.seen), loose=tree.loose)
+    if isinstance(tree, Not):
+        one = _set(tree.child)
+        return replace(one, all_but=not one.all_but)
+    sets = [_set(child) for child in tree.children]
+    if isinstance(tree, And):
+        return _every(sets)
     if any(one.all_but for one in sets):
-        return complement(both([complement(one) for one in sets]))
-    return Wallets(_union([one.table for one in sets]), loose=any(one.loose for one in sets))
+        # De Morgan: in one of them, or seen and not in another, is seen and not (out of the one and in the other).
+        outside = _every([replace(one, all_but=not one.all_but) for one in sets])
+        return replace(outside, all_but=not outside.all_but)
+    return _Set(_union([one.these for one in sets]), loose=any(one.loose for one in sets))
 
 
-def settled(wallets: Wallets, seen: Callable[[], ir.Table]) -> ir.Table:
-    """Return the set's table; ``seen`` builds the wallets seen, and is asked only where they matter."""
-    if wallets.all_but:
-        return seen().anti_join(wallets.table, "wallet")
-    return wallets.table.semi_join(seen(), "wallet") if wallets.loose else wallets.table
+def _every(sets: list[_Set]) -> _Set:
+    inside = [one for one in sets if not one.all_but]
+    outside = [one.these for one in sets if one.all_but]
+    if not inside:
+        return _Set(_union(outside), all_but=True, loose=any(one.loose for one in sets))
+    # Sets of wallets that did something first: they are the smaller ones, and all of them are seen.
+    inside.sort(key=lambda one: one.loose)
+    first, *rest = (one.these for one in inside)
+    these = Narrowed(first, rest, outside) if rest or outside else first
+    return _Set(these, loose=all(one.loose for one in inside))
 
 
-def _union(tables: Sequence[ir.Table]) -> ir.Table:
-    return tables[0] if len(tables) == 1 else reduce(lambda left, right: left.union(right), tables).distinct()
+def _union(parts: list[Settled[ir.Table]]) -> Settled[ir.Table]:
+    return parts[0] if len(parts) == 1 else Union(parts)

@@ -22,8 +22,9 @@ import sqlglot.expressions as sge
 from ibis.backends.sql import compilers
 
 from nbext.engine.dataset import Answer, Question, Tables, Value
-from nbext.engine.duckdb.bitmaps import Node, taken_apart
 from nbext.engine.query.exact import LIMB_TYPE, as_text
+from nbext.engine.query.parameters import type_of
+from nbext.engine.query.set_tree import Settled, joined, mapped, settled
 from nbext.engine.schema import TABLES
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Column:
         return self.whole.schema.field(-1)
 
 
-class Shapes:
+class Statements:
     """The statements of one engine's dialect, kept by shape. Safe to use from several threads."""
 
     def __init__(self, dialect: str, tables: Tables | None = None) -> None:
@@ -117,9 +118,9 @@ class Shapes:
         values = (*question.values, 0)
         return self._keep(("rows", question.shape), values, lambda holes: self._rows(question, holes))
 
-    def sets(self, question: Question) -> Node:
+    def wallets(self, question: Question) -> Settled[Statement]:
         """Return the question's wallets as sets to combine, each leaf a statement; their values are the question's."""
-        return self._keep(("sets", question.shape), question.values, lambda holes: self._sets(question, holes))
+        return self._keep(("wallets", question.shape), question.values, lambda holes: self._wallets(question, holes))
 
     def columns(self, question: Question) -> list[Column]:
         """Return the statements of each returned column."""
@@ -148,9 +149,9 @@ class Shapes:
             kept: Kept = self._kept[key]
             return kept
 
-    def _sets(self, question: Question, holes: _Holes) -> Node:
-        wallets = question.wallets(self.tables, holes.scalars)
-        return taken_apart(wallets.select("wallet"), lambda table: self._statement(table, holes))
+    def _wallets(self, question: Question, holes: _Holes) -> Settled[Statement]:
+        tree = settled(question.wallets(self.tables, holes.scalars))
+        return mapped(tree, lambda table: self._statement(table, holes))
 
     def _columns(self, question: Question, holes: _Holes) -> list[Column]:
         returned = ibis.table(WALLET, name=RETURNED)
@@ -160,21 +161,20 @@ class Shapes:
         ]
 
     def _count(self, question: Question, holes: _Holes) -> Statement:
-        wallets = question.wallets(self.tables, holes.scalars)
+        wallets = joined(settled(question.wallets(self.tables, holes.scalars)))
         return self._statement(wallets.agg(**{MATCHED: wallets.count()}), holes)
 
     def _rows(self, question: Question, holes: _Holes) -> Statement:
         """Join the two halves so that the wallets are found once, counted, and cut, in one statement."""
         scalars = holes.scalars[:-1]
-        matched = self._statement(question.wallets(self.tables, scalars).select("wallet"), holes).tree
+        wallets = joined(settled(question.wallets(self.tables, scalars)))
+        matched = self._statement(wallets.select("wallet"), holes).tree
         returned = ibis.table(WALLET, name=RETURNED)
         columns = question.columns(self.tables, scalars)
         rows = self._statement(side_by_side(returned, self.tables["wallets"], columns), holes)
         wallet, found = sg.column("wallet", quoted=True), sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
         first = sg.select(wallet).from_(found).order_by(wallet).limit(sge.convert(holes.stand_ins[-1]))
-        # DuckDB would find the wallets once for each use; the other engines have no such word.
-        once = True if self._compiler.dialect is compilers.duckdb.compiler.dialect else None
-        ctes = [_named(MATCHED, matched, materialized=once), _named(RETURNED, first), *rows.tree.ctes]
+        ctes = [_named(MATCHED, matched), _named(RETURNED, first), *rows.tree.ctes]
         tree = rows.tree.copy()
         tree.set("with_", sge.With(expressions=ctes))
         total = sg.select(sge.Count(this=sge.Star())).from_(found).subquery()
@@ -201,7 +201,7 @@ def side_by_side(returned: ir.Table, wallets: ir.Table, columns: Sequence[ir.Tab
 
 
 def answer(returning: Statement, fetched: pa.Table) -> Answer:
-    """Return what `Shapes.returning` fetched as an answer."""
+    """Return what `Statements.returning` fetched as an answer."""
     matched = int(fetched[MATCHED][0].as_py()) if fetched.num_rows else 0
     return Answer(matched, returning.finished(fetched.drop_columns([MATCHED])))
 
@@ -210,7 +210,7 @@ class _Holes:
     """The scalar parameters of a list of values, and what stands in for each in the compiled SQL."""
 
     def __init__(self, values: Sequence[Value]) -> None:
-        self.kinds = [_kind(value) for value in values]
+        self.kinds = [type_of(value) for value in values]
         self.stand_ins = [_stand_in(number, kind) for number, kind in enumerate(self.kinds)]
         self._scalars: list[ir.Scalar] = []
 
@@ -225,14 +225,6 @@ class _Holes:
 def unbound_tables(**where: str) -> Mapping[str, ir.Table]:
     """Return the layout's tables as names only; ``where`` may give their catalog and database."""
     return {name: ibis.table(columns, name=name, **where) for name, columns in TABLES.items()}
-
-
-def _kind(value: Value) -> str:
-    if isinstance(value, tuple):
-        return f"array<{max((_kind(item) for item in value), key=len, default='string')}>"
-    if isinstance(value, str):
-        return "string"
-    return "int64" if -(2**63) <= value < 2**63 else LIMB_TYPE
 
 
 def _stand_in(number: int, kind: str) -> Any:
@@ -258,8 +250,8 @@ def _hole(node: sge.Expr) -> tuple[int, str] | None:
     return None
 
 
-def _named(name: str, query: sge.Query, **options: Any) -> sge.CTE:
-    return sge.CTE(alias=sge.TableAlias(this=sg.to_identifier(name, quoted=True)), this=query, **options)
+def _named(name: str, query: sge.Query) -> sge.CTE:
+    return sge.CTE(alias=sge.TableAlias(this=sg.to_identifier(name, quoted=True)), this=query)
 
 
 def _placeholder(place: int) -> sge.Parameter:

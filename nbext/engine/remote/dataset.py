@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nbext.engine.block_times import TableClock
 from nbext.engine.catalog import TableCatalog
-from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value
-from nbext.engine.query.statements import MATCHED, Build, Shapes, Statement, answer, unbound_tables
-from nbext.engine.query.waiting import ended
+from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value, ended
+from nbext.engine.query.statements import MATCHED, Build, Statement, Statements, answer, unbound_tables
 from nbext.engine.storage.generation import about
 
 if TYPE_CHECKING:
@@ -52,24 +51,24 @@ class AwayDataset:
     def __init__(self, generation: Generation, backend: Backend) -> None:
         self.about = about(generation, backend.name)
         self._backend = backend
-        self._shapes = Shapes(backend.name, unbound_tables(**backend.where))
+        self._statements = Statements(backend.name, unbound_tables(**backend.where))
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self.catalog: Catalog = TableCatalog(self._read)
         self.clock: Clock = TableClock(self._read, self.about.chains)
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
-        returning = self._shapes.returning(question)
+        returning = self._statements.returning(question)
         if limit == 0:
-            counted = self._run(self._shapes.counting(question), question.values, cancel)
-            return Answer(int(counted[MATCHED][0].as_py()), self._shapes.no_rows(question))
+            counted = self._run(self._statements.counting(question), question.values, cancel)
+            return Answer(int(counted[MATCHED][0].as_py()), self._statements.no_rows(question))
         found = answer(returning, self._run(returning, (*question.values, limit), cancel))
         # What collects the parts of an answer need not keep their order.
         return Answer(found.matched, found.rows.sort_by("address"))
 
     def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
         """Return the SQL with its values written in, and the engine's plan of it."""
-        statement, values = self._shapes.returning(question), (*question.values, limit)
+        statement, values = self._statements.returning(question), (*question.values, limit)
         plan = self._backend.plan(statement.with_literals(values))
         return {"sql": statement.with_literals(values, pretty=True), "plan": plan}
 
@@ -79,7 +78,7 @@ class AwayDataset:
         self._backend.close()
 
     def _read(self, name: str, build: Build, values: Sequence[Value] = ()) -> pa.Table:
-        return self._run(self._shapes.reading(name, build, values), values, None)
+        return self._run(self._statements.reading(name, build, values), values, None)
 
     def _run(self, statement: Statement, values: Sequence[Value], cancel: Cancel | None) -> pa.Table:
         job = f"nbext-{uuid.uuid4().hex}"

@@ -1,4 +1,4 @@
-"""Sets of wallets taken apart and combined as bitmaps are the sets that the whole statement gives."""
+"""Sets of wallets combined as bitmaps are the sets that the one joined statement finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.engine.duckdb import bitmaps
-from nbext.engine.duckdb.bitmaps import Leaf, Narrowed, Together
+from nbext.engine.query.set_tree import And, Leaf, Narrowed, Not, Or, joined, settled
 
 HELD = {contract: range(contract, 60_000, contract) for contract in (1, 2, 3, 5, 7000)}
 
@@ -35,40 +35,24 @@ def fetched(table):
 
 TREES = st.recursive(
     st.sampled_from(sorted(HELD)),
-    lambda tree: st.tuples(st.sampled_from(["semi", "anti", "union", "distinct"]), tree, tree),
+    lambda tree: st.tuples(st.sampled_from(["and", "and not", "or"]), tree, tree),
     max_leaves=6,
 )
 
 
-def table_of(tree, holdings):
+def tree_of(tree, holdings):
     if isinstance(tree, int):
-        return holders(holdings, tree)
-    how, left, right = tree[0], table_of(tree[1], holdings), table_of(tree[2], holdings)
-    if how == "union":
-        return left.union(right).distinct()
-    if how == "distinct":
-        return left.union(right, distinct=True)
-    return left.semi_join(right, "wallet") if how == "semi" else left.anti_join(right, "wallet")
+        return Leaf(holders(holdings, tree))
+    how, left, right = tree[0], tree_of(tree[1], holdings), tree_of(tree[2], holdings)
+    return Or([left, right]) if how == "or" else And([left, right if how == "and" else Not(right)])
 
 
 @settings(max_examples=20, deadline=None)
 @given(TREES)
 def test_any_tree_of_sets_has_the_wallets_of_its_statement(holdings, tree):
-    table = table_of(tree, holdings)
-    found = bitmaps.combined(bitmaps.taken_apart(table, lambda leaf: leaf), fetched)
-    assert np.array_equal(np.sort(found), np.sort(fetched(table)))
-
-
-def test_only_joins_that_narrow_wallets_are_taken_apart(holdings):
-    narrowed = holders(holdings, 1).semi_join(holders(holdings, 2), "wallet").anti_join(holders(holdings, 3), "wallet")
-    node = bitmaps.taken_apart(narrowed, lambda leaf: leaf)
-    assert isinstance(node, Narrowed)
-    assert [(kept, type(part)) for kept, part in node.by] == [(True, Leaf), (False, Leaf)]
-    assert isinstance(bitmaps.taken_apart(narrowed.union(narrowed), lambda leaf: leaf), Together)
-    by_contract = holdings.semi_join(holders(holdings, 2).mutate(contract=1), ["wallet", "contract"]).select("wallet")
-    inner = holders(holdings, 1).join(holders(holdings, 2), "wallet").select("wallet")
-    for table in (by_contract, inner, holders(holdings, 1)):
-        assert isinstance(bitmaps.taken_apart(table, lambda leaf: leaf), Leaf)
+    sets = settled(tree_of(tree, holdings))
+    found = bitmaps.combined(sets, fetched)
+    assert np.array_equal(np.sort(found), np.sort(fetched(joined(sets))))
 
 
 def test_an_empty_set_asks_for_nothing_more():
@@ -78,7 +62,7 @@ def test_an_empty_set_asks_for_nothing_more():
         asked.append(name)
         return np.array([], np.int32)
 
-    node = Narrowed(Leaf("first"), ((True, Leaf("second")), (False, Leaf("third"))))
+    node = Narrowed(Leaf("first"), [Leaf("second")], [Leaf("third")])
     assert len(bitmaps.combined(node, fetch)) == 0
     assert asked == ["first"]
 

@@ -14,6 +14,7 @@ from nbext.core.uint256 import Limbs, split
 from nbext.engine.dataset import Answer, Cancel, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query import exact
+from nbext.engine.query.set_tree import And, Leaf, Not, Or
 from nbext.errors import ConfigError, QueryCancelled, QueryTimeout, ResourceLimit
 from tests.engine.hand_made import ADDRESSES, balance, generation
 
@@ -39,7 +40,7 @@ def _holders(tables, scalars):
     contract, *bound = scalars
     balances = tables["balances"]
     enough = exact.at_least(exact.of(balances), Limbs(*bound))
-    return balances.filter(balances.contract == contract, enough).select("wallet")
+    return Leaf(balances.filter(balances.contract == contract, enough).select("wallet"))
 
 
 def _balances_of_two(tables, scalars):
@@ -67,12 +68,12 @@ def _every(tables, places):
 def _endless(tables, scalars):
     every = _every(tables, 7)
     # Compared as text: of numbers DuckDB knows the bounds and would answer at once.
-    return every.filter(sum(every[name] for name in every.columns).cast("string") == "none").select(wallet="w0")
+    return Leaf(every.filter(sum(every[name] for name in every.columns).cast("string") == "none").select(wallet="w0"))
 
 
 def _hungry(tables, scalars):
     collected = _every(tables, 4).agg(sums=lambda t: (t.w0 + t.w3).collect())
-    return collected.select(wallet=collected.sums.length().cast("int32"))
+    return Leaf(collected.select(wallet=collected.sums.length().cast("int32")))
 
 
 def _addresses_only(tables, scalars):
@@ -104,7 +105,7 @@ def test_a_kept_shape_answers_with_the_values_of_each_question(dataset):
 def test_lists_of_wallets_are_not_mixed_up_however_often_they_are_asked_for(dataset):
     def listed(tables, scalars):
         asked = scalars[0].unnest().name("address").as_table()
-        return tables["wallets"].semi_join(asked, "address").select("wallet")
+        return Leaf(tables["wallets"].semi_join(asked, "address").select("wallet"))
 
     for _ in range(2):
         for number in (3, 4):
@@ -126,11 +127,11 @@ def test_no_match_has_no_rows_and_the_same_columns(dataset):
 
 def test_a_text_value_is_never_read_as_sql(dataset):
     def named(tables, scalars):
-        return tables["wallets"].filter(lambda t: t.address == scalars[0]).select("wallet")
+        return Leaf(tables["wallets"].filter(lambda t: t.address == scalars[0]).select("wallet"))
 
     def one_of(tables, scalars):
         asked = scalars[0].unnest().name("address").as_table()
-        return tables["wallets"].semi_join(asked, "address").select("wallet")
+        return Leaf(tables["wallets"].semi_join(asked, "address").select("wallet"))
 
     for text in (ADDRESSES[4], "' OR '1'='1", "x'); DROP TABLE wallets; --", "\\"):
         expected = int(text == ADDRESSES[4])
@@ -140,10 +141,34 @@ def test_a_text_value_is_never_read_as_sql(dataset):
 
 def test_an_explanation_shows_the_sql_with_its_values_and_the_plan(dataset):
     explained = dataset.explain(holders(1, 10**30), limit=7)
-    assert "LIMIT 7" in explained["sql"]
+    assert explained["sql"].startswith("-- wallets: 1; the first 7 by address are returned\n\n-- 1\nSELECT")
+    assert explained["plan"].startswith("1\n")
     assert "$" not in explained["sql"]
     assert "SCAN" in explained["plan"]
     assert max(map(len, explained["plan"].splitlines())) <= 100
+
+
+def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combined(dataset):
+    def some(tables, scalars):
+        first = tables["balances"].filter(lambda t: t.contract == 1)
+        leaves = [Leaf(first.filter(first.wallet > n).select("wallet")) for n in range(5)]
+        return And([leaves[0], Or([leaves[1], leaves[2]]), Not(And([leaves[3], leaves[4]]))])
+
+    question = Question("some", some, _balances_of_two, (), (3, None))
+    first, *statements = dataset.explain(question, limit=7)["sql"].split("\n\n")
+    assert first == "-- wallets: 1 and (2 or 3) and not (4 and 5); the first 7 by address are returned"
+    assert [text.splitlines()[0] for text in statements] == [
+        *(f"-- {n}" for n in range(1, 6)), "-- B_balance", "-- n", "-- address"
+    ]  # fmt: skip
+    counted = dataset.explain(question, limit=0)["sql"]
+    assert counted.startswith("-- wallets: 1 and (2 or 3) and not (4 and 5); they are only counted\n\n")
+    assert "B_balance" not in counted
+    run = []
+    cursor = dataset._connection.cursor()
+    cursor.execute("USE generation")
+    for text in statements[:5]:
+        run.append({row[0] for row in cursor.execute(text).fetchall()})
+    assert dataset.ask(question, limit=0).matched == len((run[0] & (run[1] | run[2])) - (run[3] & run[4])) > 0
 
 
 def test_a_cancelled_question_ends_soon_and_the_next_is_answered(dataset):

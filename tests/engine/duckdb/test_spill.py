@@ -13,6 +13,7 @@ import pytest
 
 from nbext.engine.dataset import Question
 from nbext.engine.open import open_dataset
+from nbext.engine.query.set_tree import Leaf
 from nbext.errors import StorageError
 from tests.engine.hand_made import generation
 
@@ -25,7 +26,7 @@ def _every_pair(tables, scalars):
     every = wallets.cross_join(wallets.select(w1="wallet", a1="address")).cross_join(wallets.select(w2="wallet"))
     wide = every.mutate(place=(every.a1 + every.address + every.w2.cast("string")).repeat(2))
     ranked = wide.mutate(rank=ibis.row_number().over(order_by=wide.place))
-    return ranked.filter(ranked.rank == 7).select("wallet")
+    return Leaf(ranked.filter(ranked.rank == 7).select("wallet"))
 
 
 WIDE = Question("wide", _every_pair, lambda tables, scalars: [])
@@ -51,7 +52,7 @@ def data_dir(tmp_path):
 
 def holder(data_dir: Path) -> tuple[subprocess.Popen[str], Path]:
     """Return a process that has spilled and goes on, and its folder."""
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(data_dir)], cwd=Path(__file__).parents[2], text=True,
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(data_dir)], cwd=Path(__file__).parents[3], text=True,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     return process, Path(process.stdout.readline().strip())
 

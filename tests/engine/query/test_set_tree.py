@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ibis
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.query.set_tree import Wallets, both, complement, either, settled
+from nbext.engine.duckdb import bitmaps
+from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, joined, mapped, settled
 
 SEEN = {1, 2, 3, 4}
 ALL = SEEN | {5, 6}
@@ -31,17 +33,21 @@ LEAVES = st.one_of(
 )
 TREES = st.recursive(
     LEAVES,
-    lambda inner: st.tuples(st.just("not"), inner)
+    lambda inner: st.tuples(st.sampled_from(["not", "saved"]), inner)
     | st.tuples(st.sampled_from(["all", "any"]), st.lists(inner, min_size=1, max_size=3)),
     max_leaves=6,
 )
 
 
-def built(tree):
+def built(tree, leaf=table):
     kind, value = tree
     if kind in ("did", "is"):
-        return Wallets(table(value), loose=kind == "is")
-    return complement(built(value)) if kind == "not" else {"all": both, "any": either}[kind]([*map(built, value)])
+        return Leaf(leaf(value), loose=kind == "is")
+    if kind == "not":
+        return Not(built(value, leaf))
+    if kind == "saved":
+        return Among(built(value, leaf), Leaf(leaf(SEEN)))
+    return {"all": And, "any": Or}[kind]([built(one, leaf) for one in value])
 
 
 def meant(tree):
@@ -50,19 +56,36 @@ def meant(tree):
         return value & SEEN
     if kind == "not":
         return SEEN - meant(value)
+    if kind == "saved":
+        return meant(value)
     return (set.intersection if kind == "all" else set.union)(*map(meant, value))
 
 
+DENIED = ("not", ("all", [("not", ("is", {5})), ("not", ("did", {1}))]))
+
+
 @settings(max_examples=40, deadline=None)
-@example(("not", ("all", [("not", ("is", {5})), ("not", ("did", {1}))])))
+@example(DENIED)
 @given(TREES)
-def test_what_is_built_is_what_is_meant(connection, tree):
-    found = connection.to_pyarrow(settled(built(tree), lambda: table(SEEN)))["wallet"].to_pylist()
+def test_the_joined_statement_finds_what_is_meant(connection, tree):
+    whole = settled(Among(built(tree), Leaf(table(SEEN))))
+    found = connection.to_pyarrow(joined(whole))["wallet"].to_pylist()
     assert sorted(found) == sorted(meant(tree))
 
 
-def test_and_not_never_looks_at_all_wallets():
-    def all_wallets():
-        raise AssertionError
+@settings(max_examples=200, deadline=None)
+@example(DENIED)
+@given(TREES)
+def test_the_combined_bitmaps_find_what_is_meant(tree):
+    def leaf(wallets):
+        return np.array(sorted(wallets), np.int32)
 
-    settled(both([Wallets(table({1, 2})), complement(Wallets(table({2})))]), all_wallets)
+    whole = settled(Among(built(tree, leaf), Leaf(leaf(SEEN))))
+    assert sorted(bitmaps.combined(whole, lambda wallets: wallets)) == sorted(meant(tree))
+
+
+def test_and_not_never_looks_at_all_wallets():
+    tree = settled(Among(And([Leaf("these"), Not(Leaf("those"))]), Leaf("seen")))
+    found = []
+    mapped(tree, found.append)
+    assert found == ["these", "those"]

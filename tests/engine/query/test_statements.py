@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nbext.engine.open import open_dataset
-from nbext.engine.query.statements import MATCHED, Shapes, unbound_tables
+from nbext.engine.query.statements import MATCHED, Statements, unbound_tables
 from tests.engine import forms
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -32,7 +32,8 @@ def test_sets_combined_answer_as_the_whole_statement_does(dataset, form):
     question = forms.question(form, dataset)
     answer = dataset.ask(question, limit=100)
     with dataset._connection.cursor() as cursor:
-        whole = cursor.execute("USE generation").execute(dataset.explain(question, limit=100)["sql"]).fetchall()
+        statement = Statements("duckdb").returning(question).with_literals((*question.values, 100))
+        whole = cursor.execute("USE generation").execute(statement).fetchall()
     assert 0 < answer.matched < len(forms.WALLETS)
     assert answer.matched == dataset.ask(question, limit=0).matched == whole[0][-1]
     addresses = answer.rows["address"].to_pylist()
@@ -42,9 +43,9 @@ def test_sets_combined_answer_as_the_whole_statement_does(dataset, form):
 @pytest.mark.parametrize("warehouse", WAREHOUSES)
 @pytest.mark.parametrize("form", forms.FORMS)
 def test_the_sql_of_each_form_is_the_kept_one(dataset, form, warehouse):
-    shapes = Shapes(warehouse, unbound_tables(**WAREHOUSES[warehouse]))
+    statements = Statements(warehouse, unbound_tables(**WAREHOUSES[warehouse]))
     question = forms.question(form, dataset)
-    sql = shapes.returning(question).with_literals((*question.values, 100), pretty=True) + "\n"
+    sql = statements.returning(question).with_literals((*question.values, 100), pretty=True) + "\n"
     kept = SNAPSHOTS / f"{warehouse}.{form}.sql"
     if os.environ.get("KEEP_SNAPSHOTS"):
         kept.parent.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ import pytest
 
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.open import open_dataset
+from nbext.engine.query.set_tree import Leaf
 from nbext.engine.remote.dataset import AwayDataset
 from nbext.engine.remote.spark import twin
 from nbext.engine.schema import TABLES
@@ -72,7 +73,7 @@ def test_a_question_on_spark_is_cancelled_and_the_next_is_answered(on_spark):
         for place in range(1, 6):
             every = every.cross_join(tables["transfers"].select(**{f"w{place}": lambda t: t.sender}))
         text = sum(every[name] for name in every.columns).cast("string")
-        return every.filter(text == "none").select(wallet="w0")
+        return Leaf(every.filter(text == "none").select(wallet="w0"))
 
     cancel = Cancel()
     threading.Timer(3, cancel.asked.set).start()
@@ -122,6 +123,6 @@ def test_ibis_can_write_every_form_for_spark(data_dir, on_duckdb):
     dataset = open_dataset(data_dir, "pyspark://local")
     for form in forms.FORMS:
         question = forms.question(form, on_duckdb)
-        sql = dataset._shapes.returning(question).with_literals((*question.values, 5))
+        sql = dataset._statements.returning(question).with_literals((*question.values, 5))
         assert "9000000000000" not in sql
     dataset.close()

@@ -6,7 +6,7 @@ WITH `matched` AS (
       `t0`.`wallet`
     FROM `project`.`nbext`.`activity` AS `t0`
     WHERE
-      `t0`.`chain_id` = 1 AND TRUE
+      `t0`.`chain_id` = 1
   ) AS `t8`
   WHERE
     NOT EXISTS(

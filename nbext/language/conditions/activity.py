@@ -1,0 +1,106 @@
+"""``activity``: wallets by all their transfers on one chain: the first, the last, how many, on how many days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import ibis
+
+from nbext.engine.query import history
+from nbext.engine.query.bounds import Blocks, Range
+from nbext.engine.query.set_tree import Leaf, Not, Tree
+from nbext.language import describe
+from nbext.language.conditions.condition import Condition, counts, window
+from nbext.language.errors import at
+from nbext.language.fields import CHAIN, Field
+from nbext.language.model import Span
+
+if TYPE_CHECKING:
+    from nbext.engine.dataset import Tables
+    from nbext.language.lookup import Context
+    from nbext.language.model import ParsedCondition
+
+
+@dataclass(frozen=True)
+class ActivityCondition(Condition):
+    """When a wallet was first and last seen on a chain, how often, and on how many days."""
+
+    chain_id: int
+    first: Blocks
+    last: Blocks
+    transfers: Range | None
+    days: Range | None
+    none_too: bool
+    at: int | None = None
+
+    name = "activity"
+    help = "Wallets by all their transfers on one chain."
+    fields = (
+        Field("first", "window", "When the wallet was first seen.", examples=({"after": "2024-01-01"},)),
+        Field("last", "window", "When the wallet was last seen.", examples=({"before": "180d"},)),
+        Field("transfers", "counts", "How many transfers it took part in.", unit="transfers", examples=({"min": 10},)),
+        Field("activeDays", "counts", "On how many days (UTC) it took part in one.", unit="days",
+              examples=({"min": 5},)),
+        CHAIN,
+    )  # fmt: skip
+    examples = (
+        {"first": {"before": "2023-01-01"}, "transfers": {"min": 10}},
+        {"last": {"after": "30d"}, "chain": "base"},
+    )
+
+    @classmethod
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+        """Return the windows in blocks, and the counts."""
+        chain = context.chain(asked)
+        if chain is None:
+            return None
+        if "activeDays" in asked.values:
+            context.timed(chain, at(asked.pointer, "activeDays"), "Days cannot be counted.")
+        first, last = (
+            context.blocks(asked.values.get(name) or Span(), chain, at(asked.pointer, name))
+            for name in ("first", "last")
+        )
+        numbers = {name: context.counts(asked, name) for name in ("transfers", "activeDays") if name in asked.values}
+        # None will do where a count of 0 is asked for, and nothing above: who did nothing was never first seen.
+        bounds = [asked.values[name].min for name in numbers]
+        none_too = 0 in bounds and not any(bounds) and not {"first", "last"} & asked.values.keys()
+        moment = context.at(chain, asked.pointer)
+        return cls(chain.id, first, last, numbers.get("transfers"), numbers.get("activeDays"), none_too, moment)
+
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the wallets whose activity lies within all bounds."""
+        values: Any = self
+        activity = tables["activity"].filter(tables["activity"].chain_id == values.chain_id)
+        if values.at is not None:
+            # Prepared is what holds at the end of the data; what held before is derived from the transfers.
+            activity = history.activity(values.chain_id, values.at, tables)
+        fits = ibis.and_(
+            *values.first.holds(activity.first_block),
+            *values.last.holds(activity.last_block),
+            *([values.transfers.holds(activity.transfers)] if values.transfers else []),
+            *([values.days.holds(activity.active_days)] if values.days else []),
+        )
+        if values.none_too:
+            return Not(Leaf(activity.filter(~fits).select("wallet")))
+        return Leaf(activity.filter(fits).select("wallet"))
+
+    def canonical(self) -> dict[str, Any]:
+        """Return it with its windows in blocks."""
+        return {
+            "first": window(self.first) or None,
+            "last": window(self.last) or None,
+            "transfers": counts(self.transfers),
+            "activeDays": counts(self.days),
+            "chain": describe.chain_name(self.chain_id),
+        }
+
+    def words(self) -> str:
+        """Return it as "were first seen from block 5 and were active on at least 3 days on ethereum"."""
+        parts = [
+            "were first seen" + describe.window(self.first) if self.first != Blocks() else "",
+            "were last seen" + describe.window(self.last) if self.last != Blocks() else "",
+            f"took part in {describe.number(self.transfers)} transfers" if self.transfers else "",
+            f"were active on {describe.number(self.days)} days" if self.days else "",
+        ]
+        return " and ".join(filter(None, parts)) + describe.on_chain(self.chain_id, self.at)

@@ -1,0 +1,94 @@
+"""``collections``: wallets by how many NFT collections they own from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from nbext.core.constants import NFT_STANDARDS
+from nbext.engine.query import history
+from nbext.engine.query.bounds import Range
+from nbext.engine.query.set_tree import Leaf, Not, Tree
+from nbext.language import describe
+from nbext.language.conditions.condition import Condition, counts
+from nbext.language.errors import at
+from nbext.language.fields import CHAIN, MAX_COLLECTIONS, Field
+
+if TYPE_CHECKING:
+    from nbext.engine.dataset import Contract, Tables
+    from nbext.language.lookup import Context
+    from nbext.language.model import ParsedCondition
+
+
+@dataclass(frozen=True)
+class CollectionsCondition(Condition):
+    """How many collections a wallet owns from: of the list ``of``, or where that is empty, of the chain."""
+
+    chain_id: int
+    of: tuple[Contract, ...]
+    within: Range
+    at: int | None = None
+
+    name = "collections"
+    help = "Wallets by how many NFT collections they own from: at least so many of a list, or of all collections."
+    fields = (
+        Field("of", "contracts", "The collections, each as an address or a symbol.", most=MAX_COLLECTIONS,
+              examples=(["BAYC", "MAYC", "AZUKI"],)),
+        Field("atLeast", "natural", "How many of them the wallet owns from.", unit="collections", default=1,
+              examples=(2,)),
+        Field("distinct", "counts", "How many collections of the chain the wallet owns from.", unit="collections",
+              examples=({"min": 5},)),
+        CHAIN,
+    )  # fmt: skip
+    examples = (
+        {"of": ["BAYC", "MAYC", "AZUKI"], "atLeast": 2},
+        {"distinct": {"min": 5}, "chain": "ethereum"},
+    )
+    exclusive = (("of", "distinct"),)
+    needs = (("atLeast", ("of",)),)
+    denials = (("own ", "do not own "),)
+
+    @classmethod
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+        """Return the collections, and how many of them."""
+        chain = context.chain(asked)
+        if chain is None:
+            return None
+        moment = context.at(chain, asked.pointer)
+        if "distinct" in asked.values:
+            return cls(chain.id, (), context.counts(asked, "distinct"), moment)
+        contracts, least = context.contracts(asked, "of", chain), asked.values["atLeast"]
+        if least > len(asked.values["of"]):
+            detail = f"{least:,} is out of range: the list has {len(contracts):,} collections."
+            context.report.add(at(asked.pointer, "atLeast"), "range", detail)
+        return cls(chain.id, contracts, Range(least, None, none_too=False), moment)
+
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the wallets that own from so many collections."""
+        values: Any = self
+        owned = tables["balances"] if values.at is None else history.standing(tables["history"], values.at)
+        if values.of:
+            owned = owned.filter(owned.contract.isin([contract.contract for contract in values.of]))
+        else:
+            contracts = tables["contracts"]
+            nfts = contracts.filter(contracts.chain_id == values.chain_id, contracts.standard.isin(NFT_STANDARDS))
+            owned = owned.semi_join(nfts, "contract")
+        some = owned.filter(owned.size > 0)
+        numbers = some.group_by("wallet").agg(number=some.count())
+        fits = values.within.holds(numbers.number)
+        if values.within.none_too:
+            # Who owns from none has no row: it is found by not being found outside the bounds.
+            return Not(Leaf(numbers.filter(~fits).select("wallet")))
+        return Leaf(numbers.filter(fits).select("wallet"))
+
+    def canonical(self) -> dict[str, Any]:
+        """Return it with addresses, in the order asked: nothing depends on it, but people know their list again."""
+        if not self.of:
+            return {"distinct": counts(self.within), "chain": describe.chain_name(self.chain_id)}
+        of = [contract.address for contract in self.of]
+        return {"of": of, "atLeast": self.within.low, "chain": describe.chain_name(self.chain_id)}
+
+    def words(self) -> str:
+        """Return it as "own NFTs of at least 2 of BAYC, MAYC on ethereum"."""
+        what = f"of {describe.listed([describe.contract_name(one) for one in self.of])}" if self.of else "collections"
+        return f"own NFTs of {describe.number(self.within)} {what}" + describe.on_chain(self.chain_id, self.at)

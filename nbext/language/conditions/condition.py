@@ -1,0 +1,91 @@
+"""What every condition of the segment language defines: its fields, its meaning on data, its wallets, its words.
+
+A condition is a frozen dataclass whose attributes are its values on some data. Its class says what people may write
+(`Condition.fields` and the rest), from which parsing, the JSON Schema, completion, forms and pages are made. Its
+methods are the steps from what was written to the wallets. A new condition is a module beside this one, and an entry
+of `nbext.language.conditions.CONDITIONS`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from nbext.engine.query.bounds import Blocks, Range
+from nbext.language.fields import Field
+from nbext.language.model import Node
+
+if TYPE_CHECKING:
+    from nbext.engine.dataset import Contract
+    from nbext.language.lookup import Context
+    from nbext.language.model import ParsedCondition
+
+
+class Condition(Node):
+    """One condition: what may be written, and what it means.
+
+    Attributes
+    ----------
+    exclusive
+        Pairs of fields of which a condition has at most one.
+    needs
+        Pairs ``(field, others)``: the field is only taken beside one of the others.
+    idle
+        Fields that alone ask nothing.
+    denials
+        How the words begin, and what they begin with when the condition is denied. Without one that fits, the words
+        are denied as a whole: "do not a and b" would deny only a.
+    """
+
+    name: ClassVar[str]
+    help: ClassVar[str]
+    fields: ClassVar[tuple[Field, ...]]
+    examples: ClassVar[tuple[dict[str, Any], ...]]
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
+    needs: ClassVar[tuple[tuple[str, tuple[str, ...]], ...]] = ()
+    idle: ClassVar[frozenset[str]] = frozenset({"chain", "unit"})
+    denials: ClassVar[tuple[tuple[str, str], ...]] = ()
+
+    @classmethod
+    def field(cls, name: str) -> Field:
+        """Return the field of that name."""
+        return next(field for field in cls.fields if field.name == name)
+
+    @classmethod
+    @abstractmethod
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+        """Return the condition on the data at hand; None after an error was reported."""
+
+    @abstractmethod
+    def canonical(self) -> dict[str, Any]:
+        """Return it as a request that means the same, with nothing left to look up. A field of None is left out."""
+
+    def denied(self) -> str:
+        """Return the words with their verb denied, or denied as a whole."""
+        text = self.words()
+        for start, denied in self.denials:
+            if text.startswith(start):
+                return denied + text[len(start) :]
+        return super().denied()
+
+    def shown(self) -> tuple[Contract, int | None] | None:
+        """Return the contract that gives the rows a column, and the block at which it is looked at; None for none."""
+        return None
+
+
+def counts(bounds: Range | None) -> dict[str, int] | None:
+    """Return bounds as a request writes counts."""
+    if bounds is None:
+        return None
+    return {"min": bounds.low} if bounds.high is None else {"min": bounds.low, "max": bounds.high}
+
+
+def amounts(bounds: Range | None) -> dict[str, str] | None:
+    """Return bounds as a request writes raw amounts: as texts, which no reader of JSON rounds."""
+    return None if bounds is None else {key: str(bound) for key, bound in (counts(bounds) or {}).items()}
+
+
+def window(blocks: Blocks) -> dict[str, int]:
+    """Return bounds in blocks as a request writes a window."""
+    bounds = {"after": blocks.first, "before": blocks.last}
+    return {key: block for key, block in bounds.items() if block is not None}

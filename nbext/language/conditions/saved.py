@@ -1,0 +1,49 @@
+"""``segment``: wallets of a saved segment, asked again of the data as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from nbext.engine.query.set_tree import Tree
+from nbext.language.conditions.condition import Condition
+from nbext.language.fields import Field
+
+if TYPE_CHECKING:
+    from nbext.engine.dataset import Tables
+    from nbext.language.lookup import Context
+    from nbext.language.model import ParsedCondition, Segment
+
+
+@dataclass(frozen=True)
+class SavedSegmentCondition(Condition):
+    """The wallet is in a saved segment, with the chain, the wallets excluded and the time of its own."""
+
+    segment_id: str
+    segment: Segment
+
+    name = "segment"
+    help = "Wallets of a saved segment, asked again of the data as it is."
+    fields = (
+        Field("id", "segment", "The saved segment's id.", required=True, examples=("sg_ExampleExampleExampleEx",)),
+    )
+    examples = ({"id": "sg_ExampleExampleExampleEx"},)
+    denials = (("are ", "are not "),)
+
+    @classmethod
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+        """Return the saved request, resolved on this data, as of this segment's time where it has none."""
+        segment = context.saved_segment(asked)
+        return None if segment is None else cls(asked.values["id"], segment)
+
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the whole segment: its complements are taken from the wallets that it sees itself."""
+        return self.segment.wallets(tables)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return its id: what was saved under one never changes."""
+        return {"id": self.segment_id}
+
+    def words(self) -> str:
+        """Return it with the saved segment's own words."""
+        return f"are in the saved segment {self.segment_id} ({self.segment.words()})"

@@ -1,0 +1,199 @@
+"""``transfer``: wallets by the transfers that they took part in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from nbext.core.addresses import BURN_ADDRESSES
+from nbext.engine.query import exact, history
+from nbext.engine.query.bounds import Amounts, Blocks, Range
+from nbext.engine.query.set_tree import Leaf, Not, Tree
+from nbext.language import describe
+from nbext.language.conditions.condition import Condition, amounts, counts, window
+from nbext.language.errors import at
+from nbext.language.fields import CHAIN, UNIT, VITALIK, Field
+from nbext.language.model import Span
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from nbext.engine.dataset import Contract, Tables
+    from nbext.language.lookup import Context
+    from nbext.language.model import ParsedCondition
+
+_VERBS = {"in": "received", "out": "sent", "any": "sent or received", "mint": "were minted", "burn": "burned"}
+
+
+@dataclass(frozen=True)
+class TransferCondition(Condition):
+    """How many transfers that fit a wallet took part in, and how much they moved together.
+
+    ``none_too`` of ``count`` holds for the whole condition. Only blocks up to the plan's are looked at.
+    """
+
+    chain_id: int
+    direction: str
+    contract: Contract | None
+    counterparty: tuple[str, ...]
+    amount: Amounts | None
+    total: Amounts | None
+    count: Range
+    blocks: Blocks
+
+    name = "transfer"
+    help = (
+        "Wallets that took part in transfers. Without count: at least one. Only an explicit min of 0, of count or of "
+        "total, also takes wallets with none."
+    )
+    fields = (
+        Field("direction", "choice", "The wallet received (in), sent (out), either (any), or was minted to or "
+              "burned from.", default="any", choices=("in", "out", "any", "mint", "burn"), examples=("in",)),
+        Field("token", "contract", "Transfers of this token only: its address or symbol.", examples=("USDC",)),
+        Field("nft", "contract", "Transfers of this collection only: its address or symbol.", examples=("BAYC",)),
+        CHAIN,
+        Field("counterparty", "parties", "The other side: an address, or a list of which any will do.",
+              examples=(VITALIK, [VITALIK])),
+        Field("amount", "amounts", "What each transfer moved; others are not looked at.", unit="token",
+              examples=({"min": "100"},)),
+        Field("total", "amounts", "What those transfers moved together.", unit="token",
+              examples=({"min": "10000"},)),
+        Field("count", "counts", "How many such transfers there were.", unit="transfers",
+              examples=({"min": 3}, {"min": 0, "max": 0})),
+        UNIT,
+        Field("after", "time", "Only transfers at or after this time or block.", examples=("90d", "2024-01-01")),
+        Field("before", "time", "Only transfers at or before this time or block.", examples=("30d", 19_000_000)),
+    )  # fmt: skip
+    examples = (
+        {"direction": "in", "token": "USDC", "total": {"min": "10000"}, "after": "90d"},
+        {"direction": "mint", "nft": "BAYC", "count": {"min": 2}},
+    )
+    exclusive = (("token", "nft"),)
+    needs = (("amount", ("token", "nft")), ("total", ("token", "nft")), ("unit", ("token",)))
+    denials = (
+        ("received ", "did not receive "),
+        ("sent or received ", "did not send or receive "),
+        ("sent ", "did not send "),
+        ("burned ", "did not burn "),
+        ("were ", "were not "),
+    )
+
+    @classmethod
+    def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
+        """Return the contract, raw amounts, and the window in blocks."""
+        chain = context.chain(asked)
+        if chain is None:
+            return None
+        name = "nft" if "nft" in asked.values else "token"
+        contract, direction = context.contract(asked, name, chain), asked.values["direction"]
+        if contract is None and name in asked.values:
+            return None
+        if "counterparty" in asked.values and direction in ("mint", "burn"):
+            detail = f"a {direction} has no counterparty: the other side is the burn address."
+            context.report.add(at(asked.pointer, "counterparty"), "exclusive", detail)
+        span, end = Span(asked.values.get("after"), asked.values.get("before")), context.at(chain, asked.pointer)
+        return cls(
+            chain.id,
+            direction,
+            contract,
+            tuple(sorted(set(asked.values.get("counterparty", ())))),
+            _moved(asked, "amount", contract, context),
+            _moved(asked, "total", contract, context),
+            _number(asked, context),
+            Blocks(None, end) if span == Span() else context.blocks(span, chain, asked.pointer),
+        )
+
+    def wallets(self, tables: Tables) -> Tree:
+        """Build the wallets by the number and the sum of their transfers."""
+        values: Any = self
+        sides = self._sides(self._transfers(tables), tables)
+        # Limbs are summed as they are, and carried once: each sum stays within 38 digits.
+        sums = sides.group_by("wallet").agg(
+            number=sides.count(), hi=sides.hi.sum(), mid=sides.mid.sum(), lo=sides.lo.sum()
+        )
+        fits = values.count.holds(sums.number)
+        if values.total is not None:
+            fits = fits & values.total.holds_of(exact.carried(exact.of(sums)))
+        if values.count.none_too:
+            # A wallet without a transfer has no row: it is found by not being found outside the bounds.
+            return Not(Leaf(sums.filter(~fits).select("wallet")))
+        return Leaf(sums.filter(fits).select("wallet"))
+
+    def _transfers(self, tables: Tables) -> ir.Table:
+        """Build the transfers that fit, their amounts as limbs."""
+        values: Any = self
+        moved = tables["transfers"]
+        if values.contract is not None:
+            moved = moved.filter(moved.contract == values.contract.contract)
+        else:
+            contracts = tables["contracts"]
+            moved = moved.semi_join(contracts.filter(contracts.chain_id == values.chain_id), "contract")
+        if window := values.blocks.holds(moved.block):
+            moved = moved.filter(*window)
+        if values.contract is not None and values.contract.is_nft:
+            # Of NFTs the limbs hold the token id: how many were moved is the count.
+            moved = history.counted(moved)
+        return moved if values.amount is None else moved.filter(values.amount.holds_of(exact.of(moved)))
+
+    def _sides(self, moved: ir.Table, tables: Tables) -> ir.Table:
+        """Build a row for each wallet and transfer: ``wallet``, ``other`` and the limbs."""
+        received = moved.select("hi", "mid", "lo", wallet=moved.recipient, other=moved.sender)
+        sent = moved.select("hi", "mid", "lo", wallet=moved.sender, other=moved.recipient)
+        if self.direction == "any":
+            # A transfer to oneself is one transfer.
+            sides = received.union(sent.filter(sent.wallet != sent.other))
+        else:
+            sides = received if self.direction in ("in", "mint") else sent
+        others = self._others(tables)
+        return sides if others is None else sides.semi_join(others.select(other="wallet"), "other")
+
+    def _others(self, tables: Tables) -> ir.Table | None:
+        counterparty: Any = self.counterparty
+        if self.direction in ("mint", "burn"):
+            # A mint comes from the zero address; what goes there or to 0x...dEaD is burned.
+            burn = BURN_ADDRESSES[:1] if self.direction == "mint" else BURN_ADDRESSES
+            return tables["wallets"].filter(tables["wallets"].address.isin(burn))
+        # An empty list of addresses never became a scalar.
+        return None if isinstance(counterparty, tuple) else history.listed(counterparty, tables)
+
+    def canonical(self) -> dict[str, Any]:
+        """Return it with the contract's address, raw amounts, and its window in blocks."""
+        nft = self.contract is not None and self.contract.is_nft
+        return {
+            "direction": self.direction,
+            ("nft" if nft else "token"): self.contract and self.contract.address,
+            "chain": describe.chain_name(self.chain_id),
+            "counterparty": list(self.counterparty) or None,
+            "amount": amounts(self.amount),
+            "total": amounts(self.total),
+            "count": counts(self.count),
+            "unit": "raw" if self.contract and not nft else None,
+            **window(self.blocks),
+        }
+
+    def words(self) -> str:
+        """Return it as "received USDC on ethereum, at least 10,000 in all"."""
+        what = "anything" if self.contract is None else describe.contract_name(self.contract)
+        times = "" if self.count == Range(1, None, none_too=False) else f" {describe.number(self.count)} times"
+        text = f"{_VERBS[self.direction]} {what}{times}" + describe.on_chain(self.chain_id)
+        if self.counterparty:
+            side = {"in": "from", "out": "to"}.get(self.direction, "with")
+            text += f", {side} {describe.listed(self.counterparty)}"
+        unit = describe.unit_of(self.contract) if self.contract else str
+        text += "" if self.amount is None else f", {describe.number(self.amount, unit)} each time"
+        text += "" if self.total is None else f", {describe.number(self.total, unit)} in all"
+        return text + describe.window(self.blocks)
+
+
+def _moved(asked: ParsedCondition, name: str, contract: Contract | None, context: Context) -> Amounts | None:
+    """Return bounds of what transfers moved; without min, nothing moved will do, as transfers of 0 do."""
+    if name not in asked.values:
+        return None
+    return replace(context.amounts(asked, name, contract, low=0), none_too=False)
+
+
+def _number(asked: ParsedCondition, context: Context) -> Range:
+    """Return the bounds of how many transfers: none will do where a bound of 0 is asked for, and none above."""
+    bounds = [asked.values[name].min for name in ("count", "total") if name in asked.values]
+    none_too = 0 in bounds and not any(bounds)
+    return replace(context.counts(asked, "count", low=0 if none_too else 1), none_too=none_too)
