@@ -1,39 +1,70 @@
-"""Make the files in ``prepared/``: ``python -m tests.sample_generator.prepare [FOLDER]``."""
+"""Make the shipped tables of the sample: ``python -m tests.sample_generator.prepare [FOLDER]``."""
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Sequence
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 
 from nbext.core.chains import chain_of
+from nbext.engine.ingest import ingest
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
 from nbext.engine.schema import TABLES
+from tests.sample_generator.cast import CONTRACTS, contract
+from tests.sample_generator.export import write_export
 from tests.sample_generator.slots import LAST_SLOT, PACES, block, timestamp
-from tests.sample_generator.tables import Prepared, arrow, shipped
-from tests.sample_generator.transfers import NAME, logs
+from tests.sample_generator.spam import SPAM
+from tests.sample_generator.transfers import NAME
 
 _UNORDERED = {"to_block", "log_index", "sender", "transfers", "active_days"}
 
 
+def shipped(name: str) -> dict[str, str]:
+    """Return the columns of a table that are shipped: a size is made of its limbs when it is unpacked."""
+    return {column: kind for column, kind in TABLES[name].items() if column != "size"}
+
+
 def prepare(folder: Path) -> None:
-    """Write every table as Parquet, and the manifest, into the folder."""
+    """Write every table that ingest makes of the export as Parquet, and the manifest, into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    prepared = Prepared(logs())
+    with tempfile.TemporaryDirectory() as work:
+        export = Path(work) / "export"
+        export.mkdir()
+        write_export(export)
+        report = ingest([export], None, Path(work) / "data")
+        generation = Path(work) / "data" / "generations" / str(report.generation)
+        with duckdb.connect(str(generation / "tables.duckdb")) as made:
+            _tell_what_no_exporter_knows(made)
+            tables = {name: made.sql(f"SELECT {', '.join(shipped(name))} FROM {name}").to_arrow_table()
+                      for name in TABLES}
     # Of the rows and not of the files, which change with the library that writes them.
-    fingerprint, counts = sha256(), {}
-    for name in TABLES:
-        rows = prepared.rows(name)
-        counts[name] = len(rows)
-        fingerprint.update(f"{name} {rows}".encode())
-        _write(arrow(name, rows), shipped(name), folder / f"{name}.parquet")
-    manifest = _manifest(counts, fingerprint.hexdigest())
+    fingerprint = sha256()
+    for name, table in tables.items():
+        fingerprint.update(f"{name} {_rows(table)}".encode())
+        _write(table, shipped(name), folder / f"{name}.parquet")
+    manifest = _manifest({name: table.num_rows for name, table in tables.items()}, fingerprint.hexdigest())
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def _tell_what_no_exporter_knows(made: duckdb.DuckDBPyConnection) -> None:
+    """Mark spam, and say of every wallet whether it is a contract: only the sample's author knows."""
+    spam = [known.address for known in SPAM]
+    made.execute("UPDATE contracts SET spam = address IN (FROM unnest($1))", [spam])
+    made.execute("UPDATE contracts SET verified = NOT spam")
+    made.execute("UPDATE wallets SET is_contract = address IN (FROM unnest($1))", [[contract(n) for n in CONTRACTS]])
+
+
+def _rows(table: Any) -> list[tuple[Any, ...]]:
+    columns = ([int(v) if isinstance(v, Decimal) else v for v in column.to_pylist()] for column in table.columns)
+    return list(zip(*columns, strict=True))
 
 
 def _write(table: Any, layout: dict[str, str], path: Path) -> None:

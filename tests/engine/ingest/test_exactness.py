@@ -121,3 +121,20 @@ def test_holders_and_transfers_are_counted_and_supply_only_from_the_deployment_o
         known, unknown = tables.contract(wallet(1000)), tables.contract(wallet(1001))
     assert (known["holders"], known["transfers"], known["total_supply"]) == (2, 3, "90")
     assert (unknown["holders"], unknown["transfers"], unknown["total_supply"]) == (1, 1, None)
+
+
+def test_an_erc1155_is_counted_and_who_gives_more_than_came_had_the_rest_before(data, tmp_path):
+    rows = [(0, 1, 7, 5, 1), (1, 2, 7, 2, 2), (3, 2, 7, 4, 3), (3, 1, 8, 1, 4)]
+    path = tmp_path / "t.csv"
+    lines = [f"{100 + n},1600000000,{transaction(n)},{wallet(s)},{wallet(r)},{wallet(3000)},{token_id},{count}"
+             for s, r, token_id, count, n in rows]
+    path.write_text("\n".join(["blockNumber,timeStamp,hash,from,to,contractAddress,tokenID,tokenValue", *lines]) + "\n")
+    take(data, path)
+    with Tables(data) as tables:
+        assert tables.contract(wallet(3000))["standard"] == "ERC1155"
+        assert tables.balances() == {(wallet(3000), wallet(1)): 4, (wallet(3000), wallet(2)): 6}
+        owners = "SELECT id_lo::INTEGER, address, count FROM owners JOIN wallets USING (wallet) ORDER BY owners.rowid"
+        assert tables.rows(owners) == [(7, wallet(1), 3), (7, wallet(2), 6), (8, wallet(1), 1)]
+        assert [row[2:] for row in tables.history() if row[1] == wallet(3)] == [
+            (101, 103, 5), (103, 104, 1), (104, 2**62, 0)]
+        assert [row[5] for row in tables.transfers()] == [5, 2, 4, 1]

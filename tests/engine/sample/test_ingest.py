@@ -1,36 +1,20 @@
-"""The sample's tables are what ingest makes of the same transfers: in SQL there, in Python here."""
+"""The sample's shipped tables are what ingest makes of the same transfers in exporters' files."""
 
 from __future__ import annotations
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from nbext.engine.ingest import ingest
-from nbext.engine.sample.examples import TRANSFER_COLUMNS, write_csv, write_example_files
+from nbext.engine.sample.examples import write_example_files
+from nbext.engine.sample.unpack import PREPARED
 from nbext.engine.schema import TABLES
-from tests.sample_generator.diary import by_key
-from tests.sample_generator.export import etl_rows, etl_tokens
-from tests.sample_generator.slots import PACES, timestamp
-from tests.sample_generator.tables import Prepared, arrow, shipped
-from tests.sample_generator.transfers import logs
+from tests.sample_generator.export import write_export
+from tests.sample_generator.prepare import shipped
 
 # What only the sample's author knows, and no exporter writes: which wallets are contracts, what is spam.
 UNTOLD = {"wallets": {"is_contract"}, "contracts": {"spam", "verified"}}
-# ethereum-etl exports no ERC1155 transfers.
-EXPORTED = [log for log in logs() if log.transfer.contract.standard != "ERC1155"]
-
-
-def write_export(folder):
-    for chain in PACES:
-        own = [log for log in EXPORTED if log.transfer.contract.chain == chain]
-        number = own[0].transfer.contract.chain_id
-        rows = [(*row, number) for row in etl_rows(own)]
-        times = sorted({(log.block, timestamp(log.transfer.slot), number) for log in own})
-        write_csv(folder / f"{chain} transfers.csv", (*TRANSFER_COLUMNS, "chain_id"), rows)
-        write_csv(folder / f"{chain} blocks.csv", ("number", "timestamp", "chain_id"), times)
-    contracts = by_key().values()
-    tokens = [(*row, of.chain_id, of.standard) for row, of in zip(etl_tokens(contracts), contracts, strict=True)]
-    write_csv(folder / "tokens.csv", ("address", "symbol", "name", "decimals", "chain_id", "standard"), tokens)
 
 
 @pytest.fixture(scope="module")
@@ -43,22 +27,20 @@ def ingested(tmp_path_factory):
         yield tables
 
 
-@pytest.fixture(scope="module")
-def prepared():
-    return Prepared(EXPORTED)
+def columns_of(name):
+    return [column for column in shipped(name) if column not in UNTOLD.get(name, ())]
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "contracts"])
-def test_ingest_makes_the_same_table_of_the_same_transfers(ingested, prepared, name):
-    columns = [column for column in shipped(name) if column not in UNTOLD.get(name, ())]
-    expected = arrow(name, prepared.rows(name)).select(columns).to_pylist()
-    found = ingested.execute(f"SELECT {', '.join(columns)} FROM {name}").fetchall()
+def test_ingest_makes_the_same_table_of_the_same_transfers(ingested, name):
+    expected = pq.read_table(PREPARED / f"{name}.parquet", columns=columns_of(name)).to_pylist()
+    found = ingested.execute(f"SELECT {', '.join(columns_of(name))} FROM {name}").fetchall()
     assert found == [tuple(row.values()) for row in expected]
 
 
-def test_ingest_knows_the_same_of_each_contract_that_has_transfers(ingested, prepared):
-    columns = [column for column in shipped("contracts") if column not in UNTOLD["contracts"]]
-    expected = arrow("contracts", prepared.rows("contracts")).select(columns).to_pylist()
+def test_ingest_knows_the_same_of_each_contract_that_has_transfers(ingested):
+    columns = columns_of("contracts")
+    expected = pq.read_table(PREPARED / "contracts.parquet", columns=columns).to_pylist()
     found = ingested.execute(f"SELECT {', '.join(columns)} FROM contracts WHERE transfers > 0").fetchall()
     assert found == [tuple(row.values()) for row in expected if row["transfers"]]
 

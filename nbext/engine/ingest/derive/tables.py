@@ -17,7 +17,7 @@ import pyarrow as pa
 from nbext.engine.ingest.derive import holdings
 from nbext.engine.ingest.derive.holdings import NOBODY
 from nbext.engine.ingest.stage import Stage, ahead, name
-from nbext.engine.ingest.transfers.rows import decimal
+from nbext.engine.ingest.transfers.rows import DECIMAL, decimal
 from nbext.engine.schema import LIMBS, TABLES
 
 BUCKET_ROWS = 2_000_000
@@ -72,7 +72,7 @@ def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
         stage.insert("out.history", rows)
         stage.insert("out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, size")
         advance(done / len(buckets))
-    stage.drop("moves")
+    stage.drop("moves", "counts")
 
 
 def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Callable[[], _Done]]:
@@ -80,8 +80,12 @@ def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Call
     for done, bucket in enumerate(buckets, 1):
         rows = _effective(stage, bucket)
         _follow_tokens(stage, rows)
-        stage.run("INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest "
-                  "ORDER BY contract, hi, mid, lo, recipient")
+        _count_tokens(stage, rows, zero)
+        stage.run(f"""
+            INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest
+            UNION ALL SELECT contract, hi, mid, lo, wallet, least(held + before, {2**63 - 1})::BIGINT
+                      FROM counts WHERE held + before > 0
+            ORDER BY contract, hi, mid, lo, recipient""")
         for wallets in _shares(stage, bucket):
             yield partial(_history, done, _flows(stage, rows, zero, bucket, wallets), wallets)
 
@@ -123,7 +127,7 @@ def _shares(stage: Stage, bucket: _Bucket) -> list[range]:
 
 def _effective(stage: Stage, bucket: _Bucket) -> str:
     """Return the SQL of the bucket's transfers: a snapshot stands for all that came up to its block."""
-    columns = "contract, block, log_index, sender, recipient, hi, mid, lo"
+    columns = "contract, block, log_index, sender, recipient, hi, mid, lo, count"
     within = f"contract BETWEEN {bucket.first} AND {bucket.last}"
     rows = f"SELECT {columns} FROM out.transfers t WHERE {within}"
     if stage.value(f"SELECT count(*) FROM opened WHERE {within}"):
@@ -132,19 +136,37 @@ def _effective(stage: Stage, bucket: _Bucket) -> str:
             ANTI JOIN (SELECT contract, max(block) AS until FROM opened GROUP BY 1) o
                 ON o.contract = t.contract AND t.block <= o.until
             WHERE {within}
-            UNION ALL SELECT contract, block, {OPENING}, {NOBODY}, wallet, hi, mid, lo FROM opened WHERE {within}"""
+            UNION ALL SELECT contract, block, {OPENING}, {NOBODY}, wallet, hi, mid, lo, 1
+            FROM opened WHERE {within}"""
     return f"(SELECT * FROM ({rows}) JOIN profile USING (contract))"
 
 
 def _follow_tokens(stage: Stage, rows: str) -> None:
-    """Make ``moves``: each transfer of a token id with who owned it before, wherever a log may be missing."""
-    custody = "PARTITION BY contract, hi, mid, lo, CASE WHEN multi THEN recipient END ORDER BY block, log_index"
+    """Make ``moves``: each transfer of an ERC721's id with who owned it before, wherever a log may be missing."""
+    custody = "PARTITION BY contract, hi, mid, lo ORDER BY block, log_index"
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE moves AS
         SELECT *, coalesce(prior, sender) AS owner FROM (
             SELECT contract, block, log_index, sender, recipient, hi, mid, lo, first_block,
                 lag(recipient) OVER w AS prior, lead(recipient) OVER w IS NULL AS latest
-            FROM {rows} WHERE nft WINDOW w AS ({custody}))""")
+            FROM {rows} WHERE nft AND NOT multi WINDOW w AS ({custody}))""")
+
+
+def _count_tokens(stage: Stage, rows: str, zero: int) -> None:
+    """Make ``counts``: of each ERC1155's id, how many a wallet got and gave, and had before the data begins.
+
+    Whoever gives more of an id than came to them had the rest before: a count below zero exists on no chain.
+    """
+    place = "contract, hi, mid, lo, block, log_index, first_block"
+    stage.run(f"""
+        CREATE OR REPLACE TEMP TABLE counts AS
+        SELECT contract, hi, mid, lo, wallet, any_value(first_block) AS first_block, sum(change) AS held,
+            greatest(0, -min(so_far)) AS before
+        FROM (SELECT *, sum(change) OVER
+                  (PARTITION BY contract, hi, mid, lo, wallet ORDER BY block, log_index) AS so_far
+              FROM (SELECT {place}, recipient AS wallet, count AS change FROM {rows} WHERE multi UNION ALL
+                    SELECT {place}, sender, -count FROM {rows} WHERE multi AND sender NOT IN ({zero}, {NOBODY})))
+        GROUP BY contract, hi, mid, lo, wallet""")
 
 
 def _flows(stage: Stage, rows: str, zero: int, bucket: _Bucket, wallets: range) -> pa.Table:
@@ -155,7 +177,8 @@ def _flows(stage: Stage, rows: str, zero: int, bucket: _Bucket, wallets: range) 
     """
     place, one, nothing = "contract, block, log_index", decimal(1), decimal(0)
     limbs = ", ".join(LIMBS if bucket.wide else LIMBS[-1:])
-    ones = ", ".join([nothing] * (len(LIMBS) - 1) + [one] if bucket.wide else [one])
+    upper = f"{nothing}, {nothing}, " if bucket.wide else ""
+    ones = upper + one
     known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, {NOBODY}))"
     within = f"BETWEEN {wallets.start} AND {wallets.stop - 1}"
     return stage.arrow(f"""
@@ -167,4 +190,8 @@ def _flows(stage: Stage, rows: str, zero: int, bucket: _Bucket, wallets: range) 
               FROM moves WHERE recipient <> owner OR NOT {known}
               UNION ALL SELECT contract, first_block, {_HELD_BEFORE}, {NOBODY}, sender, {ones}
               FROM moves WHERE prior IS NULL AND {known}
+              UNION ALL SELECT {place}, CASE WHEN sender = {zero} THEN {NOBODY} ELSE sender END, recipient,
+                  {upper}count::{DECIMAL} FROM {rows} WHERE multi AND sender <> recipient
+              UNION ALL SELECT contract, first_block, {_HELD_BEFORE}, {NOBODY}, wallet, {upper}before::{DECIMAL}
+              FROM counts WHERE before > 0
               ORDER BY {place})""")

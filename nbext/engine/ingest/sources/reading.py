@@ -69,6 +69,12 @@ KINDS = (
     Kind("erc20_transfers (cryo)", "transfers",
          {"contract": ("erc20",), "value": ("value_string", "value_binary", "value"), **_LOG},
          _TIMES, standard="ERC20"),
+    # Before tokennfttx, which has all of its columns but the count.
+    Kind("token1155tx (Etherscan)", "transfers",
+         {"contract": ("contractaddress",), "sender": ("from",), "recipient": ("to",), "value": ("tokenid",),
+          "count": ("tokenvalue",), "tx": ("hash",), "block": ("blocknumber",)},
+         {"timestamp": ("timestamp",), "tx_index": ("transactionindex",), "log_index": ("logindex",),
+          "name": ("tokenname",), "symbol": ("tokensymbol",), "chain_id": ("chain_id",)}, standard="ERC1155"),
     Kind("tokennfttx (Etherscan)", "transfers",
          {"contract": ("contractaddress",), "sender": ("from",), "recipient": ("to",), "value": ("tokenid",),
           "tx": ("hash",), "block": ("blocknumber",)},

@@ -68,9 +68,11 @@ REASONS = (
     ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_text"),
     ("coalesce(block, -1) < 0", "block number is not a whole number", "block_text"),
     ("timed AND (seconds IS NULL OR seconds < 0)", "block timestamp is not a time", "time_text"),
+    ("counted AND coalesce(count, -1) < 0", "token value is not a whole number below 2**63", "count_text"),
 )
 _TEXTS = {"contract_text": "contract", "sender_text": "sender", "recipient_text": "recipient", "value_text": "value",
-          "tx_text": "tx", "log_text": "log_index", "block_text": "block", "time_text": "timestamp"}
+          "tx_text": "tx", "log_text": "log_index", "block_text": "block", "time_text": "timestamp",
+          "count_text": "count"}
 
 
 # Where no log index is told, one is made up from here on: no log has a larger one.
@@ -84,7 +86,8 @@ def begin(stage: Stage) -> None:
     stage.run(f"""CREATE TABLE incoming (file INTEGER {whole}, row BIGINT {whole}, chain_id BIGINT {whole},
         contract INTEGER {whole}, sender INTEGER {whole}, recipient INTEGER {whole},
         hi {DECIMAL} {upper}, mid {DECIMAL} {upper}, lo {DECIMAL} {amount}, tx UUID {amount}, key_index BIGINT {whole},
-        log_index BIGINT {whole}, block BIGINT {whole}, seconds BIGINT {whole}, fault INTEGER {whole})""")
+        log_index BIGINT {whole}, block BIGINT {whole}, seconds BIGINT {whole}, count BIGINT {whole},
+        fault INTEGER {whole})""")
 
 
 def check_times(stage: Stage, file: Opened) -> None:
@@ -131,7 +134,7 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
     stage.run(f"""
         INSERT INTO incoming
         SELECT {file.number}, row, {chain}, contract, sender, recipient, {hi}, {mid}, {lo},
-            tx, key_index, log_index, block, seconds, CASE {faults} END
+            tx, key_index, log_index, block, seconds, count, CASE {faults} END
         FROM (
             SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
             FROM ({_texts(file)}) f
@@ -152,7 +155,9 @@ def _texts(file: Opened) -> str:
         SELECT row, {file.text('contract')} AS contract_text, {file.text('sender')} AS sender_text,
             {file.text('recipient')} AS recipient_text, {file.text('value')} AS value_text,
             {key} AS tx, {key_index} AS key_index, {log} AS log_index, {block} AS block,
-            {str(file.has('timestamp')).lower()} AS timed, {file.seconds()} AS seconds
+            {str(file.has('timestamp')).lower()} AS timed, {file.seconds()} AS seconds,
+            {str(file.has('count')).lower()} AS counted, {file.text('count')} AS count_text,
+            TRY_CAST({file.text('count')} AS BIGINT) AS count
         FROM {file.relation} {where}"""
 
 
@@ -193,10 +198,11 @@ def refuse_all(stage: Stage, file: Opened) -> None:
 
 
 def save(stage: Stage) -> None:
-    """Fill ``out.transfers``, sorted by contract and place; an NFT's transfer moves one token."""
+    """Fill ``out.transfers``, sorted by contract and place; a transfer that names no count moves one token."""
     stage.run(f"""
         INSERT INTO out.transfers
-        SELECT contract, block, log_index, sender, recipient, hi, mid, lo, CASE WHEN standard <> 'ERC20' THEN 1 END
+        SELECT contract, block, log_index, sender, recipient, hi, mid, lo,
+            CASE standard WHEN 'ERC721' THEN 1 WHEN 'ERC1155' THEN count END
         FROM arrived JOIN standards USING (contract)
         ORDER BY contract, {moment(stage)}, {pair('sender', 'recipient')}""")
 

@@ -119,14 +119,14 @@ def join_previous(stage: Stage) -> None:
     """Make ``arrived``: the new transfers and those of the generation before, by the ranks of now."""
     columns = "contract, block, log_index, sender, recipient, hi, mid, lo"
     if not stage.previous:
-        stage.run(f"CREATE VIEW arrived AS SELECT {columns} FROM incoming")
+        stage.run(f"CREATE VIEW arrived AS SELECT {columns}, coalesce(count, 1) AS count FROM incoming")
         return
     stage.run("CREATE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
               "FROM prev.main.wallets p JOIN wallets w USING (address)")
     stage.run("CREATE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
               "FROM prev.main.contracts p JOIN contract_ranks c USING (chain_id, address)")
     stage.run(f"""
-        CREATE VIEW arrived AS SELECT {columns} FROM incoming UNION ALL
-        SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo FROM prev.main.transfers t
+        CREATE VIEW arrived AS SELECT {columns}, coalesce(count, 1) AS count FROM incoming UNION ALL
+        SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo, coalesce(count, 1) FROM prev.main.transfers t
         JOIN contract_moves c ON c.old = t.contract JOIN wallet_moves s ON s.old = t.sender
         JOIN wallet_moves r ON r.old = t.recipient""")
