@@ -128,9 +128,9 @@ class Client:
         # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
         counting = self._service.ours is not False
         body = {
-            "operator": validate.operator_of(operator),
+            "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
             "filters": validate.filters_of(filters),
-            "fileType": validate.file_type_of(file_type),
+            "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
             "limit": validate.limit_of(self.settings["limit"] if limit is None else limit, counting=counting),
         }
         return {"method": "POST", "url": self.base_url + op.EXECUTE, "body": body}

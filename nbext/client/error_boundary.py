@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from nbext.client.http.deadline import Scope
-from nbext.client.http.redact import redacted
+from nbext.client.http.errors import redacted
 from nbext.client.service import Service
 from nbext.errors import NbextError, QueryCancelled
 from nbext.settings import Secret

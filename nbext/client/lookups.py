@@ -121,7 +121,7 @@ def _listed(addresses: str | Iterable[Any]) -> list[Any]:
 def search(service: Service, term: str, chain: str, kind: str, *, limit: int, offset: int) -> pd.DataFrame:
     """Return the collections that match a term, best first."""
     text = validate.search_term_of(term)
-    body: dict[str, Any] = {"type": validate.search_type_of(kind), "chain": chain, "searchTerm": text}
+    body: dict[str, Any] = {"type": validate.one_of(kind, op.SEARCH_TYPES, "/type"), "chain": chain, "searchTerm": text}
     validate.whole_number(limit, "/limit", 1, 100)
     validate.whole_number(offset, "/offset", 0, 2**31)
     # A stranger may refuse a body with fields that its interface does not have.

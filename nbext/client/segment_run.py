@@ -18,8 +18,8 @@ from nbext.client import frames
 from nbext.client.decode import Reading, State, Want, check_count
 from nbext.client.files import csv_text, writer
 from nbext.client.http.body import Incoming
-from nbext.client.http.deadline import Deadline, current_scope
-from nbext.client.http.redact import shown
+from nbext.client.http.deadline import SCOPE, Deadline, Scope
+from nbext.client.http.errors import shown
 from nbext.client.http.retry import Repeat
 from nbext.client.http.transport import NO_CAP, Call
 from nbext.client.service import Service
@@ -88,10 +88,10 @@ class Run:
     ) -> None:
         self.service, self.file_type, self.id = service, file_type, segment_id
         self.deadline = Deadline(service.settings[deadline])
-        self._progress, self._scope = progress, current_scope()
+        self._progress, self._scope = progress, SCOPE.get() or Scope()
         self._word, self._reported = "", 0.0
         # What the service says of the segment: its columns, without which integers would stay text, and its counts.
-        self._described = Reading()
+        self._described, self._types, self._counts = Reading(), dict[str, str](), dict[str, int]()
 
     def execute(self, body: Mapping[str, Any]) -> pd.DataFrame:
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``."""
@@ -108,18 +108,19 @@ class Run:
             repeat=Repeat.ALWAYS if self.service.ours else Repeat.IF_REFUSED,
             patient=True,
         )
-        reading = self._described = self._settled(self.service.read(call, Want.SEGMENT))
-        limit, counts = body["limit"], self._counts()
+        reading = self._settled(self.service.read(call, Want.SEGMENT))
+        self._learn(reading)
+        limit, counts = body["limit"], self._counts
         if limit == 0:
-            table = frames.frame([], self._types())
+            table = frames.frame([], self._types)
         elif reading.rows is not None:
             table = self.table(reading, call, counts, {}, limit)
         elif reading.url is not None:
             call = self.call("GET", reading.url)
-            table = self.table(self.service.read(call, types=self._types()), call, counts, {}, limit)
+            table = self.table(self.service.read(call, types=self._types), call, counts, {}, limit)
         else:
             links = reading.document.get("links") if isinstance(reading.document, dict) else None
-            table = self.fetch(self._types(), counts, links if isinstance(links, dict) else {}, limit)
+            table = self.fetch(self._types, counts, links if isinstance(links, dict) else {}, limit)
         return self._with_provenance(table, reading, body)
 
     def _settled(self, reading: Reading) -> Reading:
@@ -248,7 +249,7 @@ class Run:
         # All fields of our answer, which no stranger has by chance.
         if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= found.document.keys():
             self.service.ours = True
-        self._described = found
+        self._learn(found)
         self.raise_failure(found)
 
     def exported(self) -> pd.DataFrame:
@@ -257,7 +258,7 @@ class Run:
         document = self._described.document or {}
         # The caller named the format: Arrow is only taken where rows come as a stream of the same values.
         links = document.get("links") or {} if self.file_type == "csv" else {}
-        table = self.fetch(self._types(), self._counts(), links)
+        table = self.fetch(self._types, self._counts, links)
         return self._with_provenance(table, self._described, {})
 
     def exported_to(self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool) -> pd.DataFrame:
@@ -274,14 +275,14 @@ class Run:
                 with writer.written(path, overwrite=overwrite) as file:
                     rows = self._save(came, path, file, call, raw=raw)
                     came.stream.finish()
-                    check_count(rows, self._counts(), None)
+                    check_count(rows, self._counts, None)
         table = frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
         self._with_provenance(table, self._described, {})
         table.attrs["nbext"]["returned"] = rows
         return table
 
     def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
-        ending, types, decoder = path.suffix.lower(), self._types(), self.service.decoder
+        ending, types, decoder = path.suffix.lower(), self._types, self.service.decoder
         vague = came.content_type in csv_text.VAGUE_TYPES and self.file_type == "csv"
         if came.content_type in csv_text.MEDIA_TYPES or vague:
             if raw and ending == ".csv":
@@ -318,16 +319,14 @@ class Run:
             self._reported = time.monotonic()
             self._progress(Progress("fetching", "", self.id, self.deadline.spent(), done, total))
 
-    def _types(self) -> dict[str, str]:
-        document = self._described.document
-        columns = document.get("columns") if isinstance(document, dict) else None
-        return frames.types_of(columns) if isinstance(columns, list) else {}
-
-    def _counts(self) -> dict[str, int]:
-        document = self._described.document
-        counts = document.get("counts") if isinstance(document, dict) else None
+    def _learn(self, described: Reading) -> None:
+        """Remember the columns' types and the count of rows that the service states of the segment."""
+        self._described = described
+        document = described.document if isinstance(described.document, dict) else {}
+        columns, counts = document.get("columns"), document.get("counts")
+        self._types = frames.types_of(columns) if isinstance(columns, list) else {}
         returned = counts.get("returned") if isinstance(counts, dict) else None
-        return {"returned": returned} if type(returned) is int else {}
+        self._counts = {"returned": returned} if type(returned) is int else {}
 
     def _with_provenance(self, table: pd.DataFrame, reading: Reading, body: Mapping[str, Any]) -> pd.DataFrame:
         """Write where the table comes from into ``attrs``: what the answer says of it, else what was asked for."""

@@ -16,12 +16,12 @@ from typing import Any
 
 from nbext.core import addresses, chains, constants
 from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
-from nbext.core.operations import FILE_TYPES, OPERATORS, SEARCH_TYPES
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
 
 MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
 # Beyond this, a reader of JSON that keeps numbers as doubles would change the last digits.
 _EXACT = 2**53
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 
@@ -35,21 +35,6 @@ def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
     named = repr(given[:40]) if isinstance(given, str) else "None" if given is None else type(given).__name__
     hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
     raise ValidationError.of(pointer, "choice", f"{named} is not allowed.{hint} Allowed: {', '.join(words)}.")
-
-
-def operator_of(given: object) -> str:
-    """Return AND or OR."""
-    return one_of(given, OPERATORS, "/operator")
-
-
-def file_type_of(given: object) -> str:
-    """Return json or csv."""
-    return one_of(given, FILE_TYPES, "/fileType")
-
-
-def search_type_of(given: object) -> str:
-    """Return nft, erc721, erc1155 or token."""
-    return one_of(given, SEARCH_TYPES, "/type")
 
 
 def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int:
@@ -176,8 +161,7 @@ def _refused(path: str, detail: str) -> InvalidSegment:
 class _Filters:
     """One walk through the filters, which counts their values."""
 
-    def __init__(self) -> None:
-        self._values = 0
+    _values = 0
 
     def value(self, given: Any, path: str, level: int) -> Any:
         self._values += 1
@@ -186,16 +170,17 @@ class _Filters:
         if isinstance(given, Mapping):
             return self.mapping(given, path, level)
         if isinstance(given, list | tuple):
-            _check_level(path, level)
+            if level > MAX_LEVELS:
+                raise _too_deep(path)
             return [self.value(item, f"{path}[{i}]", level + 1) for i, item in enumerate(given)]
         if given is None or isinstance(given, bool):
             return given
-        if isinstance(given, str):
-            return _text(given, path)
-        return _number(given, path)
+        return _text(given, path) if isinstance(given, str) else _number(given, path)
 
     def mapping(self, given: Mapping[Any, Any], path: str, level: int) -> dict[str, Any]:
-        _check_level(path, level)
+        # An object that contains itself ends here as well.
+        if level > MAX_LEVELS:
+            raise _too_deep(path)
         found = {}
         for name, item in given.items():
             if not isinstance(name, str):
@@ -204,15 +189,14 @@ class _Filters:
         return found
 
 
-def _check_level(path: str, level: int) -> None:
-    # A structure that contains itself ends here as well.
-    if level > MAX_LEVELS:
-        raise _refused(path[:80], f"The filters are nested more than {MAX_LEVELS} levels deep.")
+def _too_deep(path: str) -> InvalidSegment:
+    return _refused(path[:80], f"The filters are nested more than {MAX_LEVELS} levels deep.")
 
 
 def _text(given: str, path: str) -> str:
-    if any("\ud800" <= c <= "\udfff" for c in given):
+    if _SURROGATE.search(given):
         raise _refused(path, "The text has half a character (a lone surrogate), which UTF-8 cannot carry.")
+    # numpy's texts are texts, but not to every encoder.
     return str(given)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from nbext.client.http.redact import shown
+from nbext.client.http.errors import shown
 from nbext.core.untrusted_text import visible
 from nbext.notebook.forms.filter_tree import json_text
 from tests.browser import hostile as service

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nbext.client.http.redact import shown
+from nbext.client.http.errors import shown
 from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from nbext.errors import ConfigError, ProtocolError
@@ -60,17 +61,17 @@ class Origin:
             )
         return origin
 
-    @property
+    @cached_property
     def is_loopback(self) -> bool:
         """Whether it is this machine."""
         return self.host == "localhost" or self.host.endswith(".localhost") or _ip_is_loopback(self.host)
 
-    @property
+    @cached_property
     def url(self) -> str:
         """The base_url, in one spelling."""
         return f"{self.root}{self.prefix}"
 
-    @property
+    @cached_property
     def root(self) -> str:
         """Scheme, host and port."""
         host = f"[{self.host}]" if ":" in self.host else self.host

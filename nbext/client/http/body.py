@@ -66,7 +66,7 @@ class Stream(io.RawIOBase):
         encoding, length = headers.get("Content-Encoding", ""), headers.get("Content-Length", "")
         # The length on the wire says nothing of how many bytes a packed body unpacks to.
         self._total = int(length) if length.isdigit() and not encoding else None
-        self._layers = [_Unpacker(name) for name in _layers(encoding)]
+        self._layers = _layers(encoding) if encoding else []
         self._ready = bytearray()
         self._ended = False
         self.came = 0
@@ -154,15 +154,15 @@ class Stream(io.RawIOBase):
         return b""
 
 
-def _layers(encoding: str) -> list[str]:
-    names = [name.strip().lower() for name in encoding.split(",")]
-    names = [name for name in names if name not in ("", "identity")]
+def _layers(encoding: str) -> list[_Unpacker]:
+    names = [name for name in (part.strip().lower() for part in encoding.split(",")) if name not in ("", "identity")]
     if len(names) > MAX_LAYERS:
         raise ResponseTooLarge(f"The answer is compressed {len(names)} times over. Allowed: {MAX_LAYERS}.")
     for name in names:
         if name not in ("gzip", "x-gzip", "deflate"):
             raise ProtocolError(f"The answer has Content-Encoding {name[:40]!r}; nbext asked for gzip or deflate.")
-    return names[::-1]
+    # The last one named was applied last, and comes off first.
+    return [_Unpacker(name) for name in names[::-1]]
 
 
 class _Unpacker:

@@ -190,12 +190,8 @@ class Scope:
                 watch.fire()
 
 
+# The scope of the user's call that this thread works for.
 SCOPE: ContextVar[Scope | None] = ContextVar("nbext_scope", default=None)
-
-
-def current_scope() -> Scope:
-    """Return the scope of the user's call that this thread works for, or one of its own."""
-    return SCOPE.get() or Scope()
 
 
 def _opened(connect: Callable[[], Any], watch: Watch) -> Any:

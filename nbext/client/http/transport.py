@@ -25,7 +25,7 @@ import requests
 from nbext import __version__
 from nbext.client.http.base_url import Origin, usable_key
 from nbext.client.http.body import Answer, Incoming, Stream
-from nbext.client.http.deadline import CURRENT, WATCHDOG, Deadline, Watch, WatchedAdapter, current_scope
+from nbext.client.http.deadline import CURRENT, SCOPE, WATCHDOG, Deadline, Scope, Watch, WatchedAdapter
 from nbext.client.http.errors import FOREIGN, of_answer, of_library
 from nbext.client.http.retry import Budget, Repeat, pause
 from nbext.core.operations import IDEMPOTENCY_HEADER
@@ -194,7 +194,7 @@ class Exchange:
     """
 
     def __init__(self, transport: Transport, call: Call) -> None:
-        self._transport, self._call, self._scope = transport, call, current_scope()
+        self._transport, self._call, self._scope = transport, call, SCOPE.get() or Scope()
         self._attempt = 0
         self._done = self._revived = False
         self._response: requests.Response | None = None
