@@ -7,14 +7,14 @@ and the operating system keeps them no longer than it has room.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+
+from nbext.core.atomic_files import ORDINARY, whole_file
 
 if TYPE_CHECKING:
     from nbext.engine.duckdb.bitmaps import Wallets
@@ -49,18 +49,13 @@ class Addresses:
         Where the columns end early or the folder cannot be written there is no file: addresses then come
         from the table.
         """
-        building = self._path.with_name(f".{FILE}-{os.getpid()}-{secrets.token_hex(4)}")
         try:
-            with building.open("wb") as file:
-                for column in columns:
-                    file.write(_texts(column))
-            if building.stat().st_size == number * _WIDTH:
-                building.replace(self._path)
-                self._open()
+            # Flushed before it is named: of a file that a power cut left full of zeros, every address would be wrong.
+            with whole_file(self._path, mode=ORDINARY) as building:
+                _write(columns, number, building)
+            self._open()
         except (OSError, _OtherWidth):
             self._texts = None
-        finally:
-            building.unlink(missing_ok=True)
 
     def _open(self) -> None:
         if self._path.is_file() and self._path.stat().st_size:
@@ -68,7 +63,15 @@ class Addresses:
 
 
 class _OtherWidth(Exception):
-    """A column holds texts that are not addresses."""
+    """A column holds texts that are not addresses, or too few of them."""
+
+
+def _write(columns: Iterable[pa.StringArray], number: int, path: Path) -> None:
+    with path.open("wb") as file:
+        for column in columns:
+            file.write(_texts(column))
+    if path.stat().st_size != number * _WIDTH:
+        raise _OtherWidth
 
 
 def _texts(column: pa.StringArray) -> bytes:
