@@ -16,6 +16,7 @@ from nbext.core.addresses import BURN_ADDRESSES, checksummed
 from nbext.core.chains import chain_of
 from nbext.engine.dataset import Contract
 from nbext.language import language
+from nbext.language.conditions import CONDITIONS
 from nbext.language.model import Plan
 from nbext.language.times import iso
 from tests.language.oracle import One, Oracle
@@ -81,7 +82,7 @@ def bounds(values: list[Any], show: Any = lambda value: value) -> st.SearchStrat
                      st.sampled_from(["min", "max", "both"]))  # fmt: skip
 
 
-KINDS = ["token", "nft", "collections", "transfer", "activity", "wallet"]
+KINDS = [name for name in CONDITIONS if name != "segment"]
 COUNTS = bounds([0, 1, 2, 3, 5])
 
 
