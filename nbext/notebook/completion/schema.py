@@ -186,6 +186,7 @@ def encoded(text: str, accepts: Sequence[Schema]) -> Any:
     >>> encoded("19000000", [{"type": "string", "pattern": "^[0-9]+d$"}, {"type": "integer"}])
     19000000
     """
+    # Text first: readers of JSON round long numbers, and digits that fit a pattern are exact as text.
     for schema in accepts:
         if schema.get("type") == "string" and re.search(schema.get("pattern", ""), text):
             return text
@@ -225,6 +226,7 @@ def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldS
 
 def _shape(accepts: Sequence[Schema]) -> tuple[Shape, Schema | None, tuple[str, ...], tuple[str, ...]]:
     """Return the kind of input, the schema of its parts where it has some, its choices, and its pair of keys."""
+    # Choices before types: a chain is one of the listed names, or any text, and a list to choose from helps more.
     for schema in accepts:
         if schema.get("enum"):
             return "choice", None, tuple(schema["enum"]), ()

@@ -2,7 +2,7 @@
 
 form         what every form has: title, status, errors, a static snapshot, requests off the main thread
 widgets      fields, buttons and tables that forms are made of
-style        the CSS of all forms
+style.css    the looks of all forms
 search       find collections and tokens
 signup       sign up for the newsletter
 builder      build a segment, count it, run it
@@ -50,6 +50,7 @@ def search_form(
     client
         The client to use; by default the notebook's.
     """
+    # Each form is imported when it is asked for: `import nbext` must load neither ipywidgets nor pandas.
     from nbext.notebook.forms.search import SearchForm
 
     client = _client(client)

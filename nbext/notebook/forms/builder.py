@@ -126,6 +126,7 @@ class SegmentForm(Form):
         name = self.name.value.strip()
         limit = self._limit_or_none()
         given = limit if limit != self.client.settings["limit"] else None
+        # While a name or a limit is half typed, the cell shows what can be run already.
         return filter_tree.cell_text(name if name.isidentifier() else "", self.filters(), self.operator.value, given)
 
     def _limit_or_none(self) -> int | None:
@@ -149,6 +150,7 @@ class SegmentForm(Form):
         question = (self.filters(), self.operator.value)
         if question != self._counted:
             self._counted = question
+            # The old count goes at once: beside the new conditions it would be wrong.
             self._show_count(None, "Counting …")
             self.background.ask(lambda: self._count(question), after=PAUSE)
 
@@ -176,6 +178,7 @@ class SegmentForm(Form):
         else:
             match = "wallets match" if matched != 1 else "wallet matches"
             self.count.value = f'<div role="status"><span class="nbext-big">{matched:,}</span> {match}</div>'
+        # The snapshot is saved with the notebook: "Counting …" in it would stay there for ever.
         if not text.endswith("…"):
             self.renew()
 
@@ -185,6 +188,7 @@ class SegmentForm(Form):
             super().failed(error)
             return
         self._show_count(None, "Not counted: the marked fields show why.")
+        # Pointers are those of the last writing, which is the query that the service answered.
         editors = [editor for editor in self.top.walk() if editor.pointer]
         for one in error.errors:
             self._mark(one["pointer"], one["detail"], editors)
@@ -282,6 +286,7 @@ class SegmentForm(Form):
         if self._segment_id is None:
             self.say("Running … You can cancel it as soon as the service has given it an id.")
             return
+        # Not in the thread of the run, which waits for the very answer that this is to end.
         wanted = self._segment_id
         self.background.ask(lambda: self.client.cancel(wanted))
 

@@ -45,6 +45,7 @@ class Card(Form):
 
     def save(self, kind: str) -> None:
         """Save the whole segment to the file that the form names, in the background."""
+        # The button says which format, whatever ending was typed.
         path = self.file.value.strip().removesuffix(".csv").removesuffix(".json") + f".{kind}"
         export = self.client.export_csv if kind == "csv" else self.client.export_json
         self.say(f"Saving {path} …")
@@ -100,6 +101,7 @@ class Card(Form):
         made = []
         for column in self.known.get("columns") or []:
             name = str(column.get("name"))
+            # Of two columns of one name pandas gives a frame where a series is expected.
             once = list(self.frame.columns).count(name) == 1
             if column.get("type") in ("integer", "uint256") and once and len(self.frame):
                 made.append((name, spread(self.frame[name].tolist(), column)))
@@ -139,7 +141,7 @@ def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
     try:
         amounts = [float(in_units(value, scale(column))) for value in present]
     except InvalidOperation:
-        # The user put something else into the column.
+        # The user put something else into the column; the card shows what else it can.
         return ""
     found = charts.spread(amounts)
     if not found:

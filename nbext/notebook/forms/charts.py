@@ -80,6 +80,7 @@ def _figure(height: float) -> tuple[Figure, Any]:
 def _html(figure: Figure, words: str) -> str:
     written = io.BytesIO()
     figure.savefig(written, format="png", dpi=144)
+    # Inside the HTML: a picture in a file of its own would be missing from the saved notebook.
     data = base64.b64encode(written.getvalue()).decode("ascii")
     source = f"data:image/png;base64,{data}"
     return f'<img class="nbext-picture" src="{source}" alt="{html(words, 400)}" style="width: 560px">'
@@ -95,6 +96,7 @@ def spread(amounts: Sequence[float]) -> list[tuple[str, int]]:
     """
     if not amounts:
         return []
+    # Counts of NFTs are small whole numbers, and 1 and 2 are different owners; powers of ten would merge them.
     if max(amounts) <= MOST and all(amount == int(amount) and amount >= 0 for amount in amounts):
         counted = Counter(int(amount) for amount in amounts)
         return [(str(value), counted[value]) for value in range(min(counted), max(counted) + 1)]
@@ -124,6 +126,7 @@ def _by_powers(above: Sequence[float]) -> tuple[list[float], list[int]]:
     edges = [float(f"{step}e{power}") for power in range(first, last) for step in steps] + [float(f"1e{last}")]
     counts = [0] * (len(edges) - 1)
     for amount in above:
+        # Clamped: log10 of an amount just below a power of ten rounds up, past the last edge.
         counts[min(max(bisect_right(edges, amount) - 1, 0), len(counts) - 1)] += 1
     filled = [index for index, count in enumerate(counts) if count]
     return edges[filled[0] : filled[-1] + 2], counts[filled[0] : filled[-1] + 1]

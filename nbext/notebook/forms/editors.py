@@ -103,6 +103,7 @@ class Input:
             return NOTHING if given == _BLANK else given
         text = given.strip()
         if spec.shape == "list":
+            # Addresses are pasted from sheets and chats: commas, blanks and line breaks all separate them.
             return [encoded(one, spec.accepts) for one in re.split(r"[,\s]+", text) if one] or NOTHING
         return encoded(text, spec.accepts) if text else NOTHING
 
@@ -255,6 +256,7 @@ class ConditionEditor(Editor):
         if name not in self.inputs:
             super().mark(pointer, detail)
             return
+        # An error on a field that is folded away would mark nothing that anybody sees.
         if name in self.rest:
             self.unfold()
         self.inputs[name].mark(rest, detail)
@@ -280,6 +282,7 @@ class TextEditor(Editor):
         try:
             self._last = json.loads(self.field.value)
         except ValueError as error:
+            # While JSON is being typed it is mostly broken; the last whole value stays part of the query.
             self.field.error = f"Not JSON: {error}"
             return
         self.field.error = ""
@@ -334,6 +337,7 @@ class GroupEditor(Editor):
     def add_all(self, parts: Iterable[tuple[str, Any]]) -> list[Editor]:
         """Add conditions and groups of an existing query, and lay the group out once."""
         added = [self._made(key, value) for key, value in parts]
+        # Laid out once for all: each change of a box's children is a message with the whole list of them.
         self.children += added
         self._lay_out()
         return added
@@ -344,6 +348,7 @@ class GroupEditor(Editor):
                 return self._group(key, [] if value is NOTHING else filter_tree.members(key, value))
             return self._condition(key, {} if value is NOTHING else value)
         except ValueError:
+            # Of a newer grammar, or wrong in a way that the service explains better than a card could.
             return TextEditor(key, value, self.changed, self._drop)
 
     def _group(self, key: str, members: list[tuple[str, Any]]) -> Editor:
@@ -389,6 +394,7 @@ def _given(inputs: Mapping[str, Input]) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    # A float is refused: its text may differ from what the query holds.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise Unfit(str(value)[:40])
     return str(value)

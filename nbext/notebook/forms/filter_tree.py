@@ -34,6 +34,7 @@ def joined(parts: Sequence[Part], operator: Operator, pointer: str) -> dict[str,
     Conditions of one name make a list. An object cannot hold two groups of one name: then all parts go into a list
     under ``all`` or ``any``, which means the same as the operator.
     """
+    # Pointers are given here and not by the editors: where a part ends up depends on its neighbours.
     by_key: dict[str, list[Part]] = {}
     for part in parts:
         by_key.setdefault(part.key, []).append(part)
@@ -88,6 +89,7 @@ def members(key: str, value: Any) -> list[tuple[str, Any]]:
         The value is not that of a group.
     """
     if key == "not":
+        # "none of these" is written as not any; reading that back as one group keeps it what the user built.
         return members("any", value["any"]) if isinstance(value, Mapping) and list(value) == ["any"] else [_one(value)]
     if not isinstance(value, list) or not value:
         raise ValueError(f"{key} holds a list of conditions")
@@ -111,6 +113,7 @@ def parsed(query: Any) -> tuple[dict[str, Any], Operator, int | None]:
     UsageError
         It is none of these, or its operator is neither AND nor OR.
     """
+    # A table says by its attrs which query it came from, so a result can be opened again and changed.
     given = getattr(query, "attrs", {}).get("nbext", query)
     if isinstance(given, str):
         try:

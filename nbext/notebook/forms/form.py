@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import ipywidgets as w
@@ -15,13 +16,13 @@ from IPython import display as ipython
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError
-from nbext.notebook.forms.style import CSS, hiding
 from nbext.notebook.forms.widgets import lines_html, markup
 
 # IPython annotates these two in part only.
 _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 VIEW = "application/vnd.jupyter.widget-view+json"
+CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 # Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
 # text waits this long for it.
 SETTLE = 0.4
@@ -43,7 +44,7 @@ class Form(ABC):
     """A box of widgets, and beside it a snapshot of its state as HTML and text.
 
     The snapshot is an output of its own, so that renewing it does not rebuild the live form while somebody types.
-    CSS inside the live form hides it; reopened without a kernel there is no live form, and so no such CSS.
+    CSS in the live form hides it; in a notebook that is reopened without a kernel there is no live form to hide it.
     """
 
     title = ""
@@ -51,6 +52,7 @@ class Form(ABC):
 
     def __init__(self, client: Any) -> None:
         self.client = client
+        # Two threads: what waits for the last keys must not replace, or wait for, a request under way.
         self.background = Background(self.failed)
         self.typed = Background(self.failed)
         self._display_id = f"nbext-snapshot-{secrets.token_hex(6)}"
@@ -61,8 +63,11 @@ class Form(ABC):
 
     def assemble(self, *children: w.Widget) -> None:
         """Put the form together: its looks, its title, then the given widgets."""
+        own = self._display_id
+        # The rule that hides the snapshot is part of the live form, so it goes when the form goes.
+        hiding = f".{own} {{ display: none }} .jp-OutputArea-child:has(.{own}) {{ display: none }}"
         head = markup(
-            f'<style>{CSS}{hiding(self._display_id)}</style><div class="nbext-title" role="heading" aria-level="2">'
+            f'<style>{CSS}{hiding}</style><div class="nbext-title" role="heading" aria-level="2">'
             f'{html(self.title)}</div><div class="nbext-note nbext-hint">{html(self.hint, None)}</div>'
         )
         self.widget.children = (head, *children)

@@ -33,6 +33,7 @@ from nbext.notebook.results.deliver import checked_name
 if TYPE_CHECKING:
     import pandas as pd
 
+# A page fits on a screen above the metadata of the picked result.
 PAGE = 10
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
@@ -83,12 +84,14 @@ class SearchForm(Form):
 
     def _build(self, term: str, chain: str) -> None:
         self.term = text_field("Name or symbol", term, placeholder="for example: apes", width="320px")
-        self.chain = choice_field("Chain", *chains_and(chain), width="160px")
+        self.chain = choice_field("Chain", *chain_choices(chain), width="160px")
         self.kind = choice_field("What", KINDS, "nft", width="160px")
         self.go = button("Search", self.guarded(self.search), classes="nbext-main nbext-search")
         self.term.changed(lambda _: self._typed()).entered(self.guarded(self.search))
         for field in (self.chain, self.kind):
             field.changed(lambda _: self._typed())
+        # All lines of a page at once, filled and hidden as results come: replacing widgets loses the focus of whoever
+        # works by keyboard, and flickers.
         self.lines = [ResultLine(self, index) for index in range(PAGE)]
         heads = row(markup('<div class="nbext-heads" style="padding:0 12px">Name</div>'), classes="nbext-line")
         heads.children[0].layout = w.Layout(flex="0 0 36%", width="36%")
@@ -120,8 +123,9 @@ class SearchForm(Form):
             self._ask(self.typed_question(max(0, self.question.offset + step)), after=0.0)
 
     def _ask(self, question: Question, *, after: float) -> None:
-        self.term.error = too_long(question.term)
+        self.term.error = term_error(question.term)
         if not question.term or self.term.error:
+            # The results stay: an erased term is mostly a new one being typed.
             self.background.drop()
             self.question = self.under_way or self.answered
         elif question != self.question:
@@ -141,7 +145,8 @@ class SearchForm(Form):
             )
         except Exception:
             if question == self.question:
-                self.question = None  # the same search may be tried again
+                # Enter on the same term tries again; without this it would count as asked already.
+                self.question = None
             raise
         finally:
             self.under_way = None
@@ -168,6 +173,7 @@ class SearchForm(Form):
             line.show(self.results[index] if index < len(self.results) else None)
         self._mark_picked()
         offset = self.question.offset if self.question else 0
+        # A service that gives no total may have more whenever a page is full.
         more = len(self.results) == PAGE if self.total is None else offset + PAGE < self.total
         self.back.disabled, self.on.disabled = offset == 0, not more
         visibility(self.table, bool(self.results))
@@ -214,6 +220,7 @@ class ResultLine:
         if result is None:
             return
         name, symbol, standard, owners, _ = result_cells(result)
+        # A button's label is text in every front end, so a name may go there with hidden characters shown, unescaped.
         self.name.description, self.name.tooltip = visible(name, 80), f"Show the metadata of {visible(name, 80)}"
         cells = f"<span>{html(symbol)}</span><span>{html(standard)}</span>"
         cells += f'<span class="nbext-number">{html(owners)}</span><span>{marks_html(result)}</span>'
@@ -250,6 +257,7 @@ class Detail:
         chain, address = str(result.get("chain") or self.form.chain.value), str(result.get("address") or "")
         look_up = self.form.client.tokens if is_token(result) else self.form.client.nfts
         frame = look_up(chain, address)
+        # Another result was picked while this one's metadata was on its way.
         if result is not self.form.picked:
             return
         self.frame = frame
@@ -282,7 +290,7 @@ def is_token(result: Mapping[str, Any]) -> bool:
 def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     """Return a result as the texts of its line, in the order of HEADS."""
     name = text_of(result.get("name")) or text_of(result.get("address")) or "No name"
-    marks = ", ".join(word for word, key in MARKS if is_yes(result, key))
+    marks = ", ".join(word for word, key in MARKS if is_true(result, key))
     standard, owners = text_of(result.get("tokenType")), count_text(result.get("ownerCount"))
     return name, text_of(result.get("symbol")), standard, owners, marks
 
@@ -292,15 +300,15 @@ def fact(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
 
 
-def is_yes(result: Mapping[str, Any], key: str) -> bool:
+def is_true(result: Mapping[str, Any], key: str) -> bool:
     """Return whether a field is known to be true."""
     return not is_missing(result.get(key)) and bool(result[key])
 
 
 def marks_html(result: Mapping[str, Any]) -> str:
     """Return the marks of a result: words, never colour alone."""
-    good = '<span class="nbext-mark nbext-mark-good">✓ verified</span>' if is_yes(result, "verified") else ""
-    bad = '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>' if is_yes(result, "possibleSpam") else ""
+    good = '<span class="nbext-mark nbext-mark-good">✓ verified</span>' if is_true(result, "verified") else ""
+    bad = '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>' if is_true(result, "possibleSpam") else ""
     return f"{good} {bad}"
 
 
@@ -319,7 +327,7 @@ def image_html(url: object, allowed: bool) -> str:
     return f'<img src="{html(url, None)}" alt="" width="64" height="64" referrerpolicy="no-referrer" loading="lazy">'
 
 
-def chains_and(chain: str) -> tuple[list[tuple[str, str]], str]:
+def chain_choices(chain: str) -> tuple[list[tuple[str, str]], str]:
     """Return the chains to choose from and the one to begin with, which may be a remote service's own name."""
     names = list(chain_names())
     try:
@@ -329,7 +337,7 @@ def chains_and(chain: str) -> tuple[list[tuple[str, str]], str]:
     return [(visible(name, 40), name) for name in names], chain
 
 
-def too_long(term: str) -> str:
+def term_error(term: str) -> str:
     """Return what is wrong with a search term, or an empty text."""
     if len(term) > MAX_SEARCH_TERM:
         return f"{len(term):,} characters; a search term has at most {MAX_SEARCH_TERM}."

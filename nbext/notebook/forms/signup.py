@@ -83,6 +83,7 @@ class SignUpForm(Form):
             self._clear()
             self.say(THANKS, "good")
         except OutcomeUnknown:
+            # Cleared as if it had gone well: a second attempt is the user's decision, never a retry of ours.
             self._clear()
             self.say(UNKNOWN, "bad")
         finally:
@@ -110,6 +111,7 @@ class SignUpForm(Form):
 
     def _forget(self) -> None:
         if self._sending:
+            # The answer may be that it was refused, and then the user corrects it here.
             self.forgetting.ask(self._forget, after=KEPT)
         elif self.email.value:
             self._clear()
@@ -132,6 +134,7 @@ class SignUpForm(Form):
 
 def what_is_wrong(address: str) -> str:
     """Return why a text is not an e-mail address, or an empty text; without any request."""
+    # Imported here: it takes 60 ms, which the other forms need not wait for.
     from email_validator import EmailNotValidError, validate_email
 
     # Before the parser, which takes seconds for a pasted megabyte.
@@ -145,7 +148,8 @@ def what_is_wrong(address: str) -> str:
 
 
 def _without(address: str, text: str) -> str:
-    """Return a text with neither the address as it was typed nor as it was sent (the client lower-cases the domain)."""
+    """Return a text with neither the address as it was typed nor as it was sent."""
+    # The client lower-cases the domain before it sends, so an echo may be spelt in either way.
     for spelling in (address, email_of(address)) if address else ():
         text = re.sub(re.escape(spelling), "the address", text, flags=re.IGNORECASE)
     return text

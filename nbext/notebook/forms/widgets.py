@@ -45,6 +45,7 @@ def row(*children: w.Widget, classes: str = "") -> w.Box:
 
 def beside(wide: w.Box, narrow: w.Box) -> w.Box:
     """Return two columns, the second one narrower; it goes below the first where there is no room."""
+    # New ones instead of changed ones: the layouts that the boxes have are shared.
     wide.layout = w.Layout(flex="3 1 520px", min_width="0")
     narrow.layout = w.Layout(flex="1 1 300px", min_width="0")
     return w.Box((wide, narrow), layout=w.Layout(flex_flow="row wrap", align_items="flex-start", grid_gap="8px 20px"))
@@ -121,6 +122,7 @@ class Field:
 
     @error.setter
     def error(self, text: str) -> None:
+        # Every keystroke unmarks all fields: setting what is set already must not send a message per field.
         if text != self._error:
             self._error = text
             self._below.show(error_html(text) if text else self._help)
@@ -182,6 +184,7 @@ def facts_html(facts: Iterable[tuple[str, object]]) -> str:
 
 def code_html(text: str) -> str:
     """Return code that one click selects whole, ready to be copied."""
+    # Line by line: html() shows a line break inside a text as an escape.
     shown = "\n".join(html(line, None) for line in text.split("\n"))
     return (
         '<pre class="nbext-code mathjax_ignore tex2jax_ignore" tabindex="0" role="group" aria-label="Code">'
