@@ -11,7 +11,7 @@ from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, TraitError, Trait
 from traitlets.config import Configurable
 
 from nbext.errors import ConfigError, UsageError
-from nbext.notebook import banner, session
+from nbext.notebook import session
 from nbext.notebook.completion import matcher
 from nbext.notebook.display import tables
 from nbext.notebook.magics import NbextMagics
@@ -119,7 +119,7 @@ def load(shell: InteractiveShell) -> None:
     shell.input_transformers_cleanup.insert(0, with_a_body)
     _LOADED[shell] = loaded
     session.begin(made)
-    print(banner.at_load(made.settings))
+    print(session.loaded_line(made.settings))
 
 
 def unload(shell: InteractiveShell) -> None:

@@ -6,7 +6,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any
 
 from nbext.errors import ConfigError
 from nbext.settings import Secret
@@ -15,19 +15,6 @@ KEY_VARIABLE = "NBEXT_API_KEY"
 _KEYRING_NAME = "nbext"
 # A locked or broken keyring may wait for a window that nobody sees: the cell must not wait with it.
 KEYRING_SECONDS = 1.5
-
-
-class Keyring(Protocol):
-    """The functions of the ``keyring`` package that are used."""
-
-    def get_password(self, service: str, username: str) -> str | None:
-        """Return the password stored under a name, or None."""
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        """Store a password under a name."""
-
-    def delete_password(self, service: str, username: str) -> None:
-        """Delete the password of a name."""
 
 
 def find(base_url: str) -> tuple[Secret, str]:
@@ -73,43 +60,35 @@ def prompt(base_url: str) -> Secret:
 
 def from_keyring(base_url: str) -> Secret | None:
     """Return a service's key from the system's keyring; None where it has none or fails, which is printed."""
-    found: list[Secret] = []
-
-    def look(keyring: Keyring) -> None:
-        value = keyring.get_password(_KEYRING_NAME, base_url)
-        if value:
-            found.append(Secret(value.strip()))
-
-    _with_keyring(look)
-    return found[0] if found else None
+    value = _in_keyring(lambda keyring: keyring.get_password(_KEYRING_NAME, base_url))
+    return Secret(value.strip()) if value else None
 
 
 def keep(base_url: str, secret: Secret) -> bool:
     """Store the key in the system's keyring; False where there is no usable keyring."""
-    return _with_keyring(lambda keyring: keyring.set_password(_KEYRING_NAME, base_url, secret.reveal()))
+    return bool(_in_keyring(lambda keyring: keyring.set_password(_KEYRING_NAME, base_url, secret.reveal()) or True))
 
 
-def forget(base_url: str) -> bool:
-    """Delete the key from the system's keyring; False where there is no usable keyring."""
-
-    def delete(keyring: Keyring) -> None:
-        if keyring.get_password(_KEYRING_NAME, base_url) is not None:
-            keyring.delete_password(_KEYRING_NAME, base_url)
-
-    return _with_keyring(delete)
+def forget(base_url: str) -> None:
+    """Delete the key from the system's keyring."""
+    # Deleting what is not there fails in some backends, without a common error for it.
+    if from_keyring(base_url):
+        _in_keyring(lambda keyring: keyring.delete_password(_KEYRING_NAME, base_url))
 
 
-def _with_keyring(action: Callable[[Keyring], None]) -> bool:
+def _in_keyring(action: Callable[[Any], Any]) -> Any:
+    """Return what an action on the ``keyring`` package returns; None where that is missing or cannot be used."""
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError:
-        return False
+        return None
     trouble: list[str] = ["it did not answer in time"]
+    found: list[Any] = []
 
     def run() -> None:
         try:
-            action(keyring)
+            found.append(action(keyring))
             trouble.clear()
         except (KeyringError, OSError, RuntimeError, ValueError) as error:
             trouble[:] = [type(error).__name__]
@@ -120,4 +99,5 @@ def _with_keyring(action: Callable[[Keyring], None]) -> bool:
     thread.join(KEYRING_SECONDS)
     if trouble:
         print(f"nbext: the keyring cannot be used ({trouble[0]}). Set {KEY_VARIABLE}, or type the key when asked.")
-    return not trouble
+        return None
+    return found[0]

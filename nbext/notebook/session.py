@@ -1,13 +1,15 @@
-"""The one session of a shell: its settings, its client, its history, and what it learned of the service."""
+"""The one session of a shell: settings, client, history, what it learned of the service, and the lines that say so."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nbext import __version__
+from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, NbextError, QueryCancelled, UsageError
-from nbext.notebook import banner, keys
+from nbext.notebook import keys
 from nbext.notebook.completion.vocabulary import Vocabulary
 from nbext.notebook.display.suspicious_names import SuspiciousNames
 from nbext.notebook.history import History
@@ -102,7 +104,7 @@ class Session:
                 raise QueryCancelled("connecting was interrupted.") from None
             raise
         self.client = client
-        print(banner.of_service(self.about, client.base_url, answered=client.answered))
+        print(connected_line(self.about, client.base_url, answered=client.answered))
         return client
 
     def disconnect(self) -> None:
@@ -200,3 +202,55 @@ def end(session: Session) -> None:
     if session in _CURRENT:
         _CURRENT.remove(session)
     session.disconnect()
+
+
+def loaded_line(settings: Settings) -> str:
+    """Return the line that ``%load_ext`` prints, from the settings alone: nothing is started for it."""
+    try:
+        url = settings["base_url"]
+        if url:
+            return (
+                f"nbext {__version__}: the service is {_without_userinfo(url)}, not contacted yet. "
+                "Start with `%nbext help`."
+            )
+        folder = default_data_dir(settings)
+        # The file that ingest leaves; to open the data would load half of the service.
+        own = (folder / "current").is_file()
+    except ConfigError as error:
+        return f"nbext {__version__}: {error} `%nbext config` lists every setting."
+    whose = f"your data in {folder}" if own else "synthetic sample data (`nbext ingest` loads your own)"
+    return f"nbext {__version__}: the embedded service starts at the first call, on {whose}. Start with `%nbext help`."
+
+
+def connected_line(about: Mapping[str, Any] | None, base_url: str, *, answered: bool) -> str:
+    """Return the line that the first call prints: what the service says of its data."""
+    if not answered:
+        return f"nbext: {_without_userinfo(base_url)} does not answer. The next call tries again."
+    if not about:
+        return f"nbext: connected to {_without_userinfo(base_url)}. Its data and its filters are its own."
+    data = about.get("data") or {}
+    return f"nbext: {data_in_words(data)}; {chains_in_words(data)}."
+
+
+def data_in_words(data: Mapping[str, Any]) -> str:
+    """Return the name of the data, marked where it is synthetic."""
+    name = visible(data.get("name"))
+    return name if not data.get("synthetic") or "synthetic" in name.lower() else f"{name} (synthetic)"
+
+
+def chains_in_words(data: Mapping[str, Any]) -> str:
+    """Return each chain of the data, with its last block."""
+    chains = data.get("chains") or []
+    words = [f"{visible(chain.get('chain'))} to block {_number(chain.get('lastBlock'))}" for chain in chains]
+    return ", ".join(words) or "no chain yet"
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else visible(value)
+
+
+def _without_userinfo(url: str) -> str:
+    """Return a URL without its query and what is before an @, which might be a password."""
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return visible(scheme + separator + host.rpartition("@")[2] + slash + path.partition("?")[0])

@@ -12,7 +12,7 @@ import pytest
 
 from nbext.errors import NotFound, UsageError
 from nbext.notebook.line import grammars
-from nbext.notebook.run.dry_run import compact
+from nbext.notebook.run.segment import compact
 from nbext.notebook.session import current
 from nbext.settings import Settings
 from tests.notebook.slow_service import slow_service

@@ -1,1 +1,6 @@
-"""The end of every magic: deliver, store, show progress."""
+"""What happens with a result.
+
+deliver     stored in a variable, written to a file, converted, or returned to be displayed
+progress    the bar of a call that takes longer than half a second
+units       nbext.to_units: amounts in a token's unit
+"""

@@ -1,1 +1,7 @@
-"""What each magic does once its text is read."""
+"""What each magic does once its line is parsed.
+
+segment     %%segment_query and %segment: run, count, explain, dry-run, read, export
+background  --bg: a segment that runs while the notebook goes on
+token_nft   %token and %nft: metadata and search
+root        %nbext: one function per command
+"""

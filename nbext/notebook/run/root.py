@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from nbext import __version__
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError, did_you_mean
-from nbext.notebook import banner, history
+from nbext.notebook import history
 from nbext.notebook.completion import schema
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import KEY_REFUSED, Args, value_of
 from nbext.notebook.run.segment import forms
 from nbext.notebook.run.segment import run as run_query
-from nbext.notebook.session import check_address
+from nbext.notebook.session import chains_in_words, check_address, data_in_words
 from nbext.settings import setting_named
 
 if TYPE_CHECKING:
@@ -41,17 +41,20 @@ def run(session: Session, args: Args, cell: str | None) -> Any:
         There is no such command, or it does not take the other words.
     """
     name = args.words[0].text if args.words else "help"
-    command = _COMMANDS.get(name)
-    if command is None:
+    if name not in _COMMANDS:
         raise UsageError(
             f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, _COMMANDS)} "
             f"Allowed: {', '.join(_COMMANDS)}."
         )
-    return command(session, args, [str(value_of(word, args, session.names)) for word in args.words[1:]])
+    words = [str(value_of(word, args, session.names)) for word in args.words[1:]]
+    command, most = _COMMANDS[name]
+    if most is not None and len(words) > most:
+        usage = f"%nbext {name} {grammars.COMMANDS[name][0]}".rstrip()
+        raise UsageError(f"%nbext {name}: unexpected argument {visible(words[most])!r}. Usage: {usage}")
+    return command(session, args, words)
 
 
 def _status(session: Session, args: Args, words: list[str]) -> None:
-    _at_most(words, 0, "status")
     client = session.connected()
     # Asked again: an ingest may have switched the data since the connection.
     if client.is_ours:
@@ -63,8 +66,8 @@ def _status(session: Session, args: Args, words: list[str]) -> None:
         "service": f"{client.base_url} ({own})",
         "key": session.key_source,
         "engine": visible(about.get("engine")) if about else "not known",
-        "data": banner.data_in_words(data) if about else "not known",
-        "chains": banner.chains_in_words(data) if about else "not known",
+        "data": data_in_words(data) if about else "not known",
+        "chains": chains_in_words(data) if about else "not known",
         "versions": _versions(),
     }
     print("\n".join(f"{name:<10}{value}" for name, value in lines.items()))
@@ -83,7 +86,6 @@ def _login(session: Session, args: Args, words: list[str]) -> None:
 
 
 def _logout(session: Session, args: Args, words: list[str]) -> None:
-    _at_most(words, 0, "logout")
     session.log_out()
 
 
@@ -111,7 +113,6 @@ def _unset(session: Session, args: Args, words: list[str]) -> None:
 
 
 def _config(session: Session, args: Args, words: list[str]) -> Any:
-    _at_most(words, 0, "config")
     return _table([
         {"setting": name, "value": "" if value is None else str(value), "source": source}
         for name, (value, source) in session.settings.all().items()
@@ -119,7 +120,6 @@ def _config(session: Session, args: Args, words: list[str]) -> Any:
 
 
 def _history(session: Session, args: Args, words: list[str]) -> Any:
-    _at_most(words, 1, "history")
     if words:
         return run_query(session, session.history.number(_number(words[0])).query, args)
     return _table(session.history.rows(), columns=history.COLUMNS)
@@ -128,14 +128,12 @@ def _history(session: Session, args: Args, words: list[str]) -> Any:
 def _save(session: Session, args: Args, words: list[str]) -> None:
     if not words:
         raise UsageError("%nbext save: a name is missing. Example: %nbext save whales")
-    _at_most(words, 2, "save")
     done = session.history.number(_number(words[1]) if len(words) > 1 else None)
     history.save(session.data_dir, words[0], done.query)
     print(f"saved query {done.number} as {words[0]}; `%%segment_query --from {words[0]}` runs it")
 
 
 def _schema(session: Session, args: Args, words: list[str]) -> Any:
-    _at_most(words, 1, "schema")
     # The vocabulary learns the schema from the connection.
     session.connected()
     if session.vocabulary.schema is None:
@@ -148,12 +146,10 @@ def _search(session: Session, args: Args, words: list[str]) -> Any:
 
 
 def _signup(session: Session, args: Args, words: list[str]) -> Any:
-    _at_most(words, 0, "signup")
     return forms().signup_form(client=session.connected())
 
 
 def _build(session: Session, args: Args, words: list[str]) -> Any:
-    _at_most(words, 0, "build")
     return forms().segment_form(client=session.connected())
 
 
@@ -161,21 +157,22 @@ def _help(session: Session, args: Args, words: list[str]) -> None:
     print(grammars.NBEXT.help())
 
 
-_COMMANDS: dict[str, Callable[[Session, Args, list[str]], Any]] = {
-    "status": _status,
-    "connect": _connect,
-    "login": _login,
-    "logout": _logout,
-    "set": _set,
-    "unset": _unset,
-    "config": _config,
-    "history": _history,
-    "save": _save,
-    "schema": _schema,
-    "search": _search,
-    "signup": _signup,
-    "build": _build,
-    "help": _help,
+# Each command, and how many words may follow it; None where the command has its own words for too many.
+_COMMANDS: dict[str, tuple[Callable[[Session, Args, list[str]], Any], int | None]] = {
+    "status": (_status, 0),
+    "connect": (_connect, None),
+    "login": (_login, None),
+    "logout": (_logout, 0),
+    "set": (_set, None),
+    "unset": (_unset, None),
+    "config": (_config, 0),
+    "history": (_history, 1),
+    "save": (_save, 2),
+    "schema": (_schema, 1),
+    "search": (_search, None),
+    "signup": (_signup, 0),
+    "build": (_build, 0),
+    "help": (_help, None),
 }
 
 
@@ -275,12 +272,6 @@ def _table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.D
     table = pd.DataFrame(rows, columns=columns)
     table.attrs["nbext"] = {}
     return table
-
-
-def _at_most(words: list[str], count: int, command: str) -> None:
-    if len(words) > count:
-        usage = f"%nbext {command} {grammars.COMMANDS[command][0]}".rstrip()
-        raise UsageError(f"%nbext {command}: unexpected argument {visible(words[count])!r}. Usage: {usage}")
 
 
 def _number(text: str) -> int:
