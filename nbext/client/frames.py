@@ -236,7 +236,7 @@ def types_of(columns: Iterable[Any]) -> dict[str, str]:
     for entry in columns:
         if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
             if entry["name"] in found:
-                raise ProtocolError(f"the answer has two columns named {entry['name'][:80]!r}.")
+                raise ProtocolError(f"The answer has two columns named {entry['name'][:80]!r}.")
             found[entry["name"]] = str(entry.get("type", ""))
     return found
 

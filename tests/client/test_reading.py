@@ -388,7 +388,7 @@ def test_csv_keeps_every_text_as_it_is():
      b'a,b\n"1,2\n', b'a\n"1\n', b"<html>", b'{"a": 1}', b"[]", b"", b"\n", b"a,\n1,2\n", b"a,b\n\xff,2\n"],
 )
 def test_what_is_no_csv_is_refused_with_its_line(body):
-    with pytest.raises(ProtocolError, match=r"line \d|not even a header"):
+    with pytest.raises(ProtocolError, match=r"line \d|without even a header"):
         read(answer(body, "text/csv"), Want.TABLE)
 
 

@@ -168,10 +168,10 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ("set remote.pathz.rows x", "remote.pathz is no setting. Did you mean 'paths'? Allowed: paths, types."),
-        ("set remote.paths.row x", "remote.paths.row is no setting. Did you mean 'rows'? Allowed: id, status, rows, "
+        ("set remote.pathz.rows x", "remote.pathz is not a setting. Did you mean 'paths'? Allowed: paths, types."),
+        ("set remote.paths.row x", "remote.paths.row is not a setting. Did you mean 'rows'? Allowed: id, status, rows, "
          "next, error, url, total."),
-        ("set remote.types.n bool", "remote.types.n: 'bool' is no type. Did you mean 'boolean'? Allowed: string, "
+        ("set remote.types.n bool", "remote.types.n: 'bool' is not a type. Did you mean 'boolean'? Allowed: string, "
          "integer, uint256, number, boolean, object."),
         ("set remote.paths x", 'remote.paths is a table, such as remote.paths.id = "job.id".'),
         ("set remote x", "remote (argument): 'x' is not a table."),

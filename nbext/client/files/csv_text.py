@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -19,12 +20,12 @@ MEDIA_TYPES = ("text/csv", "application/csv", "text/comma-separated-values")
 VAGUE_TYPES = ("", "text/plain", "application/octet-stream", "binary/octet-stream", "application/download")
 
 
-def read(body: bytes, types: Mapping[str, str] | None = None) -> pa.Table:
-    """Return a whole CSV as a table."""
-    return read_stream(io.BytesIO(body), types)
+def read(body: bytes) -> pa.Table:
+    """Return a whole CSV as a table, all of it text."""
+    return read_stream(io.BytesIO(body), {})
 
 
-def read_stream(source: Any, types: Mapping[str, str] | None = None) -> pa.Table:
+def read_stream(source: Any, types: Mapping[str, str]) -> pa.Table:
     """Return a CSV as a table, while it arrives.
 
     Raises
@@ -37,50 +38,48 @@ def read_stream(source: Any, types: Mapping[str, str] | None = None) -> pa.Table
 
     head, names = _header(source)
     joined = _Joined(head, source)
-    try:
+    with _lines_of_faults():
         # pandas keeps text as large_string: read as such it is not copied once more. Arrow's own pool keeps what
         # it has freed, which for a table of this kind is a quarter of the peak.
-        given = options(names, types or {}, text=pa.large_string())
+        given = _options(names, types, pa.large_string())
         table = csv.read_csv(joined, *given, memory_pool=pa.system_memory_pool())
-    except pa.ArrowInvalid as error:
-        failure = str(error)
-    else:
-        joined.check()
-        return table
-    raise damaged(failure)
+    joined.check()
+    return table
 
 
-def batches(source: Any, types: Mapping[str, str] | None = None) -> tuple[Any, Iterator[Any]]:
+def batches(source: Any, types: Mapping[str, str]) -> tuple[Any, Iterator[Any]]:
     """Return a CSV's Arrow schema and its batches, one after the other."""
     import pyarrow as pa
     from pyarrow import csv
 
     head, names = _header(source)
     joined = _Joined(head, source)
-    try:
-        reader = csv.open_csv(joined, *options(names, types or {}))
-    except pa.ArrowInvalid as error:
-        failure = str(error)
-    else:
-        return reader.schema, _each(reader, joined)
-    raise damaged(failure)
+    with _lines_of_faults():
+        reader = csv.open_csv(joined, *_options(names, types, pa.string()))
+    return reader.schema, _each(reader, joined)
 
 
 def _each(reader: Any, joined: _Joined) -> Iterator[Any]:
-    import pyarrow as pa
-
-    failure = ""
-    try:
+    with _lines_of_faults():
         yield from reader
-    except pa.ArrowInvalid as error:
-        failure = str(error)
-    if failure:
-        raise damaged(failure)
     joined.check()
 
 
-def options(names: list[str], types: Mapping[str, str], text: Any = None) -> tuple[Any, Any, Any]:
-    """Return pyarrow's options: nothing is null but a missing number, nothing is guessed."""
+@contextlib.contextmanager
+def _lines_of_faults() -> Iterator[None]:
+    """Turn what pyarrow says of a CSV into our error, with the line."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        row = re.search(r"[Rr]ow #(\d+)", str(error))
+        where = f" at line {int(row[1]):,}" if row else ""
+        raise ProtocolError(f"The answer is not valid CSV{where}: {shown(error, length=200)}") from None
+
+
+def _options(names: list[str], types: Mapping[str, str], text: Any) -> tuple[Any, Any, Any]:
+    """Return pyarrow's options. Left to itself it guesses: of the balances, 65 % would stay exact."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -90,19 +89,13 @@ def options(names: list[str], types: Mapping[str, str], text: Any = None) -> tup
         csv.ReadOptions(block_size=BLOCK, use_threads=False),
         csv.ParseOptions(newlines_in_values=True),
         csv.ConvertOptions(
-            column_types={name: kinds.get(types.get(name, ""), text or pa.string()) for name in names},
+            column_types={name: kinds.get(types.get(name, ""), text) for name in names},
+            # An empty number is missing. An empty text is a text, and so is a symbol named NA.
             null_values=[""],
             strings_can_be_null=False,
             quoted_strings_can_be_null=False,
         ),
     )
-
-
-def damaged(failure: str) -> ProtocolError:
-    """Return the error for what pyarrow says of a CSV."""
-    row = re.search(r"[Rr]ow #(\d+)", failure)
-    where = f" at line {int(row[1]):,}" if row else ""
-    return ProtocolError(f"the answer is no CSV that can be read{where}: {shown(failure, length=200)}")
 
 
 def _header(source: Any) -> tuple[bytes, list[str]]:
@@ -117,7 +110,7 @@ def _header(source: Any) -> tuple[bytes, list[str]]:
         head += piece
     head = head.removeprefix(b"\xef\xbb\xbf")
     if not head.strip():
-        raise ProtocolError("the answer is an empty CSV: not even a header came.")
+        raise ProtocolError("The answer is an empty CSV, without even a header.")
     refuse_other_kinds(head)
     line = head.split(b"\n", 1)[0].rstrip(b"\r")
     try:
@@ -130,25 +123,25 @@ def _header(source: Any) -> tuple[bytes, list[str]]:
 
 
 def refuse_other_kinds(head: bytes) -> None:
-    """Refuse what is plainly no CSV, whatever it says it is."""
+    """Refuse a body that is declared as CSV and plainly is something else."""
     start = head.lstrip()[:1]
     if start == b"<":
-        raise ProtocolError("the answer says that it is CSV; it is an HTML page or other markup (line 1).")
+        raise ProtocolError("The answer is declared as CSV, but is HTML or other markup (line 1).")
     if start in (b"{", b"["):
-        raise ProtocolError("the answer says that it is CSV; it is JSON (line 1).")
+        raise ProtocolError("The answer is declared as CSV, but is JSON (line 1).")
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
-        raise ProtocolError("the answer's lines end with CR alone (line 1); CSV ends them with LF or CR LF.")
+        raise ProtocolError("The answer's lines end in CR (line 1); CSV ends them with LF or CR LF.")
 
 
 def _check_names(names: list[str]) -> None:
     if not names or any(not name.strip() for name in names):
-        raise ProtocolError("the answer's first line is no header: a column has no name (line 1).")
+        raise ProtocolError("The answer has no CSV header: a column has no name (line 1).")
     if len(set(names)) != len(names):
-        raise ProtocolError("the answer's header names a column twice (line 1).")
+        raise ProtocolError("The answer's CSV header has a column twice (line 1).")
     if len(names) == 1 and ";" in names[0]:
-        raise ProtocolError("the answer's header is separated by ';' (line 1); CSV is separated by ','.")
+        raise ProtocolError("The answer's CSV header is separated by ';' (line 1), not by ','.")
     if any(re.fullmatch(r"0x[0-9a-fA-F]{4,}|-?\d+(\.\d+)?", name.strip()) for name in names):
-        raise ProtocolError("the answer has no header: its first line holds values (line 1).")
+        raise ProtocolError("The answer has no CSV header: its first line has values (line 1).")
 
 
 class _Joined(io.RawIOBase):
@@ -180,4 +173,4 @@ class _Joined(io.RawIOBase):
     def check(self) -> None:
         """Refuse a quote that was never closed: pyarrow would take all that follows it for one value."""
         if self._quotes % 2:
-            raise ProtocolError(f"the answer is no CSV that can be read: a quote at line {self._last_quote:,} is open.")
+            raise ProtocolError(f"The answer is not valid CSV: the quote at line {self._last_quote:,} is never closed.")

@@ -40,8 +40,7 @@ def opened(answer: Answer) -> Opened:
     try:
         return _opened(answer)
     except NotJson as error:
-        failure = f"the answer is not JSON: {error}."
-    raise ProtocolError(failure)
+        raise ProtocolError(f"The answer is not JSON: {error}.") from None
 
 
 def _opened(answer: Answer) -> Opened:
@@ -49,12 +48,13 @@ def _opened(answer: Answer) -> Opened:
     kind = answer.content_type
     if not body:
         if kind in csv_text.MEDIA_TYPES:
-            raise ProtocolError("the answer is an empty CSV: not even a header came.")
+            raise ProtocolError("The answer is an empty CSV, without even a header.")
         return Opened(empty=True)
     if kind in csv_text.MEDIA_TYPES:
-        return _csv(answer)
+        return Opened(table=csv_text.read(answer.body))
+    # Whatever its type says: a login page of a proxy calls itself anything.
     if body.startswith(b"<") or "html" in kind:
-        raise ProtocolError(f"the service answered with {_markup(body)}, not with data. Is base_url right?")
+        raise ProtocolError(f"The service answered with {_markup(body)} instead of data. Is base_url right?")
     if kind in NDJSON_TYPES:
         return _lines(body)
     if kind in csv_text.VAGUE_TYPES:
@@ -69,10 +69,6 @@ def _markup(body: bytes) -> str:
     return f"an HTML page{named}" if is_html else f"markup{named}"
 
 
-def _csv(answer: Answer) -> Opened:
-    return Opened(table=csv_text.read(answer.body))
-
-
 def _sniffed(answer: Answer, body: bytes) -> Opened:
     """Read a body whose content type says nothing."""
     if body[:1] in b'{["':
@@ -83,33 +79,34 @@ def _sniffed(answer: Answer, body: bytes) -> Opened:
                 raise
         return _lines(body)
     if b"\n" in body or b"," in body:
-        return _csv(answer)
+        return Opened(table=csv_text.read(answer.body))
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return Opened(document=body.decode("ascii"))
-    raise ProtocolError(f"the answer is neither JSON nor CSV: {len(body):,} bytes of plain text.")
+    raise ProtocolError(f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text.")
 
 
 def _lines(body: bytes) -> Opened:
     """Read one JSON object a line."""
     records, warnings = [], []
+    # json-seq begins each record with a record separator.
     for number, line in enumerate(body.replace(b"\x1e", b"").split(b"\n"), 1):
-        if line.strip():
-            try:
-                record, warned = read_answer(line)
-            except NotJson as error:
-                failure = str(error)
-            else:
-                records.append(record)
-                warnings += warned
-                continue
-            raise ProtocolError(f"line {number:,} of the answer is not JSON: {failure}.")
+        if not line.strip():
+            continue
+        try:
+            record, warned = read_answer(line)
+        except NotJson as error:
+            raise ProtocolError(f"Line {number:,} of the answer is not JSON: {error}.") from None
+        records.append(record)
+        warnings += warned
+    # One warning speaks for all lines.
     return Opened(document=records, warnings=warnings[:1])
 
 
 def _unpacked(document: Any, warnings: list[str]) -> Opened:
     """Return a document without the layers that gateways put around one."""
     found = Opened(document=document, warnings=list(warnings))
+    # AWS's API Gateway sends JSON as a text inside of JSON, and some wrap that once more.
     for _ in range(3):
         inner = found.document
         if isinstance(inner, dict) and _is_gateway(inner):

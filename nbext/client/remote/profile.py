@@ -1,4 +1,4 @@
-"""What the settings say about a remote's answers: where each thing stands, as JMESPath.
+"""What the settings say about a stranger's answers: where each thing is, as JMESPath.
 
     [tool.nbext.remote.paths]
     id = "job.handle"
@@ -23,7 +23,7 @@ class Profile:
     Raises
     ------
     ConfigError
-        A section, a path's name or a type that there is not, or a path that is no JMESPath.
+        An unknown section, name of a path or type, or a path that is not JMESPath.
     """
 
     def __init__(self, remote: Mapping[str, Any]) -> None:
@@ -32,17 +32,17 @@ class Profile:
 
         for section, table in remote.items():
             if section not in SECTIONS:
-                raise _unknown(f"remote.{section} is no setting.", section, SECTIONS)
+                raise _unknown(f"remote.{section} is not a setting.", section, SECTIONS)
             if not isinstance(table, Mapping):
                 raise ConfigError(f"remote.{section} is a table, such as {_EXAMPLES[section]}.")
         self.types: dict[str, str] = dict(remote.get("types", {}))
         for name, kind in self.types.items():
             if kind not in TYPES:
-                raise _unknown(f"remote.types.{name}: {str(kind)[:40]!r} is no type.", str(kind), TYPES)
+                raise _unknown(f"remote.types.{name}: {str(kind)[:40]!r} is not a type.", str(kind), TYPES)
         self._paths = {}
         for name, path in remote.get("paths", {}).items():
             if name not in PATHS:
-                raise _unknown(f"remote.paths.{name} is no setting.", name, PATHS)
+                raise _unknown(f"remote.paths.{name} is not a setting.", name, PATHS)
             try:
                 self._paths[name] = jmespath.compile(str(path))
             except JMESPathError as error:
@@ -53,7 +53,7 @@ class Profile:
         return name in self._paths
 
     def find(self, name: str, document: Any) -> Any:
-        """Return what stands at the path of that name; None without such a path, or where nothing stands."""
+        """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""
         from jmespath.exceptions import JMESPathError
 
         if name not in self._paths:

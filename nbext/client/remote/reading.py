@@ -94,7 +94,7 @@ def _of_nothing(answer: Answer, want: Want, reading: Reading) -> Reading:
     if want is Want.SEGMENT and reading.id and answer.status in (201, 202):
         reading.state = State.RUNNING
         return reading
-    raise ProtocolError(f"the service answered {answer.status} without a body; {want.value} was asked for.")
+    raise ProtocolError(f"The service answered {answer.status} without a body instead of {want.value}.")
 
 
 def _read_job(reading: Reading, answer: Answer, want: Want, profile: Profile, key: Secret | None) -> None:
@@ -103,7 +103,7 @@ def _read_job(reading: Reading, answer: Answer, want: Want, profile: Profile, ke
     document = reading.document
     reading.id = _id_of(document, profile) or _id_in_location(answer)
     if reading.id is not None and not SEGMENT_ID.match(reading.id):
-        raise ProtocolError(f"the segment's id {shown(reading.id, key, 80)!r} is none: letters, digits, - and _ are.")
+        raise ProtocolError(f"{shown(reading.id, key, 80)!r} is not a segment id. Ids have letters, digits, - and _.")
     reading.word = _word_of(document, profile)
     if reading.word is not None:
         reading.state = state_of(reading.word)
@@ -148,8 +148,8 @@ def _ambiguous(name: str, candidates: list[str]) -> AmbiguousAnswer:
     line = pasteable(name, candidates[0])
     named = ", ".join(shown(path, length=80) for path in candidates[:6])
     return AmbiguousAnswer(
-        f"the answer can be read in {len(candidates)} ways: its {name} may stand at {named}. "
-        f"Say which by `%nbext set {line}`, or by that line under [tool.nbext] in pyproject.toml.",
+        f"The answer has {len(candidates)} candidates for its {name}: {named}. "
+        f"Choose one with `%nbext set {line}`, or with that line under [tool.nbext] in pyproject.toml.",
         candidates=candidates,
         setting=line,
     )
@@ -213,7 +213,7 @@ def _raise_error(reading: Reading, status: int, want: Want, profile: Profile, ke
     status = inner if 400 <= inner < 600 else status
     if status >= 400:
         raise of_problem(status, problem, said or words(document), key)
-    raise ApiError(f"the service answered with an error: {shown(said, key, 400)}", status=status, problem=problem)
+    raise ApiError(f"The service answered with an error: {shown(said, key, 400)}", status=status, problem=problem)
 
 
 def _error_in(document: Any) -> str | None:
@@ -224,7 +224,7 @@ def _error_in(document: Any) -> str | None:
                 return words(named[name]) or str(named[name])
         failed = named.get("success") is False or named.get("ok") is False or named.get("succeeded") is False
         if failed or (not path and named.get("status") in ("error", "fail", "failed", "failure", "ERROR")):
-            return words(place) or "it says that it failed, and not why"
+            return words(place) or "the service says that it failed, but not why"
     return None
 
 
@@ -236,14 +236,14 @@ def _record(document: Any, profile: Profile) -> dict[str, Any]:
     for _ in range(4):
         if isinstance(document, list):
             if len(document) != 1:
-                raise ProtocolError(f"one record was asked for, and {len(document):,} came.")
+                raise ProtocolError(f"Expected one record, but {len(document):,} came.")
             document = document[0]
         inner = _wrapped(document)
         if inner is None:
             break
         document = inner
     if not isinstance(document, dict) or not document:
-        raise ProtocolError(f"one record was asked for; the answer holds {_kind(document)}.")
+        raise ProtocolError(f"Expected one record, but the answer is {_kind(document)}.")
     return document
 
 
@@ -293,25 +293,25 @@ def _told_rows(profile: Profile, document: Any) -> tables.Found | None:
     holder = document if isinstance(document, dict) else None
     table = tables.rows_of(rows, "", holder) if isinstance(rows, list) else None
     if table is None:
-        raise ProtocolError(f"remote.paths.rows leads to {_kind(rows)}; a list of objects, lists or texts is needed.")
+        raise ProtocolError(f"remote.paths.rows leads to {_kind(rows)} instead of a list of objects, lists or texts.")
     return table
 
 
 def _check(reading: Reading, want: Want, key: Secret | None) -> None:
     if want is Want.RECEIPT:
         if not isinstance(reading.document, dict | str):
-            raise ProtocolError(f"the answer is {_kind(reading.document)}; an object was expected.")
+            raise ProtocolError(f"Expected an object, but the answer is {_kind(reading.document)}.")
         return
     if want is Want.SEGMENT and (reading.id or reading.url):
         return
     if reading.rows is None:
-        raise ProtocolError(f"{want.value} was asked for; the answer holds {_kind(reading.document, key)}.")
+        raise ProtocolError(f"Expected {want.value}, but the answer is {_kind(reading.document, key)}.")
 
 
 def _kind(value: Any, key: Secret | None = None) -> str:
     if isinstance(value, Mapping):
         names = ", ".join(shown(name, key, 40) for name in list(value)[:8])
-        return f"an object with {names or 'nothing in it'}"
+        return f"an object with {names or 'no fields'}"
     if isinstance(value, list):
         return f"a list of {len(value):,} values"
     return "null" if value is None else f"{shown(repr(value), key, 60)}"

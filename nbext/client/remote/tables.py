@@ -18,7 +18,7 @@ _RESOURCE = {"id", "type", "attributes", "links", "relationships", "meta"}
 
 @dataclass(frozen=True)
 class Found:
-    """One table: where it stands, its records, and the types of its columns where the answer says them."""
+    """One table: its path, its records, and the types of its columns where the answer says them."""
 
     path: str
     records: list[dict[str, Any]] = field(repr=False)
@@ -26,7 +26,7 @@ class Found:
 
 
 def tables(document: Any) -> list[Found]:
-    """Return every table of the document. A preview is none, nor is a list about the answer."""
+    """Return every table of the document; a preview is not one, nor is a list about the answer."""
     if isinstance(document, list):
         found = rows_of(document, "", None)
         return [found] if found else []
@@ -51,7 +51,7 @@ def _below(holder: Mapping[str, Any], path: str, depth: int) -> list[Found]:
 
 
 def rows_of(value: Sequence[Any], path: str, holder: Mapping[str, Any] | None) -> Found | None:
-    """Return a list as a table: of objects, of lists, or of texts; None where it is none of these."""
+    """Return a list of objects, of lists or of texts as a table; None for any other list."""
     columns = _columns_beside(holder) if holder else []
     if not value:
         return Found(path, [], _types(columns))
@@ -81,9 +81,9 @@ def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any]) -> Foun
     widths = {len(row) for row in value}
     names = [_name(column) for column in columns] or [f"column_{i + 1}" for i in range(max(widths))]
     if widths != {len(names)}:
-        raise ProtocolError(f"the rows at {path or 'the top'} have {sorted(widths)} values for {len(names)} columns.")
+        raise ProtocolError(f"The rows at {path or 'the top'} have {sorted(widths)} values for {len(names)} columns.")
     if len(set(names)) != len(names):
-        raise ProtocolError("the answer has two columns of one name.")
+        raise ProtocolError("The answer has two columns of the same name.")
     return Found(path, [dict(zip(names, row, strict=True)) for row in value], _types(columns))
 
 
@@ -108,7 +108,7 @@ def _types(columns: list[Any]) -> dict[str, str]:
 
 
 def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
-    """Return an object of equally long lists of values as a table; several lists of rows are none."""
+    """Return an object of equally long lists of values as a table; several lists of rows are not one."""
     lists = {name: value for name, value in holder.items() if isinstance(value, list)}
     if len(lists) < 2 or len(lists) < len(holder) or any(bare(name) in ROWS | NOT_ROWS for name in lists):
         return None
