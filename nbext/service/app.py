@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -85,6 +86,8 @@ def create_app(
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     container: Container = app.state.container
+    # Each event loop has its own limiter, so that it can be narrowed only here. See `Container.wait_for`.
+    to_thread.current_default_thread_limiter().total_tokens = container.limits.reading
     await run_in_threadpool(container.open)
     yield
     await run_in_threadpool(container.close)

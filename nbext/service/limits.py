@@ -23,8 +23,8 @@ class Limits:
         How long a cancelling caller waits for the segment to stop.
     workers, queue, per_key
         Segments that run at once, that wait, and that one key may have queued or running.
-    waiting
-        Requests that wait for the engine or the disk at once; others queue, and those that only read pass them.
+    waiting, reading
+        Threads for requests that wait for the engine or the disk, and for those that only read what is there.
     warm_up_seconds
         How long after its start a service imports the segment language, if no segment came before.
     keep_days, keep_bytes
@@ -39,6 +39,7 @@ class Limits:
     cancel_seconds: float = 5.0
     workers: int = 2
     waiting: int = 40
+    reading: int = 2
     queue: int = 256
     per_key: int = 128
     warm_up_seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""What stands between the network and the routes: Host, Origin, key and rate.
+"""What every request passes before a route: Host, Origin, key and rate.
 
 Pure ASGI: it runs for every path, known or not, before a byte of the body is read.
 """
@@ -13,84 +13,75 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nbext.core.operations import DOCS, HEALTH, KEY_HEADER
-from nbext.service.accounts.keys import Key, KeyRing
+from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.http.problems import Problem, answer_problem
-from nbext.service.middleware.rate_limit import Rates
 
-# Neither says anything of the data or of who asks; a browser and a load balancer carry no key.
+# Neither reveals anything of the data or of who asks; a browser and a load balancer carry no key.
 OPEN_PATHS = (HEALTH, DOCS)
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 _FIXED = {
+    # A browser that guesses types would run a search term out of a JSON body as HTML.
     "X-Content-Type-Options": "nosniff",
-    "Content-Security-Limits": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-    "Referrer-Limits": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
 }
 
 
 class Security:
-    """Lets through what names this host, comes from no foreign page and carries a key; stamps the answers."""
+    """Passes on what names this host, is sent by no foreign page and carries a key; adds headers to the answers."""
 
     def __init__(self, app: ASGIApp, *, keys: KeyRing, rates: Rates, hosts: Iterable[str]) -> None:
         self._app, self._keys, self._rates = app, keys, rates
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check one request and hand it on, or answer it with the problem."""
+        """Check one request and pass it on, or answer it with the problem."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _stamped(send)
+
+        async def stamped(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.update(_FIXED)
+                # Answers hold what only this key may see: no shared cache stores them unless a route says so.
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
         try:
-            scope["nbext.key"] = self._admit(scope)
+            scope["nbext.key"] = self._admit(scope["path"], Headers(scope=scope))
         except Problem as problem:
-            await answer_problem(Request(scope), problem)(scope, receive, send)
+            # Here and not by the application's handlers, which are inside of this layer.
+            await answer_problem(Request(scope), problem)(scope, receive, stamped)
         else:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, stamped)
 
-    def _admit(self, scope: Scope) -> Key | None:
-        headers = Headers(scope=scope)
-        self._check_host(headers)
-        self._check_origin(headers)
-        if scope["path"] in OPEN_PATHS:
-            return None
-        key = self._key(headers.get(KEY_HEADER))
-        self._rates.take(key)
-        return key
-
-    def _check_host(self, headers: Headers) -> None:
+    def _admit(self, path: str, headers: Headers) -> Key | None:
+        """Return the key of a request that may pass, None where the path needs none; else raise the problem."""
+        host = headers.get("host", "")
         # A page that rebinds its name to this address still sends its own name as Host.
-        if _host_of(headers.get("host", "")) not in self._hosts:
+        if _name_of(host) not in self._hosts:
             raise Problem("foreign-host", "The Host header does not name this service.")
-
-    def _check_origin(self, headers: Headers) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-        same = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        same = origin is None or urlsplit(origin).netloc.lower() == host.lower()
+        # A script of this page sends same-origin; a person who types the address sends none.
         if not same or site not in ("none", "same-origin"):
-            raise Problem("foreign-origin", "A page of another origin may not ask this service.")
-
-    def _key(self, text: str | None) -> Key:
+            raise Problem("foreign-origin", "A page of another origin may not send requests to this service.")
+        if path in OPEN_PATHS:
+            return None
+        text = headers.get(KEY_HEADER)
         if not text:
             raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
         key = self._keys.find(text)
         if key is None:
-            raise Problem("key-unknown", f"The key in the {KEY_HEADER} header is not one that this service takes.")
+            raise Problem("key-unknown", f"The service does not know the key in the {KEY_HEADER} header.")
+        self._rates.take(key)
         return key
 
 
-def _host_of(header: str) -> str:
+def _name_of(host: str) -> str:
+    """Return the name in a Host header, without its port; empty where it cannot be read."""
     try:
-        return (urlsplit(f"//{header}").hostname or "").lower()
-    except ValueError:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:  # a bracket without its other
         return ""
-
-
-def _stamped(send: Send) -> Send:
-    async def stamp(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _FIXED.items():
-                headers[name] = value
-            headers.setdefault("Cache-Control", "no-store")
-        await send(message)
-
-    return stamp

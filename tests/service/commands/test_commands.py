@@ -48,10 +48,12 @@ def test_a_key_is_shown_once_taken_at_once_and_ended_within_a_second(folder, cap
     ("words", "message"),
     [
         (["keys", "add", "a", "--scope", "raed"],
-         "unknown scope 'raed'. Did you mean 'read'? Allowed: read, execute, signup."),
-        (["keys", "add", "a", "--rate", "often"], "'often' is not a rate: write 600/minute, 10/second or 20000/day."),
-        (["keys", "add", "a\nb"], r"'a\nb' is not a name: 1 to 64 letters, digits, spaces, dots, _ or -."),
-        (["keys", "revoke", "nobody"], "no key named 'nobody' is in use."),
+         "Unknown scope 'raed'. Did you mean 'read'? Allowed: read, execute, signup."),
+        (["keys", "add", "a", "--rate", "often"], "'often' is not a rate. Write 600/minute, 10/second or 20000/day."),
+        (["keys", "add", "a\nb"],
+         r"'a\nb' cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a letter or"
+         " digit."),
+        (["keys", "revoke", "nobody"], "No key named 'nobody' is in use."),
         (["signups", "delete", "a@b.co"], "that address is not kept."),
     ],
 )
@@ -162,7 +164,7 @@ def ingested(data):
 @pytest.mark.parametrize("rate", ["600/minute;2/minute", "0/minute", "1 per 0 minute", "often"])
 def test_a_rate_that_would_not_hold_as_it_is_written_is_refused(folder, capsys, rate):
     code, _, err = run(capsys, "keys", "add", "x", "--rate", rate, "--data", str(folder.folder))
-    assert (code, err) == (2, f"ConfigError: {rate!r} is not a rate: write 600/minute, 10/second or 20000/day.\n")
+    assert (code, err) == (2, f"ConfigError: {rate!r} is not a rate. Write 600/minute, 10/second or 20000/day.\n")
 
 
 def test_files_and_folders_that_cannot_be_made_are_one_line(folder, capsys, tmp_path):
