@@ -1,1 +1,17 @@
-"""The eight operations over HTTP: keys, limits, saved segments. Knows FastAPI; knows no SQL."""
+"""The eight operations over HTTP: keys, limits, stored segments. Knows FastAPI; SQL is in ``accounts`` and ``store``.
+
+A request passes ``middleware`` (an id and the last catch, then host, origin, key and rate), a route of ``routes``, and
+the part that does the work: ``segments``, ``accounts`` or ``metadata``. ``http`` reads bodies and writes answers.
+
+    app         the application: routes, middleware, and the one place where errors become answers
+    container   the parts of one running service, opened in order and closed in reverse
+    server      uvicorn, with time limits for slow connections and an orderly end
+    limits      every limit of a service
+    metadata    tokens, collections and search hits, out of the engine's catalog
+    middleware  what every request passes
+    http        bodies, answers, problems, and the OpenAPI document
+    routes      one function for each operation
+    segments    segments from request to result
+    accounts    keys and sign-ups, and the SQLite file
+    commands    what an operator runs
+"""

@@ -58,9 +58,9 @@ class Container:
     async def wait_for(self, work: Callable[..., Result], *values: Any) -> Result:
         """Do what waits for the engine or the disk, in one of 40 threads that are only for that.
 
-        Plain routes, which read what is there, run in FastAPI's own threads, which the application narrows to two. With 40 for
-        all, p99 of 64 connections was 1,329 to 2,122 ms instead of 340 to 460 (paired runs of 10,000 requests): threads
-        that only wait for the interpreter kept it from those that run segments.
+        Plain routes, which read what is there, run in FastAPI's own threads, which the application narrows to two.
+        With 40 for all, p99 of 64 connections was 800 to 2,100 ms instead of 340 to 460 (paired runs of 10,000
+        requests): threads that each want the interpreter for a moment keep it from those that run segments.
         """
         return await to_thread.run_sync(work, *values, limiter=self._waiting)
 

@@ -1,4 +1,4 @@
-"""``nbext backup``: copy what the service keeps, while it runs."""
+"""``nbext backup``: copy what the service stores, while it runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbext.core.atomic_files import sync
 from nbext.errors import ConfigError
-from nbext.service.commands import folder
+from nbext.service import commands
 from nbext.service.container import REGISTRY_FILE
 from nbext.service.segments.results import Results
 from nbext.service.segments.store import SegmentStore
@@ -17,27 +17,28 @@ from nbext.service.segments.store import SegmentStore
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     parser.add_argument("target", type=Path, help="a new folder for the copy")
-    folder.add_data(parser)
+    commands.add_data(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Copy the registry, then the results that it names.
 
-    Results never change, so the copy is whole though the service goes on; a result that expires meanwhile
-    is left out, and a service on the copy says so.
+    Results never change, so the copy is whole though the service goes on. A result that expires meanwhile is left
+    out, and a service on the copy reports it as expired.
     """
     if args.target.exists():
         raise ConfigError(f"{args.target} exists. Name a new folder.")
-    database = folder.database(args)
+    database = commands.database(args)
     try:
-        state = args.target / folder.STATE
+        state = args.target / commands.STATE
         copy = Results(state)
+        # The registry first: results that are written from here on are in neither.
         database.backup(state / REGISTRY_FILE)
-        copied = [_copy(name, Results(folder.state_dir(args)), copy) for name in SegmentStore(database).files()]
+        copied = [_copy(name, Results(commands.state_dir(args)), copy) for name in SegmentStore(database).files()]
     finally:
         database.close()
     sync(state)
-    print(f"{sum(copied)} results and the registry are in {args.target}. The chain data is not: ingest makes it anew.")
+    print(f"{sum(copied)} results and the registry were copied to {args.target}. For chain data, run ingest.")
     return 0
 
 

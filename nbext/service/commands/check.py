@@ -1,4 +1,4 @@
-"""``nbext check``: read the chain data and everything that the service keeps, and say what is damaged."""
+"""``nbext check``: read the chain data and everything that the service stores, and report what is damaged."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from nbext.engine.storage.generation import damage_of
 from nbext.errors import StorageError
+from nbext.service import commands
 from nbext.service.accounts.database import Database
-from nbext.service.commands import folder
 from nbext.service.container import REGISTRY_FILE
 from nbext.service.segments.results import Results
 from nbext.service.segments.store import Segment, SegmentStore
@@ -16,25 +16,25 @@ from nbext.service.segments.store import Segment, SegmentStore
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
-    folder.add_data(parser)
+    commands.add_data(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check the chain data, the registry and each result's bytes; exit code 1 where something is damaged."""
-    data, kept = folder.data_dir(args), 0
+    data, checked = commands.data_dir(args), 0
     damage = list(damage_of(data))
-    # Data on which no service ran yet is checked, too.
-    if (folder.state_dir(args) / REGISTRY_FILE).exists() or not (data / "generations").exists():
-        database = folder.database(args)
+    # Chain data is checked, too, before any service ran on it; a folder with neither is an error.
+    if (commands.state_dir(args) / REGISTRY_FILE).exists() or not (data / "generations").exists():
+        database = commands.database(args)
         try:
-            for pieces, line in _results(database, Results(folder.state_dir(args))):
-                kept += pieces
+            for pieces, line in _results(database, Results(commands.state_dir(args))):
+                checked += pieces
                 damage += [line] if line else []
         finally:
             database.close()
     for line in damage:
         print(line)
-    print(f"{kept} results checked: {f'{len(damage)} damaged' if damage else 'all intact'}.")
+    print(f"{checked} results checked: {f'{len(damage)} damaged' if damage else 'all intact'}.")
     return 1 if damage else 0
 
 

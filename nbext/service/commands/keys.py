@@ -1,11 +1,11 @@
-"""``nbext keys``: add, list and revoke the keys that the service takes."""
+"""``nbext keys``: add, list and revoke the keys that the service accepts."""
 
 from __future__ import annotations
 
 import argparse
 
+from nbext.service import commands
 from nbext.service.accounts.keys import DEFAULT_RATE, SCOPES, Key, KeyRing
-from nbext.service.commands import folder
 from nbext.service.http.responses import iso
 
 
@@ -13,22 +13,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the actions."""
     actions = parser.add_subparsers(dest="action", required=True)
     add = actions.add_parser("add", help="make a key; it is shown once")
-    add.add_argument("name", help="who it is for")
+    add.add_argument("name", help="whose key it is")
     add.add_argument(
         "--scope", action="append", metavar="SCOPE",
-        help=f"what it may do: {', '.join(SCOPES)}; may be given several times (default: all)",
+        help=f"what the key may do: {', '.join(SCOPES)}; repeat for several (default: all)",
     )
-    add.add_argument("--rate", default=DEFAULT_RATE, help="how often it may ask (default: %(default)s; none: no bound)")
+    add.add_argument("--rate", default=DEFAULT_RATE, help="how often the key may ask, or none (default: %(default)s)")
     every = actions.add_parser("list", help="list the keys, without their text")
     revoke = actions.add_parser("revoke", help="end a key")
-    revoke.add_argument("name", help="its name or id")
+    revoke.add_argument("name", help="the key's name or id")
     for action in (add, every, revoke):
-        folder.add_data(action)
+        commands.add_data(action)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
-    database = folder.database(args, make=args.action == "add")
+    database = commands.database(args, make=args.action == "add")
     try:
         _ACTIONS[args.action](KeyRing(database), args)
     finally:
@@ -39,8 +39,8 @@ def run(args: argparse.Namespace) -> int:
 def _add(ring: KeyRing, args: argparse.Namespace) -> None:
     rate = None if args.rate == "none" else args.rate
     key, text = ring.add(args.name, args.scope or SCOPES, rate)
-    print(f"{key.name} ({key.id}) may {', '.join(sorted(key.scopes))}, {rate or 'as often as it likes'}.")
-    print("Its key, shown this once:")
+    print(f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}.")
+    print("The key, which is not shown again:")
     print(text.reveal())
 
 
@@ -49,18 +49,18 @@ def _list(ring: KeyRing, args: argparse.Namespace) -> None:
     for key in keys:
         print(_line(key))
     if not keys:
-        print("no keys: `nbext keys add NAME` makes one")
+        print("There are no keys. Make one: nbext keys add NAME")
 
 
 def _line(key: Key) -> str:
     state = f"revoked {iso(key.revoked_at)}" if key.revoked_at else "in use"
-    scopes, rate = ",".join(sorted(key.scopes)), key.rate or "no rate"
+    scopes, rate = ",".join(sorted(key.scopes)), key.rate or "no limit"
     return "  ".join((key.id, key.name, scopes, rate, iso(key.created_at) or "", state))
 
 
 def _revoke(ring: KeyRing, args: argparse.Namespace) -> None:
     ring.revoke(args.name)
-    print(f"{args.name} is revoked; a service that runs stops taking it within a second.")
+    print(f"Revoked {args.name}. Running services refuse it within a second.")
 
 
 _ACTIONS = {"add": _add, "list": _list, "revoke": _revoke}

@@ -13,8 +13,8 @@ from pathlib import Path
 from nbext.core.atomic_files import secret_file
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError
+from nbext.service import commands
 from nbext.service.app import create_app
-from nbext.service.commands import folder
 from nbext.service.limits import Limits
 from nbext.service.middleware.observe import Log
 from nbext.service.middleware.security import LOOPBACK_HOSTS
@@ -26,18 +26,18 @@ KEY_FILE = "owner.key"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
-    folder.add_data(parser)
+    commands.add_data(parser)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: any that is free)")
-    parser.add_argument("--engine", metavar="URL", help="what is asked (default: duckdb://)")
+    parser.add_argument("--engine", metavar="URL", help="the engine that answers (default: duckdb://)")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
-        help="a name that callers may use for this service in the Host header; may be given several times",
+        help="a name that callers may send in the Host header; repeat for several",
     )
     parser.add_argument("--query-seconds", type=_above_zero, default=Limits.query_seconds, metavar="S",
                         help="how long a segment may run (default: %(default)g)")
     parser.add_argument("--keep-days", type=_above_zero, default=Limits.keep_days, metavar="D",
-                        help="how long results are kept after their last use (default: %(default)g)")
+                        help="how long results are stored after their last use (default: %(default)g)")
     parser.add_argument("--workers", type=_at_least_one, default=Limits.workers, metavar="N",
                         help="segments that run at once (default: %(default)s)")
 
@@ -45,27 +45,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _above_zero(text: str) -> float:
     number = float(text)
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed. Allowed: a number above 0.")
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0.")
     return number
 
 
 def _at_least_one(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed. Allowed: a whole number from 1.")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1.")
     return number
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until asked to end."""
-    data = folder.data_dir(args)
+    """Serve until SIGTERM or Ctrl-C."""
+    data = commands.data_dir(args)
     limits = Limits(query_seconds=args.query_seconds, keep_days=args.keep_days, workers=args.workers)
-    key, source = _owner_key(folder.state_dir(args))
+    key, source = _owner_key(commands.state_dir(args))
     listener = _listen(args.host, args.port)
     dataset = open_dataset(data, args.engine or Settings()["engine"])
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
     app = create_app(
-        dataset, folder.state_dir(args), owner=key, hosts=hosts, limits=limits, log=Log(sys.stderr)
+        dataset, commands.state_dir(args), owner=key, hosts=hosts, limits=limits, log=Log(sys.stderr)
     )
     Server(app, on_ready=lambda: _announce(listener, source)).run(sockets=[listener])
     return 0
@@ -84,7 +84,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return listen(host, port)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"cannot listen on {host} port {port}: {reason}. Choose another --port.") from None
+        raise ConfigError(f"Cannot listen on {host} port {port}: {reason}. Choose another --port.") from None
 
 
 def _announce(listener: socket.socket, source: str) -> None:

@@ -1,4 +1,4 @@
-"""``nbext signups``: export the newsletter's addresses, or forget one."""
+"""``nbext signups``: export the newsletter's addresses, or delete one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TextIO
 
 from nbext.core.atomic_files import whole_file
 from nbext.errors import ConfigError
+from nbext.service import commands
 from nbext.service.accounts.signups import SignUps, normalised
-from nbext.service.commands import folder
 from nbext.service.http.responses import iso
 
 
@@ -20,15 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True)
     export = actions.add_parser("export", help="write all addresses and when each consented, as CSV")
     export.add_argument("--to", type=Path, metavar="FILE", help="a new file (default: standard output)")
-    delete = actions.add_parser("delete", help="forget an address, as its owner asked")
+    delete = actions.add_parser("delete", help="delete an address, as its owner asked")
     delete.add_argument("email")
     for action in (export, delete):
-        folder.add_data(action)
+        commands.add_data(action)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
-    database = folder.database(args)
+    database = commands.database(args)
     try:
         _ACTIONS[args.action](SignUps(database), args)
     finally:
@@ -40,9 +40,9 @@ def _export(signups: SignUps, args: argparse.Namespace) -> None:
     if args.to is None:
         _write(signups, sys.stdout)
     elif args.to.exists():
-        raise ConfigError(f"{args.to} exists. Choose another file, or move it away.")
+        raise ConfigError(f"{args.to} exists. Choose another file, or move this one away.")
     elif not args.to.absolute().parent.is_dir():
-        raise ConfigError(f"there is no folder {args.to.parent}.")
+        raise ConfigError(f"There is no folder {args.to.parent}.")
     else:
         with whole_file(args.to.absolute()) as part, part.open("w", encoding="utf-8", newline="") as out:
             _write(signups, out)
@@ -61,8 +61,8 @@ def _harmless(text: str) -> str:
 
 def _delete(signups: SignUps, args: argparse.Namespace) -> None:
     if not signups.delete(normalised(args.email)):
-        raise ConfigError("that address is not kept.")
-    print("The address is forgotten.")
+        raise ConfigError(f"{args.email} has not signed up.")
+    print(f"Deleted {args.email}.")
 
 
 _ACTIONS = {"export": _export, "delete": _delete}
