@@ -40,7 +40,7 @@ def rendered(rows: Iterable[Row], when: str, machine: str) -> str:
     """Return the table in Markdown, under its date and machine."""
     lines = [["question", "nbext", "beside it (times ours)", "rounds"], ["---"] * 4, *(row.cells() for row in rows)]
     table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    return f"{when}, on {machine}. Medians of so many rounds, ours first.\n\n{table}\n"
+    return f"{when}, on {machine}. Times are medians of the rounds in the last column, nbext's first.\n\n{table}\n"
 
 
 def today() -> str:

@@ -10,7 +10,7 @@ from tests.benchmarks.table import Row
 def test_a_row_shows_medians_ratios_and_rounds():
     row = Row("a | b", Took(0.0369, 15, 100), {"SQL": Took(1.4194, 5, 250), "arrays": Took(0.007, 15)})
     assert table.rendered([row], "1 May 2026", "2 cores") == (
-        "1 May 2026, on 2 cores. Medians of so many rounds, ours first.\n\n"
+        "1 May 2026, on 2 cores. Times are medians of the rounds in the last column, nbext's first.\n\n"
         "| question | nbext | beside it (times ours) | rounds |\n"
         "| --- | --- | --- | --- |\n"
         "| a \\| b | 37 ms, 100 MB | SQL: 1.42 s, 250 MB (38x, 2.5x the memory); arrays: 7 ms (0.19x) | 15, 5, 15 |\n"

@@ -11,8 +11,9 @@ def page() -> str:
     """Return the page: each magic's purpose, usage, options and examples, and the commands of ``%nbext``."""
     return (
         "# Magics\n\n"
-        "Load them with `%load_ext nbext`. Options stand on the first line, in any order; `--help` or a question "
-        "mark after the magic shows what follows here.\n" + "".join(_section(grammar) for grammar in BY_MAGIC.values())
+        "Load them with `%load_ext nbext`. Options go on the first line, in any order. `--help`, or a question "
+        "mark after the magic, shows the same text in a notebook.\n"
+        + "".join(_section(grammar) for grammar in BY_MAGIC.values())
     )
 
 
