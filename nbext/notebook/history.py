@@ -34,6 +34,7 @@ class History:
 
     def add(self, query: Query, about: Mapping[str, Any]) -> Run:
         """Add a query, and its result's provenance."""
+        # A copy: the user may change the table, and its attrs with it.
         self.runs.append(Run(len(self.runs) + 1, query, dict(about)))
         return self.runs[-1]
 
@@ -59,6 +60,7 @@ class History:
                 "number": one.number,
                 "segment_id": one.about.get("segment_id"),
                 "operator": one.query.operator,
+                # Filters from Python may contain Decimals, which json cannot write.
                 "filters": json.dumps(one.query.filters, default=str),
                 "limit": one.query.limit,
                 "matched": one.about.get("matched"),
@@ -81,6 +83,7 @@ def save(folder: Path, name: str, query: Query) -> Path:
         The file cannot be written.
     """
     path = _path(folder, name)
+    # The request, not the cell: the variables of its {{expressions}} are gone in the next session.
     request = {
         "operator": query.operator, "filters": query.filters, "fileType": query.file_type, "limit": query.limit,
     }

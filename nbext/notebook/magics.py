@@ -30,6 +30,7 @@ def _magic(grammar: Grammar, run: Callable[[Session, Args, str | None], Any], *,
                 f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
             )
         args = grammar.parse(line)
+        # Before the options are checked: who asks for help may have written them wrong.
         if args["help"]:
             print(grammar.help())
             return None

@@ -101,7 +101,7 @@ class Session:
             self.settings.arguments["base_url"] = before
             # Here and not in the client's own edge, because there is no client yet.
             if isinstance(error, KeyboardInterrupt):
-                raise QueryCancelled("connecting was interrupted.") from None
+                raise QueryCancelled("Interrupted while connecting.") from None
             raise
         self.client = client
         print(connected_line(self.about, client.base_url, answered=client.answered))

@@ -62,7 +62,7 @@ ethereum USDC''',
     "a missing brace": (
         '''%%segment_query
 {"token": {"token": "UNI"}''',
-        '''UsageError: } is missing at the end: the { at line 2, column 1 is open.
+        '''UsageError: } is missing at the end: the { at line 2, column 1 is not closed.
   line 2, column 1:
     {"token": {"token": "UNI"}
     ^''',

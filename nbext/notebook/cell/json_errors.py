@@ -61,7 +61,7 @@ def _fault(text: str, reading: Reading) -> tuple[int, str]:
 def _at_the_end(text: str, reading: Reading) -> tuple[int, str]:
     # Nothing is open only where nothing was read, and an empty cell was answered before.
     last = reading.levels[-1]
-    opened = f"the {text[last.start]} at line %d, column %d is open." % line_and_column(text, last.start)
+    opened = f"the {text[last.start]} at line %d, column %d is not closed." % line_and_column(text, last.start)
     missing = "".join(level.closer for level in reversed(reading.levels))
     if reading.expected in ("value", "colon") and text[reading.previous] != ",":
         return last.start, f"The text ends where a value is expected, and {missing} is missing after it."
@@ -96,7 +96,7 @@ def _by_what_was_expected(text: str, reading: Reading, here: str) -> str:
     found = re.match(r"[\w.$-]+", text[reading.position : reading.position + 80])
     shown = visible(found.group() if found else here)
     if reading.expected == "nothing":
-        return f"There is one {here} too many." if here in "}]" else "The cell goes on after its object. It holds one."
+        return f"There is one {here} too many." if here in "}]" else "Unexpected text after the cell's object."
     if here in "}]" and reading.levels and (opened := reading.levels[-1]).closer != here:
         line, column = line_and_column(text, opened.start)
         return f"{here} does not close the {text[opened.start]} at line {line}, column {column}. Write {opened.closer}."

@@ -112,6 +112,14 @@ def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:
     return pd.concat([frame.head(rows), frame.tail(rows)])
 
 
+# MIME type, type, how it is drawn. Each type has two names, those that pandas 2 and pandas 3 give it.
+_DRAWN: tuple[tuple[str, str, tuple[str, ...], Callable[[Any], str | None]], ...] = (
+    ("text/html", "DataFrame", ("pandas", "pandas.core.frame"), as_html),
+    ("text/plain", "DataFrame", ("pandas", "pandas.core.frame"), as_text),
+    ("text/plain", "Series", ("pandas", "pandas.core.series"), column_as_text),
+)
+
+
 @dataclass
 class Formatters:
     """The formatters of one shell, and those that they replaced."""
@@ -131,20 +139,13 @@ class Formatters:
 def install(shell: InteractiveShell, names: SuspiciousNames) -> Formatters:
     """Display our tables and their columns literally in this shell; pandas is not imported for it."""
     formatters = Formatters(shell, {})
-
-    def literally(shown: Any) -> bool:
-        if "nbext" in shown.attrs:
-            # Here too, because a client of the user's own returns tables without a magic.
-            names.learn(shown)
-            return True
-        return shows_suspicious_names(shown, names)
-
-    # By the name of the type, so that pandas need not be imported yet.
-    for mime, kind, home, ours in _PLACES:
+    for mime, kind, homes, draw in _DRAWN:
         formatter = _formatter(shell, mime)
-        old = formatter.pop(f"{home}.{kind}", None)
-        formatters.before[mime, home, kind] = old
-        formatter.for_type_by_name(home, kind, ours(old, literally))
+        for home in homes:
+            old = formatter.pop(f"{home}.{kind}", None)
+            formatters.before[mime, home, kind] = old
+            # By the name of the type, so that pandas need not be imported yet.
+            formatter.for_type_by_name(home, kind, _literal_formatter(draw, old, names))
     return formatters
 
 
@@ -153,39 +154,19 @@ def _formatter(shell: InteractiveShell, mime: str) -> Any:
     return formatters.formatters[mime]
 
 
-def _html_formatter(
-    old: Callable[[Any], str | None] | None, literally: Callable[[Any], bool]
-) -> Callable[[Any], str | None]:
-    def format_html(frame: Any) -> str | None:
-        if literally(frame):
-            return as_html(frame)
-        html: str | None = old(frame) if old is not None else frame._repr_html_()
-        return html
+def _literal_formatter(draw: Callable[[Any], str | None], old: Any, names: SuspiciousNames) -> Callable[..., Any]:
+    """Return a formatter for IPython, which passes a printer to those of text/plain alone."""
 
-    return format_html
+    def format_table(table: Any, *printer_and_cycle: Any) -> Any:
+        ours = "nbext" in table.attrs
+        if ours:
+            # Here too, because a client of the user's own returns tables without a magic.
+            names.learn(table)
+        literally = ours or shows_suspicious_names(table, names)
+        if not literally and old is not None:
+            return old(table, *printer_and_cycle)
+        if not printer_and_cycle:
+            return draw(table) if literally else table._repr_html_()
+        return printer_and_cycle[0].text(draw(table) if literally else repr(table))
 
-
-def _text_formatter(draw: Callable[[Any], str]) -> Callable[..., Callable[..., None]]:
-    def formatter(old: Callable[..., None] | None, literally: Callable[[Any], bool]) -> Callable[..., None]:
-        def format_text(shown: Any, printer: Any, cycle: bool) -> None:
-            if literally(shown):
-                printer.text(draw(shown))
-            elif old is not None:
-                old(shown, printer, cycle)
-            else:
-                printer.text(repr(shown))
-
-        return format_text
-
-    return formatter
-
-
-# Each type under the names that pandas 2 and pandas 3 give it.
-_PLACES = (
-    ("text/html", "DataFrame", "pandas", _html_formatter),
-    ("text/html", "DataFrame", "pandas.core.frame", _html_formatter),
-    ("text/plain", "DataFrame", "pandas", _text_formatter(as_text)),
-    ("text/plain", "DataFrame", "pandas.core.frame", _text_formatter(as_text)),
-    ("text/plain", "Series", "pandas", _text_formatter(column_as_text)),
-    ("text/plain", "Series", "pandas.core.series", _text_formatter(column_as_text)),
-)
+    return format_table

@@ -8,7 +8,7 @@ from nbext.notebook.line.options import Grammar, Option
 _OUT = Option(("--out", "-o"), "store the result in this variable", "text", "NAME")
 _TO = Option(("--to",), "write the result to a .csv, .json or .parquet file", "text", "FILE")
 _OVERWRITE = Option(("--overwrite",), "let --to replace an existing file")
-_RAW = Option(("--raw",), "let --to write text that spreadsheets run as formulas unchanged")
+_RAW = Option(("--raw",), "with --to: do not escape text that a spreadsheet would run as a formula")
 _FRAMES = ("pandas", "polars", "arrow")
 _AS = Option(("--as",), "the type of table (default: the setting `frame`)", "text", choices=_FRAMES)
 _RESULT = (_OUT, _TO, _OVERWRITE, _RAW, _AS)

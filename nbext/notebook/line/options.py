@@ -14,6 +14,7 @@ from nbext.notebook.cell.body import evaluated
 from nbext.notebook.cell.json_source import excerpt
 from nbext.notebook.line.tokenizer import Word, words
 
+# Any spelling that people use for a key, with or without dashes and a value.
 _KEY = re.compile(r"(-{1,2}(x-)?(api[-_]?key|key|password|secret)(=|\Z)|(x-)?(api[-_]?)?key=)", re.IGNORECASE)
 KEY_REFUSED = (
     "Do not write a key in a cell: the notebook and its history would keep it. "
@@ -138,6 +139,7 @@ class Grammar:
             args.options[option.name] = True
             return
         given = Word(value, word.column + len(flag) + 1) if equals else next(rest, None)
+        # A flag is never a value: `--limit --dry-run` lacks a number, and must not run.
         if given is None or (given.kind == "word" and given.text in self.flags):
             raise self.error(args, f"{flag} needs a value: {option.spelling}.", word)
         args.columns[option.name] = given.column
@@ -173,6 +175,7 @@ class Grammar:
             return int(digits)
         if not option.choices:
             return given.text
+        # In any case: SQL's habit writes `or` for OR.
         for choice in option.choices:
             if choice.lower() == given.text.lower():
                 return choice

@@ -47,6 +47,7 @@ def words(line: str, magic: str) -> list[Word]:
         if line[position].isspace():
             position += 1
             continue
+        # A comment, as in Python; inside of a word it is a character like others.
         if line[position] == "#":
             break
         word, position = _next_word(line, position, magic)
@@ -89,6 +90,7 @@ def _unclosed(line: str, position: int, magic: str, opened: str, wanted: str) ->
 
 def _unquoted(raw: str) -> str:
     lexer = shlex.shlex(raw, posix=True)
+    # One word is given, so nothing in it separates words or begins a comment.
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = "", True, ""
     if _WINDOWS or raw.endswith("\\"):
         lexer.escape = ""

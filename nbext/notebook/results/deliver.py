@@ -115,7 +115,7 @@ def cut_in_words(about: dict[str, Any]) -> str | None:
         return None
     matched, returned = about.get("matched"), about.get("returned")
     if matched is None or returned is None:
-        return "the limit cut off rows; raise --limit for more."
+        return "The limit cut off rows; raise --limit for more."
     # An export has what its segment kept: --all would fetch no more.
     how = "; --limit 0 counts, --all fetches" if about.get("operation") == "execute_segment" else ""
     return f"{returned:,} of {matched:,} wallets{how}"

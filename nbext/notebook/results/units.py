@@ -35,14 +35,14 @@ def to_units(frame: pd.DataFrame, as_: Literal["decimal", "float"] = "decimal") 
         ``as_`` is neither, the table is not a DataFrame or not a segment's, or an amount is not a number.
     """
     if as_ not in ("decimal", "float"):
-        raise ValidationError.of("as_", "choice", f"{as_!r} is not allowed. Allowed: 'decimal', 'float'.")
+        raise ValidationError.of("as_", "choice", f"{as_!r} is not allowed. Use 'decimal' or 'float'.")
     if not hasattr(frame, "attrs"):
         kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-        raise ValidationError.of("frame", "type", f"a {kind} is not allowed. Allowed: a segment's pandas.DataFrame.")
+        raise ValidationError.of("frame", "type", f"A {kind} is not allowed. Give a segment's pandas.DataFrame.")
     about = frame.attrs.get("nbext")
     if not about or "columns" not in about:
         raise ValidationError.of(
-            "frame", "provenance", "this table is not a segment's: its attrs['nbext'] are missing."
+            "frame", "provenance", "This table is not a segment's: its attrs['nbext'] are missing."
         )
     units = frame.copy()
     # Copies, because the given table must not change, its provenance included.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nbext.client.segment_run import Progress
     from nbext.notebook.session import Session
 
-_CANCELLED = "the segment was cancelled by its handle."
+_CANCELLED = "The segment was cancelled by its handle."
 Status = Literal["running", "completed", "failed", "cancelled"]
 
 
@@ -27,6 +27,7 @@ class Background:
 
     def __init__(self, client: Client, query: Query) -> None:
         self._client, self._query = client, query
+        # A Future of threads: it can be waited for with a timeout, and awaited through asyncio.
         self._future: Future[pd.DataFrame] = Future()
         self._cancelled = threading.Event()
         self.segment_id: str | None = None
@@ -58,7 +59,7 @@ class Background:
         except TimeoutError:
             pass
         raise DeadlineExceeded(
-            f"the segment is still running after {timeout:g} s.", segment_id=self.segment_id
+            f"The segment is still running after {timeout:g} s.", segment_id=self.segment_id
         )
 
     def cancel(self) -> None:
@@ -90,6 +91,7 @@ class Background:
 
     def _report(self, progress: Progress) -> None:
         self.segment_id = progress.segment_id or self.segment_id
+        # Raised in the client's callback, which is where a thread of ours can be stopped.
         if self._cancelled.is_set():
             raise QueryCancelled(_CANCELLED)
 
@@ -105,5 +107,6 @@ def start(session: Session, query: Query) -> Background:
 
     # The history lists what ran, even if nobody ever asks for the result.
     handle._future.add_done_callback(note)
+    # A daemon: a kernel that is shut down does not wait for the segment.
     threading.Thread(target=handle.run, name="nbext-background", daemon=True).start()
     return handle

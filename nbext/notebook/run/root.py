@@ -121,6 +121,7 @@ def _config(session: Session, args: Args, words: list[str]) -> Any:
 
 def _history(session: Session, args: Args, words: list[str]) -> Any:
     if words:
+        # With this line's options: `%nbext history 2 -o again` stores the new result.
         return run_query(session, session.history.number(_number(words[0])).query, args)
     return _table(session.history.rows(), columns=history.COLUMNS)
 
@@ -142,6 +143,7 @@ def _schema(session: Session, args: Args, words: list[str]) -> Any:
 
 
 def _search(session: Session, args: Args, words: list[str]) -> Any:
+    # All words are the term, as in any search box: nobody quotes there.
     return forms().search_form(" ".join(words), client=session.connected())
 
 
@@ -251,6 +253,7 @@ def _without(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
     """Return a copy of a table without the entry at a path, nor the tables that are empty then."""
     first, *rest = path
     left = {name: value for name, value in table.items() if name != first}
+    # An empty table left behind would hide the one that a file has.
     if rest and (inner := _without(table[first], rest)):
         left[first] = inner
     return left
@@ -270,6 +273,7 @@ def _table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.D
     import pandas as pd
 
     table = pd.DataFrame(rows, columns=columns)
+    # The mark by which the display knows it: saved filters may contain names from a chain.
     table.attrs["nbext"] = {}
     return table
 
@@ -281,6 +285,7 @@ def _number(text: str) -> int:
 
 
 def _versions() -> str:
+    # From the metadata: importing these packages takes seconds.
     found = [f"nbext {__version__}", f"Python {platform.python_version()}"]
     for package in _PACKAGES:
         try:

@@ -131,6 +131,7 @@ def _in_background(session: Session, query: Query, args: Args) -> background.Bac
     name = args["out"]
     if name is None:
         return handle
+    # Stored although nothing has finished: the handle is the only way to the result.
     session.names[name] = handle
     print(f"{name} = {handle!r}; {name}.result() waits for the table")
     return None

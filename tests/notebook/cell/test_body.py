@@ -96,7 +96,7 @@ MISTAKES = {
     ),
     "missing brace": (
         '{"token": {"token": "UNI"}',
-        "} is missing at the end: the { at line 1, column 1 is open.\n"
+        "} is missing at the end: the { at line 1, column 1 is not closed.\n"
         '  line 1, column 1:\n    {"token": {"token": "UNI"}\n    ^',
     ),
     "bare word": (
@@ -141,7 +141,7 @@ def test_a_mistake_is_named_shown_and_mended(name):
         ("{a: 1}", 'A key needs double quotes: "a".'),
         ('{"a": [1, 2}', "} does not close the [ at line 1, column 7. Write ]."),
         ('{"a": 1}}', "There is one } too many."),
-        ('{"a": 1} {"b": 2}', "The cell goes on after its object. It holds one."),
+        ('{"a": 1} {"b": 2}', "Unexpected text after the cell's object."),
         ('{"a": 007}', "A JSON number has no leading zero. Put 007 in double quotes, or drop the zero."),
         ('{"a": 1_000}', "JSON numbers have no underscores. Write the digits only."),
         ('{"a": .5}', '.5 is not a JSON number. Write 0.5, 5 or "5".'),

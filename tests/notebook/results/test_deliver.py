@@ -81,7 +81,7 @@ def test_a_folder_a_link_and_an_existing_file_are_not_written(tmp_path):
             "1,000 of 62,972 wallets; --limit 0 counts, --all fetches",
         ),
         ({"truncated": True, "matched": 62_972, "returned": 1_000}, "1,000 of 62,972 wallets"),
-        ({"truncated": True}, "the limit cut off rows; raise --limit for more."),
+        ({"truncated": True}, "The limit cut off rows; raise --limit for more."),
         ({}, None),
     ],
 )

@@ -75,14 +75,14 @@ def test_what_is_no_whole_number_any_more_is_not_cut_to_one():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: nbext.to_units(segment([1]), as_="int"), "as_: 'int' is not allowed. Allowed: 'decimal', 'float'."),
+        (lambda: nbext.to_units(segment([1]), as_="int"), "as_: 'int' is not allowed. Use 'decimal' or 'float'."),
         (
             lambda: nbext.to_units(pd.DataFrame({"a": [1]})),
-            "frame: this table is not a segment's: its attrs['nbext'] are missing.",
+            "frame: This table is not a segment's: its attrs['nbext'] are missing.",
         ),
         (
             lambda: nbext.to_units(pa.table({"a": [1]})),
-            "frame: a pyarrow.Table is not allowed. Allowed: a segment's pandas.DataFrame.",
+            "frame: A pyarrow.Table is not allowed. Give a segment's pandas.DataFrame.",
         ),
         (
             lambda: nbext.to_units(segment(["much"], dtype="str")),

@@ -41,7 +41,7 @@ def test_a_segment_that_runs_on_says_so_and_can_be_waited_for_again(running):
     assert handle.status == "running"
     with pytest.raises(DeadlineExceeded) as caught:
         handle.result(0.05)
-    assert str(caught.value) == "the segment is still running after 0.05 s."
+    assert str(caught.value) == "The segment is still running after 0.05 s."
     assert caught.value.segment_id == "seg_1"
     assert handle.status == "running"
 
