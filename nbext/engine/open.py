@@ -1,4 +1,4 @@
-"""Open the data of a folder on the engine that a URL names."""
+"""Open a data folder on the engine that a URL names."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
     engine
         ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``; ``pyspark://HOST:PORT`` or
         ``pyspark://local``; ``bigquery://PROJECT/DATASET``; ``trino://USER@HOST:PORT/CATALOG/SCHEMA``. All but
-        DuckDB are connected to at the first question.
+        DuckDB connect at the first question.
 
     Raises
     ------
     ConfigError
-        The URL names no engine, or an option that the engine does not take.
+        The URL is not one of an engine, or has an option that the engine does not have.
     StorageError
         The generation is damaged or missing.
     """
@@ -44,7 +44,7 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
         raise ConfigError(f"engine: {engine[:80]!r} is not a URL: {error}.") from None
     if url.scheme not in _ENGINES or "://" not in engine:
         raise ConfigError(
-            f"engine: {engine[:80]!r} names no engine.{did_you_mean(url.scheme, _ENGINES)} "
+            f"engine: {engine[:80]!r} is not the URL of an engine.{did_you_mean(url.scheme, _ENGINES)} "
             f"Allowed: {', '.join(f'{scheme}://' for scheme in _ENGINES)}."
         )
     return _ENGINES[url.scheme](data_dir, url)
@@ -64,11 +64,11 @@ def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
     for name, value in options.items():
         if name not in allowed:
             raise ConfigError(
-                f"engine: {url.scheme}:// takes no option {name!r}.{did_you_mean(name, allowed)} "
+                f"engine: {url.scheme}:// has no option {name!r}.{did_you_mean(name, allowed)} "
                 f"Allowed: {', '.join(allowed) or 'none'}."
             )
         if not allowed[name].match(value):
-            raise ConfigError(f"engine: {name}={value[:40]!r} is not allowed. Write memory=4GB, threads=8.")
+            raise ConfigError(f"engine: {name}={value[:40]!r} is not valid. Write memory=4GB or threads=8.")
     return options
 
 
@@ -76,7 +76,7 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
     from nbext.engine.duckdb.dataset import MEMORY, DuckDataset
 
     if url.netloc or url.path not in ("", "/"):
-        raise ConfigError("engine: duckdb:// takes no path; the data folder is set by data_dir.")
+        raise ConfigError("engine: duckdb:// has no path. Set the data folder with data_dir.")
     options = _options(url, memory=MEMORY_SIZE, threads=_THREADS)
     threads = int(options["threads"]) if "threads" in options else None
     memory = options.get("memory", MEMORY)
@@ -122,7 +122,7 @@ def _path(url: SplitResult, parts: int, form: str) -> list[str]:
 
 def _needs(url: SplitResult, met: bool, form: str) -> None:
     if not met:
-        raise ConfigError(f"engine: {url.geturl()[:80]!r} is not complete. Write {form}.")
+        raise ConfigError(f"engine: {url.geturl()[:80]!r} is incomplete. Write {form}.")
 
 
 _ENGINES = {"duckdb": _duckdb, "pyspark": _spark, "bigquery": _bigquery, "trino": _trino}

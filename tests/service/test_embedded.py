@@ -78,7 +78,7 @@ def test_a_service_that_ended_is_started_anew_when_it_is_asked_for(running, tmp_
 
 def test_an_engine_that_is_none_is_said_before_anything_starts(tmp_path):
     before = set(threading.enumerate())
-    with pytest.raises(ConfigError, match="names no engine"):
+    with pytest.raises(ConfigError, match="is not the URL of an engine"):
         embedded.start(tmp_path, engine="duckbd://")
     assert {thread.name for thread in set(threading.enumerate()) - before if thread.name == "nbext-service"} == set()
 

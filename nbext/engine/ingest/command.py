@@ -18,10 +18,10 @@ examples:
   nbext ingest uniswap.tokenlist.json
   nbext ingest export-tokenholders.csv --chain ethereum --token 0x... --decimals 18 --block 12000000
 
-What a file is, is told by its columns: ethereum-etl token_transfers, tokens, contracts and blocks (also as
-BigQuery exports them), cryo erc20_transfers, erc721_transfers and their metadata, Etherscan tokentx and
-holder exports, other holder snapshots, and token lists. CSV, CSV.gz, Parquet and JSON.
-A run adds to what is there; rows that were in already are left out."""
+nbext recognises a file by its columns: ethereum-etl's and BigQuery's token_transfers, tokens, contracts and blocks;
+cryo's erc20_transfers, erc721_transfers and their metadata; Etherscan's tokentx, tokennfttx, token1155tx and holder
+exports; other holder snapshots; token lists. Files are CSV, CSV.gz, Parquet or JSON.
+Each run adds to the data. Rows that an earlier run ingested are skipped."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,18 +30,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder, or a glob")
     parser.add_argument("--chain", help="the chain of files that do not name one: ethereum, 10, eip155:137, ...")
-    parser.add_argument("--data", metavar="DIR", type=Path, help="the data folder (default: the user's)")
+    parser.add_argument("--data", metavar="DIR", type=Path, help="the data folder (default: your user data folder)")
     parser.add_argument("--token", action="append", default=[], metavar="[SYMBOL=]ADDRESS",
                         help="the token of a holder snapshot that does not name it")
-    parser.add_argument("--decimals", type=int, metavar="N", help="decimals of a snapshot's token where unknown")
-    parser.add_argument("--unit", choices=("token", "raw"), default="token", help="what a snapshot's balances are in")
-    parser.add_argument("--block", type=int, metavar="N", help="the block of a snapshot that does not say it")
-    parser.add_argument("--memory", default=None, metavar="SIZE", help="what may be held in memory (default 4GB)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.add_argument("--decimals", type=int, metavar="N",
+                        help="decimals of a snapshot's token, if no metadata has them")
+    parser.add_argument("--unit", choices=("token", "raw"), default="token", help="the unit of a snapshot's balances")
+    parser.add_argument("--block", type=int, metavar="N", help="the block of a snapshot that does not name it")
+    parser.add_argument("--memory", default=None, metavar="SIZE",
+                        help="memory limit (default 4GB); what exceeds it is spilled to disk")
+    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Take the files in and print the report; 1 when a file was refused or a row was bad, else 0."""
+    """Ingest the files and print the report; return 1 if a file was refused or a row was bad, else 0."""
     from nbext.engine.ingest import ingest
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
     from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
@@ -67,7 +69,7 @@ def _tokens(given: list[str]) -> dict[str, str]:
 
 @contextmanager
 def _bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
-    """Yield a progress callback that draws on a terminal, and does nothing elsewhere."""
+    """Yield a progress callback that draws on a terminal; None where there is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""What a run took in, in numbers and in plain words."""
+"""The report of a run: what was read and skipped, every oddity, and the fingerprint of the result."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from nbext.errors import IngestError
 
 SHOWN = 10
 SHOWN_GAPS = 3
-# What is said of one, and of several.
+# The words for one, and for several.
 ODDITIES = {
-    "duplicates": ("transfer that was in already, left out", "transfers that were in already, left out"),
-    "conflicts": ("of those with other contents under the same key: the first one taken in was kept",) * 2,
-    "told_twice": ("of those by its contents alone: one source tells no log index",
-                   "of those by their contents alone: one source tells no log index"),
+    "duplicates": ("duplicate transfer skipped", "duplicate transfers skipped"),
+    "conflicts": ("of these differs from an earlier row with the same key; the earlier row was kept",
+                  "of these differ from earlier rows with the same keys; the earlier rows were kept"),
+    "told_twice": ("of these matched by content alone, because one source has no log index",) * 2,
     "self_transfers": ("transfer from a wallet to itself", "transfers from a wallet to itself"),
     "zero_values": ("ERC20 transfer of zero", "ERC20 transfers of zero"),
     "mints": ("mint (from the zero address)", "mints (from the zero address)"),
     "burns": ("burn (to the zero address)", "burns (to the zero address)"),
     "huge_values": ("amount or token id of 2**127 or more", "amounts or token ids of 2**127 or more"),
-    "unknown_decimals": ("ERC20 contract of unknown decimals (ask with `unit: raw`)",
-                         "ERC20 contracts of unknown decimals (ask with `unit: raw`)"),
-    "inferred": ("contract that no metadata classifies, taken by its behaviour",
-                 "contracts that no metadata classifies, taken by their behaviour"),
+    "unknown_decimals": ("ERC20 contract with unknown decimals (query it with `unit: raw`)",
+                         "ERC20 contracts with unknown decimals (query them with `unit: raw`)"),
+    "inferred": ("contract without metadata, classified by its transfers",
+                 "contracts without metadata, classified by their transfers"),
 }
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun in the plural where it is not one."""
+    """Return a number with its noun, in the plural unless the number is one."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 @dataclass(frozen=True)
 class FileTaken:
-    """One file that was taken in."""
+    """One file that was ingested."""
 
     path: str
     kind: str
@@ -64,7 +64,7 @@ class BadRow:
 
 @dataclass(frozen=True)
 class Gap:
-    """Blocks of a chain, both ends counted, that the data has nothing of."""
+    """A range of blocks, both ends included, for which the data has no row."""
 
     chain: str
     first_block: int
@@ -80,17 +80,17 @@ class Report:
     rows
         Rows read from all files, bad ones counted.
     new
-        Transfers that were not in before.
+        Transfers that no earlier run had.
     erc20, nft
         Transfers read in this run of ERC20 contracts and of NFT contracts.
     odd
-        How often each oddity of ODDITIES, and any other, was met.
+        How often each oddity of ODDITIES, or any other, occurred.
     bad_rows, bad, bad_path
         How many rows could not be read, the first few of them, and the file that lists all.
     inferred_path
         The file that lists the contracts that were classified by their behaviour.
     generation
-        The generation that is served now; ``changed`` says whether this run made it.
+        The generation that is served after the run; ``changed`` is true if this run made it.
     """
 
     rows: int = 0
@@ -129,21 +129,17 @@ class Report:
     def _files(self) -> list[str]:
         lines = [f"{shown(f.path)}: {f.kind}, {counted(f.rows, 'row')}" + (f", {f.chain}" if f.chain else "")
                  for f in self.files]
-        lines += [f"{shown(path)}: taken in before, skipped" for path in self.skipped]
+        lines += [f"{shown(path)}: ingested before, skipped" for path in self.skipped]
         return lines + [f"refused: {error}" for error in self.refused]
 
     def _rows(self) -> list[str]:
         if not self.files:
-            return ["Nothing new was read."]
-        words = [f"{counted(self.rows, 'row')} read"]
-        taken = [(n, f"as {kind} ({counted(contracts, 'contract')})") for kind, n, contracts in (
-            ("ERC20", self.erc20, self.erc20_contracts), ("NFT", self.nft, self.nft_contracts)) if n]
-        if taken:
-            first, *others = taken
-            words.append(" and ".join([f"{counted(first[0], 'transfer')} taken {first[1]}",
-                                       *(f"{n:,} {how}" for n, how in others)]))
-            words.append(f"{self.new:,} of them new")
-        return ["; ".join(words) + "."]
+            return ["No new rows."]
+        read = f"{counted(self.rows, 'row')} read"
+        kinds = (("ERC20", self.erc20, self.erc20_contracts), ("NFT", self.nft, self.nft_contracts))
+        found = [f"{counted(n, f'{kind} transfer')} ({counted(contracts, 'contract')})"
+                 for kind, n, contracts in kinds if n]
+        return [f"{read}: {' and '.join(found)}, {self.new:,} of them new." if found else f"{read}."]
 
     def _oddities(self) -> list[str]:
         lines = []
@@ -155,7 +151,7 @@ class Report:
         widest = sorted(self.gaps, key=lambda gap: gap.first_block - gap.last_block)[:SHOWN_GAPS]
         for gap in widest:
             missing = counted(gap.last_block - gap.first_block + 1, "block")
-            lines.append(f"  no data of {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})")
+            lines.append(f"  no data for {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})")
         if self.gap_count > len(widest):
             lines.append(f"  and {counted(self.gap_count - len(widest), 'smaller gap')}")
         return lines
@@ -163,16 +159,17 @@ class Report:
     def _bad(self) -> list[str]:
         if not self.bad_rows:
             return []
-        lines = [f"{counted(self.bad_rows, 'bad row')}, left out:"]
+        lines = [f"{counted(self.bad_rows, 'bad row')} skipped:"]
         lines += [f"  {shown(b.path)}, row {b.row:,}: {b.why}" + (f": {b.value[:80]!r}" if b.value is not None else "")
                   for b in self.bad[:SHOWN]]
-        return lines + ([f"  all of them: {shown(self.bad_path)}"] if self.bad_path else [])
+        return lines + ([f"  full list: {shown(self.bad_path)}"] if self.bad_path else [])
 
     def _end(self) -> list[str]:
         if not self.changed:
-            return [f"The data is as it was: generation {self.generation}." if self.generation else "There is no data."]
+            served = f"The data has not changed: generation {self.generation}."
+            return [served if self.generation else "There is no data."]
         rows = ", ".join(f"{rows:,} {table}" for table, rows in self.tables.items())
-        return [f"Generation {self.generation} is served now: {rows}. {self.seconds:.1f} s."]
+        return [f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s."]
 
 
 # A gap is this many times the usual distance between two blocks that the data knows.
@@ -181,7 +178,7 @@ _HALF = 2**127
 
 
 def count_rows(stage: Stage) -> None:
-    """Keep how many rows of each contract were read, before repeated ones are left out."""
+    """Count the rows read of each contract, before duplicates are removed."""
     null = zero(stage)
     stage.run(f"""
         CREATE TABLE read AS SELECT contract, count(*) AS n,
@@ -258,9 +255,9 @@ def table_rows(stage: Stage) -> dict[str, int]:
 
 
 def fingerprint(stage: Stage) -> str:
-    """Return a text that changes when any row does, whatever order rows and files came in.
+    """Return a text that changes when any row does, whatever the order of rows and files was.
 
-    The tables not hashed here are made of these by this version's code.
+    The tables that are not hashed are derived from these by this version's code.
     """
     found = hashlib.sha256(repr((__version__, FORMAT)).encode())
     for table in ("transfers", "blocks", "contracts", "ingest.openings"):

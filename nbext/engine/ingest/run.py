@@ -33,7 +33,7 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What a run was asked to do."""
+    """The arguments of a run, checked."""
 
     folder: Path
     chain: Chain | None
@@ -44,7 +44,7 @@ class Job:
 
 @dataclass
 class Run:
-    """What the steps of one run share."""
+    """The state that the steps of one run share."""
 
     job: Job
     stage: Stage
@@ -54,17 +54,17 @@ class Run:
     digests: dict[Source, Future[str]] = field(default_factory=dict)
 
     def names(self) -> dict[int, str]:
-        """Return the path of each file that is taken in, by its number."""
+        """Return the path of each file that is ingested, by its number."""
         return {file.number: file.source.name for file in self.opened} | {
             number: source.name for number, source, _ in self.lists}
 
     def holding(self, what: str) -> list[reading.Opened]:
-        """Return the opened files that hold transfers, tokens, contracts, blocks or holders."""
+        """Return the opened files of one sort: transfers, tokens, contracts, blocks or holders."""
         return [file for file in self.opened if file.kind.holds == what]
 
 
 class _Refused(Exception):
-    """A file turned out to be unusable when the run was under way: the run starts again without it."""
+    """A file turned out to be unusable during the run: the run starts again without it."""
 
     def __init__(self, error: IngestError, source: Source) -> None:
         super().__init__(str(error))
@@ -80,39 +80,39 @@ def ingest(
     memory: str = DEFAULT_MEMORY,
     progress: Progress | None = None,
 ) -> Report:
-    """Take files in, and serve the data with them from now on.
+    """Ingest files: add them to the data folder, and serve the result from now on.
 
     Parameters
     ----------
     paths
-        Files, folders and globs. What a file is, is told by its columns.
+        Files, folders and globs. Each file is recognised by its columns.
     chain
         The chain of files that do not name one; None where all do.
     data_dir
-        The data folder; made where there is none.
+        The data folder; created if it does not exist.
     options
-        What holder snapshots do not say themselves.
+        What holder snapshots do not say themselves: their token, its decimals, their block.
     memory
-        What DuckDB may take; more is spilt to the data folder.
+        The memory that DuckDB may use; the rest is spilled to the data folder.
     progress
-        Called with the name of the step under way and how much of it is done, from 0 to 1.
+        Called with the name of the current step and how much of it is done, from 0 to 1.
 
     Returns
     -------
     Report
-        What was taken in, skipped and refused. Refused files leave no trace in the data.
+        What was ingested, skipped and refused. Refused files leave no trace in the data.
 
     Raises
     ------
     IngestError
-        No file could be used; the error of the first is raised.
+        No file could be used; this is the error of the first.
     ValidationError
-        No chain of that name, or a memory that is no size.
+        The chain is unknown, or the memory is not a size.
     StorageError
-        Another run is at work in the data folder, or it cannot be written.
+        Another run is writing to the data folder, or it cannot be written.
     """
     if not MEMORY_SIZE.match(memory):
-        raise ValidationError.of("memory", "size", f"{memory[:40]!r} is not allowed. Write 800MB or 4GB.")
+        raise ValidationError.of("memory", "size", f"{memory[:40]!r} is not a memory size. Write 800MB or 4GB.")
     started = time.monotonic()
     named = None if chain is None else chain_of(chain)
     folder = Path(data_dir).expanduser().resolve()
@@ -131,7 +131,7 @@ def ingest(
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the data folder for this process; the lock goes with the process, however it ends."""
+    """Lock the data folder; the lock ends with the process, however it ends."""
     import fcntl
 
     try:
@@ -143,19 +143,19 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StorageError(f"{folder}: another `nbext ingest` is at work there; wait until it has ended.") from None
+            raise StorageError(f"{folder}: another `nbext ingest` is writing there. Wait until it ends.") from None
         with _storage_errors(folder):
             yield
 
 
 @contextmanager
 def _storage_errors(folder: Path) -> Iterator[None]:
-    """Say in our own words that memory or the disk did not suffice."""
+    """Translate the errors of a full memory or disk into ours."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise StorageError(f"{folder}: the memory allowed does not suffice ({_first_line(error)}). "
-                           "Allow more (--memory 8GB), or take fewer files at a time.") from None
+        raise StorageError(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
+                           "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
     except (duckdb.IOException, OSError) as error:
         raise StorageError(f"{folder} cannot be written: {_first_line(error)}. Nothing was changed.") from None
 
@@ -165,7 +165,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _not_taken(found: list[Source], previous: generation.Generation | None) -> tuple[list[Source], list[Source]]:
-    """Part the files into those to take in and those that an earlier run took."""
+    """Split the files into those to ingest and those that an earlier run ingested."""
     taken = previous.manifest["files"] if previous else []
     places = {(entry["path"], entry["size"], entry["mtime"]) for entry in taken}
     sizes = {entry["size"] for entry in taken}
@@ -232,7 +232,7 @@ def _walk_on(run: Run, fresh: list[Source]) -> Report:
 
 @contextmanager
 def _refusing(source: Source) -> Iterator[None]:
-    """Turn an error about one file into the refusal of that file."""
+    """Translate an error about one file into the refusal of that file."""
     try:
         yield
     except IngestError as error:
@@ -273,18 +273,20 @@ def _open_one(run: Run, number: int, source: Source) -> None:
 
 
 def _chain_id(run: Run, file: reading.Opened) -> int:
-    """Return the chain of a file's rows: its own where it names one, which must be the given one."""
+    """Return the chain of a file's rows: the one it names, which --chain must not contradict, or --chain's."""
     if file.has("chain_id"):
         found = run.stage.rows(f"SELECT DISTINCT {file.text('chain_id')} FROM {file.relation} LIMIT 3")
         named = [row[0] for row in found]
         wanted = run.job.chain or (chain_of(named[0], file.source.name) if len(named) == 1 else None)
         if len(named) > 1 or wanted is None or str(wanted.id) != named[0]:
-            asked = f"--chain {run.job.chain.name}" if run.job.chain else "no --chain"
-            raise IngestError(f"{file.source.shown}: its rows are of chain {', '.join(map(str, named))}; "
-                              f"given was {asked}.", path=file.source.name)
+            chains = ", ".join(map(str, named))
+            given = run.job.chain.name if run.job.chain else None
+            why = (f"its rows are on several chains ({chains}). Split it by chain" if len(named) > 1
+                   else f"its rows are on chain {chains}, but --chain {given} was given")
+            raise IngestError(f"{file.source.shown}: {why}.", path=file.source.name)
         return wanted.id
     if run.job.chain is None:
-        raise IngestError(f"{file.source.shown}: of which chain are these rows? Say so: --chain ethereum.",
+        raise IngestError(f"{file.source.shown}: its rows name no chain. Give it: --chain ethereum.",
                           path=file.source.name)
     return run.job.chain.id
 
@@ -295,7 +297,7 @@ def _chain_name(run: Run, file: reading.Opened) -> str | None:
 
 
 def _read_facts(run: Run) -> None:
-    """Take in what is known of contracts and blocks, before the rows that it explains."""
+    """Read the facts about contracts and blocks, before the rows that they explain."""
     stage = run.stage
     activity.begin(stage)
     for file in run.holding("tokens") + run.holding("contracts"):
@@ -335,7 +337,7 @@ def _read_transfers(run: Run) -> None:
 
 
 def _build(run: Run) -> None:
-    """Make every table of the layout from the rows that are new and the generation before."""
+    """Build every table of the layout from the new rows and the generation before."""
     stage = run.stage
     run.job.progress("merging", 0)
     tables.create_tables(stage)
@@ -364,7 +366,7 @@ def _publish(run: Run, fresh: list[Source]) -> None:
     stage.run("DETACH out")
     published = generation.publish(run.job.folder, stage.building, manifest)
     report.generation = published.folder.name
-    # Files that hold nothing new are remembered all the same, so as not to be read again.
+    # Files without a new row are recorded all the same: the next run then skips them by size and digest.
     report.changed = previous is None or previous.fingerprint != fingerprint
 
 

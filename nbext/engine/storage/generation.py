@@ -47,7 +47,7 @@ class Generation:
 
     @property
     def number(self) -> int:
-        """How many generations there have been in this data folder, this one counted."""
+        """How many generations this data folder has had, including this one."""
         return int(self.manifest["number"])
 
     @property
@@ -57,12 +57,12 @@ class Generation:
 
     @property
     def chains(self) -> tuple[ChainExtent, ...]:
-        """What the tables hold of each chain, in the order of the chains' ids."""
+        """The extent of each chain in the tables, in the order of the chains' ids."""
         return tuple(ChainExtent(**chain) for chain in self.manifest["chains"])
 
 
 def current(data_dir: Path) -> Generation | None:
-    """Return the generation that is served, or None where nothing was ever taken in.
+    """Return the generation that is served, or None if nothing was ever ingested.
 
     Raises
     ------
@@ -76,9 +76,9 @@ def current(data_dir: Path) -> Generation | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{pointer} cannot be read: {error}") from None
-    # The name is joined to a path: nothing but a generation's own name may stand there.
+    # The name is joined to a path: anything but a generation's own name could lead out of the data folder.
     if not _NAME.match(name):
-        raise StorageError(f"{pointer} holds {name[:80]!r}, which is not the name of a generation.")
+        raise StorageError(f"{pointer} contains {name[:80]!r}, which is not the name of a generation.")
     return read(data_dir / "generations" / name)
 
 
@@ -95,16 +95,16 @@ def read(folder: Path) -> Generation:
         manifest = json.loads(path.read_text("utf-8"))
         written = manifest["format"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path} cannot be read: {error!r}. Take the data in again.") from None
+        raise StorageError(f"{path} cannot be read: {error!r}. Ingest the data again.") from None
     if written != FORMAT:
-        raise StorageError(f"{path} is of format {written!r}; this version of nbext reads format {FORMAT}.")
+        raise StorageError(f"{path} has format {written!r}; this version of nbext reads format {FORMAT}.")
     if not (folder / TABLES).is_file():
-        raise StorageError(f"{folder} holds no {TABLES}. Take the data in again.")
+        raise StorageError(f"{folder} has no {TABLES}. Ingest the data again.")
     return Generation(folder, manifest)
 
 
 def begin(data_dir: Path) -> Path:
-    """Make an empty folder to build a generation in; what a killed build left behind is removed.
+    """Create an empty folder to build a generation in; remove what a killed build left behind.
 
     The caller holds the data folder's lock: two builds at once would remove each other's folders.
     """
@@ -118,7 +118,7 @@ def begin(data_dir: Path) -> Path:
 
 
 def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Generation:
-    """Make a built folder the generation that is served, and remove those that nobody can need.
+    """Serve a built folder from now on, and remove the generations that nobody can need.
 
     ``manifest`` is as in the module's description; ``format`` and ``number`` are filled in here.
     """
@@ -157,12 +157,12 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
 
 
 def about(generation: Generation, engine: str) -> DataAbout:
-    """Return whose data a generation is, as asked through an engine.
+    """Return the description of a generation's data, as read through an engine.
 
     Raises
     ------
     StorageError
-        The manifest does not say it.
+        The manifest is incomplete.
     """
     manifest = generation.manifest
     try:
@@ -174,11 +174,11 @@ def about(generation: Generation, engine: str) -> DataAbout:
             chains=generation.chains,
         )
     except (KeyError, TypeError) as error:
-        raise StorageError(f"{generation.folder / MANIFEST} is damaged: {error!r}. Take the data in again.") from None
+        raise StorageError(f"{generation.folder / MANIFEST} is damaged: {error!r}. Ingest the data again.") from None
 
 
 def damage_of(data_dir: Path) -> Iterator[str]:
-    """Read every byte of the tables that are served, and yield what is wrong with them."""
+    """Read every byte of the tables that are served, and yield what is damaged."""
     import duckdb
 
     try:
@@ -188,7 +188,7 @@ def damage_of(data_dir: Path) -> Iterator[str]:
         about(served, "duckdb")
         with duckdb.connect(str(served.tables), read_only=True, config={"memory_limit": "1GB"}) as tables:
             for table in schema.TABLES:
-                # DuckDB holds each block against its checksum when it is read.
+                # DuckDB compares each block with its checksum when it reads it, so reading all is checking all.
                 tables.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
     except StorageError as error:
         yield f"chain data: {error}"

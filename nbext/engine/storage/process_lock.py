@@ -1,4 +1,4 @@
-"""Who is alive on one data folder: each holds a lock that ends with its process, however it ends."""
+"""Which processes are alive on a data folder: each holds a lock that ends with it, however it ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Lease:
         self._path.unlink(missing_ok=True)
 
     def is_alive(self, name: str) -> bool:
-        """Say whether the holder of that lease still lives; the file of one that ended is removed."""
+        """Return whether the holder of that lease is alive; remove the file of one that is not."""
         if name == self.name:
             return True
         path = self._path.with_name(f"{name}.lease")
@@ -46,5 +46,5 @@ class Lease:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    # mode=rw: looking at a lease that is gone must not make its file anew.
+    # mode=rw: looking for a lease that is gone must not create its file again.
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)

@@ -237,8 +237,8 @@ def test_the_data_says_whose_it_is(dataset):
     ("engine", "message"),
     [
         ("duckbd://", "Did you mean 'duckdb'"),
-        ("duckdb", "names no engine"),
-        ("duckdb:///some/file", "takes no path"),
+        ("duckdb", "is not the URL of an engine"),
+        ("duckdb:///some/file", "has no path"),
         ("duckdb://?memroy=1GB", "Did you mean 'memory'"),
         ("duckdb://?memory=lots", "Write memory=4GB"),
         ("duckdb://?threads=0", "Write memory=4GB"),

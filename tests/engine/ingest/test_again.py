@@ -124,7 +124,7 @@ def test_blocks_that_are_missing_between_others_are_told_as_ranges(data, tmp_pat
     logs = [log(block=block) for block in (*range(100, 150), *range(300, 350), *range(351, 360))]
     report = take(data, write_parquet(tmp_path / "t.parquet", logs))
     assert [(g.chain, g.first_block, g.last_block) for g in report.gaps] == [("ethereum", 150, 299)]
-    assert "no data of ethereum blocks 150 to 299 (150 blocks)" in str(report)
+    assert "no data for ethereum blocks 150 to 299 (150 blocks)" in str(report)
     # Another chain's run, which can close none of them, does not tell them again.
     assert take(data, write_csv(tmp_path / "o.csv", [log(), log()]), chain="optimism").gaps == []
 
@@ -134,9 +134,9 @@ def test_of_many_gaps_the_widest_three_are_told(data, tmp_path, log):
     logs = [log(block=start + n) for start in starts for n in range(50)]
     report = take(data, write_parquet(tmp_path / "t.parquet", logs))
     assert [line for line in report.lines() if line.endswith(("blocks)", "gap"))] == [
-        "  no data of ethereum blocks 1,350 to 1,899 (550 blocks)",
-        "  no data of ethereum blocks 850 to 1,299 (450 blocks)",
-        "  no data of ethereum blocks 450 to 799 (350 blocks)",
+        "  no data for ethereum blocks 1,350 to 1,899 (550 blocks)",
+        "  no data for ethereum blocks 850 to 1,299 (450 blocks)",
+        "  no data for ethereum blocks 450 to 799 (350 blocks)",
         "  and 1 smaller gap",
     ]
 
@@ -155,7 +155,7 @@ def test_a_second_run_in_the_same_folder_is_turned_away(data, days):
     data.mkdir()
     with (data / ".ingest.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(StorageError, match=r"another `nbext ingest` is at work there"):
+        with pytest.raises(StorageError, match=r"another `nbext ingest` is writing there"):
             take(data, days[0][0])
 
 

@@ -53,10 +53,13 @@ DAMAGED = [
     ("cut.csv.gz", cut_archive, "the file cannot be read"),
     ("empty.csv", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
     ("empty.parquet", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
-    ("header.csv", lambda path, log: write_csv(path, []), "a header and no rows"),
-    ("other.csv", lambda path, log: path.write_text("a,b\n1,2\n"), r"its columns \(a, b\) are none that nbext"),
-    ("other.parquet", lambda path, log: pq.write_table(pa.table({"x": [1]}), path), r"its columns \(x\)"),
-    ("page.csv", lambda path, log: path.write_text("<html><body>404</body></html>\n"), "its columns"),
+    ("header.csv", lambda path, log: write_csv(path, []), "a header but no rows"),
+    ("other.csv", lambda path, log: path.write_text("a,b\n1,2\n"),
+     r"no known format has these columns: a, b\. Known formats"),
+    ("other.parquet", lambda path, log: pq.write_table(pa.table({"x": [1]}), path),
+     r"no known format has these columns: x\."),
+    ("page.csv", lambda path, log: path.write_text("<html><body>404</body></html>\n"),
+     "no known format has these columns"),
     ("list.json", lambda path, log: path.write_text('{"tokens": {}}'), "not a token list"),
     ("list2.json", lambda path, log: path.write_text('{"tokens": ['), "the file cannot be read"),
     ("deep.json", lambda path, log: path.write_text("[" * 100_000), "the file cannot be read"),
@@ -157,3 +160,10 @@ def test_addresses_in_any_case_are_one_wallet(data, tmp_path, log):
                              token_address=[mixed, mixed.lower(), mixed]))
     with Tables(data) as tables:
         assert tables.balances()[mixed.lower(), mixed.lower()] == 3 * 10**20
+
+
+def test_a_file_that_lacks_a_column_of_a_known_format_is_told_which(data, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("blockNumber,timeStamp,from,to,contractAddress,value\n1,2,3,4,5,6\n")
+    with pytest.raises(IngestError, match=r'looks like tokentx \(Etherscan\), but has no column "hash"\. Found: bl'):
+        take(data, path)

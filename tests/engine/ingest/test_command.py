@@ -18,16 +18,16 @@ def test_a_run_prints_what_it_took_and_ends_well(tmp_path, log, capsys, contract
     assert printed[:3] == [
         f"{contracts_file}: contracts (ethereum-etl), 2 rows, ethereum",
         f"{path}: token_transfers (ethereum-etl), 4 rows, ethereum",
-        "6 rows read; 3 transfers taken as ERC20 (1 contract) and 1 as NFT (1 contract); 4 of them new.",
+        "6 rows read: 3 ERC20 transfers (1 contract) and 1 NFT transfer (1 contract), 4 of them new.",
     ]
     assert printed[3:-1] == [
         "  1 transfer from a wallet to itself",
         "  1 ERC20 transfer of zero",
         "  2 mints (from the zero address)",
         "  1 burn (to the zero address)",
-        "  1 ERC20 contract of unknown decimals (ask with `unit: raw`)",
+        "  1 ERC20 contract with unknown decimals (query it with `unit: raw`)",
     ]
-    assert printed[-1].startswith("Generation 000001-")
+    assert printed[-1].startswith("Now serving generation 000001-")
 
 
 def test_bad_rows_are_shown_and_the_command_says_that_there_were_some(tmp_path, log, capsys):
@@ -35,9 +35,9 @@ def test_bad_rows_are_shown_and_the_command_says_that_there_were_some(tmp_path, 
     code = main(["ingest", str(path), "--chain", "1", "--data", str(tmp_path / "data")])
     printed = capsys.readouterr().out
     assert code == 1
-    assert "1 bad row, left out:" in printed
+    assert "1 bad row skipped:" in printed
     assert f"{path}, row 2: value is not a whole number from 0 to 2**256-1: '1e18'" in printed
-    assert f"all of them: {tmp_path / 'data' / 'bad-rows.csv'}" in printed
+    assert f"full list: {tmp_path / 'data' / 'bad-rows.csv'}" in printed
 
 
 def test_a_file_that_cannot_be_used_is_one_line_on_stderr(tmp_path, capsys):
@@ -67,4 +67,4 @@ def test_a_memory_that_is_no_size_is_refused_and_no_file_is_blamed(tmp_path, log
     path = write_csv(tmp_path / "t.csv", [log(0, 1, 5)])
     code = main(["ingest", str(path), "--chain", "1", "--data", str(tmp_path / "data"), "--memory", given])
     assert code == 2
-    assert capsys.readouterr().err == f"ValidationError: memory: {given!r} is not allowed. Write 800MB or 4GB.\n"
+    assert capsys.readouterr().err == f"ValidationError: memory: {given!r} is not a memory size. Write 800MB or 4GB.\n"

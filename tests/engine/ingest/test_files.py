@@ -112,12 +112,12 @@ def test_cryos_erc721_transfers_are_nfts_although_their_contract_column_is_named
 
 def test_a_file_of_another_chain_than_was_asked_for_is_refused(data, tmp_path, made):
     path = cryo(tmp_path / "t.parquet", made, value_string=["1"] * 3)
-    with pytest.raises(IngestError, match=r"its rows are of chain 1; given was --chain polygon"):
+    with pytest.raises(IngestError, match=r"its rows are on chain 1, but --chain polygon was given"):
         take(data, path, chain="polygon")
 
 
 def test_a_file_that_names_no_chain_needs_one(data, tmp_path, made):
-    with pytest.raises(IngestError, match="of which chain are these rows"):
+    with pytest.raises(IngestError, match="its rows name no chain"):
         take(data, write_parquet(tmp_path / "t.parquet", made), chain=None)
 
 
@@ -164,7 +164,7 @@ def test_transfers_that_etherscan_and_ethereum_etl_tell_both_are_one(data, tmp_p
     for run in runs if len(runs) == 2 else []:
         report = take(data, paths[run])
     assert (report.odd["duplicates"], report.odd["told_twice"]) == (4, 4)
-    assert "4 of those by their contents alone: one source tells no log index" in str(report)
+    assert "4 of these matched by content alone, because one source has no log index" in str(report)
     # Both again, in files that begin elsewhere, are nothing new.
     again = take(data, write_csv(tmp_path / "again.csv", [one, *both]),
                  etherscan(tmp_path / "again too.csv", [other, *both[1:]]))
@@ -212,7 +212,7 @@ def test_a_token_list_names_tokens_on_many_chains_and_the_rest_is_counted(data, 
     report = take(data, path, chain=None)
     assert (report.rows, report.bad_rows) == (3, 1)
     assert (report.bad[0].row, report.bad[0].why) == (3, "not an address")
-    assert report.odd["tokens on chains that nbext does not name"] == 1
+    assert report.odd["tokens on chains that nbext does not support"] == 1
     with Tables(data) as tables:
         assert tables.contract(wallet(1)) == {
             "standard": "ERC20", "name": "A � name", "symbol": "ONE", "decimals": 6, "verified": True,

@@ -34,7 +34,7 @@ def test_dust_and_large_balances_keep_every_digit(data, tmp_path):
         assert tables.contract(TOKEN)["standard"] == "ERC20"
         assert len(tables.rows("SELECT * FROM wallets")) == 4
         assert tables.rows("SELECT * FROM transfers UNION ALL SELECT * FROM transfers") == []
-    assert report.odd["balances of zero, left out"] == 1
+    assert report.odd["zero balances skipped"] == 1
 
 
 @pytest.mark.parametrize(("balance", "why"), [
@@ -59,7 +59,7 @@ def test_raw_balances_are_taken_as_they_are(data, tmp_path):
 
 def test_without_decimals_a_balance_in_units_is_refused_and_says_what_helps(data, tmp_path):
     path = holders(tmp_path / "export.csv", (wallet(1), "1.5", "No"))
-    with pytest.raises(IngestError, match=r"decimals of 0x.*3e8 are unknown.*--decimals N or --unit raw"):
+    with pytest.raises(IngestError, match=r"decimals of 0x.*3e8 are unknown.*--decimals N, or --unit raw"):
         take(data, path, options=options(None))
 
 
@@ -96,7 +96,7 @@ def test_an_address_in_the_files_name_is_the_token(data, tmp_path):
 
 def test_a_symbol_that_nobody_bears_is_refused_and_says_how_to_name_the_token(data, tmp_path):
     path = holders(tmp_path / "export-nosuch.csv", (wallet(1), "2", "No"))
-    says = r"symbol 'nosuch' does not tell: no contract is known by it.*--token nosuch=0x"
+    says = r"No known contract has the symbol 'nosuch'.*--token nosuch=0x"
     with pytest.raises(IngestError, match=says):
         take(data, path)
 
@@ -143,7 +143,7 @@ def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they
     report = take(data, tmp_path, options=options(None, token=None, unit="raw"))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 200, (wallet(1001), wallet(2)): 7}
-    left = "balances of an older snapshot than the one that was taken in, left out"
+    left = "balances skipped, because a newer snapshot was ingested before"
     assert report.odd.get(left, 0) == (2 if names == ("a", "b") else 0)
     rows = [(TOKEN, wallet(number), "9", "1500") for number in (3, 4)]
     again = holders(tmp_path / "again.csv", *rows, header=header)
@@ -163,10 +163,10 @@ def test_of_a_wallets_balances_at_several_blocks_the_last_one_counts_also_where_
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 200, (TOKEN, wallet(3)): 3}
         assert {row[2:4] for row in tables.history()} == {(2000, 2**62)}
-    assert report.odd["balances that the same file tells anew at a later block, left out"] == 2
-    assert report.odd["balances of zero, left out"] == 1
-    assert [(b.row, b.why) for b in report.bad] == [(6, "block is not a whole number from 0"),
-                                                    (7, "block is not a whole number from 0")]
+    assert report.odd["balances skipped, because the same file has them at a later block"] == 2
+    assert report.odd["zero balances skipped"] == 1
+    assert [(b.row, b.why) for b in report.bad] == [(6, "block number is not a whole number"),
+                                                    (7, "block number is not a whole number")]
 
 
 def test_two_balances_of_one_wallet_in_a_snapshot_are_not_added_and_the_second_is_listed(data, tmp_path):
@@ -175,7 +175,7 @@ def test_two_balances_of_one_wallet_in_a_snapshot_are_not_added_and_the_second_i
     report = take(data, path, options=options(0, block=7))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 100, (TOKEN, wallet(2)): 1}
-    assert [(b.row, b.why, b.value) for b in report.bad] == [(2, "another balance of the same wallet", "5")]
+    assert [(b.row, b.why, b.value) for b in report.bad] == [(2, "the file has another balance of this wallet", "5")]
 
 
 @pytest.mark.parametrize(("given", "message"), [

@@ -100,7 +100,7 @@ def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
         ("pyspark://", "Write pyspark://HOST:PORT"),
         ("pyspark://host", "Write pyspark://HOST:PORT"),
         ("pyspark://host:port", "is not a URL"),
-        ("pyspark://local?cores=4", "takes no option 'cores'"),
+        ("pyspark://local?cores=4", "has no option 'cores'"),
         ("bigquery://project", "Write bigquery://PROJECT/DATASET"),
         ("trino://host:8080/catalog", "Write trino://USER@HOST:PORT/CATALOG/SCHEMA"),
     ],

@@ -1,4 +1,4 @@
-"""Which files to take in: given paths, folders and globs become a list of regular files."""
+"""Find the files to ingest: paths, folders and globs become a list of regular files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 @dataclass(frozen=True)
 class Source:
-    """A regular file, and what tells it from others without reading it."""
+    """A regular file, with the size and time that identify it without reading it."""
 
     path: Path
     size: int
@@ -32,29 +32,30 @@ class Source:
 
     @property
     def shown(self) -> str:
-        """The path for people: from the working folder on where it is below it."""
+        """The path for messages: relative where the file is below the working folder."""
         return shown(self.path)
 
     def digest(self) -> str:
-        """Return the SHA-256 of what the file holds."""
+        """Return the SHA-256 of the file's bytes."""
         with open_regular(self.path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def check_unchanged(self) -> None:
-        """Raise IngestError when the file was written to since it was found."""
+        """Raise IngestError if the file was written to since it was found."""
         now = source_of(self.path)
         if (now.size, now.modified) != (self.size, self.modified):
-            raise IngestError(f"{self.shown}: the file changed while it was read. Take it in again.", path=self.name)
+            raise IngestError(f"{self.shown}: the file changed while it was being read. Ingest it again.",
+                              path=self.name)
 
 
 def shown(path: str | Path) -> str:
-    """Return a path for people: from the working folder on where it is below it, as it was most likely given."""
+    """Return a path for messages: relative where it is below the working folder, as it was most likely given."""
     path = Path(path)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def open_regular(path: Path):  # type: ignore[no-untyped-def]  # the built-in open's own type
-    """Open a regular file for reading bytes; a link, pipe or device is refused even when put there just now."""
+    """Open a regular file for reading bytes; refuse a link, pipe or device, even one that was just put there."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -75,15 +76,15 @@ def source_of(path: Path) -> Source:
     except (OSError, ValueError) as error:
         raise IngestError(f"{path}: {_reason(error)}.", path=str(path)) from None
     if not stat.S_ISREG(found.st_mode):
-        raise IngestError(f"{path}: {_what(found.st_mode)}; only regular files are taken in.", path=str(path))
+        raise IngestError(f"{path}: {_what(found.st_mode)}; only regular files can be ingested.", path=str(path))
     return Source(path.parent.resolve() / path.name, found.st_size, found.st_mtime_ns)
 
 
 def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[IngestError]]:
-    """Return the files that paths, folders and globs name, each once, and what was refused.
+    """Return the files that paths, folders and globs name, each once, and the errors of those refused.
 
-    A folder gives every file below it whose name ends as data does (.parquet, .csv, .csv.gz, .json,
-    .json.gz), without following links. A path that exists is never read as a glob.
+    A folder stands for every file below it that ends in one of SUFFIXES; links are not followed. A path that
+    exists is never read as a glob.
     """
     sources: dict[Path, Source] = {}
     refused: list[IngestError] = []
@@ -102,7 +103,8 @@ def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[In
 
 def _expand(text: str) -> Iterator[Path]:
     if _URL.match(text):
-        raise IngestError(f"{text[:200]}: not a path. Data is read from files on this machine only.", path=text[:200])
+        raise IngestError(f"{text[:200]}: a URL, not a path. Download the file first: nbext ingests only files "
+                          "on this machine.", path=text[:200])
     path = Path(text).expanduser()
     if _exists(path):
         yield from _below(path) if path.is_dir() and not path.is_symlink() else [path]
@@ -110,7 +112,8 @@ def _expand(text: str) -> Iterator[Path]:
     # Path.glob takes no absolute pattern.
     found = sorted(glob.glob(str(path), recursive=True)) if glob.has_magic(text) else []  # noqa: PTH207
     if not found:
-        raise IngestError(f"{text[:200]}: no such file, and no file matches.", path=text[:200])
+        missing = "no file matches" if glob.has_magic(text) else "no such file"
+        raise IngestError(f"{text[:200]}: {missing}.", path=text[:200])
     for name in found:
         if not Path(name).is_dir() or Path(name).is_symlink():
             yield Path(name)
@@ -132,7 +135,8 @@ def _below(folder: Path) -> Iterator[Path]:
                 found = True
                 yield Path(place) / name
     if not found:
-        raise IngestError(f"{folder}: the folder holds no file that ends in {', '.join(SUFFIXES)}.", path=str(folder))
+        raise IngestError(f"{folder}: the folder contains no file that ends in {', '.join(SUFFIXES)}.",
+                          path=str(folder))
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""A file as a relation in the stage: its columns as they are, and ``row``, counted from 1 without the header.
+"""Recognise a file by its columns, and open it as a relation of its columns and ``row``, the row's number from 1.
 
 Parquet is read in place by DuckDB. CSV is read by Arrow, as text, into a table of the stage: quoting,
 ragged rows and a cut archive are found before any row is used.
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.sources.files import Source, open_regular
 from nbext.engine.ingest.stage import Stage, name, quoted
 from nbext.errors import IngestError
@@ -31,10 +32,10 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Kind:
-    """One schema: what it holds, and under which names a file may keep each of our columns.
+    """One format: what its rows are, and the names that each of our columns may have in it.
 
-    ``needs`` must all be there, ``may`` are taken where they are; of several names the first one found
-    counts. ``standard`` is what the file's kind says of every contract in it.
+    ``needs`` are required, ``may`` are optional; of several names the first one found counts. ``standard``
+    is the standard of every contract in such a file, where the format alone decides it.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Kind:
     standard: str | None = None
 
     def columns(self, names: Iterable[str]) -> dict[str, str] | None:
-        """Return which of the file's columns holds each of ours, or None where one is missing."""
+        """Return which of the file's columns holds each of ours, or None if a required one is missing."""
         spelled = {name.lower(): name for name in reversed(list(names))}
         found = {
             ours: next((spelled[name] for name in theirs if name in spelled), None)
@@ -59,7 +60,7 @@ _LOG = {"sender": ("from_address",), "recipient": ("to_address",), "tx": ("trans
         "log_index": ("log_index",), "block": ("block_number",)}
 _TIMES = {"timestamp": ("block_timestamp", "timestamp"), "chain_id": ("chain_id",), "type": ("type",)}
 
-# Ordered: the first whose columns are all there is what the file is.
+# In order: the first format whose required columns are all present wins.
 KINDS = (
     Kind("token_transfers (ethereum-etl)", "transfers",
          {"contract": ("token_address",), "value": ("value",), **_LOG}, _TIMES),
@@ -113,7 +114,7 @@ KINDS = (
 
 
 def recognise(names: Iterable[str]) -> tuple[Kind, dict[str, str]] | None:
-    """Return what a file with these columns is, and which column holds what; None where nothing fits."""
+    """Return the format of a file with these columns, and which column holds what; None if no format fits."""
     names = list(names)
     for kind in KINDS:
         columns = kind.columns(names)
@@ -131,7 +132,7 @@ _OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
 
 @dataclass
 class Opened:
-    """A recognised file: where its rows are read from, and which of its columns holds what."""
+    """A recognised file: the relation of its rows, and which of its columns holds what."""
 
     number: int
     source: Source
@@ -143,11 +144,11 @@ class Opened:
     ragged: list[tuple[int, str]] = field(default_factory=list)
 
     def has(self, column: str) -> bool:
-        """Say whether the file holds that column of ours."""
+        """Return whether the file has that column of ours."""
         return column in self.columns
 
     def text(self, column: str) -> str:
-        """Return the SQL expression of a column as text: bytes as 0x and hex, NULL where there is none."""
+        """Return the SQL of a column as text: bytes as 0x and hex, NULL where the file has no such column."""
         if column not in self.columns:
             return "NULL::VARCHAR"
         kind, sql = self.types[column], name(self.columns[column])
@@ -166,7 +167,7 @@ class Opened:
         return f"TRY_CAST({sql} AS BIGINT)::VARCHAR"
 
     def seconds(self, column: str = "timestamp") -> str:
-        """Return the SQL expression of a time as seconds since 1970, whatever it is written as."""
+        """Return the SQL of a time as seconds since 1970, whatever it is written as."""
         if column not in self.columns:
             return "NULL::BIGINT"
         kind, sql = self.types[column], name(self.columns[column])
@@ -188,18 +189,18 @@ def first_bytes(source: Source) -> bytes:
     if not found:
         raise IngestError(f"{source.shown}: the file is empty (0 bytes).", path=source.name)
     if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
-        raise IngestError(f"{source.shown}: neither Parquet nor text; "
+        raise IngestError(f"{source.shown}: this is neither Parquet nor text. "
                           "nbext reads Parquet, CSV, CSV.gz and token lists.", path=source.name)
     return found
 
 
 def open_table(stage: Stage, number: int, source: Source) -> Opened:
-    """Open a Parquet or CSV file and say what it is.
+    """Open a Parquet or CSV file and recognise it.
 
     Raises
     ------
     IngestError
-        The file is damaged or empty, or its columns are none that are known.
+        The file is damaged or empty, or no known format has its columns.
     """
     start = first_bytes(source)
     if start.startswith(_PARQUET):
@@ -207,7 +208,7 @@ def open_table(stage: Stage, number: int, source: Source) -> Opened:
     else:
         opened = _open_csv(stage, number, source, gzipped=start.startswith(_GZIP))
     if opened.rows == 0:
-        raise IngestError(f"{source.shown}: the file has a header and no rows.", path=source.name)
+        raise IngestError(f"{source.shown}: the file has a header but no rows.", path=source.name)
     return opened
 
 
@@ -293,21 +294,32 @@ def _numbered(reader: Any, taken: list[str], ragged: list[tuple[int, str]]) -> I
 def _recognised(source: Source, names: list[str]) -> tuple[Kind, dict[str, str]]:
     found = recognise(names)
     if found is None:
-        known = "; ".join(f"{k.name}: {', '.join(v[0] for v in k.needs.values())}" for k in KINDS)
-        shown = ", ".join(names[:20])[:300]
-        raise IngestError(
-            f"{source.shown}: its columns ({shown}) are none that nbext takes in. It knows {known}.", path=source.name)
+        raise IngestError(f"{source.shown}: {_closest(names)}", path=source.name)
     return found
 
 
+def _closest(names: list[str]) -> str:
+    """Return what a file lacks of the format that it resembles most, or all formats if it resembles none."""
+    spelled, found = {name.lower() for name in names}, visible(", ".join(names[:20]), 300)
+    lacking = {kind.name: [other[0] for other in kind.needs.values() if spelled.isdisjoint(other)] for kind in KINDS}
+    kind = min(KINDS, key=lambda kind: len(lacking[kind.name]) / len(kind.needs))
+    missing = lacking[kind.name]
+    # Any CSV has a column called "address" or "name": most of a format's columns make a resemblance.
+    if len(missing) * 2 < len(kind.needs):
+        columns = " and ".join(f'"{column}"' for column in missing)
+        return f"this looks like {kind.name}, but has no column {columns}. Found: {found}."
+    known = "; ".join(f"{kind.name}: {', '.join(other[0] for other in kind.needs.values())}" for kind in KINDS)
+    return f"no known format has these columns: {found}. Known formats and their columns: {known}."
+
+
 def unreadable(source: Source, error: Exception) -> IngestError:
-    """Return the error of a file that is damaged, with the reader's own first words."""
+    """Return the error of a damaged file, with the first line of the reader's own message."""
     first = str(error).replace(str(source.path), "").strip().splitlines()[0][:300]
     return IngestError(f"{source.shown}: the file cannot be read: {first}", path=source.name)
 
 
 def is_about(source: Source, error: Exception) -> bool:
-    """Say whether DuckDB's error is about that file: its name stands in it, or it is about the data read."""
+    """Return whether DuckDB's error is about that file: it names the file, or is about the data read."""
     return str(source.path) in str(error) or not isinstance(error, duckdb.IOException)
 
 

@@ -1,7 +1,7 @@
-"""What is known of contracts: tokens and contracts exports, token lists, the well-known catalogue.
+"""Facts about contracts, from token and contract exports, token lists, and the well-known contracts.
 
-Facts are kept with the source that told them, so that a later run can weigh them again. Of two sources
-the one that stands first in `SOURCES` is believed, field by field; within one source, the newest.
+Facts are stored with their source, so that a later run can weigh them again. Of two sources, the one that
+comes first in `SOURCES` wins, field by field; within one source, the newest.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ FACTS = {
     "spam": "BOOLEAN", "deployer": "VARCHAR", "deployed_block": "BIGINT", "total_supply": "VARCHAR",
 }
 FIELDS = tuple(FACTS)[4:]
-ELSEWHERE = "tokens on chains that nbext does not name"
+ELSEWHERE = "tokens on chains that nbext does not support"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
 ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
 
 
 def begin(stage: Stage) -> None:
-    """Make the table of facts, with those of the generation before."""
+    """Create the table of facts, with those of the generation before."""
     stage.run(f"CREATE TABLE facts ({', '.join(f'{c} {t}' for c, t in FACTS.items())})")
     if stage.previous:
         stage.run(f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts")
@@ -56,7 +56,7 @@ def take_table(stage: Stage, file: Opened, chain: str) -> None:
 
 
 def declare(stage: Stage, file: Opened, chain: int) -> None:
-    """Add what a transfers file says of its contracts: the standard of its kind, names that stand in its rows."""
+    """Add what a transfers file says of its contracts: the standard of its format, the names in its rows."""
     if not file.kind.standard:
         return
     source, standard = ("tokentx" if file.has("symbol") else "transfers"), f"'{file.kind.standard}'"
@@ -69,9 +69,9 @@ def declare(stage: Stage, file: Opened, chain: int) -> None:
 
 
 def take_list(stage: Stage, number: int, source: Source) -> int:
-    """Add the facts of a token list in the Uniswap standard; return how many tokens it names.
+    """Add the facts of a token list in the Uniswap standard; return how many tokens it has.
 
-    Tokens on chains that nbext does not name are left out, and counted as odd.
+    Tokens on chains that nbext does not support are skipped, and counted as odd.
     """
     tokens = _read_list(source)
     known = {chain.id for chain in CHAINS}
@@ -95,7 +95,7 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
 
 
 def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Add facts given as dicts of FACTS' columns; what a dict leaves out is unknown."""
+    """Add facts given as dicts of FACTS' columns; a missing key is unknown."""
     rows = list(rows)
     text = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
     arriving = pa.table({
@@ -107,7 +107,7 @@ def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def settle(stage: Stage) -> None:
-    """Keep one row of each contract and source, and make ``known``: one row of each contract."""
+    """Reduce the facts to one row per contract and source, and create ``known``: one row per contract."""
     newest = ", ".join(f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
     stage.run(f"CREATE TABLE settled AS SELECT chain_id, address, source, 0::BIGINT AS seq, {newest} "
               "FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
@@ -119,7 +119,7 @@ def settle(stage: Stage) -> None:
 
 
 def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> None:
-    """Keep the decimals that a snapshot's token was given with, where nothing else tells them."""
+    """Store the decimals that were given for a snapshot's token, where no metadata has them."""
     told = stage.rows("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
     if told and told[0][0] is not None:
         return
@@ -132,7 +132,7 @@ def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> Non
 
 
 def clean(text: object) -> str | None:
-    """Return text that can be stored: a lone surrogate becomes U+FFFD; what is no text is unknown."""
+    """Return text that can be stored: a lone surrogate becomes U+FFFD; anything but text is unknown."""
     return _SURROGATE.sub("�", text) if isinstance(text, str) and text else None
 
 
@@ -143,7 +143,7 @@ def _read_list(source: Source) -> list[Any]:
         raise unreadable(source, error) from None
     tokens = document.get("tokens") if isinstance(document, dict) else None
     if not isinstance(tokens, list):
-        raise IngestError(f"{source.shown}: not a token list: there is no list under 'tokens'.", path=source.name)
+        raise IngestError(f"{source.shown}: not a token list: it has no list under 'tokens'.", path=source.name)
     return tokens
 
 
@@ -152,7 +152,7 @@ def _list_fault(token: Any, known: set[int]) -> str | None:
         return "not an object"
     if not isinstance(token.get("chainId"), int) or isinstance(token["chainId"], bool):
         return "chainId is not a whole number"
-    # A list may name chains that are no EVM chains; their addresses have other forms.
+    # A list may name chains that are not EVM chains, whose addresses look different: they are not bad rows.
     if token["chainId"] not in known:
         return ELSEWHERE
     if not isinstance(token.get("address"), str) or not looks_like_address(token["address"]):
@@ -196,7 +196,7 @@ def _standard(file: Opened) -> str:
     if file.has("standard"):
         named = f"upper(replace({file.text('standard')}, '-', ''))"
         return f"CASE WHEN {named} IN ('ERC20', 'ERC721', 'ERC1155') THEN {named} END"
-    # A collection has no decimals: one or more of them is a token's word for itself.
+    # A collection has no decimals, so one or more of them make it an ERC20; zero or none prove nothing.
     return f"'{file.kind.standard}'" if file.kind.standard else f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
 
 

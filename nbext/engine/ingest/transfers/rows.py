@@ -1,4 +1,7 @@
-"""Rows of text become rows of integers; a row that cannot is set apart with its reason."""
+"""Parse rows of text into rows of integers; a row that cannot be parsed goes to ``bad`` with its reason.
+
+Amounts and token ids, decimal or hex, become three limbs of 26 digits, exactly or not at all.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ DECIMAL = "DECIMAL(38,0)"
 
 
 def is_amount(digits: str) -> str:
-    """Return the SQL that says whether a text is a whole number from 0 to 2**256 - 1, in decimal digits."""
+    """Return the SQL of whether a text is a whole number from 0 to 2**256 - 1, in decimal digits."""
     return (f"(regexp_full_match({digits}, '[0-9]{{1,78}}') "
             f"AND (length({digits}) < 78 OR {digits} <= '{MAX_UINT256}'))")
 
@@ -75,12 +78,12 @@ _TEXTS = {"contract_text": "contract", "sender_text": "sender", "recipient_text"
           "count_text": "count"}
 
 
-# Where no log index is told, one is made up from here on: no log has a larger one.
+# Rows without a log index get made-up ones from here on, above any real one, so that both sorts stay apart.
 MADE_UP = 2**32
 
 
 def begin(stage: Stage) -> None:
-    """Make the tables that rows of transfers go to."""
+    """Create the table that rows of transfers go to."""
     whole, upper, amount = ("USING COMPRESSION " + how for how in ("BITPACKING", "RLE", "UNCOMPRESSED"))
 
     stage.run(f"""CREATE TABLE incoming (file INTEGER {whole}, row BIGINT {whole}, chain_id BIGINT {whole},
@@ -91,7 +94,7 @@ def begin(stage: Stage) -> None:
 
 
 def check_times(stage: Stage, file: Opened) -> None:
-    """Refuse a file whose times are not in seconds."""
+    """Refuse a file whose times are not in seconds: its days, and every question by time, would be wrong."""
     if not file.has("timestamp"):
         return
     seconds = file.seconds()
@@ -99,17 +102,17 @@ def check_times(stage: Stage, file: Opened) -> None:
     if found:
         row, value = found[0]
         raise IngestError(
-            f"{file.source.shown}, row {row}: {file.columns['timestamp']} is {value}, which is later than the year "
-            "2199; it looks like milliseconds. Times are seconds since 1970.", path=file.source.name, row=row)
+            f"{file.source.shown}, row {row}: {file.columns['timestamp']} is {value}, after the year 2199. "
+            "It looks like milliseconds; times must be seconds since 1970.", path=file.source.name, row=row)
 
 
 def take(stage: Stage, file: Opened, chain: int) -> None:
-    """Add a file's rows; those that cannot be read go to ``bad`` with their reason.
+    """Add a file's rows; those that cannot be parsed go to ``bad`` with their reason.
 
     Raises
     ------
     IngestError
-        Not one row can be read, or times are in milliseconds.
+        No row can be parsed, or times are in milliseconds.
     """
     check_times(stage, file)
     _insert(stage, file, chain, hexed=file.types["value"] == "BLOB")
@@ -162,7 +165,7 @@ def _texts(file: Opened) -> str:
 
 
 def _without_log_index(file: Opened) -> tuple[str, str, str]:
-    """Make a key of what a row says, and an order of its place: Etherscan's tokentx tells no log index."""
+    """Return the SQL of a key from a row's contents, and of its order: Etherscan's tokentx has no log index."""
     same = ", ".join(file.text(c) for c in ("tx", "contract", "sender", "recipient", "value"))
     tx = file.text("tx")
     nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"
@@ -190,10 +193,10 @@ def _set_bad_apart(stage: Stage, file: Opened) -> None:
 
 
 def refuse_all(stage: Stage, file: Opened) -> None:
-    """Raise the error of a file none of whose rows can be read; it names the first."""
+    """Raise the error of a file without a usable row; it names the first."""
     row, why, value = stage.rows(
         "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])[0]
-    raise IngestError(f"{file.source.shown}, row {row}: {why}: {str(value)[:80]!r}; no row of the file can be read.",
+    raise IngestError(f"{file.source.shown}, row {row}: {why}: {str(value)[:80]!r}. No row of the file is usable.",
                       path=file.source.name, row=row)
 
 

@@ -1,4 +1,4 @@
-"""Holder snapshots: what each wallet held at one block, as balances or as token ids, without transfers."""
+"""Holder snapshots: the balances or token ids of each wallet at one block, without transfers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
+from nbext.core.untrusted_text import quoted, visible
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage
@@ -26,10 +27,10 @@ _BATCH = 100_000
 _LAST_BLOCK = FOREVER - 1
 _ARRIVING = pa.schema([("row", pa.int64()), ("contract", pa.string()), ("address", pa.string()),
                        ("moment", pa.int64()), ("digits", pa.string())])
-# Of balances that stand in no file's good rows in the end, and why.
-ZERO = "balances of zero, left out"
-OUTDATED = "balances that the same file tells anew at a later block, left out"
-OLDER = "balances of an older snapshot than the one that was taken in, left out"
+# Why a good row of a snapshot is not used.
+ZERO = "zero balances skipped"
+OUTDATED = "balances skipped, because the same file has them at a later block"
+OLDER = "balances skipped, because a newer snapshot was ingested before"
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,18 @@ class SnapshotOptions:
     Attributes
     ----------
     tokens
-        Symbol (lower case) to address; the key ``""`` names the one token of files that name none.
+        Symbol (lower case) to address; the key ``""`` is for files that name no token.
     decimals
-        The decimals of tokens that no metadata tells.
+        The decimals of tokens for which no metadata has them.
     unit
         ``token``: balances are in the token's unit, ``raw``: in its smallest.
     block
-        The block of the snapshot; none means the last block that the data knows of the chain.
+        The block of the snapshot; None means the last block that the data has of the chain.
 
     Raises
     ------
     ValidationError
-        Decimals or a block that no token and no chain has.
+        The decimals or the block are out of range.
     """
 
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +66,7 @@ class SnapshotOptions:
 
 
 def begin(stage: Stage) -> None:
-    """Make ``openings``: the balances of the newest snapshot of each contract."""
+    """Create ``openings``: the balances of the newest snapshot of each contract."""
     stage.run(f"""CREATE TABLE openings (chain_id BIGINT, contract VARCHAR, address VARCHAR, block BIGINT,
         hi {DECIMAL}, mid {DECIMAL}, lo {DECIMAL}, has_id BOOLEAN)""")
     if stage.previous:
@@ -73,12 +74,12 @@ def begin(stage: Stage) -> None:
 
 
 def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
-    """Add a snapshot; it stands in the place of earlier ones of the same contracts.
+    """Add a snapshot; it replaces earlier ones of the same contracts.
 
     Raises
     ------
     IngestError
-        Which token a row is of, or how many decimals it has, cannot be told; or no row can be read.
+        The token of a row or its decimals are unknown, or no row can be parsed.
     """
     named = _Tokens(stage, file, chain, options)
     by_id = file.has("token_id")
@@ -98,7 +99,7 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
             if not looks_like_address(address or ""):
                 digits, fault = None, "holder is not an address"
             elif needed and (at is None or not 0 <= at <= _LAST_BLOCK):
-                digits, fault = None, "block is not a whole number from 0"
+                digits, fault = None, "block number is not a whole number"
             if fault:
                 bad.append((file.number, row, fault, str(address if "address" in fault else text)[:200]))
             else:
@@ -122,14 +123,14 @@ def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]
 
 
 def _moment(file: Opened, options: SnapshotOptions) -> tuple[str, bool]:
-    """Return the SQL of the block or the time that a row's balance is of, and whether every row must tell one."""
+    """Return the SQL of the block or the time of a row's balance, and whether every row must have one."""
     if options.block is None and file.has("block"):
         return f"TRY_CAST({file.text('block')} AS BIGINT)", True
     return ("NULL::BIGINT" if options.block is not None else file.seconds()), False
 
 
 def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
-    """Leave out balances that the file tells anew, those of zero, and those that contradict an earlier row."""
+    """Remove balances that the file repeats later, zero balances, and those that contradict an earlier row."""
     if by_id:  # of an ERC1155's token several wallets may hold some
         return
     outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
@@ -138,7 +139,7 @@ def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
     contradicting = """SELECT row, digits FROM (
         SELECT row, digits, digits <> first(digits) OVER (PARTITION BY contract, address ORDER BY row) AS other
         FROM arrived_holders) WHERE other"""
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'another balance of the same wallet', digits "
+    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'the file has another balance of this wallet', digits "
               f"FROM ({contradicting})")
     stage.run(f"DELETE FROM arrived_holders WHERE row IN (SELECT row FROM ({contradicting}))")
     _leave_out(stage, file, ZERO, "FROM arrived_holders WHERE digits = '0'")
@@ -152,11 +153,11 @@ def _leave_out(stage: Stage, file: Opened, why: str, which: str) -> None:
 
 
 def _replace(stage: Stage, file: Opened, chain: int, block: int | None, *, by_id: bool) -> None:
-    """Put the file's rows in the place of those of snapshots that are not newer."""
+    """Replace the rows of snapshots that are not newer by the file's."""
     if not stage.value("SELECT count(*) FROM arrived_holders"):
         found = stage.rows("SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])
         row, why = (found[0][0], f"{found[0][1]}: {found[0][2]!r}") if found else (1, "every balance is zero")
-        raise IngestError(f"{file.source.shown}, row {row}: {why}; no row of the file can be read.",
+        raise IngestError(f"{file.source.shown}, row {row}: {why}. No row of the file is usable.",
                           path=file.source.name, row=row)
     at = "max(moment) OVER (PARTITION BY contract)" if block is None else str(block)
     stage.run(f"CREATE OR REPLACE TABLE arrived_holders AS SELECT *, ({at})::BIGINT AS block FROM arrived_holders")
@@ -172,7 +173,7 @@ def _replace(stage: Stage, file: Opened, chain: int, block: int | None, *, by_id
 
 
 def _block(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> int | None:
-    """Return the block of a snapshot: given, found by its time, or the last one known; None where its rows tell it."""
+    """Return the block of a snapshot: given, found by its time, or the last one known; None if each row has one."""
     if options.block is not None:
         return options.block
     if file.has("block"):
@@ -200,7 +201,7 @@ class _Tokens:
         self.places: dict[str, int] = {}
 
     def of(self, contract: str | None, symbol: str | None) -> str:
-        """Return the token's address: the row's own, the option's, or the one that bears the symbol."""
+        """Return the token's address: the row's own, the option's, or that of the only token with the symbol."""
         key = (contract, symbol)
         if key not in self.found:
             self.found[key] = self._find(contract, symbol)
@@ -221,13 +222,13 @@ class _Tokens:
         bearing = [row for row in bearing if row[1]] or bearing
         if len(bearing) == 1:
             return str(bearing[0][0])
-        many = f"{len(bearing)} contracts bear it" if bearing else "no contract is known by it"
+        many = f"{len(bearing)} contracts have" if bearing else "No known contract has"
         raise IngestError(
-            f"{self.file.source.shown}: whose holders are these? The symbol {word!r} does not tell: {many}. "
-            f"Name the token: --token {word}=0x...", path=self.file.source.name)
+            f"{self.file.source.shown}: which token do these wallets hold? {many} the symbol {quoted(word)}. "
+            f"Name the token: --token {visible(word, 40)}=0x...", path=self.file.source.name)
 
     def decimals(self, token: str) -> int:
-        """Return the token's decimals; balances in its unit cannot be read without."""
+        """Return the token's decimals; without them, balances in its unit have no meaning."""
         if token not in self.places:
             known = self.stage.value(
                 "SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [self.chain, token])
@@ -235,14 +236,14 @@ class _Tokens:
             if places is None:
                 raise IngestError(
                     f"{self.file.source.shown}: the decimals of {token} are unknown, so its balances cannot be read. "
-                    "Take in a token list or a tokens file that names it, or give --decimals N or --unit raw.",
+                    "Ingest a token list or tokens file that has them, or give --decimals N, or --unit raw.",
                     path=self.file.source.name)
             self.places[token] = places
         return self.places[token]
 
 
 def _digits(text: str | None, tokens: _Tokens, token: str, *, by_id: bool) -> tuple[str | None, str | None]:
-    """Return the amount in the smallest unit, or why there is none; a balance of zero is neither."""
+    """Return the amount in the smallest unit, or what is wrong with it; neither for a balance of zero."""
     if by_id or tokens.options.unit == "raw":
         number = uint256_of(text) if text and text.isdecimal() else None
         if number is None:
