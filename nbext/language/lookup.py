@@ -242,7 +242,7 @@ class Context(ABC):
             block, timestamp = clock.last(self.default.id)
         else:
             timestamp = clock.timestamp_of(self.default.id, block)
-        return {"block": block, "timestamp": None if timestamp is None else iso(timestamp)}
+        return {"block": block, "timestamp": iso(timestamp)}
 
     def canonical_time(self) -> int | str | None:
         """Return asOf as a block; as a time where several chains turn it into blocks of their own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import overload
 
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
 _BACK = r"[0-9]{1,6}[hdw]"
@@ -50,10 +51,18 @@ def read_time(value: object) -> Time | None:
     return Time(value, timestamp=int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1))
 
 
-def iso(timestamp: int) -> str:
-    """Write seconds since 1970 as ISO-8601 UTC.
+@overload
+def iso(timestamp: int) -> str: ...
+
+
+@overload
+def iso(timestamp: int | None) -> str | None: ...
+
+
+def iso(timestamp: int | None) -> str | None:
+    """Return seconds since 1970 as ISO-8601 UTC, or None for None: a chain may have no block times.
 
     >>> iso(0)
     '1970-01-01T00:00:00Z'
     """
-    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

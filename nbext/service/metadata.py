@@ -12,8 +12,8 @@ from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS
 from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import AmbiguousSymbol, FieldError, ValidationError, did_you_mean
+from nbext.language.times import iso
 from nbext.service.http.problems import Problem
-from nbext.service.http.responses import iso_block
 
 MAX_HITS = 100
 DEFAULT_HITS = 20
@@ -90,7 +90,7 @@ class Metadata:
         """Return the last block of a chain's data, or None where there is none of it."""
         for extent in self._dataset.about.chains:
             if extent.chain_id == chain.id:
-                return {"block": extent.last_block, "timestamp": iso_block(extent.last_timestamp)}
+                return {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)}
         return None
 
     def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:

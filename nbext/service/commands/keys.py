@@ -6,7 +6,7 @@ import argparse
 
 from nbext.service import commands
 from nbext.service.accounts.keys import DEFAULT_RATE, SCOPES, Key, KeyRing
-from nbext.service.http.responses import iso
+from nbext.service.http.responses import iso_ms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,9 +53,9 @@ def _list(ring: KeyRing, args: argparse.Namespace) -> None:
 
 
 def _line(key: Key) -> str:
-    state = f"revoked {iso(key.revoked_at)}" if key.revoked_at else "in use"
+    state = f"revoked {iso_ms(key.revoked_at)}" if key.revoked_at else "in use"
     scopes, rate = ",".join(sorted(key.scopes)), key.rate or "no limit"
-    return "  ".join((key.id, key.name, scopes, rate, iso(key.created_at) or "", state))
+    return "  ".join((key.id, key.name, scopes, rate, iso_ms(key.created_at) or "", state))
 
 
 def _revoke(ring: KeyRing, args: argparse.Namespace) -> None:

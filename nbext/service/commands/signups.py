@@ -12,7 +12,7 @@ from nbext.core.atomic_files import whole_file
 from nbext.errors import ConfigError
 from nbext.service import commands
 from nbext.service.accounts.signups import SignUps, normalised
-from nbext.service.http.responses import iso
+from nbext.service.http.responses import iso_ms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def _write(signups: SignUps, out: TextIO) -> None:
     rows = csv.writer(out)
     rows.writerow(["email", "consented_at"])
     # A spreadsheet runs a cell that begins like a formula; an address may begin with = + or -.
-    rows.writerows([_harmless(each.email), iso(each.consented_at)] for each in signups.all())
+    rows.writerows([_harmless(each.email), iso_ms(each.consented_at)] for each in signups.all())
 
 
 def _harmless(text: str) -> str:

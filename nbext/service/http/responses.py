@@ -25,26 +25,15 @@ from nbext.service.segments.store import Segment
 _METADATA_CACHE = "private, max-age=60, must-revalidate"
 
 
-def iso(seconds: float | None) -> str | None:
+def iso_ms(seconds: float | None) -> str | None:
     """Return a moment as ISO-8601 UTC with milliseconds, or None where there is none.
 
-    >>> iso(0)
+    >>> iso_ms(0)
     '1970-01-01T00:00:00.000Z'
     """
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def iso_block(seconds: int | None) -> str | None:
-    """Return a block's time, a whole number of seconds, as ISO-8601 UTC, or None where the data has none.
-
-    >>> iso_block(1)
-    '1970-01-01T00:00:01Z'
-    """
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -91,8 +80,8 @@ def describe(segment: Segment, *, cached: bool = False) -> SegmentAnswer:
             "csv": SEGMENT_CSV.format(id=segment.id),
             "arrow": SEGMENT_ARROW.format(id=segment.id),
         },
-        "createdAt": iso(segment.created_at) or "",
-        "completedAt": iso(segment.completed_at),
+        "createdAt": iso_ms(segment.created_at) or "",
+        "completedAt": iso_ms(segment.completed_at),
         # A clock that was set back while the segment ran makes a negative time: none is told.
         "durationMs": max(0, round((segment.completed_at - segment.started_at) * 1000)) if ran else None,  # type: ignore[operator]
         "cached": cached,

@@ -12,10 +12,11 @@ from nbext import __version__
 from nbext.core.chains import chain_of
 from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA
 from nbext.language.fields import GRAMMAR
+from nbext.language.times import iso
 from nbext.service.container import FromContainer, Reader
 from nbext.service.http.models import About, Health
 from nbext.service.http.openapi import NOT_MODIFIED, document, problems, text
-from nbext.service.http.responses import cacheable_answer, iso_block, json_answer
+from nbext.service.http.responses import cacheable_answer, json_answer
 from nbext.service.middleware.observe import METRICS_TYPE
 
 router = APIRouter(tags=["service"])
@@ -42,7 +43,7 @@ def read_about(container: FromContainer, key: Reader) -> Response:
                     "chainId": extent.chain_id,
                     "firstBlock": extent.first_block,
                     "lastBlock": extent.last_block,
-                    "lastTimestamp": iso_block(extent.last_timestamp),
+                    "lastTimestamp": iso(extent.last_timestamp),
                 }
                 for extent in data.chains
             ],
