@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import unicodedata
+from collections.abc import Iterator
 from html import unescape
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nbext
 from nbext.core.untrusted_text import html, quoted, visible
+
+PACKAGE = Path(nbext.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -65,3 +72,46 @@ def test_a_quoted_text_hides_nothing_either(text):
 def test_a_quoted_text_is_cut_and_says_how_long_it_was():
     assert quoted("it's") == '"it\'s"'
     assert quoted("x" * 81) == "'" + "x" * 80 + "'… (81 characters)"
+
+
+def test_only_this_module_decides_what_is_shown_as_an_escape():
+    elsewhere = [path for path in PACKAGE.rglob("*.py") if path.name != "untrusted_text.py"]
+    escaping = re.compile(r"unicode_escape|html\.escape\(|from html import escape")
+    found = {str(path.relative_to(PACKAGE)) for path in elsewhere if escaping.search(path.read_text("utf-8"))}
+    # The page of the operations escapes our own descriptions, and nobody else's text.
+    assert found <= {"service/routes/operator.py"}
+
+
+# What may go into HTML as it is: a random id, HTML that was made of escaped parts, pandas' own HTML, one of our words.
+OURS = {"self._display_id", "made.html", "size.lstrip()", "self.status"}
+
+
+def raw_in_html(path: Path) -> Iterator[str]:
+    """What f-strings with tags in them hold besides local names, numbers with a format, and what `html` returned."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.JoinedStr):
+            continue
+        ours = "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+        if re.search(r"</?[a-z]+[ >]", ours):
+            for part in node.values:
+                if isinstance(part, ast.FormattedValue) and not part.format_spec:
+                    yield from () if is_escaped(part.value) else [ast.unparse(part.value)]
+
+
+def is_escaped(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        name = ast.unparse(value.func)
+        return name in ("html", "cells") or name.endswith("_html")
+    return isinstance(value, ast.Name)
+
+
+def test_a_strangers_text_goes_into_html_only_by_way_of_this_module():
+    found = {one for path in (PACKAGE / "notebook").rglob("*.py") for one in raw_in_html(path)}
+    assert found <= OURS
+
+
+@pytest.mark.parametrize("text", ["value['name']", "known.get('symbol')", "str(name)", "visible(name)"])
+def test_the_search_for_raw_text_finds_it(tmp_path, text):
+    module = tmp_path / "module.py"
+    module.write_text(f'made = f"<td>{{{text}}}</td>"')
+    assert list(raw_in_html(module)) == [text]

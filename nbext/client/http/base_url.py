@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, ProtocolError
 from nbext.settings import Secret
 
@@ -105,8 +106,9 @@ class Origin:
             raise ProtocolError(f"{self.root} redirects to something that is not an http(s) address.")
         # A service outside must not use us to reach what only this machine can: 169.254.169.254 hands out credentials.
         if not self.owns(target) and not self._may_send_to(parts):
+            host = visible(parts.hostname, 80)
             raise ProtocolError(
-                f"{self.root} redirects to {parts.scheme}://{parts.hostname[:80]}, where nbext does not follow: "
+                f"{self.root} redirects to {parts.scheme}://{host}, where nbext does not follow: "
                 "it follows only to https:// addresses outside of private networks."
             )
         return target

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # The count is asked for when nothing has changed for this long: a count per key would queue up at the service.
 PAUSE = 0.6
 TOP = "/filters"
-AS_A_CELL = "The same query as a cell. Click to select it, then copy."
+AS_A_CELL = "The same query as a cell (click to select)"
 INSERTED = (
     "The cell appears below the next cell that you run. If none appears, click the text of the cell in this form "
     "and copy it."
@@ -66,7 +66,7 @@ class SegmentForm(Form):
         self._changed()
 
     def _build(self) -> None:
-        joins = [("all of them (AND)", "AND"), ("any of them (OR)", "OR")]
+        joins = [("all conditions (AND)", "AND"), ("any condition (OR)", "OR")]
         self.operator = choice_field("Wallets match", joins, "AND", width="190px").changed(lambda _: self._changed())
         self.scope = ScopeBar(self.grammar.scope, self._changed)
         self.more = button("More options", lambda _: self._unfold(), classes="nbext-quiet nbext-small")
@@ -152,7 +152,7 @@ class SegmentForm(Form):
             self._counted = question
             # The old count goes at once: beside the new conditions it would be wrong.
             self._show_count(None, "Counting …")
-            self.background.ask(lambda: self._count(question), after=PAUSE)
+            self.background.schedule(lambda: self._count(question), after=PAUSE)
 
     def _write(self) -> None:
         if self._built:
@@ -247,7 +247,7 @@ class SegmentForm(Form):
             return
         query = Query(self.filters(), self.operator.value, "json", limit)
         self._busy(True)
-        self.runs.ask(lambda: self._run(name, query))
+        self.runs.schedule(lambda: self._run(name, query))
 
     def _run(self, name: str, query: Query) -> None:
         try:
@@ -288,7 +288,7 @@ class SegmentForm(Form):
             return
         # Not in the thread of the run, which waits for the very answer that this is to end.
         wanted = self._segment_id
-        self.background.ask(lambda: self.client.cancel(wanted))
+        self.background.schedule(lambda: self.client.cancel(wanted))
 
     def _show_result(self, name: str, frame: pd.DataFrame) -> None:
         self.frame = frame
@@ -301,8 +301,8 @@ class SegmentForm(Form):
     def snapshot(self) -> Snapshot:
         """The query as a cell, its count, and the first rows of the last run."""
         counted = "" if self.matched is None else f"{self.matched:,} wallets match."
-        text = counted or self.missing() or self.said
-        rows = "" if self.frame is None else f"<p>{html(self.said)}</p>{frame_html(self.frame)}"
+        text = counted or self.missing() or self.message
+        rows = "" if self.frame is None else f"<p>{html(self.message)}</p>{frame_html(self.frame)}"
         cell = self.cell() if self.top.children else ""
         code = code_html(cell) if cell else ""
         return Snapshot(f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}\n{cell}")

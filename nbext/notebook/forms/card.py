@@ -54,7 +54,7 @@ class Card(Form):
             export(self.known["segment_id"], to=path)
             self.say(f"Saved {path}", "good")
 
-        self.background.ask(run)
+        self.background.schedule(run)
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""

@@ -57,7 +57,7 @@ class Form(ABC):
         self.typed = Background(self.failed)
         self._display_id = f"nbext-snapshot-{secrets.token_hex(6)}"
         self._shown = False
-        self.said = ""
+        self.message = ""
         self.status = markup(classes="nbext-status")
         self.widget: w.VBox = w.VBox(_dom_classes=("nbext-form",))
 
@@ -74,7 +74,7 @@ class Form(ABC):
 
     def say(self, text: str, kind: str = "info") -> None:
         """Show a line of status: ``info``, ``good`` or ``bad``. Screen readers announce it."""
-        self.said = text
+        self.message = text
         role = "alert" if kind == "bad" else "status"
         self.status.value = f'<div class="nbext-{kind}" role="{role}">{lines_html(text)}</div>' if text else ""
 
@@ -89,7 +89,7 @@ class Form(ABC):
 
     def once_typed(self, act: Task) -> Callable[..., None]:
         """Return a widget's callback that runs ``act`` once the keys typed before it have arrived, too."""
-        return lambda *_: self.typed.ask(act, after=SETTLE)
+        return lambda *_: self.typed.schedule(act, after=SETTLE)
 
     @abstractmethod
     def snapshot(self) -> Snapshot:
@@ -133,7 +133,7 @@ class Background:
         self._running = False
         self._thread: threading.Thread | None = None
 
-    def ask(self, task: Task, *, after: float = 0.0) -> None:
+    def schedule(self, task: Task, *, after: float = 0.0) -> None:
         """Run the task, in ``after`` seconds at the earliest, instead of any that still waits."""
         with self._changed:
             self._waiting = (time.monotonic() + after, task)

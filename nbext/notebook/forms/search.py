@@ -113,16 +113,16 @@ class SearchForm(Form):
 
     def search(self) -> None:
         """Search for what the fields say, now."""
-        self._ask(self.typed_question(), after=0.0)
+        self._schedule(self.typed_question(), after=0.0)
 
     def _typed(self) -> None:
-        self._ask(self.typed_question(), after=PAUSE)
+        self._schedule(self.typed_question(), after=PAUSE)
 
     def _turn(self, step: int) -> None:
         if self.question is not None:
-            self._ask(self.typed_question(max(0, self.question.offset + step)), after=0.0)
+            self._schedule(self.typed_question(max(0, self.question.offset + step)), after=0.0)
 
-    def _ask(self, question: Question, *, after: float) -> None:
+    def _schedule(self, question: Question, *, after: float) -> None:
         self.term.error = term_error(question.term)
         if not question.term or self.term.error:
             # The results stay: an erased term is mostly a new one being typed.
@@ -130,7 +130,7 @@ class SearchForm(Form):
             self.question = self.under_way or self.answered
         elif question != self.question:
             self.question = question
-            self.background.ask(lambda: self._run(question), after=after)
+            self.background.schedule(lambda: self._run(question), after=after)
         elif after == 0.0:
             # Enter after typing: the same question, only sooner, unless it is already answered or under way.
             self.background.hurry()
@@ -193,16 +193,16 @@ class SearchForm(Form):
     def snapshot(self) -> Snapshot:
         """The last question and its results, and what was picked."""
         if self.question is None:
-            said = self.said or "No search yet."
-            return Snapshot(f"<p>{lines_html(said)}</p>", f"{self.title}: {visible(said)}")
+            text = self.message or "No search yet."
+            return Snapshot(f"<p>{lines_html(text)}</p>", f"{self.title}: {visible(text)}")
         kind = next(label for label, value in KINDS if value == self.question.kind)
         asked = f"'{visible(self.question.term)}' in {kind} on {self.question.chain}"
         rows = [result_cells(result) for result in self.results]
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
         return Snapshot(
-            f"<p>{html(asked, None)}: {html(self.said)}</p>{table_html(HEADS, rows, numbers=[3])}{picked}",
-            f"{self.title}: {asked}: {visible(self.said)}\n{text}",
+            f"<p>{html(asked, None)}: {html(self.message)}</p>{table_html(HEADS, rows, numbers=[3])}{picked}",
+            f"{self.title}: {asked}: {visible(self.message)}\n{text}",
         )
 
 
@@ -251,7 +251,7 @@ class Detail:
     def load(self, result: Mapping[str, Any]) -> None:
         """Fetch the metadata of a result, and show it."""
         self.clear()
-        self.background.ask(lambda: self._load(result))
+        self.background.schedule(lambda: self._load(result))
 
     def _load(self, result: Mapping[str, Any]) -> None:
         chain, address = str(result.get("chain") or self.form.chain.value), str(result.get("address") or "")

@@ -14,7 +14,7 @@ import ipywidgets as w
 
 from nbext.client.validate import email_of
 from nbext.core.constants import MAX_EMAIL
-from nbext.core.untrusted_text import html
+from nbext.core.untrusted_text import html, visible
 from nbext.errors import OutcomeUnknown
 from nbext.notebook.forms.form import Background, Form, Snapshot, message_of
 from nbext.notebook.forms.widgets import button, row, text_field
@@ -75,7 +75,7 @@ class SignUpForm(Form):
         self._sending, self._sent = True, address
         self._allow()
         self.say("Sending …")
-        self.background.ask(lambda: self._send(address))
+        self.background.schedule(lambda: self._send(address))
 
     def _send(self, address: str) -> None:
         try:
@@ -104,15 +104,15 @@ class SignUpForm(Form):
         self.email.error = ""
         self._allow()
         if self.email.value:
-            self.forgetting.ask(self._forget, after=KEPT)
+            self.forgetting.schedule(self._forget, after=KEPT)
             if not self._sending:
                 self.say("")
-                self.background.ask(self._check, after=PAUSE)
+                self.background.schedule(self._check, after=PAUSE)
 
     def _forget(self) -> None:
         if self._sending:
             # The answer may be that it was refused, and then the user corrects it here.
-            self.forgetting.ask(self._forget, after=KEPT)
+            self.forgetting.schedule(self._forget, after=KEPT)
         elif self.email.value:
             self._clear()
             self.say(FORGOTTEN)
@@ -128,8 +128,8 @@ class SignUpForm(Form):
 
     def snapshot(self) -> Snapshot:
         """Return whether a sign-up was recorded; never whose."""
-        said = self.said or "No sign-up was sent."
-        return Snapshot(f"<p>{html(said, None)}</p>", f"{self.title}: {said}")
+        text = self.message or "No sign-up was sent."
+        return Snapshot(f"<p>{html(text, None)}</p>", f"{self.title}: {visible(text, 500)}")
 
 
 def what_is_wrong(address: str) -> str:

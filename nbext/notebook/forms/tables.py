@@ -38,7 +38,7 @@ def frame_html(frame: pd.DataFrame) -> str:
         for values in frame.iloc[:ROWS, :COLUMNS].itertuples(index=False, name=None)
     ]
     left_out = f", {len(frame.columns) - COLUMNS:,} more columns" if len(frame.columns) > COLUMNS else ""
-    units = "; amounts here in tokens, in the variable in the smallest unit" if any(map(scale, known.values())) else ""
+    units = "; amounts in tokens (in the smallest unit in the variable)" if any(map(scale, known.values())) else ""
     note = f'<div class="nbext-note">{len(rows):,} of {len(frame):,} rows{left_out}{units}</div>'
     return table_html(heads, rows, numbers) + note
 

@@ -16,7 +16,7 @@ def test_of_many_that_wait_only_the_latest_runs():
     background, failures = fresh()
     ran: list[int] = []
     for number in range(50):
-        background.ask(lambda number=number: ran.append(number), after=0.05)
+        background.schedule(lambda number=number: ran.append(number), after=0.05)
     assert background.join(5)
     assert (ran, failures) == ([49], [])
 
@@ -31,10 +31,10 @@ def test_what_is_asked_while_one_runs_waits_and_the_latest_replaces_the_others()
         go_on.wait(5)
         ran.append("slow")
 
-    background.ask(slow)
+    background.schedule(slow)
     assert started.wait(5)
     for name in ("a", "b", "c"):
-        background.ask(lambda name=name: ran.append(name))
+        background.schedule(lambda name=name: ran.append(name))
     go_on.set()
     assert background.join(5)
     assert ran == ["slow", "c"]
@@ -43,10 +43,10 @@ def test_what_is_asked_while_one_runs_waits_and_the_latest_replaces_the_others()
 def test_a_task_that_waits_can_be_hurried_or_dropped():
     background, _ = fresh()
     ran: list[str] = []
-    background.ask(lambda: ran.append("hurried"), after=600)
+    background.schedule(lambda: ran.append("hurried"), after=600)
     background.hurry()
     assert background.join(5)
-    background.ask(lambda: ran.append("dropped"), after=600)
+    background.schedule(lambda: ran.append("dropped"), after=600)
     background.drop()
     assert background.join(5)
     assert ran == ["hurried"]
@@ -60,8 +60,8 @@ def test_an_error_is_handed_over_and_the_next_task_runs():
     def fail() -> None:
         raise error
 
-    background.ask(fail)
+    background.schedule(fail)
     assert background.join(5)
-    background.ask(lambda: ran.append("next"))
+    background.schedule(lambda: ran.append("next"))
     assert background.join(5)
     assert (failures, ran) == ([error], ["next"])

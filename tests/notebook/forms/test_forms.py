@@ -71,7 +71,7 @@ def test_clicks_and_enters_while_the_service_is_slow_send_one_sign_up(client, ho
     assert form.go.disabled
     form.go.click()
     enter(form.email)
-    soon(lambda: "Thank you" in form.said)
+    soon(lambda: "Thank you" in form.message)
     form.go.click()
     enter(form.email)
     assert form.typed.join(5)
@@ -85,7 +85,7 @@ def test_the_last_keys_may_come_after_the_click_that_sends_them(client, hostile)
     form.email.entry.value = "someone@example.co"
     form.go.click()
     form.email.entry.value = "someone@example.com"
-    soon(lambda: "Thank you" in form.said)
+    soon(lambda: "Thank you" in form.message)
     assert hostile.of("/v1/signup/newsletter") == [{"email": "someone@example.com"}]
 
 
@@ -94,14 +94,14 @@ def test_two_forms_send_one_sign_up_each(client, hostile):
     for form in forms:
         form.go.click()
     for form in forms:
-        soon(lambda form=form: "Thank you" in form.said)
+        soon(lambda form=form: "Thank you" in form.message)
     assert len(hostile.of("/v1/signup/newsletter")) == 2
 
 
 def test_after_a_sign_up_neither_widgets_nor_outputs_hold_the_address(client):
     form = filled(client)
     form.go.click()
-    soon(lambda: "Thank you" in form.said)
+    soon(lambda: "Thank you" in form.message)
     snapshot = form.snapshot()
     for place in (states(form), str(form._repr_mimebundle_()), snapshot.html, snapshot.text):
         assert ADDRESS not in place
@@ -111,7 +111,7 @@ def test_an_error_that_echoes_the_address_is_shown_without_it(client):
     form = filled(client)
     form.email.entry.value = "refused@example.org"
     form.go.click()
-    soon(lambda: "the address is refused" in form.said)
+    soon(lambda: "the address is refused" in form.message)
     assert "refused@example.org" not in form.status.value + form.snapshot().html + form.snapshot().text
 
 
@@ -120,7 +120,7 @@ def test_an_address_that_is_not_sent_is_taken_out_of_the_form(client, hostile):
     form.forgetting.hurry()
     assert form.forgetting.join(5)
     assert (form.email.value, form.consent.value, form.go.disabled) == ("", False, True)
-    assert "the form cleared it" in form.said
+    assert "the form cleared it" in form.message
     assert ADDRESS not in states(form) + form.snapshot().html + form.snapshot().text
     assert hostile.of("/v1/signup/newsletter") == []
 
@@ -130,11 +130,11 @@ def test_an_address_that_is_under_way_is_not_taken_out_before_the_answer(client,
     form.go.click()
     assert form.typed.join(5)
     form.forgetting.hurry()
-    soon(lambda: "Thank you" in form.said)
+    soon(lambda: "Thank you" in form.message)
     assert hostile.of("/v1/signup/newsletter") == [{"email": ADDRESS}]
     form.forgetting.hurry()
     assert form.forgetting.join(5)
-    assert "Thank you" in form.said
+    assert "Thank you" in form.message
 
 
 def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(client, hostile):
@@ -145,7 +145,7 @@ def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(clie
     assert entry.error == said
     assert html.escape(said) in entry._below.value
     unknown = f"/filters/{hostile.names[0]}: {hostile.names[4]}"
-    assert form.said == unknown
+    assert form.message == unknown
     assert form.status.value == f'<div class="nbext-bad" role="alert">{html.escape(unknown)}</div>'
     assert form.snapshot().text.startswith(f"Segment builder: {unknown}\n")
     assert f"<p>{html.escape(unknown)}</p>" in form.snapshot().html
@@ -180,7 +180,7 @@ def test_without_consent_nothing_is_sent(client, hostile):
     enter(form.email)
     assert form.typed.join(5)
     assert form.go.disabled
-    assert "agree" in form.said
+    assert "agree" in form.message
     assert hostile.of("/v1/signup/newsletter") == []
 
 
@@ -313,28 +313,28 @@ def test_a_term_that_was_erased_and_typed_again_is_searched(client, hostile):
     form = nbext.search_form(client=client)
     for term in ("ape", "", "ape"):
         form.term.entry.value = term
-    soon(lambda: form.said.startswith("1 to"))
+    soon(lambda: form.message.startswith("1 to"))
     asked = len(hostile.of("/v1/search"))
     form.term.entry.value = ""
     form.term.entry.value = "ape"
     form.go.click()
     assert form.background.join(10)
     assert len(hostile.of("/v1/search")) == asked == 1
-    assert form.said.startswith("1 to")
+    assert form.message.startswith("1 to")
 
 
 def test_an_error_that_echoes_the_address_as_it_was_sent_is_shown_without_it(client):
     form = filled(client)
     form.email.entry.value = "refused@Example.ORG"
     form.go.click()
-    soon(lambda: form.said and form.said != "Sending …")
-    assert "the address" in form.said
-    assert "example.org" not in form.said.lower()
+    soon(lambda: form.message and form.message != "Sending …")
+    assert "the address" in form.message
+    assert "example.org" not in form.message.lower()
 
 
 def test_an_error_that_echoes_the_sent_address_is_shown_without_it_although_another_one_is_typed_by_then(client):
     form = filled(client)
     form._sent = "refused@example.org"
     form.failed(nbext.errors.ServerError("refused@example.org is refused", status=503))
-    assert form.said == "the address is refused"
+    assert form.message == "the address is refused"
     assert form.email.value == ADDRESS

@@ -21,7 +21,7 @@ def ran(shell, form, name, limit):
     form.run.click()
     assert form.typed.join(5)
     assert form.runs.join(60)
-    assert form.said.startswith(f"{name} holds {limit} of")
+    assert form.message.startswith(f"{name} holds {limit} of")
     return shell.ip.user_ns[name]
 
 
@@ -83,7 +83,7 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert [list(bundle)[-2:] for bundle in bundles] == [["text/html", "text/plain"]] * 2
     assert bundles[-1]["text/plain"].endswith(f"\n{CELL}")
     assert f">{html.escape(CELL)}</pre>" in bundles[-1]["text/html"]
-    inserted = kernel.run("form.name.entry.value = 'whales'\nform.insert.click()\nprint(form.said)")
+    inserted = kernel.run("form.name.entry.value = 'whales'\nform.insert.click()\nprint(form.message)")
     cell = CELL.replace("segment\n", "whales\n")
     assert inserted.reply["payload"] == [{"source": "set_next_input", "text": cell, "replace": False}]
     assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
@@ -130,8 +130,8 @@ def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, give
     form.top.add("token", {"token": "USDC"})
     getattr(form, field).entry.value = given
     form.insert.click()
-    assert "appears below" not in form.said
-    assert form.said or form.limit.error
+    assert "appears below" not in form.message
+    assert form.message or form.limit.error
 
 
 @pytest.mark.parametrize("filters", [
