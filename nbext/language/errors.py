@@ -12,30 +12,30 @@ from nbext.errors import AmbiguousSymbol, FieldError, InvalidSegment, Validation
 # What is wrong, in one word for programs.
 CODES = {
     "address": "not an address",
-    "ambiguous-symbol": "several contracts bear the symbol; `candidates` lists them",
-    "chain": "an unknown chain, or one that the data holds nothing of",
+    "ambiguous-symbol": "several contracts have the symbol; `candidates` lists them",
+    "chain": "an unknown chain, or one that the data has nothing of",
     "checksum": "a mixed-case address whose EIP-55 checksum does not match",
-    "choice": "not one of the words that may stand here",
-    "decimals": "more decimals than the token has, or a token whose decimals nobody knows",
+    "choice": "not one of the words that are allowed",
+    "decimals": "more decimals than the token has, or a token whose decimals the data does not have",
     "depth": "groups nested too deep",
     "empty": "an object or a list that asks for nothing",
     "empty-group": "filters or a group without a condition",
     "exclusive": "fields that do not go together",
-    "needs": "a field that is only taken beside another",
+    "needs": "a field that needs another beside it",
     "no-times": "a time on a chain of which the data has no block times",
     "range": "a number or a time out of range",
-    "required": "a field that must be given",
+    "required": "a required field that is missing",
     "size": "too many conditions, or too long a list",
     "standard": "a token where a collection is asked for, or the other way round",
     "symbol": "not a symbol",
-    "twice": "a contract that stands in a list twice",
-    "type": "another type of value than the field takes",
-    "unknown-contract": "a contract that the data does not hold",
-    "unknown-key": "a condition or field that there is not",
+    "twice": "a contract that is in a list twice",
+    "type": "a value of another type than the field takes",
+    "unknown-contract": "a contract that the data does not have",
+    "unknown-key": "an unknown condition or field",
     "unknown-segment": "a segment that is not saved here",
-    "unknown-symbol": "a symbol that no contract of the data bears",
+    "unknown-symbol": "a symbol that no contract of the data has",
 }
-# Enough to mend a query by; a hostile body must not make an answer of a megabyte.
+# Enough to correct a query by; a hostile body must not make an answer of a megabyte.
 MOST = 50
 
 
@@ -47,17 +47,17 @@ class Report:
     candidates: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, pointer: str, code: str, detail: str) -> None:
-        """Note one error."""
+        """Add one error."""
         if len(self.errors) < MOST:
             self.errors.append({"pointer": pointer, "code": code, "detail": detail})
 
     def take(self, error: ValidationError) -> None:
-        """Note the errors that a reader raised."""
+        """Add the errors that a reader raised."""
         for one in error.errors:
             self.add(one["pointer"], one["code"], one["detail"])
 
     def ambiguous(self, pointer: str, detail: str, candidates: list[Mapping[str, Any]]) -> None:
-        """Note a symbol that several contracts bear."""
+        """Add a symbol that several contracts have."""
         self.add(pointer, "ambiguous-symbol", detail)
         self.candidates.extend(one for one in candidates if one not in self.candidates)
 
@@ -67,7 +67,7 @@ class Report:
         Raises
         ------
         AmbiguousSymbol
-            Symbols that several contracts bear are all that is wrong.
+            Symbols that several contracts have are all that is wrong.
         InvalidSegment
             Anything else is.
         """

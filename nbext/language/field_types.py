@@ -1,12 +1,13 @@
 """How each kind of field is read, and how the JSON Schema says the same.
 
 A reader gets the value, its JSON pointer, its field and the report; it returns what it read, or None
-after it noted what is wrong. A kind's schema takes what its reader takes, except where a rule cannot be said in a
+after it reported what is wrong. A kind's schema takes what its reader takes, except where a rule cannot be said in a
 schema (checksums, ``min`` above ``max``): the schema is never the stricter of the two.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,9 +28,11 @@ from nbext.language.times import TIME_PATTERN, read_time
 MAX_BLOCK = 2**62 - 1
 AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?\Z")
 BURN = "burn"
+_ENS_NAME = re.compile(r"[\w.-]{1,255}\.eth\Z")
+_SCIENTIFIC = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?[eE]\+?([0-9]{1,2})\Z")
 _A_TIME = (
-    'a time: ISO-8601 such as "2024-06-30" or "2024-06-30T12:00:00Z", a span back from the data\'s last block '
-    'such as "90d", "12h" or "4w", or a block number'
+    'Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last block '
+    'such as "90d", "12h" or "4w", or a block number.'
 )
 
 Read = Callable[[Any, str, Field, Report], Any]
@@ -43,17 +46,17 @@ class Kind:
     schema: Callable[[Field], dict[str, Any]]
 
 
-def wrong_type(report: Report, pointer: str, wanted: str, value: object) -> None:
-    """Note a value of another type than is wanted."""
+def wrong_type(report: Report, pointer: str, what: str, value: object, advice: str) -> None:
+    """Report a value that is not what a field takes, and what to write instead."""
+    # A float that reaches this side was rounded before: its digits are not what somebody wrote.
     if isinstance(value, float):
-        report.add(pointer, "type", f"{value!r} is a binary float, which is not exact. Wanted: {wanted}.")
+        report.add(pointer, "type", f"{value!r} is a binary float, which is not exact. {advice}")
     else:
-        report.add(pointer, "type", f"{shown(value)} is not {wanted}.")
+        report.add(pointer, "type", f"{shown(value)} is not {what}. {advice}")
 
 
 def read_amount(value: Any, pointer: str, field: Field, report: Report) -> Decimal | None:
     """Read an amount: a decimal text, a whole number, or an exact decimal."""
-    wanted = 'an amount: a decimal text such as "1000" or "0.5", or a whole number'
     if is_whole(value):
         if not 0 <= value <= MAX_UINT256:
             report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^256-1.")
@@ -68,14 +71,29 @@ def read_amount(value: Any, pointer: str, field: Field, report: Report) -> Decim
             report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^256-1.")
             return None
         return value
-    wrong_type(report, pointer, wanted, value)
+    wrong_type(report, pointer, "an amount", value, _amount_advice(value))
     return None
+
+
+def _amount_advice(value: Any) -> str:
+    """Return how to write what somebody probably meant: the digits, where the text has others between them."""
+    text = value.strip() if isinstance(value, str) else ""
+    plain = re.sub(r"[,_ ']", "", text)
+    # The powers that tokens have: the text itself may be of any length, and its value of any size.
+    if _SCIENTIFIC.match(plain):
+        digits = f"{Decimal(plain):f}"
+        return f'Write the digits: "{digits}", or add "unit": "raw" for the smallest unit.'
+    if AMOUNT.match(plain):
+        return f'Write the digits: "{plain}".'
+    return 'Write its digits as text, such as "1000" or "0.5".'
 
 
 def read_count(value: Any, pointer: str, field: Field, report: Report) -> int | None:
     """Read a whole number from 0 on."""
     if not is_whole(value):
-        wrong_type(report, pointer, "a whole number", value)
+        digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
+        advice = f"Write it without quotes: {value}." if digits else "Write a number such as 2."
+        wrong_type(report, pointer, "a whole number", value, advice)
         return None
     if not 0 <= value < 2**63:
         report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^63-1.")
@@ -95,10 +113,10 @@ def read_natural(value: Any, pointer: str, field: Field, report: Report) -> int 
 def read_contract(value: Any, pointer: str, field: Field, report: Report) -> str | None:
     """Read a contract: an address, else a symbol."""
     if not isinstance(value, str):
-        wrong_type(report, pointer, "an address or a symbol", value)
+        wrong_type(report, pointer, "an address or a symbol", value, 'Write a text such as "USDC" or "0x...".')
         return None
     # Everything that sets out to be an address is read as one: a digit short must not become a symbol.
-    if value[:2] in ("0x", "0X") and len(value) > 10:
+    if (value[:2] in ("0x", "0X") and len(value) > 10) or _ENS_NAME.match(value):
         return read_address(value, pointer, field, report)
     if not value.strip() or len(value) > MAX_SYMBOL:
         report.add(pointer, "symbol", f"{shown(value)} is not a symbol of 1 to {MAX_SYMBOL} characters.")
@@ -108,6 +126,11 @@ def read_contract(value: Any, pointer: str, field: Field, report: Report) -> str
 
 def read_address(value: Any, pointer: str, field: Field, report: Report) -> str | None:
     """Read an address, into lower case."""
+    if isinstance(value, str) and _ENS_NAME.match(value):
+        # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
+        detail = f"{shown(value)} is an ENS name. nbext does not resolve names; give the 0x... address."
+        report.add(pointer, "address", detail)
+        return None
     try:
         return normalised(value, pointer)
     except ValidationError as error:
@@ -118,7 +141,7 @@ def read_address(value: Any, pointer: str, field: Field, report: Report) -> str 
 def read_chain(value: Any, pointer: str, field: Field, report: Report) -> Any:
     """Read a chain's name, alias or id."""
     if not isinstance(value, str) and not is_whole(value):
-        wrong_type(report, pointer, "a chain: its name or its id", value)
+        wrong_type(report, pointer, "a chain", value, 'Write its name or its id, such as "ethereum" or 1.')
         return None
     try:
         # Long texts and huge integers are no chain, and must not be spelt out in the message.
@@ -133,7 +156,7 @@ def read_id(value: Any, pointer: str, field: Field, report: Report) -> int | Non
     # The length is bounded first: a million digits would take int() its time.
     number = int(value) if isinstance(value, str) and re.match(r"[0-9]{1,78}\Z", value) else value
     if not is_whole(number):
-        wrong_type(report, pointer, "a token id: a whole number, or its digits as text", value)
+        wrong_type(report, pointer, "a token id", value, "Write a whole number, or its digits as text.")
         return None
     if not 0 <= number <= MAX_UINT256:
         report.add(pointer, "range", f"{shown(number)} is out of range. Allowed: 0 to 2^256-1.")
@@ -145,7 +168,7 @@ def read_segment(value: Any, pointer: str, field: Field, report: Report) -> str 
     """Read a saved segment's id."""
     if isinstance(value, str) and SEGMENT_ID.match(value):
         return value
-    wrong_type(report, pointer, "a segment id: 1 to 128 letters, digits, _ or -", value)
+    wrong_type(report, pointer, "a segment id", value, "Ids have 1 to 128 letters, digits, - and _.")
     return None
 
 
@@ -162,7 +185,7 @@ def read_boolean(value: Any, pointer: str, field: Field, report: Report) -> bool
     """Read true or false."""
     if isinstance(value, bool):
         return value
-    wrong_type(report, pointer, "true or false", value)
+    wrong_type(report, pointer, "true or false", value, "Write true or false, without quotes.")
     return None
 
 
@@ -173,7 +196,7 @@ def read_moment(value: Any, pointer: str, field: Field, report: Report) -> Any:
         return None
     time = read_time(value)
     if time is None:
-        wrong_type(report, pointer, _A_TIME, value)
+        wrong_type(report, pointer, "a time", value, _A_TIME)
     return time
 
 
@@ -182,7 +205,7 @@ def _pair(low: str, high: str, one: Read, build: Callable[..., Any]) -> Read:
 
     def read(value: Any, pointer: str, field: Field, report: Report) -> Any:
         if not isinstance(value, Mapping):
-            wrong_type(report, pointer, f"an object with {low}, {high} or both", value)
+            report.add(pointer, "type", f"{_named(field.name)} is an object: {_bounds_example(low, value, field)}.")
             return None
         if not value:
             report.add(pointer, "empty", f"{field.name} is empty. Give {low}, {high} or both.")
@@ -193,17 +216,36 @@ def _pair(low: str, high: str, one: Read, build: Callable[..., Any]) -> Read:
                 bounds[key] = one(bound, at(pointer, key), field, report)
             else:
                 hint = did_you_mean(str(key)[:80], (low, high)) or f" Allowed: {low}, {high}."
-                report.add(at(pointer, key), "unknown-key", f"unknown field {shown(key)} of {field.name}.{hint}")
+                report.add(at(pointer, key), "unknown-key", f"Unknown field {shown(key)} of {field.name}.{hint}")
         return build(bounds.get(low), bounds.get(high), pointer, report)
 
     return read
+
+
+def _named(name: str) -> str:
+    """Return a field as the subject of a sentence: the nouns among the names with their article."""
+    if name in ("amount", "balance", "count", "total"):
+        return f"{'An' if name == 'amount' else 'A'} {name}"
+    return f'"{name}"'
+
+
+def _bounds_example(low: str, value: Any, field: Field) -> str:
+    """Return an object of bounds: with the value that was given as the lower one, where it can be one."""
+    own = {low: value}
+    fits = isinstance(value, str | int) and not isinstance(value, bool)
+    trial = Report()
+    if fits:
+        KINDS[field.kind].read(own, "", field, trial)
+    return json.dumps(own if fits and not trial.errors else field.examples[0], ensure_ascii=False)
 
 
 def _bounds(low: Any, high: Any, pointer: str, report: Report) -> Bounds:
     if low is not None and high is not None and low > high:
         report.add(pointer, "range", f"min {shown(low)} is above max {shown(high)}.")
     elif low is None and high == 0:
-        report.add(pointer, "range", 'max 0 alone matches nothing: without min, some is meant. Add "min": 0 for none.')
+        # Without min, some is meant: at least some and at most none is nobody.
+        detail = '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'
+        report.add(pointer, "range", detail)
     return Bounds(low, high)
 
 
@@ -216,13 +258,13 @@ def _many(one: Read, what: str) -> Read:
 
     def read(value: Any, pointer: str, field: Field, report: Report) -> Any:
         if not isinstance(value, list | tuple):
-            wrong_type(report, pointer, f"a list of {what}", value)
+            wrong_type(report, pointer, f"a list of {what}", value, f"Write {json.dumps(field.examples[0])}.")
             return None
         if not value:
             report.add(pointer, "empty", f"{field.name} is an empty list. Give at least one.")
             return None
         if len(value) > field.most:
-            report.add(pointer, "size", f"{field.name} has {len(value):,} members. At most {field.most:,} are taken.")
+            report.add(pointer, "size", f"{field.name} has {len(value):,} members. At most {field.most:,} are allowed.")
             return None
         return tuple(one(member, at(pointer, index), field, report) for index, member in enumerate(value))
 

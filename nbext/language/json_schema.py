@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     name = args.condition
     if name is not None and name not in CONDITIONS:
         raise UsageError(
-            f"unknown condition {name[:80]!r}.{did_you_mean(name, CONDITIONS)} Allowed: {', '.join(CONDITIONS)}."
+            f"Unknown condition {name[:80]!r}.{did_you_mean(name, CONDITIONS)} Allowed: {', '.join(CONDITIONS)}."
         )
     schema = json_schema() if name is None else {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
     print(json.dumps(schema, indent=2, ensure_ascii=False))

@@ -93,7 +93,7 @@ class Context(ABC):
         if chain.id not in self.extents and chain.id not in self._unknown_chains:
             self._unknown_chains.add(chain.id)
             held = ", ".join(map(chain_name, self.extents)) or "no chain"
-            self.report.add(pointer, "chain", f"the data holds nothing of {chain.name}. It holds: {held}.")
+            self.report.add(pointer, "chain", f"The data has nothing on {chain.name}. It has: {held}.")
         return chain.id in self.extents
 
     # Contracts
@@ -110,7 +110,7 @@ class Context(ABC):
             pointer = at(at(asked.pointer, name), index)
             contract = self._contract(text, chain, pointer, nft=True)
             if contract is not None and contract in found:
-                self.report.add(pointer, "twice", f"{shown(text)} stands in the list twice.")
+                self.report.add(pointer, "twice", f"{shown(text)} is in the list twice.")
             elif contract is not None:
                 found.append(contract)
         return tuple(found)
@@ -132,7 +132,7 @@ class Context(ABC):
             if contract.spam:
                 self.warnings.append(f"{pointer}: {who} is marked as spam.")
             if not contract.transfers and not contract.holders:
-                self.warnings.append(f"{pointer}: the data holds no transfer and no holder of {who}.")
+                self.warnings.append(f"{pointer}: the data has no transfer and no holder of {who}.")
         return contract
 
     def _by_address(self, address: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
@@ -140,12 +140,12 @@ class Context(ABC):
         found = catalog.contract(chain.id, address)
         if found is None:
             others = [chain_id for chain_id in self.extents if catalog.contract(chain_id, address)]
-            detail = f"the data holds no contract {checksummed(address)} on {chain.name}.{_elsewhere(others)}"
+            detail = f"The data has no contract {checksummed(address)} on {chain.name}.{_elsewhere(others)}"
             self.report.add(pointer, "unknown-contract", detail)
         elif found.standard is not None and found.is_nft != nft:
             wanted = "an NFT collection" if nft else "an ERC20 token"
             other = "token" if nft else "nft"
-            detail = f"{checksummed(address)} is {found.standard}, not {wanted}. Ask for it with {other!r}."
+            detail = f"{checksummed(address)} is {found.standard}, not {wanted}. Use {other!r} for it."
             self.report.add(pointer, "standard", detail)
             return None
         return found
@@ -153,7 +153,8 @@ class Context(ABC):
     def _report_ambiguous(self, symbol: str, found: list[Contract], chain: Chain, pointer: str) -> None:
         some = ", ".join(checksummed(contract.address) for contract in found[:5])
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-        detail = f"{len(found)} contracts on {chain.name} bear {shown(symbol)}: {some}{more}. Give the address."
+        several = f"{len(found)} contracts on {chain.name} have the symbol {shown(symbol)}"
+        detail = f"{several}: {some}{more}. Give the address."
         candidates: list[Any] = [
             {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name} for one in found
         ]
@@ -164,10 +165,10 @@ class Context(ABC):
         hint = did_you_mean(symbol, [one for one in catalog.symbols(chain.id, nft=nft) if one])
         if not hint and catalog.by_symbol(chain.id, symbol, nft=not nft):
             other, key = ("a token", "token") if nft else ("a collection", "nft")
-            hint = f" There is {other} of that symbol: ask for it with {key!r}."
+            hint = f" There is {other} with that symbol: use {key!r} for it."
         elsewhere = [chain_id for chain_id in self.extents if catalog.by_symbol(chain_id, symbol, nft=nft)]
         hint = _elsewhere(elsewhere) or hint
-        detail = f"the data holds no {what} with the symbol {shown(symbol)} on {chain.name}."
+        detail = f"The data has no {what} with the symbol {shown(symbol)} on {chain.name}."
         self.report.add(pointer, "unknown-symbol", detail + hint)
 
     # Amounts and counts
@@ -189,7 +190,7 @@ class Context(ABC):
         """Warn of a lower bound of 0 without an upper one: it asks nothing."""
         if within.none_too and within.high is None:
             pointer = at(at(asked.pointer, name), "min")
-            self.warnings.append(f"{pointer}: 0 without max holds of every wallet seen.")
+            self.warnings.append(f"{pointer}: 0 without max matches every wallet seen.")
 
     def _raw(
         self, asked: ParsedCondition, amount: Decimal | int, contract: Contract | None, pointer: str
@@ -204,7 +205,7 @@ class Context(ABC):
         # A contract can claim any number of decimals; the standard's type ends at 255.
         if decimals is None or not 0 <= decimals <= 255:
             detail = (
-                f"the data does not know the decimals of {label}. "
+                f"The data does not have the decimals of {label}. "
                 'Give the amount in its smallest unit, with "unit": "raw".'
             )
             self.report.add(pointer, "decimals", detail)
@@ -217,7 +218,8 @@ class Context(ABC):
                 unit = "raw amounts have none"
             if counted:
                 unit = "NFTs are counted whole"
-            self.report.add(pointer, "decimals", f"{amount} has {error.places} decimals; {unit}.")
+            places = f"{error.places} decimal{'s' * (error.places > 1)}"
+            self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.")
             return None
         if raw > MAX_UINT256:
             self.report.add(pointer, "range", f"{amount} is out of range: more than 2^256-1 in the smallest unit.")
@@ -271,7 +273,7 @@ class Context(ABC):
     def blocks(self, span: Span, chain: Chain, pointer: str) -> Blocks:
         """Return the blocks of a window, up to the segment's time."""
         if self._is_reversed(span, chain):
-            self.report.add(pointer, "range", "the window is empty: after lies behind before.")
+            self.report.add(pointer, "range", 'The window is empty: "after" is later than "before".')
         first = None if span.after is None else self._first_block(span.after, chain, at(pointer, "after"))
         last = None if span.before is None else self._last_block(span.before, chain, at(pointer, "before"))
         end = self.at(chain, "/filters/asOf")
@@ -279,7 +281,7 @@ class Context(ABC):
             last = end if last is None else min(end, last)
         latest = self.dataset.clock.last(chain.id)[0] if last is None else last
         if latest < 0 or (first or 0) > latest:
-            self.warnings.append(f"{pointer}: no block of the data lies in this window.")
+            self.warnings.append(f"{pointer}: no block of the data is in this window.")
             return NO_BLOCKS
         return Blocks(first, last)
 
@@ -287,7 +289,7 @@ class Context(ABC):
         """Check that the data has block times of a chain."""
         if self.dataset.clock.last(chain.id)[1] is not None:
             return True
-        self.report.add(pointer, "no-times", f"the data has no block times for {chain.name}. {advice}")
+        self.report.add(pointer, "no-times", f"The data has no block times for {chain.name}. {advice}")
         return False
 
     def _as_of(self, chain: Chain, time: Time) -> int | None:
@@ -308,13 +310,13 @@ class Context(ABC):
             else clock.timestamp_of(self.default.id, time.block)
         )
         if stamp is None:
-            detail = f"the data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
+            detail = f"The data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
             self.report.add(pointer, "no-times", detail)
             return time
         last = clock.last(chain.id)[1]
         # Chains end at different times; a minute's lag of one must not refuse a segment across both.
         if last is not None and stamp > last:
-            self.warnings.append(f"the data of {chain.name} ends at {iso(last)}, before asOf: its end is taken.")
+            self.warnings.append(f"the data of {chain.name} ends at {iso(last)}, before asOf: its last block is used.")
             stamp = last
         return Time(time.text, timestamp=stamp)
 
@@ -380,4 +382,4 @@ def _chains(node: Parsed) -> Iterator[Chain | None]:
 def _elsewhere(chain_ids: list[int]) -> str:
     if not chain_ids:
         return ""
-    return f" It holds one on {', '.join(map(chain_name, chain_ids))}: give that as chain."
+    return f' It has one on {", ".join(map(chain_name, chain_ids))}: add "chain": "{chain_name(chain_ids[0])}".'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,7 +15,7 @@ from nbext.errors import did_you_mean
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
 from nbext.language.errors import Report, at
-from nbext.language.field_types import KINDS, wrong_type
+from nbext.language.field_types import KINDS
 from nbext.language.fields import GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY, Field
 from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Scope
 
@@ -40,13 +41,14 @@ class _Parser:
 
     def query(self, body: object) -> Query:
         if not isinstance(body, Mapping):
-            wrong_type(self.report, "", "an object with operator, filters, fileType and limit", body)
+            detail = f"A segment request is an object with {', '.join(EXECUTE_KEYS)}, not {shown(body)}."
+            self.report.add("", "type", detail)
             self.report.close()
         assert isinstance(body, Mapping)
         for key in body:
             if key not in EXECUTE_KEYS:
                 hint = did_you_mean(str(key)[:80], EXECUTE_KEYS) or f" Allowed: {', '.join(EXECUTE_KEYS)}."
-                self.report.add(at("", key), "unknown-key", f"unknown field {shown(key)} of a segment request.{hint}")
+                self.report.add(at("", key), "unknown-key", f"Unknown field {shown(key)} of a segment request.{hint}")
         operator = self.word("operator", body.get("operator", "AND"), OPERATORS)
         file_type = self.word("fileType", body.get("fileType", "json"), FILE_TYPES)
         limit = self.limit(body.get("limit", DEFAULT_LIMIT))
@@ -72,9 +74,10 @@ class _Parser:
     def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Parsed, ...], Scope]:
         filters = body.get("filters")
         if "filters" not in body:
-            self.report.add("/filters", "required", "filters are missing. Give an object of conditions.")
+            detail = 'Filters are missing. Write "filters": {...} with at least one condition.'
+            self.report.add("/filters", "required", detail)
         elif not isinstance(filters, Mapping):
-            wrong_type(self.report, "/filters", "an object of conditions", filters)
+            self.report.add("/filters", "type", f"Filters are an object of conditions, not {shown(filters)}.")
         if not isinstance(filters, Mapping):
             return (), Scope()
         scope = {
@@ -83,7 +86,7 @@ class _Parser:
         # A scope key alone asks for nothing: filters need a condition beside it.
         rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
         if not rest:
-            detail = f"filters hold no condition. Give at least one of: {', '.join(MAP_KEYS)}."
+            detail = f"The filters have no condition. Give at least one of: {', '.join(MAP_KEYS)}."
             self.report.add("/filters", "empty-group", detail)
         children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
         return children, Scope(scope.get("chain"), scope.get("asOf"), scope.get("exclude"))
@@ -95,7 +98,7 @@ class _Parser:
         """Read the children of a map: one for each key, or for each member of a key's list."""
         # Before going down: a hostile body must not reach Python's own limit.
         if depth > MAX_DEPTH:
-            self.report.add(pointer, "depth", f"groups are nested more than {MAX_DEPTH} deep.")
+            self.report.add(pointer, "depth", f"Groups are nested more than {MAX_DEPTH} deep.")
             return
         for key, value in members.items():
             here = at(pointer, key)
@@ -110,10 +113,14 @@ class _Parser:
 
     def unknown(self, key: object, pointer: str, allowed: tuple[str, ...]) -> None:
         if key in SCOPE_KEY:
-            detail = f"{shown(key)} stands at the top of filters only, not inside a group."
+            detail = f"{shown(key)} is allowed at the top of the filters, not inside a group."
         else:
-            hint = did_you_mean(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
-            detail = f"unknown condition {shown(key)}.{hint}"
+            # AND and OR are what operator takes, so people write them as keys; no key is spelled nearly so.
+            if str(key).lower() in ("and", "or"):
+                hint = ' Use "all" for AND and "any" for OR.'
+            else:
+                hint = did_you_mean(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
+            detail = f"Unknown condition {shown(key)}.{hint}"
         self.report.add(pointer, "unknown-key", detail)
 
     def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Parsed]:
@@ -122,11 +129,12 @@ class _Parser:
             yield ParsedNot(self.conjunction(value, pointer, depth))
             return
         if not isinstance(value, list | tuple):
-            detail = f"a list of objects, each with conditions: [{{...}}, {{...}}]{', or one object' * (key == 'not')}"
-            wrong_type(self.report, pointer, detail, value)
+            also = ", or one such object" * (key == "not")
+            detail = f'"{key}" is a list of objects with conditions: [{{...}}, {{...}}]{also}, not {shown(value)}.'
+            self.report.add(pointer, "type", detail)
             return
         if not value:
-            self.report.add(pointer, "empty-group", f"{key} is empty. Give at least one object with conditions.")
+            self.report.add(pointer, "empty-group", f'"{key}" is empty. Give at least one object with conditions.')
         members = tuple(self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value))
         if key == "not":
             yield from (ParsedNot(member) for member in members)
@@ -136,16 +144,18 @@ class _Parser:
     def conjunction(self, members: Any, pointer: str, depth: int) -> Parsed:
         """Read a map inside a group: its keys all hold."""
         if not isinstance(members, Mapping):
-            wrong_type(self.report, pointer, "an object with conditions", members)
+            detail = f'{shown(members)} is not an object with conditions, such as {{"token": {{"token": "UNI"}}}}.'
+            self.report.add(pointer, "type", detail)
             return ParsedGroup("all", ())
         if not members:
-            self.report.add(pointer, "empty-group", "the object is empty. Give at least one condition.")
+            self.report.add(pointer, "empty-group", "The object is empty. Give at least one condition.")
         return _join("all", tuple(self.map(members, pointer, depth + 1, MAP_KEYS)))
 
     def conditions_of(self, condition: type[Condition], values: Sequence[Any], pointer: str) -> Iterator[Parsed]:
         """Read a list of one condition."""
         if not values:
-            self.report.add(pointer, "empty-group", f"{condition.name} is an empty list. Give at least one condition.")
+            detail = f'"{condition.name}" is an empty list. Give at least one condition.'
+            self.report.add(pointer, "empty-group", detail)
         # One more than allowed is reported; a body may hold a million of them.
         for index, one in enumerate(values[: MAX_CONDITIONS + 1]):
             yield self.condition(condition, one, at(pointer, index))
@@ -154,9 +164,14 @@ class _Parser:
         self.conditions += 1
         # Said once; the conditions after it are still read, so that their errors come too.
         if self.conditions == MAX_CONDITIONS + 1:
-            self.report.add(pointer, "size", f"more than {MAX_CONDITIONS} conditions in one segment.")
+            self.report.add(pointer, "size", f"A segment has at most {MAX_CONDITIONS} conditions.")
         if not isinstance(value, Mapping):
-            wrong_type(self.report, pointer, f"an object with the fields of {condition.name}", value)
+            # A contract in the place of a condition is the commonest slip: it is shown as it is written right.
+            takes_it = isinstance(value, str) and condition.fields[0].kind == "contract"
+            example = {condition.fields[0].name: value} if takes_it else condition.examples[0]
+            text = json.dumps({condition.name: example}, ensure_ascii=False)
+            detail = f'{shown(value)} is not an object with the fields of "{condition.name}". Write {text}.'
+            self.report.add(pointer, "type", detail)
             return ParsedCondition(condition.name, {}, pointer)
         fields = {field.name: field for field in condition.fields}
         read: dict[str, Any] = {}
@@ -166,7 +181,7 @@ class _Parser:
                 read[key] = self.value(fields[key], one, here)
             else:
                 hint = did_you_mean(str(key)[:80], fields) or f" Allowed: {', '.join(fields)}."
-                self.report.add(here, "unknown-key", f"unknown field {shown(key)} of {condition.name}.{hint}")
+                self.report.add(here, "unknown-key", f"Unknown field {shown(key)} of {condition.name}.{hint}")
         # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
         self.together(condition, read, pointer, all_known=len(read) == len(value))
         defaults = {name: one.default for name, one in fields.items() if one.default is not None}
@@ -188,7 +203,7 @@ class _Parser:
         for name, others in condition.needs:
             if name in given and not any(other in given for other in others):
                 wanted = " or ".join(repr(other) for other in others)
-                self.report.add(at(pointer, name), "needs", f"{name!r} is only taken beside {wanted}.")
+                self.report.add(at(pointer, name), "needs", f"{name!r} needs {wanted} beside it.")
         if not required and not given.keys() - condition.idle:
             names = ", ".join(field.name for field in condition.fields if field.name not in condition.idle)
             self.report.add(pointer, "empty", f"{condition.name} asks for nothing. Give at least one of: {names}.")

@@ -112,7 +112,7 @@ class _Resolver(Context):
         if self.count.conditions > MAX_CONDITIONS:
             # Once, however many more there are.
             if self.count.conditions == MAX_CONDITIONS + 1:
-                detail = f"more than {MAX_CONDITIONS} conditions in one segment, those of saved segments counted."
+                detail = f"A segment has at most {MAX_CONDITIONS} conditions, those of saved segments counted."
                 self.report.add(asked.pointer, "size", detail)
             return _UNRESOLVED
         leaf = CONDITIONS[asked.name].resolve(asked, self)
@@ -129,17 +129,17 @@ class _Resolver(Context):
         name, pointer = asked.values["id"], at(asked.pointer, "id")
         request = self.saved(name)
         if request is None:
-            self.report.add(pointer, "unknown-segment", f"no segment {shown(name)} is saved here.")
+            self.report.add(pointer, "unknown-segment", f"No segment {shown(name)} is saved here.")
             return None
         # Ids are made of contents, so a cycle cannot be written; a damaged registry could still hold one.
         if name in self.within or len(self.within) >= MAX_DEPTH:
-            self.report.add(pointer, "depth", f"saved segments are nested more than {MAX_DEPTH} deep.")
+            self.report.add(pointer, "depth", f"Saved segments are nested more than {MAX_DEPTH} deep.")
             return None
         try:
             return self._inner(request, name)
         except ValidationError as error:
             for one in error.errors:
-                detail = f"the saved segment {name} no longer holds: {one['pointer']}: {one['detail']}"
+                detail = f"The saved segment {name} is no longer valid: {one['pointer']}: {one['detail']}"
                 self.report.add(pointer, one["code"], detail)
             return None
 

@@ -98,7 +98,7 @@ def test_what_the_service_refuses_is_the_error_of_its_field(embedded):
     with pytest.raises(InvalidSegment) as caught:
         embedded.execute_segment({"tokn": {"token": "UNI"}})
     assert caught.value.errors == [
-        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "unknown condition 'tokn'. Did you mean 'token'?"}
+        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "Unknown condition 'tokn'. Did you mean 'token'?"}
     ]
     with pytest.raises(ValidationError, match="Unknown chain 'etherum'"):
         embedded.tokens("etherum", "UNI")

@@ -86,7 +86,7 @@ def test_a_symbol_of_several_contracts_names_them_all(dataset):
     assert caught.value.errors == [{
         "pointer": "/filters/token/token",
         "code": "ambiguous-symbol",
-        "detail": "2 contracts on ethereum bear 'usdc': 0x00000000000000000000000000000000000000C0, "
+        "detail": "2 contracts on ethereum have the symbol 'usdc': 0x00000000000000000000000000000000000000C0, "
         "0x00000000000000000000000000000000000000C3. Give the address.",
     }]  # fmt: skip
     assert caught.value.candidates == [
@@ -99,7 +99,7 @@ def test_a_misspelt_condition_is_named_and_corrected():
     with pytest.raises(InvalidSegment) as caught:
         language.parse({"operator": "AND", "filters": {"tokn": {"token": "USDC"}}})
     assert caught.value.errors == [
-        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "unknown condition 'tokn'. Did you mean 'token'?"}
+        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "Unknown condition 'tokn'. Did you mean 'token'?"}
     ]
 
 

@@ -15,10 +15,11 @@ from nbext.language.parse import parse
 
 CONDITIONS = "token, nft, collections, transfer, activity, wallet, segment, all, any, not"
 A_TIME = (
-    'a time: ISO-8601 such as "2024-06-30" or "2024-06-30T12:00:00Z", a span back from the data\'s last block '
-    'such as "90d", "12h" or "4w", or a block number.'
+    'a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last '
+    'block such as "90d", "12h" or "4w", or a block number.'
 )
-AN_AMOUNT = 'an amount: a decimal text such as "1000" or "0.5", or a whole number.'
+DIGITS = 'Write its digits as text, such as "1000" or "0.5".'
+AN_AMOUNT = f"an amount. {DIGITS}"
 VITALIK = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
 
 
@@ -35,35 +36,39 @@ def token(**fields):
 
 EACH = [
     # The request
-    ([], "", "type", "a list is not an object of conditions."),
-    (None, "", "type", "null is not an object of conditions."),
-    ({}, "", "empty-group", f"filters hold no condition. Give at least one of: {CONDITIONS}."),
-    ({"chain": "base"}, "", "empty-group", f"filters hold no condition. Give at least one of: {CONDITIONS}."),
+    ([], "", "type", "Filters are an object of conditions, not a list."),
+    (None, "", "type", "Filters are an object of conditions, not null."),
+    ({}, "", "empty-group", f"The filters have no condition. Give at least one of: {CONDITIONS}."),
+    ({"chain": "base"}, "", "empty-group", f"The filters have no condition. Give at least one of: {CONDITIONS}."),
     # Keys
-    ({"tokn": {}}, "/tokn", "unknown-key", "unknown condition 'tokn'. Did you mean 'token'?"),
+    ({"tokn": {}}, "/tokn", "unknown-key", "Unknown condition 'tokn'. Did you mean 'token'?"),
     ({"pizza": {}}, "/pizza", "unknown-key",
-     f"unknown condition 'pizza'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
-    ({7: {}}, "/7", "unknown-key", f"unknown condition 7. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+     f"Unknown condition 'pizza'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+    ({7: {}}, "/7", "unknown-key", f"Unknown condition 7. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+    ({"AND": [token()]}, "/AND", "unknown-key", "Unknown condition 'AND'. Use \"all\" for AND and \"any\" for OR."),
+    ({"or": [token()]}, "/or", "unknown-key", "Unknown condition 'or'. Use \"all\" for AND and \"any\" for OR."),
     ({"a/b~c": {}}, "/a~1b~0c", "unknown-key",
-     f"unknown condition 'a/b~c'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
-    ({"tok\ud800en": {}}, "/tok\\ud800en", "unknown-key", "unknown condition 'tok\\ud800en'. Did you mean 'token'?"),
+     f"Unknown condition 'a/b~c'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+    ({"tok\ud800en": {}}, "/tok\\ud800en", "unknown-key", "Unknown condition 'tok\\ud800en'. Did you mean 'token'?"),
     ({"all": [{"chain": "base"}]}, "/all/0/chain", "unknown-key",
-     "'chain' stands at the top of filters only, not inside a group."),
-    (token(balence={}), "/token/balence", "unknown-key", "unknown field 'balence' of token. Did you mean 'balance'?"),
+     "'chain' is allowed at the top of the filters, not inside a group."),
+    (token(balence={}), "/token/balence", "unknown-key", "Unknown field 'balence' of token. Did you mean 'balance'?"),
     (token(price=1), "/token/price", "unknown-key",
-     "unknown field 'price' of token. Allowed: token, chain, balance, unit, heldSince."),
+     "Unknown field 'price' of token. Allowed: token, chain, balance, unit, heldSince."),
     (token(balance={"least": 1}), "/token/balance/least", "unknown-key",
-     "unknown field 'least' of balance. Allowed: min, max."),
+     "Unknown field 'least' of balance. Allowed: min, max."),
     # Groups
-    ({"all": []}, "/all", "empty-group", "all is empty. Give at least one object with conditions."),
-    ({"any": [{}]}, "/any/0", "empty-group", "the object is empty. Give at least one condition."),
-    ({"not": {}}, "/not", "empty-group", "the object is empty. Give at least one condition."),
-    ({"token": []}, "/token", "empty-group", "token is an empty list. Give at least one condition."),
-    ({"all": token()}, "/all", "type", "an object is not a list of objects, each with conditions: [{...}, {...}]."),
+    ({"all": []}, "/all", "empty-group", '"all" is empty. Give at least one object with conditions.'),
+    ({"any": [{}]}, "/any/0", "empty-group", "The object is empty. Give at least one condition."),
+    ({"not": {}}, "/not", "empty-group", "The object is empty. Give at least one condition."),
+    ({"token": []}, "/token", "empty-group", '"token" is an empty list. Give at least one condition.'),
+    ({"all": token()}, "/all", "type", '"all" is a list of objects with conditions: [{...}, {...}], not an object.'),
     ({"not": 3}, "/not", "type",
-     "3 is not a list of objects, each with conditions: [{...}, {...}], or one object."),
-    ({"any": ["UNI"]}, "/any/0", "type", "'UNI' is not an object with conditions."),
-    ({"token": "UNI"}, "/token", "type", "'UNI' is not an object with the fields of token."),
+     '"not" is a list of objects with conditions: [{...}, {...}], or one such object, not 3.'),
+    ({"any": ["UNI"]}, "/any/0", "type",
+     "'UNI' is not an object with conditions, such as {\"token\": {\"token\": \"UNI\"}}."),
+    ({"token": "UNI"}, "/token", "type",
+     "'UNI' is not an object with the fields of \"token\". Write {\"token\": {\"token\": \"UNI\"}}."),
     # Which fields go together
     ({"token": {}}, "/token", "required", "token needs 'token': the token's address, or its symbol."),
     ({"wallet": {}}, "/wallet", "empty", "wallet asks for nothing. Give at least one of: in, contract."),
@@ -73,20 +78,27 @@ EACH = [
      "collections takes 'of' or 'distinct', not both."),
     ({"transfer": {"token": "A", "nft": "B"}}, "/transfer", "exclusive", "transfer takes 'token' or 'nft', not both."),
     ({"collections": {"distinct": {"min": 1}, "atLeast": 2}}, "/collections/atLeast", "needs",
-     "'atLeast' is only taken beside 'of'."),
-    ({"transfer": {"total": {"min": 1}}}, "/transfer/total", "needs", "'total' is only taken beside 'token' or 'nft'."),
+     "'atLeast' needs 'of' beside it."),
+    ({"transfer": {"total": {"min": 1}}}, "/transfer/total", "needs", "'total' needs 'token' or 'nft' beside it."),
     # Amounts and counts
-    (token(balance="5"), "/token/balance", "type", "'5' is not an object with min, max or both."),
+    (token(balance="5"), "/token/balance", "type", 'A balance is an object: {"min": "5"}.'),
+    (token(balance=100), "/token/balance", "type", 'A balance is an object: {"min": 100}.'),
+    (token(balance=[]), "/token/balance", "type", 'A balance is an object: {"min": "1000"}.'),
+    ({"activity": {"first": "2024-06-30"}}, "/activity/first", "type",
+     '"first" is an object: {"after": "2024-06-30"}.'),
     (token(balance={}), "/token/balance", "empty", "balance is empty. Give min, max or both."),
     (token(balance={"min": "-1"}), "/token/balance/min", "type", f"'-1' is not {AN_AMOUNT}"),
-    (token(balance={"min": "1e18"}), "/token/balance/min", "type", f"'1e18' is not {AN_AMOUNT}"),
-    (token(balance={"min": "1,000"}), "/token/balance/min", "type", f"'1,000' is not {AN_AMOUNT}"),
+    (token(balance={"min": "1e18"}), "/token/balance/min", "type",
+     "'1e18' is not an amount. Write the digits: \"1000000000000000000\", or add \"unit\": \"raw\" for the smallest "
+     "unit."),
+    (token(balance={"min": "1,000"}), "/token/balance/min", "type",
+     "'1,000' is not an amount. Write the digits: \"1000\"."),
     (token(balance={"min": "\u0661"}), "/token/balance/min", "type", f"'\u0661' is not {AN_AMOUNT}"),
-    (token(balance={"min": "1\n"}), "/token/balance/min", "type", f"'1\\n' is not {AN_AMOUNT}"),
+    (token(balance={"min": "1\n"}), "/token/balance/min", "type", "'1\\n' is not an amount. Write the digits: \"1\"."),
     (token(balance={"min": True}), "/token/balance/min", "type", f"true is not {AN_AMOUNT}"),
     (token(balance={"min": Decimal("NaN")}), "/token/balance/min", "type", f"NaN is not {AN_AMOUNT}"),
     (token(balance={"min": 0.1}), "/token/balance/min", "type",
-     f"0.1 is a binary float, which is not exact. Wanted: {AN_AMOUNT}"),
+     f"0.1 is a binary float, which is not exact. {DIGITS}"),
     (token(balance={"min": -1}), "/token/balance/min", "range", "-1 is out of range. Allowed: 0 to 2^256-1."),
     (token(balance={"min": 10**5000}), "/token/balance/min", "range",
      "a number of more than 90 digits is out of range. Allowed: 0 to 2^256-1."),
@@ -94,32 +106,41 @@ EACH = [
      "1E+999999999 is out of range. Allowed: 0 to 2^256-1."),
     (token(balance={"min": "1", "max": "0.5"}), "/token/balance", "range", "min 1 is above max 0.5."),
     (token(balance={"max": 0}), "/token/balance", "range",
-     'max 0 alone matches nothing: without min, some is meant. Add "min": 0 for none.'),
-    ({"nft": {"nft": "A", "count": {"min": "2"}}}, "/nft/count/min", "type", "'2' is not a whole number."),
+     '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'),
+    ({"nft": {"nft": "A", "count": {"min": "2"}}}, "/nft/count/min", "type",
+     "'2' is not a whole number. Write it without quotes: 2."),
     ({"nft": {"nft": "A", "count": {"min": 2**63}}}, "/nft/count/min", "range",
      "9223372036854775808 is out of range. Allowed: 0 to 2^63-1."),
     ({"collections": {"of": ["A"], "atLeast": 0}}, "/collections/atLeast", "range",
      "0 is out of range. Allowed: 1 or more."),
     ({"nft": {"nft": "A", "tokenIds": []}}, "/nft/tokenIds", "empty", "tokenIds is an empty list. Give at least one."),
     ({"nft": {"nft": "A", "tokenIds": ["x"]}}, "/nft/tokenIds/0", "type",
-     "'x' is not a token id: a whole number, or its digits as text."),
+     "'x' is not a token id. Write a whole number, or its digits as text."),
     ({"nft": {"nft": "A", "tokenIds": [1] * 1001}}, "/nft/tokenIds", "size",
-     "tokenIds has 1,001 members. At most 1,000 are taken."),
+     "tokenIds has 1,001 members. At most 1,000 are allowed."),
     # Names
-    (token(token=5), "/token/token", "type", "5 is not an address or a symbol."),
+    (token(token=5), "/token/token", "type",
+     '5 is not an address or a symbol. Write a text such as "USDC" or "0x...".'),
     (token(token="0x1234567890"), "/token/token", "address",
      "'0x1234567890' is not an address. An address is 0x and 40 hex digits."),
     (token(token=VITALIK + "\n"), "/token/token", "address",
      f"'{VITALIK}\\n' is not an address. An address is 0x and 40 hex digits."),
+    (token(token="vitalik.eth"), "/token/token", "address",
+     "'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address."),
+    ({"wallet": {"in": ["vitalik.eth"]}}, "/wallet/in/0", "address",
+     "'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address."),
     (token(token=""), "/token/token", "symbol", "'' is not a symbol of 1 to 64 characters."),
     ({"wallet": {"in": [VITALIK.replace("dA", "DA")]}}, "/wallet/in/0", "checksum",
      f"The checksum of {VITALIK.replace('dA', 'DA')} does not match: a letter may be mistyped. "
      f"If the digits are right, write {VITALIK}."),
-    (token(chain=[]), "/token/chain", "type", "a list is not a chain: its name or its id."),
-    ({"segment": {"id": "a/b"}}, "/segment/id", "type", "'a/b' is not a segment id: 1 to 128 letters, digits, _ or -."),
+    (token(chain=[]), "/token/chain", "type",
+     'a list is not a chain. Write its name or its id, such as "ethereum" or 1.'),
+    ({"segment": {"id": "a/b"}}, "/segment/id", "type",
+     "'a/b' is not a segment id. Ids have 1 to 128 letters, digits, - and _."),
     ({"transfer": {"direction": "inn"}}, "/transfer/direction", "choice",
      "'inn' is not allowed. Did you mean 'in'? Allowed: in, out, any, mint, burn."),
-    ({"wallet": {"contract": "yes"}}, "/wallet/contract", "type", "'yes' is not true or false."),
+    ({"wallet": {"contract": "yes"}}, "/wallet/contract", "type",
+     "'yes' is not true or false. Write true or false, without quotes."),
     ({**token(), "exclude": ["burnt"]}, "/exclude/0", "address",
      "'burnt' is neither an address nor the word \"burn\". Did you mean 'burn'?"),
     # Times
@@ -150,12 +171,12 @@ def test_all_errors_come_at_once():
     filters = {"tokn": {}, "nft": {"count": {"mn": 1}}, "wallet": [{"in": ["0x12"]}, {}]}
     assert errors(filters, operator="and", limit=-1, fileType="exe", sort="x") == [
         ("/sort", "unknown-key",
-         "unknown field 'sort' of a segment request. Allowed: operator, filters, fileType, limit."),
+         "Unknown field 'sort' of a segment request. Allowed: operator, filters, fileType, limit."),
         ("/operator", "choice", "'and' is not allowed. Did you mean 'AND'? Allowed: AND, OR."),
         ("/fileType", "choice", "'exe' is not allowed. Allowed: json, csv."),
         ("/limit", "range", "-1 is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
-        ("/filters/tokn", "unknown-key", "unknown condition 'tokn'. Did you mean 'token'?"),
-        ("/filters/nft/count/mn", "unknown-key", "unknown field 'mn' of count. Did you mean 'min'?"),
+        ("/filters/tokn", "unknown-key", "Unknown condition 'tokn'. Did you mean 'token'?"),
+        ("/filters/nft/count/mn", "unknown-key", "Unknown field 'mn' of count. Did you mean 'min'?"),
         ("/filters/nft", "required", "nft needs 'nft': the collection's address, or its symbol."),
         ("/filters/wallet/0/in/0", "address", "'0x12' is not an address. An address is 0x and 40 hex digits."),
         ("/filters/wallet/1", "empty", "wallet asks for nothing. Give at least one of: in, contract."),
@@ -178,8 +199,8 @@ def test_a_limit_is_a_whole_number_within_bounds(limit, detail):
 
 def test_a_body_that_is_no_object_and_filters_that_are_missing():
     for body, error in (
-        ([], ("", "type", "a list is not an object with operator, filters, fileType and limit.")),
-        ({}, ("/filters", "required", "filters are missing. Give an object of conditions.")),
+        ([], ("", "type", "A segment request is an object with operator, filters, fileType, limit, not a list.")),
+        ({}, ("/filters", "required", 'Filters are missing. Write "filters": {...} with at least one condition.')),
     ):
         with pytest.raises(InvalidSegment) as caught:
             parse(body)
@@ -193,13 +214,13 @@ def test_groups_nest_to_the_limit_and_no_deeper():
     parse({"filters": nested(MAX_DEPTH)})
     ((pointer, code, detail),) = errors(nested(MAX_DEPTH + 1))
     assert (pointer, code) == ("/filters" + "/not" * (MAX_DEPTH + 1), "depth")
-    assert detail == "groups are nested more than 16 deep."
+    assert detail == "Groups are nested more than 16 deep."
 
 
 def test_a_segment_of_too_many_conditions_is_refused_once():
     parse({"filters": {"token": [{"token": "UNI"}] * MAX_CONDITIONS}})
     assert errors({"token": [{"token": "UNI"}] * (MAX_CONDITIONS + 50)}) == [
-        (f"/filters/token/{MAX_CONDITIONS}", "size", "more than 200 conditions in one segment.")
+        (f"/filters/token/{MAX_CONDITIONS}", "size", "A segment has at most 200 conditions.")
     ]
 
 

@@ -60,44 +60,46 @@ def token(name="UNI", **fields):
 C1, C2, CF = (f"0x{'0' * 38}{end}" for end in ("C1", "c2", "ff"))
 UNKNOWN = [
     (token("UNO"), "/token/token", "unknown-symbol",
-     "the data holds no token with the symbol 'UNO' on ethereum. Did you mean 'UNI'?"),
+     "The data has no token with the symbol 'UNO' on ethereum. Did you mean 'UNI'?"),
     (token("BAYC"), "/token/token", "unknown-symbol",
-     "the data holds no token with the symbol 'BAYC' on ethereum. There is a collection of that symbol: "
-     "ask for it with 'nft'."),
+     "The data has no token with the symbol 'BAYC' on ethereum. There is a collection with that symbol: "
+     "use 'nft' for it."),
     ({"nft": {"nft": "uni"}}, "/nft/nft", "unknown-symbol",
-     "the data holds no collection with the symbol 'uni' on ethereum. There is a token of that symbol: "
-     "ask for it with 'token'."),
+     "The data has no collection with the symbol 'uni' on ethereum. There is a token with that symbol: "
+     "use 'token' for it."),
     ({"nft": {"nft": "QUEST"}}, "/nft/nft", "unknown-symbol",
-     "the data holds no collection with the symbol 'QUEST' on ethereum. It holds one on optimism: give that as chain."),
-    (token(address(0xFF)), "/token/token", "unknown-contract", f"the data holds no contract {CF} on ethereum."),
+     "The data has no collection with the symbol 'QUEST' on ethereum. It has one on optimism: "
+     'add "chain": "optimism".'),
+    (token(address(0xFF)), "/token/token", "unknown-contract", f"The data has no contract {CF} on ethereum."),
     ({"nft": {"nft": address(0xC2)}}, "/nft/nft", "unknown-contract",
-     f"the data holds no contract {C2} on ethereum. It holds one on optimism: give that as chain."),
-    (token(address(0xC1)), "/token/token", "standard", f"{C1} is ERC721, not an ERC20 token. Ask for it with 'nft'."),
+     f"The data has no contract {C2} on ethereum. It has one on optimism: "
+     'add "chain": "optimism".'),
+    (token(address(0xC1)), "/token/token", "standard", f"{C1} is ERC721, not an ERC20 token. Use 'nft' for it."),
     (token(chain="gnosis"), "/token/chain", "chain",
-     "the data holds nothing of gnosis. It holds: ethereum, optimism, polygon."),
+     "The data has nothing on gnosis. It has: ethereum, optimism, polygon."),
     ({**token(), "chain": "gnosis"}, "/chain", "chain",
-     "the data holds nothing of gnosis. It holds: ethereum, optimism, polygon."),
-    ({"segment": {"id": "sg_x"}}, "/segment/id", "unknown-segment", "no segment 'sg_x' is saved here."),
+     "The data has nothing on gnosis. It has: ethereum, optimism, polygon."),
+    ({"segment": {"id": "sg_x"}}, "/segment/id", "unknown-segment", "No segment 'sg_x' is saved here."),
     (token(balance={"min": "0.1234567890123456789"}), "/token/balance/min", "decimals",
      "0.1234567890123456789 has 19 decimals; UNI has 18."),
     (token(balance={"max": "1.5"}, unit="raw"), "/token/balance/max", "decimals",
-     "1.5 has 1 decimals; raw amounts have none."),
+     "1.5 has 1 decimal; raw amounts have none."),
     ({"transfer": {"nft": "BAYC", "total": {"min": "1.5"}}}, "/transfer/total/min", "decimals",
-     "1.5 has 1 decimals; NFTs are counted whole."),
+     "1.5 has 1 decimal; NFTs are counted whole."),
     (token("ODD", balance={"min": "1"}), "/token/balance/min", "decimals",
-     'the data does not know the decimals of ODD. Give the amount in its smallest unit, with "unit": "raw".'),
+     'The data does not have the decimals of ODD. Give the amount in its smallest unit, with "unit": "raw".'),
     (token("MAD", balance={"min": "1"}), "/token/balance/min", "decimals",
-     'the data does not know the decimals of MAD. Give the amount in its smallest unit, with "unit": "raw".'),
+     'The data does not have the decimals of MAD. Give the amount in its smallest unit, with "unit": "raw".'),
     (token(balance={"min": str(10**60)}), "/token/balance/min", "range",
      f"{10**60} is out of range: more than 2^256-1 in the smallest unit."),
     ({"collections": {"of": ["BAYC", address(0xC1)]}}, "/collections/of/1", "twice",
-     f"'{address(0xC1)}' stands in the list twice."),
+     f"'{address(0xC1)}' is in the list twice."),
     ({"collections": {"of": ["BAYC"], "atLeast": 2}}, "/collections/atLeast", "range",
-     "2 is out of range: the list has 1 collections."),
+     "2 is out of range: the list has 1 collection."),
     ({"transfer": {"direction": "burn", "counterparty": address(5)}}, "/transfer/counterparty", "exclusive",
-     "a burn has no counterparty: the other side is the burn address."),
+     "A burn has no counterparty: the other side is the burn address."),
     ({"transfer": {"after": 5, "before": 3}}, "/transfer", "range",
-     "the window is empty: after lies behind before."),
+     'The window is empty: "after" is later than "before".'),
     # Times. The chain begins at 2023-11-14T22:13:20Z, an hour a block.
     (token(heldSince="2023-11-14"), "/token/heldSince", "range",
      "'2023-11-14' is before the start of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."),
@@ -110,13 +112,13 @@ UNKNOWN = [
      "the last at 2023-11-19T02:13:20Z."),
     ({**token(heldSince=5), "asOf": 4}, "/token/heldSince", "range", "block 5 is after asOf, which is block 4."),
     (token("POL", chain="polygon", heldSince="1d"), "/token/heldSince", "no-times",
-     "the data has no block times for polygon. Give a block number instead."),
+     "The data has no block times for polygon. Give a block number instead."),
     ({"activity": {"chain": "polygon", "activeDays": {"min": 2}}}, "/activity/activeDays", "no-times",
-     "the data has no block times for polygon. Days cannot be counted."),
+     "The data has no block times for polygon. Days cannot be counted."),
     ({**token("QUEST"), "chain": "polygon", "asOf": "1d"}, "/asOf", "no-times",
-     "the data has no block times for polygon. Give a block number instead."),
+     "The data has no block times for polygon. Give a block number instead."),
     ({"token": [{"token": "POL"}, {"token": "OP", "chain": 10}], "chain": "polygon", "asOf": 5}, "/asOf", "no-times",
-     "the data has no block times for polygon to find block 5 on optimism."),
+     "The data has no block times for polygon to find block 5 on optimism."),
 ]  # fmt: skip
 
 
@@ -197,7 +199,7 @@ def test_times_become_blocks_inclusive_on_both_ends(dataset):
 def test_a_window_that_no_block_lies_in_matches_nothing_and_says_so(dataset):
     for span in ({"before": "2020-01-01"}, {"after": "2030-01-01"}, {"after": 200}):
         plan = resolved(dataset, {"transfer": span})
-        assert plan.warnings == ["/filters/transfer: no block of the data lies in this window."]
+        assert plan.warnings == ["/filters/transfer: no block of the data is in this window."]
         assert dataset.ask(language.compile(plan), limit=5).matched == 0
         assert resolved(dataset, plan.canonical["filters"]).canonical == plan.canonical
 
@@ -218,7 +220,7 @@ def test_as_of_means_the_same_moment_on_every_chain(dataset):
 def test_a_chain_whose_data_ends_before_as_of_is_taken_at_its_end(dataset):
     plan = resolved(dataset, {"nft": [{"nft": "BAYC"}, {"nft": "QUEST", "chain": 10}], "asOf": 60})
     assert [leaf.at for leaf in plan.whole.node.children] == [60, None]
-    assert plan.warnings == ["the data of optimism ends at 2023-11-17T00:13:20Z, before asOf: its end is taken."]
+    assert plan.warnings == ["the data of optimism ends at 2023-11-17T00:13:20Z, before asOf: its last block is used."]
 
 
 def test_where_no_condition_is_on_ethereum_the_answer_need_not_be(dataset):
@@ -228,7 +230,7 @@ def test_where_no_condition_is_on_ethereum_the_answer_need_not_be(dataset):
     try:
         assert resolved(opened, {"nft": {"nft": "QUEST", "chain": "op"}}).chain.name == "optimism"
         assert errors(opened, {"nft": {"nft": "QUEST"}}) == [
-            ("/filters/chain", "chain", "the data holds nothing of ethereum. It holds: optimism.")
+            ("/filters/chain", "chain", "The data has nothing on ethereum. It has: optimism.")
         ]
     finally:
         opened.close()
@@ -236,7 +238,7 @@ def test_where_no_condition_is_on_ethereum_the_answer_need_not_be(dataset):
 
 def test_a_min_of_0_without_a_max_is_called_out(dataset):
     assert resolved(dataset, token(balance={"min": "0"})).warnings == [
-        "/filters/token/balance/min: 0 without max holds of every wallet seen."
+        "/filters/token/balance/min: 0 without max matches every wallet seen."
     ]
 
 
@@ -296,7 +298,7 @@ def test_conditions_of_saved_segments_count_however_they_are_nested(dataset):
     for filters in ({"any": [{"segment": {"id": "sg_0"}}] * 10}, {"segment": {"id": "sg_5"}}):
         found = errors(dataset, filters, saved)
         assert {code for _, code, _ in found} == {"size"}
-        assert "more than 200 conditions in one segment, those of saved segments counted." in found[0][2]
+        assert "A segment has at most 200 conditions, those of saved segments counted." in found[0][2]
 
 
 def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
@@ -304,12 +306,12 @@ def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
     assert errors(dataset, {"segment": {"id": "sg_old"}}, saved) == [(
         "/filters/segment/id",
         "unknown-symbol",
-        "the saved segment sg_old no longer holds: /filters/token/token: the data holds no token with the symbol "
+        "The saved segment sg_old is no longer valid: /filters/token/token: The data has no token with the symbol "
         "'GONE' on ethereum.",
     )]  # fmt: skip
     ((pointer, code, detail),) = errors(dataset, {"segment": {"id": "sg_self"}}, saved)
     assert (pointer, code) == ("/filters/segment/id", "depth")
-    assert detail.endswith("saved segments are nested more than 16 deep.")
+    assert detail.endswith("Saved segments are nested more than 16 deep.")
 
 
 
@@ -317,7 +319,7 @@ def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
 def test_a_name_that_leads_to_spam_or_to_nothing_is_called_out(dataset):
     (nothing,) = resolved(dataset, {"token": {"token": "OP", "chain": 10}}).warnings
     assert nothing == (
-        "/filters/token/token: the data holds no transfer and no holder of "
+        "/filters/token/token: the data has no transfer and no holder of "
         "'OP' (0x00000000000000000000000000000000000000C0)."
     )
     (spam,) = resolved(dataset, {"token": {"token": "MAD", "unit": "raw"}}).warnings

@@ -142,6 +142,6 @@ def test_the_command_prints_the_schema_or_one_condition(capsys):
     assert shown == {"$schema": SCHEMA["$schema"], **SCHEMA["$defs"]["nft"]}
     assert cli.main(["schema", "nfts"]) == 2
     assert capsys.readouterr().err == (
-        "UsageError: unknown condition 'nfts'. Did you mean 'nft'? "
+        "UsageError: Unknown condition 'nfts'. Did you mean 'nft'? "
         "Allowed: token, nft, collections, transfer, activity, wallet, segment.\n"
     )

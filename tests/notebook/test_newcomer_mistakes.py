@@ -105,7 +105,7 @@ ethereum USDC''',
     "a misspelt condition": (
         '''%%segment_query
 {"tokn": {"token": "UNI"}}''',
-        '''InvalidSegment: /filters/tokn: unknown condition 'tokn'. Did you mean 'token'?
+        '''InvalidSegment: /filters/tokn: Unknown condition 'tokn'. Did you mean 'token'?
   line 2, column 2:
     {"tokn": {"token": "UNI"}}
      ^''',
@@ -113,7 +113,7 @@ ethereum USDC''',
     "a misspelt field": (
         '''%%segment_query
 {"token": {"token": "UNI", "balance": {"minimum": "5"}}}''',
-        '''InvalidSegment: /filters/token/balance/minimum: unknown field 'minimum' of balance. Did you mean 'min'?
+        '''InvalidSegment: /filters/token/balance/minimum: Unknown field 'minimum' of balance. Did you mean 'min'?
   line 2, column 40:
     {"token": {"token": "UNI", "balance": {"minimum": "5"}}}
                                            ^''',
@@ -121,7 +121,7 @@ ethereum USDC''',
     "a symbol instead of a condition's fields": (
         '''%%segment_query
 {"token": "UNI"}''',
-        '''InvalidSegment: /filters/token: 'UNI' is not an object with the fields of token. Write {"token": {"token": "UNI"}}.
+        '''InvalidSegment: /filters/token: 'UNI' is not an object with the fields of "token". Write {"token": {"token": "UNI"}}.
   line 2, column 2:
     {"token": "UNI"}
      ^''',
@@ -129,7 +129,7 @@ ethereum USDC''',
     "a symbol typo": (
         '''%%segment_query
 {"token": {"token": "USCD"}}''',
-        '''InvalidSegment: /filters/token/token: the data holds no token with the symbol 'USCD' on ethereum. Did you mean 'USDT'?
+        '''InvalidSegment: /filters/token/token: The data has no token with the symbol 'USCD' on ethereum. Did you mean 'USDT'?
   line 2, column 12:
     {"token": {"token": "USCD"}}
                ^''',
@@ -145,7 +145,7 @@ ethereum USDC''',
     "a time in words": (
         '''%%segment_query
 {"token": {"token": "UNI", "heldSince": "last year"}}''',
-        '''InvalidSegment: /filters/token/heldSince: 'last year' is not a time: ISO-8601 such as "2024-06-30" or "2024-06-30T12:00:00Z", a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
+        '''InvalidSegment: /filters/token/heldSince: 'last year' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
   line 2, column 28:
     {"token": {"token": "UNI", "heldSince": "last year"}}
                                ^''',
@@ -153,7 +153,7 @@ ethereum USDC''',
     "an operator among the filters": (
         '''%%segment_query
 {"operator": "OR", "token": {"token": "UNI"}}''',
-        '''InvalidSegment: /filters/operator: unknown condition 'operator'. Allowed: token, nft, collections, transfer, activity, wallet, segment, all, any, not, chain, asOf, exclude. Write it on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
+        '''InvalidSegment: /filters/operator: Unknown condition 'operator'. Allowed: token, nft, collections, transfer, activity, wallet, segment, all, any, not, chain, asOf, exclude. Write it on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
   line 2, column 2:
     {"operator": "OR", "token": {"token": "UNI"}}
      ^''',

@@ -59,7 +59,8 @@ class CollectionsCondition(Condition):
             return cls(chain.id, (), context.counts(asked, "distinct"), moment)
         contracts, least = context.contracts(asked, "of", chain), asked.values["atLeast"]
         if least > len(asked.values["of"]):
-            detail = f"{least:,} is out of range: the list has {len(contracts):,} collections."
+            listed = f"{len(contracts):,} collection{'s' * (len(contracts) != 1)}"
+            detail = f"{least:,} is out of range: the list has {listed}."
             context.report.add(at(asked.pointer, "atLeast"), "range", detail)
         return cls(chain.id, contracts, Range(least, None, none_too=False), moment)
 

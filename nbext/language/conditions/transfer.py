@@ -89,7 +89,7 @@ class TransferCondition(Condition):
         if contract is None and name in asked.values:
             return None
         if "counterparty" in asked.values and direction in ("mint", "burn"):
-            detail = f"a {direction} has no counterparty: the other side is the burn address."
+            detail = f"A {direction} has no counterparty: the other side is the burn address."
             context.report.add(at(asked.pointer, "counterparty"), "exclusive", detail)
         span, end = Span(asked.values.get("after"), asked.values.get("before")), context.at(chain, asked.pointer)
         return cls(

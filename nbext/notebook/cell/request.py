@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,10 +47,6 @@ class Query:
             option = {"fileType": "--type"}.get(key, f"--{key}")
             beside = f'{{"{key}": ..., "filters": {{...}}}}'
             return f" Write it on the first line ({option}), or beside the filters: {beside}."
-        # A contract in the place of a condition.
-        value = self.filters.get(key)
-        if key in ("token", "nft") and isinstance(value, str):
-            return f" Write {json.dumps({key: {key: value}}, ensure_ascii=False)}."
         return ""
 
 
