@@ -1,4 +1,4 @@
-"""The application: routes in the middle, the surface around them, and the watcher outermost."""
+"""The application: routes in the middle, security around them, and the observer outermost."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from starlette.routing import Match
 
 from nbext import __version__
 from nbext.engine.dataset import Dataset
-from nbext.errors import FieldError, NbextError
+from nbext.errors import FieldError
 from nbext.service.container import Container
-from nbext.service.http.bodies import Lingering
 from nbext.service.http.problems import Problem, answer_problem
 from nbext.service.limits import Limits
 from nbext.service.middleware.observe import Log, Observe
@@ -47,17 +46,17 @@ def create_app(
     Parameters
     ----------
     dataset
-        What is asked; it is closed when the application ends.
+        The chain data; it is closed when the application ends.
     state_dir
-        The folder for the registry, results, sign-ups and keys. Several services may share one.
+        The folder for the registry, results, sign-ups and keys. Several services may share it.
     owner
-        A key that is taken beside those in the registry, with every scope and no rate.
+        A key that is accepted beside those in the registry, with every scope and no rate.
     hosts
-        Names that the Host header may bear, without ports.
+        Names that the Host header may have, without ports.
     limits
-        Bounds; the defaults are those of `Limits`.
+        Limits; the defaults are those of `Limits`.
     log
-        Where events are told; the default writes JSON lines to stderr.
+        Where events are written; the default writes JSON lines to stderr.
 
     Raises
     ------
@@ -74,10 +73,10 @@ def create_app(
     app.state.container = container
     for router in _ROUTERS:
         app.include_router(router)
-    app.add_exception_handler(NbextError, _on_error)
+    # Only what FastAPI raises itself and would answer in its own form; all other exceptions go on to Observe.
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    # The last one added is the outermost.
+    # The last one added is the outermost: a refused request is counted and logged, too.
     app.add_middleware(Security, keys=container.keys, rates=container.rates, hosts=hosts)
     app.add_middleware(Observe, log=container.log, metrics=container.metrics)
     return app
@@ -93,26 +92,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await run_in_threadpool(container.close)
 
 
-async def _on_error(request: Request, error: Exception) -> Response:
-    answer = answer_problem(request, error)
-    if answer.status_code == 413:
-        return Lingering(answer.body, status_code=413, headers=dict(answer.headers))
-    return answer
-
-
 async def _on_http_error(request: Request, error: Exception) -> Response:
     # The router itself raises these two: no such path, or not with that method.
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allow = ", ".join(sorted(_methods(request)))
-        problem = Problem("method", f"{request.method} is not taken here, but: {allow}.", headers={"Allow": allow})
+        detail = f"This path does not support {request.method}. Use {allow}."
+        problem = Problem("method", detail, headers={"Allow": allow})
     else:
-        problem = Problem("not-found", "The service has nothing at that path.")
+        problem = Problem("not-found", "There is nothing at that path.")
     return answer_problem(request, problem)
 
 
 def _methods(request: Request) -> set[str]:
-    """Return the methods that the request's path takes: each is a route of its own, and the router names one."""
+    """Return the methods of the request's path: each is a route of its own, and the router names only one of them."""
     path = next((route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE), None)
     return {method for route in ROUTES if route.path == path for method in route.methods or ()}
 

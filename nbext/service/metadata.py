@@ -1,4 +1,4 @@
-"""What the service tells of contracts: token and collection metadata, and search hits. Unknown is null."""
+"""Tokens, collections and search hits, out of the engine's catalog. What the data does not know is null."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nbext.service.http.problems import Problem
 MAX_HITS = 100
 DEFAULT_HITS = 20
 MAX_OFFSET = 1_000_000
-# What a search's ``type`` looks among.
+# The standards that each ``type`` of a search covers.
 STANDARDS_OF = {
     "nft": NFT_STANDARDS,
     "erc721": ("ERC721",),
@@ -29,7 +29,7 @@ STANDARDS_OF = {
 
 @dataclass(frozen=True)
 class Search:
-    """What is looked for, where, and which page of the hits is wanted."""
+    """A search: the term, the chain, and the page of hits."""
 
     type: SearchType
     chain: Chain
@@ -39,7 +39,7 @@ class Search:
 
 
 class Metadata:
-    """Looks contracts up in the data and tells them as the operations do."""
+    """Looks contracts up in the data and describes them as the operations do."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
@@ -50,13 +50,13 @@ class Metadata:
         Raises
         ------
         Problem
-            404: there is none; the detail says where to look instead.
+            404: there is no such token; the detail says where to look instead.
         AmbiguousSymbol
-            Several tokens bear the symbol.
+            Several tokens have the symbol.
         """
         found = self._find(chain, given, nft=False)
         if found.standard in NFT_STANDARDS:
-            raise Problem("not-found", f"{found.address} on {chain.name} is an NFT collection: read it under /v1/nfts.")
+            raise Problem("not-found", f"{found.address} on {chain.name} is an NFT collection. Read it under /v1/nfts.")
         values = {**self._base(chain, found), "decimals": found.decimals, "holders": found.holders}
         return {name: values[name] for name in TOKEN_FIELDS}
 
@@ -64,7 +64,7 @@ class Metadata:
         """Return the metadata of an NFT collection, named by address or symbol; errors as `token`."""
         found = self._find(chain, given, nft=True)
         if found.standard == ERC20:
-            raise Problem("not-found", f"{found.address} on {chain.name} is an ERC20 token: read it under /v1/tokens.")
+            raise Problem("not-found", f"{found.address} on {chain.name} is an ERC20 token. Read it under /v1/tokens.")
         values = {
             **self._base(chain, found),
             "tokenType": found.standard,
@@ -87,7 +87,7 @@ class Metadata:
         }
 
     def as_of(self, chain: Chain) -> AsOf | None:
-        """Return the last block of a chain's data, or None where there is none of it."""
+        """Return the last block of a chain's data, or None where the chain is not covered."""
         for extent in self._dataset.about.chains:
             if extent.chain_id == chain.id:
                 return {"block": extent.last_block, "timestamp": iso(extent.last_timestamp)}
@@ -100,27 +100,27 @@ class Metadata:
         address = normalised(given)
         found = self._dataset.catalog.contract(chain.id, address)
         if found is None:
-            raise Problem("not-found", f"The data knows no contract {address} on {chain.name}.")
+            raise Problem("not-found", f"The data has no contract {address} on {chain.name}.")
         return found
 
     def _by_symbol(self, chain: Chain, symbol: str, *, nft: bool) -> Contract:
         found = self._dataset.catalog.by_symbol(chain.id, symbol, nft=nft)
         if len(found) > 1:
-            message = f"{len(found)} contracts on {chain.name} bear the symbol {symbol!r}: name one by its address."
+            message = f"{len(found)} contracts on {chain.name} have the symbol {symbol!r}. Name one by its address."
             raise AmbiguousSymbol(
                 [{"pointer": "address", "code": "ambiguous-symbol", "detail": message}],
                 [_candidate(chain, each) for each in found],
             )
         if not found:
             near = did_you_mean(symbol, self._dataset.catalog.symbols(chain.id, nft=nft))
-            raise Problem("not-found", f"The data knows no symbol {symbol[:80]!r} on {chain.name}.{near}")
+            raise Problem("not-found", f"The data has no symbol {symbol[:80]!r} on {chain.name}.{near}")
         return found[0]
 
     def _check_chain(self, chain: Chain) -> None:
         known = [extent.chain_id for extent in self._dataset.about.chains]
         if chain.id not in known:
             names = ", ".join(chain_of(chain_id).name for chain_id in known)
-            raise Problem("not-found", f"The data holds nothing of {chain.name}. It holds: {names}.")
+            raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {names}.")
 
     def _base(self, chain: Chain, found: Contract) -> dict[str, Any]:
         return {
@@ -167,9 +167,9 @@ def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
 
 
 def search_of(body: Mapping[str, Any]) -> Search:
-    """Return the search that a body asks for; ValidationError names every field that is not allowed."""
+    """Return the search that a body asks for; ValidationError names every field that is not valid."""
     errors: list[FieldError] = [
-        _error(f"/{name}", "unknown-key", f"unknown field {name[:80]!r}.{did_you_mean(name, SEARCH_KEYS)}")
+        _error(f"/{name}", "unknown-key", f"Unknown field {name[:80]!r}.{did_you_mean(name, SEARCH_KEYS)}")
         for name in body
         if name not in SEARCH_KEYS
     ]
@@ -196,21 +196,22 @@ def _error(pointer: str, code: str, detail: str) -> FieldError:
 def _type_errors(given: Any) -> list[FieldError]:
     if given in SEARCH_TYPES:
         return []
-    near = did_you_mean(str(given), SEARCH_TYPES)
-    return [_error("/type", "type", f"{str(given)[:80]!r} is not a type.{near} Allowed: {', '.join(SEARCH_TYPES)}.")]
+    hint = f"{did_you_mean(str(given), SEARCH_TYPES)} Allowed: {', '.join(SEARCH_TYPES)}."
+    return [_error("/type", "type", f"{str(given)[:80]!r} is not a type of contract.{hint}")]
 
 
 def _term_errors(given: Any) -> list[FieldError]:
     if not isinstance(given, str) or not given.strip():
-        return [_error("/searchTerm", "required", "a search needs a term: a name, a symbol or an address")]
+        return [_error("/searchTerm", "required", "A search needs a term: a name, a symbol or an address.")]
     if len(given) > MAX_SEARCH_TERM:
-        return [_error("/searchTerm", "length", f"a term has at most {MAX_SEARCH_TERM} characters")]
+        detail = f"A search term has at most {MAX_SEARCH_TERM} characters; this one has {len(given):,}."
+        return [_error("/searchTerm", "length", detail)]
     if "\x00" in given:
-        return [_error("/searchTerm", "character", "a term holds no NUL character")]
+        return [_error("/searchTerm", "character", "A search term cannot have a NUL character.")]
     return []
 
 
 def _number_errors(name: str, given: Any, low: int, high: int) -> list[FieldError]:
     if isinstance(given, int) and not isinstance(given, bool) and low <= given <= high:
         return []
-    return [_error(f"/{name}", "range", f"{name} is a whole number from {low} to {high:,}")]
+    return [_error(f"/{name}", "range", f"{name} is a whole number from {low} to {high:,}.")]

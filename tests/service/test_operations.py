@@ -128,10 +128,10 @@ def test_metadata_that_the_caller_has_is_not_sent_again(service):
 @pytest.mark.parametrize(
     ("path", "detail"),
     [
-        (f"/v1/tokens/ethereum/{BAYC}", f"{BAYC} on ethereum is an NFT collection: read it under /v1/nfts."),
-        (f"/v1/nfts/ethereum/{USDC}", f"{USDC} on ethereum is an ERC20 token: read it under /v1/tokens."),
-        ("/v1/tokens/ethereum/USDX", "The data knows no symbol 'USDX' on ethereum. Did you mean 'USDT'?"),
-        (f"/v1/tokens/ethereum/0x{'1' * 40}", f"The data knows no contract 0x{'1' * 40} on ethereum."),
+        (f"/v1/tokens/ethereum/{BAYC}", f"{BAYC} on ethereum is an NFT collection. Read it under /v1/nfts."),
+        (f"/v1/nfts/ethereum/{USDC}", f"{USDC} on ethereum is an ERC20 token. Read it under /v1/tokens."),
+        ("/v1/tokens/ethereum/USDX", "The data has no symbol 'USDX' on ethereum. Did you mean 'USDT'?"),
+        (f"/v1/tokens/ethereum/0x{'1' * 40}", f"The data has no contract 0x{'1' * 40} on ethereum."),
         ("/v1/segment/none", "There is no segment of that id."),
         ("/v1/segment/none/csv", "There is no segment of that id."),
     ],

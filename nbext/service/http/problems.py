@@ -1,15 +1,17 @@
-"""Errors as the service tells them: ``application/problem+json`` (RFC 9457), one table of codes.
+"""Errors as the service answers them: ``application/problem+json`` (RFC 9457), one table of codes.
 
-Whatever goes wrong leaves the service through `answer_problem`: no traceback, path, SQL or key is in it.
+Every error leaves the service through `answer_problem`: no traceback, path, SQL or key is in it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from nbext.core.operations import PROBLEM_TYPE
 from nbext.core.strict_json import to_json
@@ -28,7 +30,7 @@ from nbext.errors import (
 
 # code -> (HTTP status, title). The code is stable; the detail is for people.
 CODES: dict[str, tuple[int, str]] = {
-    "not-http": (400, "The request is not HTTP that this service reads"),
+    "not-http": (400, "The request is not HTTP/1.1"),
     "not-json": (400, "The body is not JSON"),
     "bad-header": (400, "A header has a value that is not allowed"),
     "key-missing": (401, "A key is needed"),
@@ -36,29 +38,34 @@ CODES: dict[str, tuple[int, str]] = {
     "scope": (403, "The key does not allow this"),
     "foreign-host": (403, "The Host header names another host"),
     "foreign-origin": (403, "A page of another origin sent this"),
-    "not-found": (404, "There is nothing under that name"),
-    "method": (405, "The path does not take that method"),
+    "not-found": (404, "Not found"),
+    "method": (405, "The path does not support that method"),
     "slow-request": (408, "The request took too long to arrive"),
     "not-ready": (409, "The segment has not finished"),
     "not-completed": (409, "The segment ended without a result"),
-    "finished": (409, "The segment has finished already"),
+    "finished": (409, "The segment has already finished"),
     "cancelled": (409, "The segment was cancelled"),
-    "ambiguous-symbol": (409, "Several contracts bear that symbol"),
-    "expired": (410, "The result is no longer kept"),
+    "ambiguous-symbol": (409, "Several contracts have that symbol"),
+    "expired": (410, "The result has been deleted"),
     "too-large": (413, "The body is too large"),
     "media-type": (415, "The body is not declared as JSON"),
-    "invalid": (422, "A field is not allowed"),
-    "invalid-segment": (422, "The segment is not allowed"),
-    "idempotency-key-reused": (422, "The Idempotency-Key was used for another body"),
+    "invalid": (422, "A field is not valid"),
+    "invalid-segment": (422, "The segment is not valid"),
+    "idempotency-key-reused": (422, "The Idempotency-Key was used with another body"),
     "rate-limit": (429, "Too many requests with this key"),
-    "too-many-segments": (429, "This key has too many segments under way"),
+    "too-many-segments": (429, "This key has too many unfinished segments"),
     "internal": (500, "The service failed"),
-    "storage": (500, "The service could not keep or read a file"),
+    "storage": (500, "The service could not write or read a file"),
     "busy": (503, "Too many segments are waiting"),
     "stopping": (503, "The service is stopping"),
     "query-timeout": (504, "The segment ran past the time limit"),
     "resource-limit": (507, "The segment ran past the memory or disk limit"),
 }
+
+
+# How much of an overlong body is still read off the wire, and for how long (seconds), after the answer.
+_LINGER_BYTES = 256 << 20
+_LINGER_SECONDS = 5.0
 
 
 class Problem(NbextError):
@@ -95,7 +102,7 @@ class Problem(NbextError):
         }
 
 
-# The first that fits: a subclass stands before its base.
+# The first that fits: a subclass comes before its base.
 _CODE_OF: tuple[tuple[type[NbextError], str], ...] = (
     (AmbiguousSymbol, "ambiguous-symbol"),
     (InvalidSegment, "invalid-segment"),
@@ -106,18 +113,18 @@ _CODE_OF: tuple[tuple[type[NbextError], str], ...] = (
     (QueryCancelled, "cancelled"),
     (StorageError, "storage"),
 )
-# What these say may name files or statements of the engine: only our own words go out.
+# The text of these errors may name files or statements of the engine: only these words go out.
 _OWN_WORDS = {
-    "query-timeout": "The segment was stopped at the service's time limit. Narrow it, or ask for fewer conditions.",
-    "resource-limit": "The segment needed more memory or disk than the service allows. Narrow it.",
-    "storage": "A kept file is damaged or could not be written. The operator's log has this request's id.",
+    "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
+    "resource-limit": "The segment needed more memory or disk than allowed. Use narrower or fewer conditions.",
+    "storage": "A stored file is damaged or could not be written. The operator's log has this request's id.",
     "internal": "This is a fault of the service. The operator's log has this request's id.",
     "cancelled": "The segment was cancelled before it finished. Execute it again to run it.",
 }
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the problem that tells an error; one that is not ours becomes ``internal``, without its text."""
+    """Return the problem for an error; one that is not ours becomes ``internal``, without its text."""
     if isinstance(error, Problem):
         return error
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
@@ -127,9 +134,35 @@ def problem_of(error: Exception) -> Problem:
 
 
 def answer_problem(request: Request, error: Exception) -> Response:
-    """Answer a request with the problem that tells the error."""
+    """Answer a request with the problem for an error."""
     problem = problem_of(error)
     body = problem.body(instance=request.url.path[:256], request_id=request.scope.get("nbext.request_id", ""))
-    return Response(
-        to_json(body), status_code=problem.status, headers=problem.headers, media_type=PROBLEM_TYPE
-    )
+    kind = Lingering if problem.status == 413 else Response
+    return kind(to_json(body), status_code=problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
+
+
+class Lingering(Response):
+    """An answer to a caller that is still sending: what arrives is dropped for a while, then the connection ends.
+
+    Closing at once resets the connection, and most clients then report the reset instead of the answer.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer, then drop what still arrives."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        try:
+            async with asyncio.timeout(_LINGER_SECONDS):
+                await _drop(receive)
+        except TimeoutError:
+            pass  # the caller sends without end: it has had its answer
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _drop(receive: Receive) -> None:
+    left = _LINGER_BYTES
+    while left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if message["type"] == "http.disconnect" or not message.get("more_body"):
+            return

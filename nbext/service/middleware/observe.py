@@ -1,8 +1,8 @@
-"""The outermost layer: for each request an id, a line in the log, a count, and the last catch.
+"""The outermost layer: for each request an id, a line in the log, a count, fixed headers, and the edge for errors.
 
-An error that nobody expected ends here as the problem ``internal``: never a traceback on the wire. The log is one
-JSON object a line. No key, e-mail address, path, statement or body is ever handed to it: callers pass codes, ids
-and times.
+Every exception of a request ends here as a problem: one that nobody expected as ``internal``, never as a traceback on
+the wire. The log is one JSON object a line. No key, e-mail address, path, statement or body is ever handed to it:
+callers pass codes, ids and times.
 """
 
 from __future__ import annotations
@@ -21,11 +21,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nbext.core.operations import REQUEST_ID_HEADER
+from nbext.errors import NbextError
 from nbext.service.http.problems import answer_problem
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LEVELS = ("info", "warning", "error")
+_FIXED = {
+    # A browser that guesses types would run a search term out of a JSON body as HTML.
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
 # Any other method is counted as "other": a caller could make up names without end, and each is kept in memory.
 _METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
 
@@ -48,7 +55,11 @@ class Observe:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID_HEADER] = request_id
+                headers.update(_FIXED)
+                # Answers hold what only this key may see: no cache stores them unless a route says so.
+                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         try:
@@ -56,7 +67,10 @@ class Observe:
         except ClientDisconnect:
             status = 499  # nobody is there to be answered; the number is nginx's
         except Exception as error:  # noqa: BLE001 - the service's outermost handler
-            self._log.error("request failed", request_id=request_id, error=type(error).__name__, where=place_of(error))
+            # Our own errors are answers; where one cuts an answer short, or another comes, the operator has to look.
+            if status is not None or not isinstance(error, NbextError):
+                kind, where = type(error).__name__, place_of(error)
+                self._log.error("request failed", request_id=request_id, error=kind, where=where)
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
                 raise _CutShort from None
@@ -107,10 +121,9 @@ class Metrics:
 
 
 class Log:
-    """Writes events to a stream by structlog, with a chain of processors of its own.
+    """Writes events to a stream by structlog, with processors of its own: a host application has other settings.
 
-    The application that embeds the service keeps its own structlog settings. structlog loads a console
-    renderer that takes a third of a second: it is imported when there is a first line to write.
+    structlog loads a console renderer that takes a third of a second: it is imported when there is a first line.
     """
 
     def __init__(self, stream: TextIO, *, level: str = "info") -> None:
@@ -122,7 +135,7 @@ class Log:
             self._logger.info(event, **values)
 
     def warning(self, event: str, **values: Any) -> None:
-        """Write that something went wrong that the service could deal with."""
+        """Write that something went wrong that the service could handle."""
         if self._least <= 1:
             self._logger.warning(event, **values)
 
@@ -144,7 +157,10 @@ class Log:
 
 
 def place_of(error: BaseException) -> str:
-    """Return where an error arose, as module and line: what an operator needs, without the error's text."""
+    """Return where an error arose, as module and line: what an operator needs.
+
+    The error's text is left out: it may hold a statement, a path or what a caller sent.
+    """
     at = error.__traceback__
     place = ""
     while at is not None:

@@ -50,7 +50,7 @@ _SEARCH_EXAMPLE = {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"
 )
 async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
-    return json_answer(await container.wait_for(container.metadata.search, search_of(body)))
+    return json_answer(await container.look_up(container.metadata.search, search_of(body)))
 
 
 @router.get(TOKEN, response_model=Token, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
@@ -58,7 +58,7 @@ async def read_token(
     request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
-    return cacheable_answer(request, await container.wait_for(container.metadata.token, _chain(chain), address))
+    return cacheable_answer(request, await container.look_up(container.metadata.token, _chain(chain), address))
 
 
 @router.get(NFT, response_model=Collection, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
@@ -66,7 +66,7 @@ async def read_collection(
     request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
-    return cacheable_answer(request, await container.wait_for(container.metadata.collection, _chain(chain), address))
+    return cacheable_answer(request, await container.look_up(container.metadata.collection, _chain(chain), address))
 
 
 def _chain(text: str) -> Chain:
