@@ -167,7 +167,7 @@ class Client:
             One row per wallet, as the service orders them (ours: by ``address``). ``address`` str, 0x and 40
             lower-case hex digits; ``<SYMBOL>_balance`` in the token's smallest unit, exact: int64 where every
             value fits, else str of digits. No match: no rows, same columns. ``df.attrs["nbext"]`` says where
-            it comes from: segment_id, filters, as_of, matched, returned, truncated, columns, warnings, ...
+            its rows are from: segment_id, filters, as_of, matched, returned, truncated, columns, warnings, ...
 
         Raises
         ------
@@ -180,7 +180,7 @@ class Client:
         OutcomeUnknown
             The connection broke after the request was sent, and the service may not know our repeat for one.
         QueryCancelled
-            Interrupted; our own service was told to stop.
+            Interrupted; our own service has stopped the segment.
 
         Source
         ------
@@ -367,7 +367,7 @@ class Client:
         -------
         pandas.DataFrame
             Columns of `nbext.core.operations.TOKEN_FIELDS`, and any others that came. Unknown is missing.
-            ``asOf`` comes as ``asOfBlock`` Int64 and ``asOfTimestamp`` str, ISO-8601 in UTC.
+            ``asOf`` becomes ``asOfBlock`` Int64 and ``asOfTimestamp`` str, ISO-8601 in UTC.
 
         Raises
         ------

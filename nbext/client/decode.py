@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Want(Enum):
-    """What the caller asked for: a segment (its rows, or how it stands), a table, one record, or just a receipt."""
+    """What the caller asked for: a segment (its rows or its state), a table, one record, or just a receipt."""
 
     SEGMENT = "a segment"
     TABLE = "a table"
@@ -35,7 +35,7 @@ class Want(Enum):
 
 
 class State(Enum):
-    """How a segment stands, for whoever waits for it."""
+    """The state of a segment, as far as it matters to who waits for it."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -230,6 +230,6 @@ def check_count(came: int, stated: Mapping[str, int], limit: int | None, *, is_p
             continue
         expected = stated[name]
         # A limit keeps fewer rows than match; of what is returned none may be missing.
-        kept = (limit is not None and came == min(limit, expected)) or (is_page and came < expected)
-        if came != expected and (name == "returned" or not kept):
+        cut = (limit is not None and came == min(limit, expected)) or (is_page and came < expected)
+        if came != expected and (name == "returned" or not cut):
             raise ProtocolError(f"The service states {expected:,} rows, but {came:,} came.")

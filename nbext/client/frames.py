@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nbext.errors import ProtocolError
@@ -27,27 +28,22 @@ Record = Mapping[str, Any]
 
 
 def frame(
-    records: Sequence[Record], types: Mapping[str, str] | None = None, told: Mapping[str, str] | None = None
+    records: Sequence[Record], types: Mapping[str, str] | None = None, settled: Mapping[str, str] | None = None
 ) -> pd.DataFrame:
     """Return records as a table: the columns of ``types`` first, then others in order of appearance.
 
-    ``told`` says types of columns, and nothing of their order. A column that neither names gets the
-    narrowest type that holds its values exactly.
+    ``settled`` has types from the settings, which say nothing of the columns' order. A column without a type gets the
+    narrowest one that holds its values exactly.
     """
     import pandas as pd
 
-    types, told = types or {}, told or {}
+    types, settled = types or {}, settled or {}
     # A type that is "" names the column alone.
-    kinds = {**told, **{name: kind for name, kind in types.items() if kind}}
-    names = names_of(records, types, told)
+    kinds = {**settled, **{name: kind for name, kind in types.items() if kind}}
+    # A table without rows whose service names no columns has those of the settings.
+    names = list(dict.fromkeys([*types, *(name for record in records for name in record)]) or settled)
     columns = {name: column([record.get(name) for record in records], kinds.get(name)) for name in names}
     return pd.DataFrame(columns, index=pd.RangeIndex(len(records)), columns=pd.Index(names))
-
-
-def names_of(records: Sequence[Record], types: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
-    """Return the columns of records: as the service orders them; those of ``told`` where nothing else names any."""
-    names = dict.fromkeys([*types, *(name for record in records for name in record)])
-    return list(names or told)
 
 
 def column(values: Sequence[Any], kind: str | None) -> Any:
@@ -56,19 +52,20 @@ def column(values: Sequence[Any], kind: str | None) -> Any:
 
     array: Any = pd.array  # its stubs want each dtype spelled out
     present = [value for value in values if value is not None]
-    fits = _FITS.get(kind or "", _fits_nothing)
-    if not all(fits(value) for value in present):
-        # The answer holds something else than its type says: keep it as it came.
-        kind = None
-    kind = kind or inferred(present)
+    fits = _FITS.get(kind or "")
+    if fits is None or not all(fits(value) for value in present):
+        # No type, or the answer has something else than its type says: it stays as it came.
+        kind = inferred(present)
     if kind in ("integer", "uint256"):
         return _integers([None if v is None else int(v) for v in values], len(present) < len(values))
     if kind == "number":
-        return array([None if v is None else float(v) for v in values], dtype=_float_dtype(present, values))
+        # NaN is a number to float64: a missing one needs the masked dtype.
+        dtype = "float64" if len(present) == len(values) else "Float64"
+        return array([None if v is None else float(v) for v in values], dtype=dtype)
     if kind == "boolean":
         return pd.array(list(values), dtype="boolean")
     if kind == "string":
-        return pd.array([None if v is None else _as_text(v) for v in values], dtype=text_dtype())
+        return pd.array([None if v is None else str(v) for v in values], dtype=text_dtype())
     return pd.Series(list(values), dtype=object).array
 
 
@@ -85,24 +82,23 @@ def inferred(present: Sequence[Any]) -> str:
     return "object"
 
 
+@cache
 def text_dtype() -> Any:
     """Return the dtype of text: pandas' ``str``, kept in Arrow."""
     import numpy as np
     import pandas as pd
 
+    # Named in full: "str" alone is another dtype where pyarrow is not installed, and in pandas 2.
     return pd.StringDtype("pyarrow", na_value=np.nan)
 
 
 def _integers(values: Sequence[int | None], missing: bool) -> Any:
     import pandas as pd
 
+    # One balance beyond 64 bits makes text of its column: floats, which pandas would take, lose its last digits.
     if any(v is not None and v not in INT64 for v in values):
         return pd.array([None if v is None else str(v) for v in values], dtype=text_dtype())
     return pd.array(list(values), dtype="Int64") if missing else pd.Series(list(values), dtype="int64").array
-
-
-def _float_dtype(present: Sequence[Any], values: Sequence[Any]) -> str:
-    return "float64" if len(present) == len(values) else "Float64"
 
 
 def _is_int(value: Any) -> bool:
@@ -110,10 +106,11 @@ def _is_int(value: Any) -> bool:
 
 
 def _digits(value: Any) -> bool:
-    """Say whether a value is a whole number, as one or as canonical digits; leading zeros mean something else."""
+    """Say whether a value is a whole number, or the digits of one."""
     if not isinstance(value, str):
         return _is_int(value)
     bare = value.removeprefix("-")
+    # 007 is a name and no number: as one it would come back as 7.
     return bare.isascii() and bare.isdigit() and (bare == "0" or not bare.startswith("0")) and value != "-0"
 
 
@@ -138,14 +135,6 @@ def _is_number(value: Any) -> bool:
     return (_is_int(value) or isinstance(value, Decimal)) and _exact_as_float(value)
 
 
-def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else str(value)
-
-
-def _fits_nothing(_: Any) -> bool:
-    return False
-
-
 _FITS: dict[str, Any] = {
     "string": lambda value: isinstance(value, str),
     "integer": _is_int,
@@ -160,7 +149,9 @@ def arrow_frame(table: pa.Table, types: Mapping[str, str]) -> pd.DataFrame:
     """Return an Arrow table as a DataFrame; text is not copied."""
     import pandas as pd
 
-    columns = {name: _from_arrow(table.column(name), types.get(name, "")) for name in table.column_names}
+    columns = {}
+    for name in table.column_names:
+        columns[name] = _from_arrow(table.column(name), types.get(name, ""))
     return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows), copy=False)
 
 
@@ -247,15 +238,14 @@ def columns_of(table: pd.DataFrame) -> list[dict[str, str]]:
     return [{"name": str(name), "type": kinds.get(str(kind), "object")} for name, kind in table.dtypes.items()]
 
 
+# The parts of ``asOf``, each of which becomes a column: ``asOf.block`` is ``asOfBlock``.
 _AS_OF = {"block": "integer", "timestamp": "string"}
 
 
-def with_as_of(record: Mapping[str, Any]) -> dict[str, Any]:
+def with_as_of(record: Record) -> dict[str, Any]:
     """Return a record with the parts of its ``asOf`` in its place; any other record as it is."""
-    if "asOf" not in record:
-        return dict(record)
-    told = record["asOf"] if isinstance(record["asOf"], Mapping) else {}
-    return _replaced(record, {part: told.get(part) for part in _AS_OF})
+    as_of = record.get("asOf")
+    return _replaced(record, {part: as_of.get(part) if isinstance(as_of, Mapping) else None for part in _AS_OF})
 
 
 def columns_with_as_of(fields: Mapping[str, str]) -> dict[str, str]:
@@ -263,8 +253,8 @@ def columns_with_as_of(fields: Mapping[str, str]) -> dict[str, str]:
     return _replaced(fields, _AS_OF)
 
 
-def _replaced(record: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+def _replaced(record: Record, parts: Record) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in record.items():
-        found |= {f"asOf{part.title()}": held for part, held in parts.items()} if name == "asOf" else {name: value}
+        found |= {f"asOf{part.title()}": value for part, value in parts.items()} if name == "asOf" else {name: value}
     return found

@@ -70,7 +70,7 @@ def metadata(
     Raises
     ------
     NbextError
-        The first error, where ``strict``, or where it would meet every address.
+        The first error, where ``strict``, or where every address would meet with it.
     """
     names = _listed(addresses)
     path, types = _KINDS[operation]

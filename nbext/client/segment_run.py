@@ -180,8 +180,8 @@ class Run:
         if kind:
             key = self.service.transport.key
             reason = shown(reading.reason, key) or "the service gives no reason"
-            told = f"Segment {self.id} {shown(reading.word, key, 60)}: {reason}" if self.id else reason
-            raise kind(told, segment_id=self.id)
+            message = f"Segment {self.id} {shown(reading.word, key, 60)}: {reason}" if self.id else reason
+            raise kind(message, segment_id=self.id)
 
     def fetch(
         self, types: Mapping[str, str], counts: Mapping[str, int], links: Mapping[str, Any], limit: int | None = None
@@ -239,7 +239,7 @@ class Run:
         except AuthError:
             raise
         except (ApiError, SegmentExpired, ProtocolError) as error:
-            # Of a stranger nothing is known but its rows. Our own service knows the segment, or there is none.
+            # A stranger may have rows and no description. Our own service knows each of its segments.
             if self.service.ours and isinstance(error, NotFound | SegmentExpired):
                 raise
             return

@@ -141,7 +141,7 @@ def filters_of(filters: object) -> dict[str, Any]:
     Raises
     ------
     InvalidSegment
-        Not an object, or something in it is no JSON: the error names its path, such as ``$.a[0]``.
+        Not an object, or something in it is not JSON: the error names its path, such as ``$.a[0]``.
     """
     if not isinstance(filters, Mapping):
         raise _refused("$", f"Expected an object of conditions, got {type(filters).__name__}.")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nbext.client import frames
-from nbext.client.files import spreadsheet
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.errors import StorageError, ValidationError
 
@@ -23,6 +22,10 @@ ENDINGS = (".csv", ".json", ".parquet")
 # Rows of a batch: enough to write fast, few enough for any memory.
 BATCH = 2_000
 Record = dict[str, Any]
+# A name on chain is anybody's text, and a spreadsheet runs a text that begins as a formula: in ASCII or full width, or
+# hidden behind a tab, a line break or a NUL. Plain numbers are harmless.
+_FORMULA = r"^[=+\-@\t\r\n\x00＝＋－＠]"
+_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 
 def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -133,11 +136,11 @@ def _write_csv(schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: boo
     from pyarrow import csv
 
     rows = 0
-    safe = schema if raw else spreadsheet.safe_names(schema)
-    with csv.CSVWriter(file, safe) as writer:
+    shown = schema if raw else safe_names(schema)
+    with csv.CSVWriter(file, shown) as writer:
         for batch in batches:
             rows += batch.num_rows
-            writer.write_batch(batch if raw else spreadsheet.safe(batch, safe))
+            writer.write_batch(batch if raw else safe(batch, shown))
     return rows
 
 
@@ -218,3 +221,36 @@ def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
         arrays = [pa.array(map(frames.as_text, column) if pa.types.is_string(field.type) else column, field.type)
                   for field, column in zip(schema, columns, strict=True)]  # fmt: skip
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def safe(batch: Any, schema: Any) -> Any:
+    """Return a batch whose texts a spreadsheet shows as they are: with ``'`` before what it would run."""
+    import pyarrow as pa
+
+    columns = [_safe(column) if _is_text(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def safe_names(schema: Any) -> Any:
+    """Return the schema with names that a spreadsheet shows as they are."""
+    import pyarrow as pa
+
+    names = _safe(pa.array(schema.names, pa.string())).to_pylist()
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _safe(texts: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    runs = pc.and_(
+        pc.match_substring_regex(texts, _FORMULA), pc.invert(pc.match_substring_regex(texts, _NUMBER))
+    )
+    quote, nothing = (pa.scalar(text, texts.type) for text in ("'", ""))
+    return pc.if_else(runs, pc.binary_join_element_wise(quote, texts, nothing), texts)

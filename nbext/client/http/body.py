@@ -48,8 +48,9 @@ class Incoming(_Head):
 
     def whole(self, cap: int | None = None) -> Answer:
         """Return the answer with its body, which is refused beyond ``cap`` bytes."""
-        stream = self.stream if cap is None else self.stream.bounded(cap)
-        return Answer(self.status, self.headers, stream.read(), self.url)
+        if cap is not None:
+            self.stream.cap = min(self.stream.cap, cap)
+        return Answer(self.status, self.headers, self.stream.read(), self.url)
 
 
 class Stream(io.RawIOBase):
@@ -62,7 +63,7 @@ class Stream(io.RawIOBase):
         self, raw: Any, headers: Mapping[str, str], watch: Watch, cap: int, report: Callable[[int, int | None], None]
     ) -> None:
         super().__init__()
-        self._raw, self._watch, self._cap, self._report = raw, watch, cap, report
+        self._raw, self._watch, self.cap, self._report = raw, watch, cap, report
         encoding, length = headers.get("Content-Encoding", ""), headers.get("Content-Length", "")
         # The length on the wire says nothing of how many bytes a packed body unpacks to.
         self._total = int(length) if length.isdigit() and not encoding else None
@@ -78,7 +79,7 @@ class Stream(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         """Return ``size`` decoded bytes, fewer only at the end of a body that came whole."""
         if size is None or size < 0:
-            self._fill(self._cap + 1)
+            self._fill(self.cap + 1)
             size = len(self._ready)
         elif not self._layers and not self._ready:
             return self._take(size)
@@ -91,11 +92,6 @@ class Stream(io.RawIOBase):
         """Return the next bytes without taking them."""
         self._fill(size)
         return bytes(self._ready[:size])
-
-    def bounded(self, cap: int) -> Stream:
-        """Lower the cap, for a body that is to be held whole."""
-        self._cap = min(self._cap, cap)
-        return self
 
     def finish(self) -> None:
         """Read what a reader that knew where to stop left over."""
@@ -119,9 +115,9 @@ class Stream(io.RawIOBase):
         piece = self._unpacked(size) if self._layers else self._wire(size)
         self._ended = self._ended or (size > 0 and not piece)
         self.came += len(piece)
-        if self.came > self._cap:
+        if self.came > self.cap:
             raise ResponseTooLarge(
-                f"The answer is larger than {self._cap / 1e6:,.0f} MB. "
+                f"The answer is larger than {self.cap / 1e6:,.0f} MB. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
         self._report(self.came, self._total)

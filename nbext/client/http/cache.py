@@ -1,7 +1,7 @@
 """Metadata that was read before, for as long as the service's own headers allow (RFC 9111, by CacheControl).
 
 CacheControl is the library that pip itself uses: small and maintained. Its controller decides; its adapter
-is not used, which keeps each answer in a temporary file. Answers stay in memory here, and the key is in none.
+is not used, which writes each answer to a temporary file. Answers stay in memory here, and none has the key.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cachecontrol.controller import CacheController
 
 from nbext.client.http.deadline import WatchedAdapter
 
+# A record has about a kilobyte: ten thousand of them are ten megabytes.
 MAX_ENTRIES, MAX_BODY = 10_000, 1_000_000
 
 
@@ -36,7 +37,7 @@ class Latest(BaseCache):
             return self._kept.get(key)
 
     def set(self, key: str, value: bytes, expires: Any = None) -> None:
-        """Keep an answer; the one that was not used for longest goes."""
+        """Store an answer; beyond the bound, the one that was not used for longest is dropped."""
         with self._lock:
             self._kept[key] = value
             self._kept.move_to_end(key)
@@ -57,7 +58,7 @@ class CachingAdapter(WatchedAdapter):
         self._controller = CacheController(Latest(), cache_etags=True)
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
-        """Answer from the cache where that is allowed; else ask, and keep what may be kept."""
+        """Answer from the cache where that is allowed; else ask, and store what may be stored."""
         kept = self._controller.cached_request(request)
         if kept:
             return self.build_response(request, kept)
@@ -73,7 +74,7 @@ class CachingAdapter(WatchedAdapter):
 
 
 class _Keeping:
-    """A body that is kept, as it came over the wire, once it has been read to its end."""
+    """A body that is stored, as it came over the wire, once it was read to its end: a part must not pass for it."""
 
     def __init__(self, raw: Any, keep: Callable[[bytes], None]) -> None:
         self._raw, self._keep = raw, keep

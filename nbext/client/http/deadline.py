@@ -85,7 +85,7 @@ class Watch:
                 _shut(sock)
 
     def release(self) -> None:
-        """Let the sockets go; the exchange is over."""
+        """Close the descriptors; the exchange is over."""
         WATCHDOG.disarm(self)
         with self._lock:
             for sock in self._sockets:
@@ -159,7 +159,7 @@ class Scope:
         self._lock = threading.Lock()
         self._watches: set[Watch] = set()
         self.ended = threading.Event()
-        # The segment that the service is still working on; an interrupt tells our own service to stop it.
+        # The segment that the service is still working on; an interrupt has our own service stop it.
         self.segment_id: str | None = None
 
     def __enter__(self) -> Self:
@@ -171,14 +171,14 @@ class Scope:
         self.end()
 
     def add(self, watch: Watch) -> None:
-        """Take an exchange in; one that comes too late is ended at once."""
+        """Add an exchange; after the end it is ended at once."""
         with self._lock:
             self._watches.add(watch)
         if self.ended.is_set():
             watch.fire()
 
     def remove(self, watch: Watch) -> None:
-        """Let an exchange go."""
+        """Remove an exchange that is over."""
         with self._lock:
             self._watches.discard(watch)
 

@@ -193,7 +193,7 @@ def _text_of(answer: Answer) -> str:
 
 
 def shown(text: object, key: Secret | None = None, length: int = MESSAGE_LENGTH) -> str:
-    """Return the text as it may stand in a message."""
+    """Return the text for a message: on one line, cut, with nothing hidden, and without the key."""
     # The key goes first: escaping or cutting could leave a part of it.
     plain = redacted(str(text), key).replace("\n", " ").replace("\t", " ")
     safe = visible(plain, length)

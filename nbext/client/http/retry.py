@@ -28,6 +28,7 @@ class Repeat(Enum):
     ``NEVER_TWICE``: a sign-up; only what surely did not happen.
     """
 
+    # 408, 425 and 500 are in the first set alone: such a request may have run.
     ALWAYS = frozenset({408, 425, 429, 500, 502, 503, 504})
     IF_REFUSED = frozenset({429, 502, 503, 504})
     NEVER_TWICE = frozenset({429})
@@ -44,6 +45,7 @@ class Repeat(Enum):
 class Budget:
     """A bucket that retries empty and good answers slowly fill: many callers of a sick service make no storm."""
 
+    # A hundred retries at once, and then one for each ten good answers.
     SIZE, RETRY, SUCCESS = 500.0, 5.0, 0.5
 
     def __init__(self) -> None:
@@ -59,7 +61,7 @@ class Budget:
             return True
 
     def earn(self) -> None:
-        """A call ended well."""
+        """Give a little back after a call that ended well."""
         with self._lock:
             self._left = min(self.SIZE, self._left + self.SUCCESS)
 
@@ -76,10 +78,13 @@ def pause(attempt: int, headers: Mapping[str, str]) -> float:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that Retry-After asks for, up to a minute; None where it is absent or makes no sense."""
     text = headers.get("Retry-After", "").strip()
+    if not text:
+        return None
     if re.fullmatch(r"[0-9]{1,9}", text):
         seconds = float(text)
     else:
         try:
+            # Against the service's own clock: this machine's may be minutes off.
             moment = parsedate_to_datetime(text)
             seconds = moment.timestamp() - parsedate_to_datetime(headers.get("Date", "")).timestamp()
         except (TypeError, ValueError, OverflowError):

@@ -329,6 +329,6 @@ def _beginning(stream: Stream) -> bytes:
         while len(piece) < MAX_ERROR_BODY and (more := stream.read(min(1 << 16, MAX_ERROR_BODY - len(piece)))):
             piece += more
     except (NbextError, *FOREIGN):
-        # Its status says the most of it; that the rest of the words are missing is no other error.
+        # The status says most of it already; a second error about the missing words would hide it.
         pass
     return bytes(piece)

@@ -1,4 +1,4 @@
-"""The decoder of a stranger's answers, whose shapes nobody has told us. It never guesses between two equal readings.
+"""The decoder of a stranger's answers, whose shapes are not known. It never guesses between two equal readings.
 
 reading      the decoder: an answer as a table, a job, or where to find either
 content      which kind of body it is: JSON, CSV, or wrapped by a gateway

@@ -51,7 +51,7 @@ NOT_ROWS = COLUMNS | _words(
 RETURNED = _words("returned rowcount numrows returnedcount resultcount itemcount")
 TOTALS = _words("total totalcount totalrows totalresults totalitems totalrecords matched totalhits")
 COUNTS = _words("count length numresults")
-# Where counts and places of pages stand beside the rows.
+# Where counts and the next page are, beside the rows.
 ABOUT = _words("meta metadata page pagination paging counts pageinfo links")
 
 

@@ -121,11 +121,11 @@ def _id_in_location(answer: Answer) -> str | None:
 
 
 def _id_of(document: Any, profile: Profile) -> str | None:
-    told = profile.find("id", document)
-    if told is not None:
-        return str(told)
+    chosen = profile.find("id", document)
+    if chosen is not None:
+        return str(chosen)
     if isinstance(document, str):
-        # A word such as "ok" is no id.
+        # A word such as "ok" is not an id.
         is_id = SEGMENT_ID.match(document) and state_of(document) is State.RUNNING and len(document) > 2
         return document if is_id else None
     found = {
@@ -138,7 +138,7 @@ def _id_of(document: Any, profile: Profile) -> str | None:
 
 
 def _only(found: Mapping[str, str], name: str) -> str | None:
-    """Return the one value; none where there is none; an error where there are several."""
+    """Return the one value, or None; several different ones are an error."""
     if len(set(found.values())) > 1:
         raise _ambiguous(name, list(found))
     return next(iter(found.values()), None)
@@ -146,6 +146,7 @@ def _only(found: Mapping[str, str], name: str) -> str | None:
 
 def _ambiguous(name: str, candidates: list[str]) -> AmbiguousAnswer:
     line = pasteable(name, candidates[0])
+    # Names of fields are a stranger's text too.
     named = ", ".join(shown(path, length=80) for path in candidates[:6])
     return AmbiguousAnswer(
         f"The answer has {len(candidates)} candidates for its {name}: {named}. "
@@ -156,9 +157,9 @@ def _ambiguous(name: str, candidates: list[str]) -> AmbiguousAnswer:
 
 
 def _word_of(document: Any, profile: Profile) -> str | None:
-    told = profile.find("status", document)
-    if told is not None:
-        return str(told)
+    chosen = profile.find("status", document)
+    if chosen is not None:
+        return str(chosen)
     # The innermost place speaks of the job; an outer "success" speaks of the call.
     word = None
     for _, place in places(document):
@@ -175,9 +176,9 @@ def _status_text(value: Any) -> str | None:
 
 
 def _url_of(document: Any, profile: Profile) -> str | None:
-    told = profile.find("url", document)
-    if told is not None:
-        return str(told)
+    chosen = profile.find("url", document)
+    if chosen is not None:
+        return str(chosen)
     if isinstance(document, str):
         return document if re.match(r"https?://\S+\Z", document) else None
     found = {
@@ -200,15 +201,16 @@ def _reason(document: Any) -> str:
 
 
 def _raise_error(reading: Reading, status: int, want: Want, profile: Profile, key: Secret | None) -> None:
-    """Raise the error that stands in an answer of status 200; a job that failed is told by its state."""
+    """Raise the error inside an answer of status 200; a failed job is known by its state."""
     if reading.id is not None and reading.state is not None and "error" not in profile:
         return
     document = reading.document
-    told = profile.find("error", document)
-    said = words(told) if told else _error_in(document)
+    chosen = profile.find("error", document)
+    said = words(chosen) if chosen else _error_in(document)
     if said is None and status < 400:
         return
     problem = document if isinstance(document, dict) else {}
+    # A gateway that turns every answer into a 200 leaves the status in the body.
     inner = next((v for k, v in problem.items() if bare(k) in ("statuscode", "code", "status") and type(v) is int), 0)
     status = inner if 400 <= inner < 600 else status
     if status >= 400:
@@ -219,6 +221,7 @@ def _raise_error(reading: Reading, status: int, want: Want, profile: Profile, ke
 def _error_in(document: Any) -> str | None:
     for path, place in places(document):
         named = {bare(name): value for name, value in place.items()}
+        # Many services send "error": null, or an empty list of errors, with every good answer.
         for name in ("error", "errors", "errormessage"):
             if named.get(name) not in (None, False, "", [], {}, 0):
                 return words(named[name]) or str(named[name])
@@ -230,9 +233,10 @@ def _error_in(document: Any) -> str | None:
 
 def _record(document: Any, profile: Profile) -> dict[str, Any]:
     """Return the one record of an answer: its object, or the one that its wrappers hold."""
-    # The path was set for segments: where it leads to nothing, the record stands where it always does.
-    told = profile.find("rows", document)
-    document = document if told is None else told
+    # The path was set for segments: where it leads to nothing, the record is where it always is.
+    chosen = profile.find("rows", document)
+    document = document if chosen is None else chosen
+    # {"data": {"token": {...}}}: no service was seen to wrap a record more than thrice.
     for _ in range(4):
         if isinstance(document, list):
             if len(document) != 1:
@@ -267,26 +271,27 @@ def _wrapped(document: Any) -> Any:
 def _read_table(reading: Reading, answer: Answer, profile: Profile) -> None:
     document = reading.document
     if "rows" in profile:
-        found = _told_rows(profile, document)
+        found = _chosen_rows(profile, document)
     else:
         candidates = tables.tables(document)
         if len(candidates) > 1:
             raise _ambiguous("rows", [candidate.path for candidate in candidates])
         found = candidates[0] if candidates else None
+    # What a running segment has so far is not its result.
     if found is None or (reading.state is State.RUNNING and reading.id):
         return
     reading.records, reading.types = found.records, found.types
-    told = profile.find("next", document)
-    if told is not None or "next" in profile:
-        is_url = isinstance(told, str) and re.match(r"https?://|/|\?", told)
-        reading.next = None if told in (None, "") else str(told) if is_url else {"cursor": str(told)}
+    chosen = profile.find("next", document)
+    if chosen is not None or "next" in profile:
+        is_url = isinstance(chosen, str) and re.match(r"https?://|/|\?", chosen)
+        reading.next = None if chosen in (None, "") else str(chosen) if is_url else {"cursor": str(chosen)}
     else:
         reading.next = next_of(document, answer.headers, len(found.records))
     total = profile.find("total", document)
     reading.stated = {"total": total} if type(total) is int else stated(document, answer.headers)
 
 
-def _told_rows(profile: Profile, document: Any) -> tables.Found | None:
+def _chosen_rows(profile: Profile, document: Any) -> tables.Found | None:
     rows = profile.find("rows", document)
     if rows is None:
         return None

@@ -18,7 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nbext import Client
-from nbext.client.files import spreadsheet
+from nbext.client.files import writer
 from nbext.client.files.writer import LineCounter
 from nbext.errors import NotFound, ProtocolError, ValidationError
 from tests.client.conftest import KEY
@@ -348,7 +348,7 @@ def test_no_cell_begins_like_a_formula(texts):
     texts = [text.encode("utf-8", "replace").decode() for text in texts]
     schema = pa.schema({"x": pa.string()})
     batch = pa.record_batch([pa.array(texts, pa.string())], schema=schema)
-    found = spreadsheet.safe(batch, schema).column(0).to_pylist()
+    found = writer.safe(batch, schema).column(0).to_pylist()
     for before, after in zip(texts, found, strict=True):
         assert after in (before, "'" + before)
         assert after[:1] not in tuple("=@\t\r\n\0＝＋－＠")
