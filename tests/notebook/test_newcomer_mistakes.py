@@ -225,7 +225,7 @@ ethereum USDC''',
     ),
     "a collection asked for as a token": (
         "%token ethereum BAYC",
-        "NotFound: The service answered 404: The data knows no symbol 'BAYC' on ethereum. It is an NFT collection. Use: %nft ethereum BAYC",
+        "NotFound: The service answered 404: The data has no symbol 'BAYC' on ethereum. It is an NFT collection. Use: %nft ethereum BAYC",
     ),
     "a name of the naming service": (
         "%nft ethereum vitalik.eth",
