@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,4 +99,4 @@ def secret_file(path: Path, make: str) -> str:
 
 def _aside(target: Path) -> Path:
     # In the same folder, because a rename is one step only within a file system. Cut: a name has at most 255 bytes.
-    return target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}{PART}")
+    return target.with_name(f".{target.name[:80]}.{os.urandom(6).hex()}{PART}")
