@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.untrusted_text import visible
 from nbext.notebook.cell.json_source import cursor_of
 from nbext.notebook.completion import schema
 from nbext.notebook.line import grammars
@@ -21,6 +22,7 @@ _LINE = re.compile(r"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%(segment|token|nft|nbext)\s")
 _SHOWN = 200
 # The keys of a whole request; a cell may be one.
 _REQUEST = {("filters",), ("operator",), ("fileType",), ("limit",)}
+_BREAKING = set("\"\\{}")
 # Keys whose values are symbols or addresses of contracts.
 _CONTRACTS = {"token", "nft", "of"}
 
@@ -143,4 +145,10 @@ def _can_be_json(value: Any) -> bool:
 
 def _starting(typed: str, words: Iterable[str]) -> list[str]:
     lowered = typed.lower()
-    return [word for word in words if word.lower().startswith(lowered)]
+    return [word for word in words if word.lower().startswith(lowered) and _fits_a_cell(word)]
+
+
+def _fits_a_cell(word: str) -> bool:
+    # Symbols and schemas are written by strangers, and a completion goes into the cell as it is: a line break in one
+    # begins a line that IPython runs, and a quote or a brace ends the text that it was put into.
+    return visible(word) == word and not _BREAKING & set(word)

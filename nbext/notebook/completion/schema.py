@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, UsageError, did_you_mean
 
 Schema = Mapping[str, Any]
@@ -64,13 +65,7 @@ def values(root: Schema, path: Sequence[str]) -> list[str]:
 
 
 def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
-    """Return the conditions and what they mean, or the fields of one.
-
-    Raises
-    ------
-    UsageError
-        There is no condition of that name.
-    """
+    """Return the conditions and what they mean, or the fields of one."""
     top = keys(root, ["filters"])
     if condition is None:
         return [
@@ -83,7 +78,8 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
         ]
     if condition not in top:
         raise UsageError(
-            f"%nbext schema: unknown condition {condition!r}.{did_you_mean(condition, top)} Allowed: {', '.join(top)}."
+            f"%nbext schema: unknown condition {quoted(condition)}.{did_you_mean(condition, top)} "
+            f"Conditions: {', '.join(map(visible, top))}."
         )
     return [
         {
@@ -151,13 +147,7 @@ class Grammar:
 
 
 def grammar_of(schema: Schema | None) -> Grammar:
-    """Return what a builder can offer, from the schema that a service publishes.
-
-    Raises
-    ------
-    ConfigError
-        The service publishes no schema, or one without conditions.
-    """
+    """Return what a builder can offer, from the schema that a service publishes."""
     root = schema or {}
     filters = keys(root, ["filters"])
     # A condition is what has a definition of its own; groups and scope keys are written out in place.

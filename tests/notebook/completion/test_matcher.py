@@ -143,3 +143,10 @@ def _vocabulary():
     made = Vocabulary()
     made.learn_service({}, json_schema())
     return made
+
+
+@pytest.mark.parametrize("symbol", ["UX\n!id", "UX\u202e", 'UX"}', "UX{{name}}", "UX\\n", "UX\x1b[31m", "UX" * 200])
+@pytest.mark.parametrize("cell", ['%%segment_query\n{"token": {"token": "UX|', "%token ethereum UX|"])
+def test_a_strangers_symbol_that_would_break_out_of_its_place_is_not_offered(session, cell, symbol):
+    session.vocabulary.learn_rows(pd.DataFrame({"symbol": [symbol, "UXD"], "address": ["0x4", "0x5"]}))
+    assert offered(session, cell) == ("UX", ["UXD"])
