@@ -108,13 +108,7 @@ class Input:
         return encoded(text, spec.accepts) if text else NOTHING
 
     def show(self, value: Any) -> None:
-        """Show a value of an existing query.
-
-        Raises
-        ------
-        Unfit
-            This input cannot give that value back.
-        """
+        """Show a value of an existing query; raise Unfit where this input cannot give that value back."""
         self.build()
         if self.spec.shape == "pair" and isinstance(value, Mapping) and set(value) <= set(self.spec.keys):
             for key, one in value.items():
@@ -234,13 +228,7 @@ class ConditionEditor(Editor):
         return _given(self.inputs)
 
     def show(self, value: Any) -> None:
-        """Fill the fields in.
-
-        Raises
-        ------
-        Unfit
-            This card cannot give the value back.
-        """
+        """Fill the fields in; raise Unfit where this card cannot give the value back."""
         if not isinstance(value, Mapping) or not set(value) <= set(self.inputs):
             raise Unfit(self.key)
         for name, one in value.items():

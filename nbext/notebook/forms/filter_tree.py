@@ -79,14 +79,9 @@ def split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def members(key: str, value: Any) -> list[tuple[str, Any]]:
-    """Return the children of a group as key and value.
+    """Return the children of a group as key and value; raise ValueError where the value is not that of a group.
 
     A member of several keys becomes a group ``all`` of them.
-
-    Raises
-    ------
-    ValueError
-        The value is not that of a group.
     """
     if key == "not":
         # "none of these" is written as not any; reading that back as one group keeps it what the user built.
@@ -106,13 +101,7 @@ def _one(member: Any) -> tuple[str, Any]:
 
 
 def parsed(query: Any) -> tuple[dict[str, Any], Operator, int | None]:
-    """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table.
-
-    Raises
-    ------
-    UsageError
-        It is none of these, or its operator is neither AND nor OR.
-    """
+    """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table."""
     # A table says by its attrs which query it came from, so a result can be opened again and changed.
     given = getattr(query, "attrs", {}).get("nbext", query)
     if isinstance(given, str):

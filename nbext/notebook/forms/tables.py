@@ -102,13 +102,7 @@ def provenance(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def assign(name: str, value: Any) -> None:
-    """Assign the value to the notebook's variable of that name.
-
-    Raises
-    ------
-    UsageError
-        The name cannot name a variable, or there is no notebook.
-    """
+    """Assign the value to the notebook's variable of that name, if a variable may have it."""
     shell = get_ipython()
     if shell is None:
         raise UsageError("This is not IPython: there is no notebook whose variable could be set.")
