@@ -2,7 +2,7 @@
 
 extension   %load_ext and %unload_ext: everything that is put into a shell, %config Nbext included
 magics      the five magics: a grammar and a function each
-session     what the magics and forms of one shell share: settings, client, history, what was learned
+session     what the magics and forms of one shell share: settings, client, history, vocabulary
 keys        the API key, from the environment, the keyring or a prompt
 history     the queries that ran, and the saved ones
 

@@ -3,23 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
+from nbext.core.chains import chain_names
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, NbextError, QueryCancelled, UsageError
 from nbext.notebook import keys
-from nbext.notebook.completion.vocabulary import Vocabulary
 from nbext.notebook.display.suspicious_names import SuspiciousNames
 from nbext.notebook.history import History
 from nbext.notebook.results.progress import Bar, view_for
 from nbext.settings import Secret, Settings, default_data_dir
 
 if TYPE_CHECKING:
+    import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
     from nbext.client import Client
+
+
+# More are not remembered: nobody reads a longer list, and every answer is searched for new ones.
+_MAX_SYMBOLS = 2_000
+
+
+@dataclass
+class Vocabulary:
+    """The words to offer; filled by a connection and by answers, read by completion.
+
+    Attributes
+    ----------
+    chains
+        The names of all chains; those of the service's data first.
+    schema
+        The JSON Schema of a request; None where the service publishes none.
+    symbols
+        The symbols of tokens and collections in answers, each with its address.
+    """
+
+    chains: tuple[str, ...] = field(default_factory=chain_names)
+    schema: Mapping[str, Any] | None = None
+    symbols: dict[str, str] = field(default_factory=dict)
+
+    def learn_service(self, about: Mapping[str, Any], schema: Mapping[str, Any] | None) -> None:
+        """Remember the service's schema, and its chains before all others."""
+        held = [str(chain.get("chain")) for chain in (about.get("data") or {}).get("chains") or []]
+        self.chains = tuple(dict.fromkeys([*held, *chain_names()]))
+        self.schema = schema
+
+    def learn_rows(self, frame: pd.DataFrame) -> None:
+        """Remember the symbols and addresses of an answer's rows."""
+        if not {"symbol", "address"} <= set(frame.columns):
+            return
+        for symbol, address in zip(frame["symbol"], frame["address"], strict=True):
+            if isinstance(symbol, str) and isinstance(address, str) and len(self.symbols) < _MAX_SYMBOLS:
+                self.symbols[symbol] = address
 
 
 class Session:

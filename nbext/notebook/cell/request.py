@@ -34,8 +34,8 @@ class Query:
         for field in error.errors:
             pointer = field["pointer"]
             lines.append(f"{pointer or '/'}: {field['detail']}{self._hint(pointer)}")
-            in_cell = pointer if self.whole else pointer.removeprefix("/filters") if "/filters" in pointer[:8] else ""
-            position = self.body.place_of(in_cell)
+            in_filters = pointer.removeprefix("/filters") if pointer.startswith("/filters") else ""
+            position = self.body.place_of(pointer if self.whole else in_filters)
             if position is not None:
                 lines.append(f"  {at(self.body.text, position)}")
         # The same error, not a new one: a caller catches its class and reads its fields.

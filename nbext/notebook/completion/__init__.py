@@ -1,6 +1,5 @@
 """Completion inside our cells.
 
 matcher     what is offered at the cursor, for IPython's completer
-vocabulary  the words to offer, learned from the service and from answers
 schema      the reader of the service's JSON Schema, for completion and forms
 """

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import html, visible
 
@@ -18,16 +18,6 @@ DELAY = 0.5
 _REFRESH = 0.5
 
 
-class View(Protocol):
-    """A place where a bar is drawn."""
-
-    def show(self, text: str, share: float | None) -> None:
-        """Draw the bar, or draw it again; ``share`` is 0 to 1, None where the end is not known."""
-
-    def close(self) -> None:
-        """Remove the bar."""
-
-
 class Bar:
     """The bar of one call: a context around it, and the client's ``progress`` callback.
 
@@ -35,7 +25,7 @@ class Bar:
     ...     client.execute_segment(filters, progress=bar)  # doctest: +SKIP
     """
 
-    def __init__(self, label: str, view: View | None, delay: float = DELAY) -> None:
+    def __init__(self, label: str, view: NotebookView | TerminalView | None, delay: float = DELAY) -> None:
         self._label, self._view, self._delay = label, view, delay
         self._last: Progress | None = None
         self._stop = threading.Event()
@@ -63,7 +53,7 @@ class Bar:
         if self._thread is not None:
             self._thread.join(1)
 
-    def _draw(self, view: View) -> None:
+    def _draw(self, view: NotebookView | TerminalView) -> None:
         if self._stop.wait(self._delay):
             return
         while True:
@@ -91,7 +81,7 @@ class NotebookView:
         self._handle: Any = None
 
     def show(self, text: str, share: float | None) -> None:
-        """Draw the bar, or draw it again in its place."""
+        """Draw the bar, or draw it again in its place; ``share`` is 0 to 1, None where the end is not known."""
         value = "" if share is None else f' value="{share:.3f}"'
         bar = f"<progress{value}></progress> <small>{html(text)}</small>"
         self._publish({"text/html": bar, "text/plain": text})
@@ -131,7 +121,7 @@ class TerminalView:
         sys.stderr.flush()
 
 
-def view_for(shell: object, *, wanted: bool = True) -> View | None:
+def view_for(shell: object, *, wanted: bool = True) -> NotebookView | TerminalView | None:
     """Return the view for a shell: HTML in a kernel's front end, text in a terminal; None for no bar."""
     if not wanted:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -186,12 +186,13 @@ def set_setting(session: Session, name: str, value: Any) -> None:
     ConfigError
         There is no such setting or entry, or it does not take the value. What was set before still holds.
     """
-    name, *path = name.split(".")
-    setting = setting_named(name)
+    name, *rest = name.split(".")
+    setting, path = setting_named(name), tuple(rest)
     if path:
         if setting.kind is not dict:
             raise ConfigError(f"{name} is a single value: it has no entry {'.'.join(path)!r}.")
-        value = _with_value(session.settings[name], path, value)
+        entries = _entries(session.settings[name])
+        value = _as_table({key: old for key, old in entries.items() if not _is_under(key, path)} | {path: value})
     read = setting.read(value, "argument")
     # Checked here, because the next call would fail far from the line that is wrong.
     if name == "base_url" and read:
@@ -212,21 +213,23 @@ def unset_setting(session: Session, name: str) -> None:
     ConfigError
         There is no such setting, or the entry is not set.
     """
-    name, *path = name.split(".")
-    table = session.settings.arguments.get(name) or {}
-    if path and _entry(table, path) is None:
-        place = ".".join([setting_named(name).name, *path])
-        known = list(_places(table, name)) if table else []
+    name, *rest = name.split(".")
+    setting, path = setting_named(name), tuple(rest)
+    here = session.settings.arguments.get(name)
+    entries = _entries(here) if setting.kind is dict and here else {}
+    gone = [key for key in entries if _is_under(key, path)]
+    if path and not gone:
+        place, known = ".".join([name, *path]), [".".join([name, *key]) for key in entries]
         others = f"Set here: {', '.join(known)}." if known else f"No entry of {name} is set."
         raise ConfigError(f"{place} is not set in this session.{did_you_mean(place, known)} {others}")
     session.settings.unset(name)
     if path:
-        below = session.settings[name]
-        under = _entry(below, path)
-        left = _without(table, path) if under is None else _with_value(table, path, under)
+        below = _entries(session.settings[name])
+        left = {key: value for key, value in entries.items() if key not in gone}
+        left |= {key: value for key, value in below.items() if _is_under(key, path)}
         # What equals the file's own table need not be set here: the file's next change then takes effect.
         if left != below:
-            session.settings.set(name, left)
+            session.settings.set(name, _as_table(left))
     _reconnect_for(session, name)
 
 
@@ -235,37 +238,30 @@ def _reconnect_for(session: Session, name: str) -> None:
         session.disconnect()
 
 
-def _entry(table: object, path: Sequence[str]) -> Any:
-    for name in path:
-        table = table.get(name) if isinstance(table, Mapping) else None
+def _is_under(key: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    return key[: len(path)] == path
+
+
+def _entries(table: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:
+    """Return the values of a table of tables by their paths: easier to add to and to take from than the nesting."""
+    found: dict[tuple[str, ...], Any] = {}
+    for name, value in table.items():
+        inner = _entries(value) if isinstance(value, Mapping) else {(): value}
+        found |= {(name, *path): each for path, each in inner.items()}
+    return found
+
+
+def _as_table(entries: Mapping[tuple[str, ...], Any]) -> dict[str, Any]:
+    """Return the table of tables that has these values; no table in it is empty."""
+    table: dict[str, Any] = {}
+    for (*above, name), value in entries.items():
+        inner = table
+        for each in above:
+            # A value in the place of a table gives way: the setting's own check then says what belongs there.
+            inner[each] = inner[each] if isinstance(inner.get(each), dict) else {}
+            inner = inner[each]
+        inner[name] = value
     return table
-
-
-def _with_value(table: object, path: Sequence[str], value: object) -> dict[str, Any]:
-    """Return a copy of a table with a value at a path of names."""
-    first, *rest = path
-    copy = dict(table) if isinstance(table, Mapping) else {}
-    copy[first] = _with_value(copy.get(first), rest, value) if rest else value
-    return copy
-
-
-def _without(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Return a copy of a table without the entry at a path, nor the tables that are empty then."""
-    first, *rest = path
-    left = {name: value for name, value in table.items() if name != first}
-    # An empty table left behind would hide the one that a file has.
-    if rest and (inner := _without(table[first], rest)):
-        left[first] = inner
-    return left
-
-
-def _places(table: object, name: str) -> Iterator[str]:
-    """Yield the path of every value in a table, as it is written: ``remote.paths.rows``."""
-    if not isinstance(table, Mapping):
-        yield name
-        return
-    for inner, value in table.items():
-        yield from _places(value, f"{name}.{inner}")
 
 
 def _table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:

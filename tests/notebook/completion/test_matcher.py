@@ -138,7 +138,7 @@ def test_no_text_and_no_place_makes_completion_fail(text, line, column):
 
 
 def _vocabulary():
-    from nbext.notebook.completion.vocabulary import Vocabulary
+    from nbext.notebook.session import Vocabulary
 
     made = Vocabulary()
     made.learn_service({}, json_schema())
