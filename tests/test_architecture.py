@@ -43,7 +43,7 @@ FOREIGN = {
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})
 # Past these a stranger no longer finds a room within a minute.
-MOST_MODULES, MOST_LINES, MOST_FILES_IN_A_FOLDER = 250, 27_500, 19
+MOST_MODULES, MOST_LINES, MOST_FILES_IN_A_FOLDER = 196, 26_000, 14
 
 
 def room_of(path: Path) -> str:
@@ -111,8 +111,8 @@ def test_every_module_is_in_a_room_of_the_table():
 def test_a_strangers_answers_are_read_by_code_that_only_a_strangers_service_loads():
     """``client/remote`` guesses; our own service never needs it, so one function outside of it may import it."""
     outside = [path for path in MODULES if not dotted(path).startswith("nbext.client.remote")]
-    assert [dotted(path) for path in outside if reaches_remote(imported(path, at_the_top=True))] == []
-    assert [dotted(path) for path in outside if reaches_remote(imported(path))] == ["nbext.client.service"]
+    assert [path for path in outside if reaches_remote(imported(path, at_the_top=True))] == []
+    assert len([path for path in outside if reaches_remote(imported(path))]) == 1
 
 
 def reaches_remote(names: set[str]) -> bool:
@@ -127,8 +127,7 @@ def test_no_module_imports_itself_through_others():
         graph = {name: needs for name, needs in graph.items() if name not in free}
     while unused := graph.keys() - set().union(*graph.values(), set()):
         graph = {name: needs for name, needs in graph.items() if name not in unused}
-    cycles = {name: sorted(needs & graph.keys()) for name, needs in graph.items()}
-    assert len(cycles) <= 8, cycles
+    assert {name: sorted(needs & graph.keys()) for name, needs in graph.items()} == {}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=path_id)
@@ -139,7 +138,7 @@ def test_every_module_says_what_it_holds(path):
 @pytest.mark.parametrize("folder", FOLDERS[1:], ids=path_id)
 def test_a_folders_docstring_is_its_map(folder):
     docstring = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
-    if "\n" not in docstring or path_id(folder) in ("client", "engine/ingest"):
+    if path_id(folder) in ("engine", "engine/duckdb", "engine/query", "engine/remote", "language"):
         pytest.skip("no map yet")
     beside = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
     words = set(re.findall(r"\w+", docstring))
