@@ -33,6 +33,7 @@ class TableClock:
         """
         known = self._read("clock-known", _last_at_or_before, (chain_id, timestamp))["block"][0].as_py()
         after = self._read("clock-after", _first_after, (chain_id, -1 if known is None else known)).to_pylist()
+        # A block without a time may lie before or after the asked one: half of the answers would be wrong.
         if after and after[0]["timestamp"] is None:
             return None
         if known is None:

@@ -28,6 +28,7 @@ Reader = Callable[[str, "Build", Sequence[Value]], "pa.Table"]
 _COLUMNS = tuple(field.name for field in fields(Contract))
 # How well a term fits, from best to worst; last, where it fits only without the spaces between its words.
 _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3
+# Below every fit of a contract that is not spam: an exact symbol of spam is worth less than a loose fit.
 _SPAM = 0.1
 
 
@@ -71,6 +72,7 @@ class TableCatalog:
         return [_contract(row) for row in self._table.take(rows).to_pylist()] if rows else []
 
     def _chain(self, chain_id: int) -> _ChainIndex:
+        # From Python 3.12 on cached_property does not lock: two first questions at once would index the table twice.
         with self._lock:
             return self._chains.get(chain_id, _NOTHING)
 
@@ -161,6 +163,7 @@ def fold(text: str) -> str:
     text = text.strip()
     if text.isascii():
         return text.lower()
+    # Apart from its accent a letter can be compared; NFKD also unites full-width and styled letters with plain ones.
     decomposed = unicodedata.normalize("NFKD", text)
     return "".join(char for char in decomposed if not unicodedata.combining(char)).casefold()
 
@@ -187,6 +190,7 @@ def _trust(contract: Contract) -> tuple[bool, bool, int, str]:
 
 def _contract(row: dict[str, Any]) -> Contract:
     supply = row["total_supply"]
+    # Stored as text, since it can have 78 digits.
     return Contract(**{**row, "total_supply": None if supply is None else int(supply)})
 
 

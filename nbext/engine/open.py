@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Dataset
     from nbext.engine.storage.generation import Generation
 
+# Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
 MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
 _THREADS = re.compile(r"[1-9]\d{0,2}\Z")
 
@@ -125,4 +126,5 @@ def _needs(url: SplitResult, met: bool, form: str) -> None:
         raise ConfigError(f"engine: {url.geturl()[:80]!r} is incomplete. Write {form}.")
 
 
+# Each is imported when its URL is opened: Ibis' backends and Spark take up to seconds.
 _ENGINES = {"duckdb": _duckdb, "pyspark": _spark, "bigquery": _bigquery, "trino": _trino}

@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ingest the files and print the report; return 1 if a file was refused or a row was bad, else 0."""
+    # Here, so that `nbext --help` and wrong arguments do not wait for DuckDB and Arrow to load.
     from nbext.engine.ingest import ingest
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
     from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
         report = ingest(args.paths, args.chain, args.data or default_data_dir(Settings()), options=options,
                         memory=args.memory or DEFAULT_MEMORY, progress=progress)
     print(report)
+    # So that a script notices; the data is served all the same.
     return 1 if report.refused or report.bad_rows else 0
 
 

@@ -17,6 +17,7 @@ from nbext.engine.schema import TABLES
 from nbext.engine.storage.generation import FORMAT
 from nbext.errors import IngestError
 
+# A report is read on a terminal: the files beside the data have the rest.
 SHOWN = 10
 SHOWN_GAPS = 3
 # The words for one, and for several.
@@ -172,8 +173,9 @@ class Report:
         return [f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s."]
 
 
-# A gap is this many times the usual distance between two blocks that the data knows.
+# A gap is this many times the usual distance between two blocks of the data: a quiet token has no row in most blocks.
 _WIDE = 10
+# Where other tools overflow a signed 128-bit integer: people compare their sums with ours.
 _HALF = 2**127
 
 
@@ -243,6 +245,7 @@ def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str
 
 
 def _write(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
+    # Replaced at every run: a list of an earlier run's bad rows would be taken for this one's.
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(header)
@@ -260,6 +263,7 @@ def fingerprint(stage: Stage) -> str:
     The tables that are not hashed are derived from these by this version's code.
     """
     found = hashlib.sha256(repr((__version__, FORMAT)).encode())
+    # Neither XOR nor a sum depends on the order of rows. XOR alone would miss a row that is there twice more.
     for table in ("transfers", "blocks", "contracts", "ingest.openings"):
         row = stage.rows(f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM out.{table} t")[0]
         found.update(repr((table, row)).encode())

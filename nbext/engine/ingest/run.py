@@ -114,9 +114,11 @@ def ingest(
     if not MEMORY_SIZE.match(memory):
         raise ValidationError.of("memory", "size", f"{memory[:40]!r} is not a memory size. Write 800MB or 4GB.")
     started = time.monotonic()
+    # Before the lock and before any file is opened: a wrong word on the command line must not leave a folder behind.
     named = None if chain is None else chain_of(chain)
     folder = Path(data_dir).expanduser().resolve()
     found, refused = files.find(paths)
+    # What is served now may change until the lock is held, so nothing of the data folder is read before.
     with _locked(folder):
         previous = generation.current(folder)
         fresh, skipped = _not_taken(found, previous)
@@ -124,6 +126,7 @@ def ingest(
         report = _take(job, previous, fresh, refused)
     report.skipped = [source.name for source in skipped]
     report.seconds = time.monotonic() - started
+    # One bad file among good ones is a line of the report; a run that could use none has failed.
     if report.refused and not report.files and not skipped:
         raise report.refused[0]
     return report
@@ -132,6 +135,7 @@ def ingest(
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock the data folder; the lock ends with the process, however it ends."""
+    # Not at the top: Windows has no fcntl, and must still be able to import this module to say what it lacks.
     import fcntl
 
     try:
@@ -141,6 +145,7 @@ def _locked(folder: Path) -> Iterator[None]:
         raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
     with lock:
         try:
+            # Not a file that is there or not: one of those outlives a killed run, and then nobody can ingest.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StorageError(f"{folder}: another `nbext ingest` is writing there. Wait until it ends.") from None
@@ -161,6 +166,7 @@ def _storage_errors(folder: Path) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
+    # DuckDB appends hints about its own settings, which cannot be changed from here.
     return str(error).strip().splitlines()[0][:300]
 
 
@@ -193,20 +199,23 @@ def _take(
             try:
                 return _walk(Run(job, stage, report), fresh)
             except _Refused as without:
+                # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking
+                # them out, and rare: most files that cannot be used are found out when they are opened.
                 refused.append(without.error)
                 fresh = [source for source in fresh if source != without.source]
 
 
 def _walk(run: Run, fresh: list[Source]) -> Report:
+    # Digests need every byte of every file: a thread reads them while the tables are built.
     with ThreadPoolExecutor(1) as pool:
         run.digests = {source: pool.submit(source.digest) for source in fresh}
         try:
-            return _walk_on(run, fresh)
+            return _steps(run, fresh)
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def _walk_on(run: Run, fresh: list[Source]) -> Report:
+def _steps(run: Run, fresh: list[Source]) -> Report:
     _open(run, fresh)
     fresh = [*(file.source for file in run.opened), *(source for _, source, _ in run.lists)]
     if not fresh:
@@ -223,6 +232,7 @@ def _walk_on(run: Run, fresh: list[Source]) -> Report:
     report.files += [FileTaken(s.name, "token list", rows, None) for _, s, rows in run.lists]
     report.rows = sum(file.rows for file in report.files)
     counts.write_lists(stage, report, run.job.folder, run.names())
+    # Last before the switch: a file that grew while it was read may have given half a row, or rows of two states.
     for source in fresh:
         with _refusing(source):
             source.check_unchanged()
@@ -311,6 +321,7 @@ def _read_facts(run: Run) -> None:
     for file in run.holding("transfers"):
         with _refusing(file.source):
             tokens.declare(stage, file, _chain_id(run, file))
+    # After the files: facts of the well-known contracts fill what no file says, and never contradict one.
     tokens.insert_facts(stage, tokens.well_known())
     tokens.settle(stage)
     snapshots.begin(stage)
@@ -327,11 +338,13 @@ def _read_transfers(run: Run) -> None:
         run.job.progress("reading addresses", done / len(files))
         with _refusing(file.source):
             wallets.collect(stage, file, _chain_id(run, file))
+    # A rank is an address's place among all addresses, so every file's must be known before the first row is written.
     wallets.rank(stage)
     for done, file in enumerate(files):
         run.job.progress("reading transfers", done / len(files))
         with _refusing(file.source):
             rows.take(stage, file, _chain_id(run, file))
+    # Else a bad row would change the ranks, and with them the fingerprint, of data that it is not part of.
     if stage.value("SELECT count(*) FROM bad"):
         wallets.forget_unused(stage)
 
@@ -363,6 +376,7 @@ def _publish(run: Run, fresh: list[Source]) -> None:
     previous = stage.previous
     manifest = _manifest(run, fresh, fingerprint)
     report.tables = manifest["tables"]
+    # DETACH writes what is still in memory: only then is the file whole enough to be renamed.
     stage.run("DETACH out")
     published = generation.publish(run.job.folder, stage.building, manifest)
     report.generation = published.folder.name

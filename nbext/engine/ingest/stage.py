@@ -16,7 +16,9 @@ import pyarrow as pa
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.storage.generation import TABLES, Generation
 
+# Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
 DEFAULT_MEMORY = "4GB"
+# Bytes of files below which a run is held in memory.
 SMALL = 32 << 20
 T = TypeVar("T")
 
@@ -33,6 +35,7 @@ def name(column: str) -> str:
 
 def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
     """Yield each task's result, with the next task under way in a thread while one result is used."""
+    # One ahead, not all: each result is a bucket of two million rows, and memory is bounded by two of them.
     with ThreadPoolExecutor(1) as pool:
         waiting: Future[T] | None = None
         for task in tasks:
@@ -69,6 +72,7 @@ class Stage:
         self.connection = duckdb.connect(":memory:" if small else str(work / "stage.duckdb"), config={
             "memory_limit": memory,
             "temp_directory": str(work / "spill"),
+            # DuckDB would otherwise fetch an extension from the network when a file seems to need one.
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
         })
@@ -85,6 +89,7 @@ class Stage:
         paths = {path for source in sources for path in (source.name, glob.escape(source.name))}
         self.run(f"SET allowed_paths = [{', '.join(map(quoted, sorted(paths)))}]")
         self.run("SET enable_external_access = false")
+        # A file's contents never become SQL; if some day they did, they could not open the rest of the disk.
         self.run("SET lock_configuration = true")
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> duckdb.DuckDBPyConnection:
@@ -101,11 +106,9 @@ class Stage:
         return None if row is None else row[0]
 
     def arrow(self, sql: str) -> pa.Table:
-        """Return all rows of a query as an Arrow table.
-
-        Made whole while the query runs: DuckDB waits for ever on the stream that `run` returns where many rows come
-        of several parts in an order.
-        """
+        """Return all rows of a query as an Arrow table."""
+        # Made whole while the query runs. On the stream that `run` returns, DuckDB waits for ever where many rows
+        # come from several parts of an ordered union.
         return self.connection.sql(sql).to_arrow_table()
 
     def insert(self, table: str, arriving: pa.Table, columns: str = "*") -> None:

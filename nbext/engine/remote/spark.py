@@ -75,6 +75,7 @@ class Spark:
                 self._started = None
 
     def _session(self) -> Any:
+        # Two first questions at once would both start Spark and register the tables.
         with self._lock:
             if self._started is None:
                 self._started = self._start()
@@ -88,7 +89,9 @@ class Spark:
         folder = twin(self._generation)
         builder = SparkSession.builder.master(self._master).appName("nbext")
         session = (
+            # Its page listens on all addresses.
             builder.config("spark.ui.enabled", "false")
+            # Days are UTC days on every engine, wherever the cluster stands.
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.log.level", "ERROR")
             # In a notebook its bars would land in whichever cell runs, line upon line.

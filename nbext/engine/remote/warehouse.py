@@ -34,6 +34,7 @@ class Warehouse:
             return backend.sql(sql).to_pyarrow()
         except IbisError as error:
             failure = SegmentFailed(f"{self.name} could not answer: {str(error).splitlines()[0]}")
+        # Raised outside of the handler, so that a traceback ends here and not in the client library's own error.
         raise failure
 
     def stop(self, job: str) -> None:
@@ -62,6 +63,7 @@ class Warehouse:
     def _connect(self) -> Any:
         try:
             return self.connect()
+        # A backend is an attribute of ibis: without its extra, looking it up or importing its client fails.
         except (ImportError, AttributeError):
             raise ConfigError(f'{self.name}:// needs its client: pip install "nbext[{self.name}]"') from None
 

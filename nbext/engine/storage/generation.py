@@ -27,7 +27,8 @@ from nbext.errors import StorageError
 FORMAT = 1
 TABLES = "tables.duckdb"
 MANIFEST = "manifest.json"
-# The generation served, and the one before it for whoever still has it open.
+# The generation served, and the one before it for services that still have it open: they look for a new one when
+# they are asked next.
 KEPT = 2
 _BUILDING = ".building-"
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{4,64})\Z")

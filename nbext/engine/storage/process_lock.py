@@ -20,6 +20,7 @@ class Lease:
         self.name = secrets.token_hex(8)
         self._path = folder / f"{self.name}.lease"
         self._db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        # Never committed: the transaction is the sign of life, and nothing is stored in it.
         self._db.execute("BEGIN EXCLUSIVE")
 
     def release(self) -> None:

@@ -13,8 +13,9 @@ from nbext.engine.ingest.stage import Stage, ahead
 from nbext.engine.ingest.transfers.rows import check_times
 
 DAY = 86_400
-# Transfers whose wallets are worked at a time.
+# Transfers whose wallets are worked at a time: 64 MB of packed integers.
 SHARE = 4_000_000
+# A wallet's rank, a block's number and one bit fit 64 bits, so that one sort of integers does it all.
 _BLOCK_BITS = 31
 
 

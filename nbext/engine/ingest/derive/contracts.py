@@ -101,6 +101,7 @@ def _supplies(stage: Stage, zero: int) -> None:
         JOIN extents e USING (chain_id)
         WHERE k.deployed_block >= e.first_block AND wallet <> {zero} GROUP BY 1""")
     totals = [(contract, hi * LIMB_BASE * LIMB_BASE + mid * LIMB_BASE + lo) for contract, hi, mid, lo in sums]
+    # Below zero where the data misses mints: then the supply is unknown, not negative.
     if totals:
         stage.connection.executemany("INSERT INTO supplies VALUES (?, ?)", [(c, str(n)) for c, n in totals if n >= 0])
 

@@ -1,8 +1,14 @@
 """What each wallet held of each contract, and when: transfers, in arrays, become the rows of ``history``.
 
-Arrays of a bucket of contracts are sorted by one integer, and added up over all wallets at once. A window of
-DuckDB's over the same rows takes twice the processor time: it sorts twice, by two keys, and sizes amounts as text.
+Arrays of a bucket of contracts are sorted by one integer, and added up over all wallets at once. A number is three
+arrays of 64-bit integers, its parts: ``high * 2**64 + middle * 2**32 + low``. Carried, the lower two are from 0 to
+2**32 - 1. Sums of up to 2**31 numbers below 10**26 fit.
 """
+
+# Why not SQL: with a window of DuckDB's in the place of this module, for one limb only, ingest of 10 million transfers
+# took 73 s of processor time in place of 54 s (34 s in place of 18 s for this step), against 22 s for DuckDB to read,
+# sort and write the same rows: 3.3 times instead of 2.5. The window sorts by two keys; 128-bit division and the digits
+# of sizes, which go through text, take the rest.
 
 from __future__ import annotations
 
@@ -278,6 +284,7 @@ def _order(columns: dict[str, np.ndarray]) -> np.ndarray | None:
     same = contract[1:] == contract[:-1]
     later = (block[1:] > block[:-1]) | ((block[1:] == block[:-1]) & (log_index[1:] >= log_index[:-1]))
     together = np.count_nonzero(~same) + 1 == len(np.unique(contract))
+    # Transfers are stored in this order; only openings and ids held before the data begins come between.
     return None if together and bool((later | ~same).all()) else np.lexsort((log_index, block, contract))
 
 
@@ -288,6 +295,7 @@ def _changes(columns: dict[str, np.ndarray], wallets: range) -> _Changes:
     for leaves, name in enumerate(("recipient", "sender")):
         wallet = columns[name]
         rows = np.flatnonzero((wallet >= wallets.start) & (wallet < wallets.stop))
+        # Contract and wallet in one integer: NumPy sorts 4 million in 0.1 s; rows by two columns take 1.3 s.
         holding = contract[rows].astype(np.int64)
         holding <<= _WALLET_BITS
         holding |= wallet[rows]
@@ -296,6 +304,7 @@ def _changes(columns: dict[str, np.ndarray], wallets: range) -> _Changes:
         sides.append((holding, rows))
     holding, what = (np.concatenate(arrays) for arrays in zip(*sides, strict=True))
     base, known = int(holding.min(initial=2**62)), None
+    # Holdings too far apart to share 64 bits with a row's number are numbered first. Few buckets need that.
     if (int(holding.max(initial=base)) - base).bit_length() + bits > 63:
         known, holding = np.unique(holding, return_inverse=True)
         base = 0

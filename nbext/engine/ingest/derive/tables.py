@@ -20,6 +20,7 @@ from nbext.engine.ingest.stage import Stage, ahead, name
 from nbext.engine.ingest.transfers.rows import DECIMAL, decimal
 from nbext.engine.schema import LIMBS, TABLES
 
+# Two million rows take some hundred megabytes in arrays, and two buckets exist at a time.
 BUCKET_ROWS = 2_000_000
 _SQL_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN",
               "decimal(38,0)": "DECIMAL(38,0)"}
@@ -43,13 +44,7 @@ class _Bucket:
 
 
 def create_tables(stage: Stage) -> None:
-    """Make the empty tables of the layout.
-
-    The upper limbs are nearly all 0 or -1. Left to choose, DuckDB packs their bits, and then reading them
-    takes longer than all other columns together (0.2 microseconds a value); runs of equal values do not.
-    Of addresses and balances a segment reads few among many: unpacking their neighbours took half its time.
-    Integers are packed without trying what else there is, which takes as long as writing them.
-    """
+    """Create the empty tables of the layout."""
     for table, columns in TABLES.items():
         described = (f"{name(c)} {_SQL_TYPES[t]}{_packed(table, c)}" for c, t in columns.items())
         stage.run(f"CREATE TABLE out.{table} ({', '.join(described)})")
@@ -57,10 +52,14 @@ def create_tables(stage: Stage) -> None:
 
 def _packed(table: str, column: str) -> str:
     """Return the SQL that says how a column is compressed, where that is not left to DuckDB."""
+    # Of addresses and balances a segment reads few among many: unpacking their neighbours took half its time.
     if (table, column) in _PLAIN:
         return " USING COMPRESSION UNCOMPRESSED"
+    # The upper limbs are nearly all 0 or -1. Left to choose, DuckDB packs their bits, and then reading them takes
+    # longer than all other columns together (0.2 microseconds a value); runs of equal values do not.
     if column in _UPPER or (column == "contract" and table != "contracts"):
         return " USING COMPRESSION RLE"
+    # Trying what else could pack an integer takes as long as writing it.
     return " USING COMPRESSION BITPACKING" if TABLES[table][column] in ("int32", "int64") else ""
 
 
@@ -86,6 +85,7 @@ def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Call
             UNION ALL SELECT contract, hi, mid, lo, wallet, least(held + before, {2**63 - 1})::BIGINT
                       FROM counts WHERE held + before > 0
             ORDER BY contract, hi, mid, lo, recipient""")
+        # Popular tokens have more rows than a bucket: their wallets are followed share by share, for bounded memory.
         for wallets in _shares(stage, bucket):
             yield partial(_history, done, _flows(stage, rows, zero, bucket, wallets), wallets)
 
@@ -130,6 +130,7 @@ def _effective(stage: Stage, bucket: _Bucket) -> str:
     columns = "contract, block, log_index, sender, recipient, hi, mid, lo, count"
     within = f"contract BETWEEN {bucket.first} AND {bucket.last}"
     rows = f"SELECT {columns} FROM out.transfers t WHERE {within}"
+    # Without a snapshot, which is the rule, the rows need no join.
     if stage.value(f"SELECT count(*) FROM opened WHERE {within}"):
         rows = f"""
             SELECT {columns} FROM out.transfers t

@@ -14,6 +14,7 @@ from pathlib import Path
 from nbext.errors import IngestError
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
+# Two letters at least: C:/ is a drive.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -56,6 +57,8 @@ def shown(path: str | Path) -> str:
 
 def open_regular(path: Path):  # type: ignore[no-untyped-def]  # the built-in open's own type
     """Open a regular file for reading bytes; refuse a link, pipe or device, even one that was just put there."""
+    # Checked on the open handle, because a path can be exchanged between a check and an open. Without O_NONBLOCK,
+    # opening a pipe waits for a writer that may never come.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -77,6 +80,7 @@ def source_of(path: Path) -> Source:
         raise IngestError(f"{path}: {_reason(error)}.", path=str(path)) from None
     if not stat.S_ISREG(found.st_mode):
         raise IngestError(f"{path}: {_what(found.st_mode)}; only regular files can be ingested.", path=str(path))
+    # Only the folder is resolved: resolving the name would follow a link that has just been refused.
     return Source(path.parent.resolve() / path.name, found.st_size, found.st_mtime_ns)
 
 
@@ -98,6 +102,7 @@ def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[In
                     refused.append(error)
         except IngestError as error:
             refused.append(error)
+    # Sorted, so that the first of two contradicting rows is the same one whatever order a shell expands a glob in.
     return sorted(sources.values(), key=lambda source: source.path), refused
 
 
@@ -131,6 +136,7 @@ def _below(folder: Path) -> Iterator[Path]:
     found = False
     for place, _, names in sorted(os.walk(folder)):
         for name in sorted(names):
+            # Downloads under way, and what other programs write aside, have names that begin with a dot.
             if name.lower().endswith(SUFFIXES) and not name.startswith("."):
                 found = True
                 yield Path(place) / name

@@ -46,6 +46,7 @@ class Kind:
 
     def columns(self, names: Iterable[str]) -> dict[str, str] | None:
         """Return which of the file's columns holds each of ours, or None if a required one is missing."""
+        # Reversed, so that the first of two columns that differ in case only is the one that counts.
         spelled = {name.lower(): name for name in reversed(list(names))}
         found = {
             ours: next((spelled[name] for name in theirs if name in spelled), None)
@@ -64,6 +65,7 @@ _TIMES = {"timestamp": ("block_timestamp", "timestamp"), "chain_id": ("chain_id"
 KINDS = (
     Kind("token_transfers (ethereum-etl)", "transfers",
          {"contract": ("token_address",), "value": ("value",), **_LOG}, _TIMES),
+    # cryo calls the contract erc20 in both; before erc20_transfers, as a token id column is what tells them apart.
     Kind("erc721_transfers (cryo)", "transfers",
          {"contract": ("erc721", "erc20"), "value": ("token_id_string", "token_id", "token_id_binary"), **_LOG},
          _TIMES, standard="ERC721"),
@@ -102,6 +104,7 @@ KINDS = (
          {"chain_id": ("chain_id",)}, standard="ERC721"),
     Kind("blocks", "blocks",
          {"block": ("number", "block_number"), "timestamp": ("timestamp",)}, {"chain_id": ("chain_id",)}),
+    # The loosest come last: many other exports have an address and a balance among their columns.
     Kind("holders by token id", "holders",
          {"address": ("owner", "holder", "address", "wallet"), "token_id": ("token_id", "tokenid")},
          {"contract": ("contract_address", "contract", "token_address"), "chain_id": ("chain_id",),
@@ -123,6 +126,7 @@ def recognise(names: Iterable[str]) -> tuple[Kind, dict[str, str]] | None:
     return None
 
 
+# The first bytes decide, not the name: exports are renamed, and unpacked by browsers.
 _PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
 
@@ -188,6 +192,7 @@ def first_bytes(source: Source) -> bytes:
         found = bytes(file.read(4096))
     if not found:
         raise IngestError(f"{source.shown}: the file is empty (0 bytes).", path=source.name)
+    # No text has a zero byte; a CSV reader would accept one and report every row as bad.
     if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
         raise IngestError(f"{source.shown}: this is neither Parquet nor text. "
                           "nbext reads Parquet, CSV, CSV.gz and token lists.", path=source.name)
@@ -244,7 +249,7 @@ def _open_csv(stage: Stage, number: int, source: Source, *, gzipped: bool) -> Op
             stage.connection.register("arriving", batches)
             stage.run(f"CREATE TABLE {table} AS SELECT * FROM arriving")
         except duckdb.OutOfMemoryException:
-            raise
+            raise  # the memory is too small, not the file damaged
         except (pa.ArrowInvalid, OSError, EOFError, zlib.error, duckdb.Error, UnicodeDecodeError) as error:
             raise unreadable(source, error) from None
         finally:
@@ -258,6 +263,7 @@ def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingR
         ragged.append((row.number - 1, f"{row.actual_columns} fields where {row.expected_columns} belong"))
         return "skip"
 
+    # Token names come with line breaks in them, quoted.
     parsing = pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
     names = _header(file)
     # One thread: Arrow tells a ragged row's number only then.
@@ -266,11 +272,13 @@ def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingR
         parse_options=parsing,
         read_options=pacsv.ReadOptions(use_threads=False, block_size=1 << 24),
         convert_options=pacsv.ConvertOptions(
+            # As text, and nothing is null: Arrow would read long amounts as floats, and the symbol NA as missing.
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]),
     )
 
 
 def _header(file: Any) -> list[str]:
+    # Spreadsheets write a byte order mark, which would become a part of the first column's name.
     text = io.TextIOWrapper(file, "utf-8-sig", newline="")
     try:
         return next(csv.reader(text), [])
@@ -314,6 +322,7 @@ def _closest(names: list[str]) -> str:
 
 def unreadable(source: Source, error: Exception) -> IngestError:
     """Return the error of a damaged file, with the first line of the reader's own message."""
+    # Readers repeat the path, which the message begins with.
     first = str(error).replace(str(source.path), "").strip().splitlines()[0][:300]
     return IngestError(f"{source.shown}: the file cannot be read: {first}", path=source.name)
 

@@ -21,6 +21,7 @@ from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
 from nbext.engine.ingest.stage import Stage
 from nbext.errors import IngestError
 
+# First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
 SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
 FACTS = {
     "chain_id": "BIGINT", "address": "VARCHAR", "source": "VARCHAR", "seq": "BIGINT", "standard": "VARCHAR",
@@ -29,6 +30,7 @@ FACTS = {
 }
 FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
+# JSON can write one half of a surrogate pair, which no UTF-8 file, DuckDB's included, can store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
 ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
@@ -84,6 +86,7 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
             bad.append((number, row, why, json.dumps(token)[:200]))
         else:
             rows.append(_list_fact(token, number * 10_000_000_000 + row))
+    # Not a token list at all, most likely: reporting each of its entries as a bad row would hide that.
     if tokens and len(bad) == len(tokens):
         raise IngestError(f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
                           path=source.name, row=1)
@@ -108,6 +111,7 @@ def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
 
 def settle(stage: Stage) -> None:
     """Reduce the facts to one row per contract and source, and create ``known``: one row per contract."""
+    # Field by field, since a newer source that leaves a field empty does not make the older one wrong.
     newest = ", ".join(f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
     stage.run(f"CREATE TABLE settled AS SELECT chain_id, address, source, 0::BIGINT AS seq, {newest} "
               "FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
@@ -162,6 +166,7 @@ def _list_fault(token: Any, known: set[int]) -> str | None:
 
 def _list_fact(token: Mapping[str, Any], seq: int) -> dict[str, Any]:
     places = token.get("decimals")
+    # True is an int to Python; decimals are a uint8 to a contract.
     whole = isinstance(places, int) and not isinstance(places, bool) and 0 <= places <= 255
     named = str(token.get("standard", "")).upper()
     return {

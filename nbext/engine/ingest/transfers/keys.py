@@ -16,7 +16,7 @@ import pyarrow as pa
 from nbext.engine.ingest.stage import Stage, quoted
 from nbext.engine.ingest.transfers.rows import MADE_UP
 
-# Keys that are looked at together.
+# Keys whose hashes are in memory together: 128 MB.
 AT_ONCE = 16_000_000
 _KEY = "chain_id, tx, key_index"
 _HASH = f"hash({_KEY})"
@@ -101,11 +101,9 @@ def _taken_before(stage: Stage) -> str:
 
 
 def _find_twins(stage: Stage) -> None:
-    """Make ``twins``: the keys that more than one row has.
-
-    Hashes of keys are sorted in an array first, which takes a quarter of the time of grouping by the keys; keys are
-    compared where hashes are the same.
-    """
+    """Create ``twins``: the keys that more than one row has."""
+    # Nearly no key is repeated. Sorting 64-bit hashes in an array takes a quarter of the time of grouping by the
+    # keys; only where two hashes are the same are keys compared.
     shares = -(-stage.value("SELECT count(*) FROM incoming") // AT_ONCE)
     found = [np.empty(0, np.uint64)]
     for share in range(shares):
@@ -124,11 +122,13 @@ def save(stage: Stage) -> None:
     folder = stage.building / "keys"
     folder.mkdir()
     shared = sorted((stage.previous.folder / "keys").glob("*.parquet")) if stage.previous else []
+    # Links: with copies, every run would pay for the keys of all runs before it.
     for path in shared:
         try:
             os.link(path, folder / path.name)
         except OSError:  # a file system without hard links
             shutil.copyfile(path, folder / path.name)
+    # Hashes do not compress: the fastest codec loses nothing.
     target = folder / f"{len(shared) + 1:06d}.parquet"
     stage.run(f"COPY (SELECT {_KEY} FROM incoming) TO {quoted(target)} (FORMAT parquet, COMPRESSION snappy)")
 

@@ -22,11 +22,9 @@ def is_amount(digits: str) -> str:
 
 
 def limbs(digits: str) -> tuple[str, str, str]:
-    """Return the SQL of the three limbs of a text that is an amount; NULL where a part is not digits.
-
-    Texts of up to 26 digits, nearly all of them, are cast once. The cast goes by HUGEINT: text to DECIMAL
-    is many times slower.
-    """
+    """Return the SQL of the three limbs of a text that is an amount; NULL where a part is not digits."""
+    # Texts of up to 26 digits, nearly all of them, are cast once. The cast goes through HUGEINT, because DuckDB
+    # parses text as DECIMAL many times slower.
     width = LIMB_DIGITS
     cast = f"TRY_CAST({{}} AS HUGEINT)::{DECIMAL}"
     zero = f"0::{DECIMAL}"
@@ -39,10 +37,8 @@ def limbs(digits: str) -> tuple[str, str, str]:
 
 
 def spell_hex(stage: Stage, relation: str, column: str) -> None:
-    """Make ``hex_digits``: the decimal digits of each distinct hex text of a column.
-
-    Python's integers do it exactly; what is no hex number, or too large, is left out.
-    """
+    """Create ``hex_digits``: the decimal digits of each distinct hex text of a column that is a uint256."""
+    # By Python's integers, because SQL has none of 256 bits; distinct texts only, because Python reads them one by one.
     stage.run("CREATE OR REPLACE TABLE hex_digits (text VARCHAR, digits VARCHAR)")
     found = stage.connection.cursor().execute(
         f"SELECT DISTINCT {column} AS text FROM {relation} WHERE {column} LIKE '0x%'")
@@ -84,6 +80,7 @@ MADE_UP = 2**32
 
 def begin(stage: Stage) -> None:
     """Create the table that rows of transfers go to."""
+    # Packing is named: left to choose, DuckDB tries all ways on each of 10 million rows, as slow as writing them.
     whole, upper, amount = ("USING COMPRESSION " + how for how in ("BITPACKING", "RLE", "UNCOMPRESSED"))
 
     stage.run(f"""CREATE TABLE incoming (file INTEGER {whole}, row BIGINT {whole}, chain_id BIGINT {whole},
@@ -150,6 +147,7 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
 def _texts(file: Opened) -> str:
     tx, log = file.text("tx"), f"TRY_CAST({file.text('log_index')} AS BIGINT)"
     block = f"TRY_CAST({file.text('block')} AS BIGINT)"
+    # 16 bytes of the hash: enough that nobody can forge a twin, in a quarter of the text's space.
     key, key_index = f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, 3, 32) AS UUID) END", log
     if not file.has("log_index"):
         key, key_index, log = _without_log_index(file)
@@ -168,6 +166,7 @@ def _without_log_index(file: Opened) -> tuple[str, str, str]:
     """Return the SQL of a key from a row's contents, and of its order: Etherscan's tokentx has no log index."""
     same = ", ".join(file.text(c) for c in ("tx", "contract", "sender", "recipient", "value"))
     tx = file.text("tx")
+    # Counted, since one transaction can move the same amount between the same two wallets twice.
     nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"
     key = f"CASE WHEN length({tx}) = 66 THEN md5(concat_ws('|', {same}, {nth}))::UUID END"
     place = f"row_number() OVER (PARTITION BY {tx} ORDER BY row)"
@@ -211,10 +210,8 @@ def save(stage: Stage) -> None:
 
 
 def moment(stage: Stage) -> str:
-    """Return the SQL to order one contract's logs by: one integer wherever block and log index fit in one.
-
-    DuckDB sorts by one 64-bit key in two thirds of the time that it takes for two.
-    """
+    """Return the SQL to order one contract's logs by: one integer wherever block and log index fit in one."""
+    # DuckDB sorts by one 64-bit key in two thirds of the time that it takes for two.
     tables = ("incoming", *(["prev.main.transfers"] if stage.previous else []))
     greatest = [stage.rows(f"SELECT coalesce(max(block), 0), coalesce(max(log_index), 0) FROM {t}")[0] for t in tables]
     fits = all(block < 2**29 and log_index < 2**33 for block, log_index in greatest)

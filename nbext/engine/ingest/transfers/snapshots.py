@@ -23,6 +23,7 @@ from nbext.errors import IngestError, ValidationError
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 # Exact digits only; 1E-18 is how exports write the smallest part of a token.
 _NUMBER = re.compile(r"[+-]?(\d{1,78}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?\Z")
+# Rows that Python parses at a time, so that memory does not grow with the file.
 _BATCH = 100_000
 _LAST_BLOCK = FOREVER - 1
 _ARRIVING = pa.schema([("row", pa.int64()), ("contract", pa.string()), ("address", pa.string()),
@@ -86,6 +87,7 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
     amount = "token_id" if by_id else "balance"
     stage.run("CREATE OR REPLACE TABLE arrived_holders "
               "(row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, digits VARCHAR)")
+    # By Python, not SQL: each row has its own decimals, and "1.5E-18" must come out exact or not at all.
     moment, needed = _moment(file, options)
     rows = stage.connection.cursor().execute(f"""
         SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')},
@@ -183,7 +185,7 @@ def _block(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> 
     if stage.previous:
         known += "UNION ALL SELECT block, timestamp FROM prev.main.blocks WHERE chain_id = $1"
     at = stage.value(f"SELECT max(block) FROM ({known}) WHERE seconds <= $2", [chain, seconds]) if seconds else None
-    # A file that says nothing of its time is the newest.
+    # A file without a time is the newest: people export holders to know of today.
     known += "UNION ALL SELECT block, NULL FROM openings WHERE chain_id = $1"
     last = stage.value(f"SELECT max(block) FROM ({known})", [chain])
     block = int(at if at is not None else last or 0)

@@ -18,6 +18,7 @@ def collect(stage: Stage, file: Opened, chain: int) -> None:
     """Add the addresses of a transfers file, as they are spelled there."""
     sides = " UNION ALL ".join(f"SELECT {file.text(side)} AS address FROM {file.relation}"
                                for side in ("sender", "recipient"))
+    # The first file, often the only one, is spared the join with nothing.
     met = "" if stage.value("SELECT count(*) FROM spelled") == 0 else "ANTI JOIN spelled USING (address)"
     stage.run(f"INSERT INTO spelled SELECT DISTINCT address FROM ({sides}) {met}")
     stage.run(f"INSERT INTO spelled_contracts SELECT DISTINCT {chain}, {file.text('contract')} FROM {file.relation}")
@@ -47,10 +48,9 @@ def rank(stage: Stage) -> None:
 
 
 def _map_wallets(stage: Stage) -> None:
-    """Make ``wallet_map``. A row's place in a sorted table is its rank: cheaper than a window over all.
-
-    Spellings are told by their hashes, in a quarter of the memory and of the time, unless two have the same.
-    """
+    """Create ``wallet_map``: the rank of each spelling of an address."""
+    # A row's place in a sorted table is its rank, which is cheaper than a window over all addresses. Spellings are
+    # looked up by their 64-bit hashes, in a quarter of the memory and of the time, unless two have the same hash.
     told = stage.value("SELECT count(DISTINCT hash(address)) = count(*) FROM spelled")
     stage.run(f"CREATE MACRO spelling(address) AS {'hash(address)' if told else 'address'}")
     if _all_lower(stage):
@@ -68,6 +68,7 @@ def _all_lower(stage: Stage) -> bool:
 def zero(stage: Stage) -> int:
     """Return the rank of the zero address, or one that no wallet has where the data does not name it."""
     rank = stage.value("SELECT rowid FROM wallets WHERE address = ?", [ZERO_ADDRESS])
+    # -1 is NOBODY, who sends what was there before the data begins; the zero address must not be taken for it.
     return -2 if rank is None else int(rank)
 
 
@@ -84,6 +85,7 @@ def forget_unused(stage: Stage) -> None:
         SELECT chain_id, address FROM contract_ranks c WHERE EXISTS (SELECT 1 FROM incoming WHERE contract = c.rowid)
         UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known {before}"""
     contracts = _closed_ranks(stage, "contract_ranks", used, "chain_id, address")
+    # Mostly good rows use the bad rows' addresses too, and no rank moves.
     if wallets or contracts:
         stage.run("""
             CREATE OR REPLACE TABLE incoming AS SELECT i.* REPLACE (c.now AS contract, s.now AS sender,
