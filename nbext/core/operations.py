@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, get_args
+from datetime import UTC, datetime
+from typing import Any, Literal, NotRequired, get_args, overload
 
 # Pydantic reads these for the OpenAPI document, and takes the TypedDict of `typing` only from Python 3.12 on.
 from typing_extensions import TypedDict
@@ -176,3 +177,20 @@ SEGMENT_FIELDS: dict[str, str] = {
     "returned": "integer", "truncated": "boolean", "createdAt": "string", "completedAt": "string",
     "durationMs": "integer", "cached": "boolean", "warnings": "object", "error": "object",
 }
+
+
+@overload
+def iso(timestamp: int) -> str: ...
+
+
+@overload
+def iso(timestamp: int | None) -> str | None: ...
+
+
+def iso(timestamp: int | None) -> str | None:
+    """Return seconds since 1970 as ISO-8601 UTC, or None for None: a chain may have no block times.
+
+    >>> iso(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

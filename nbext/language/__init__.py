@@ -1,1 +1,15 @@
-"""The segment language: its fields, and the way from JSON to an Ibis expression. Knows no engine."""
+"""The segment language: from a request in JSON to a question for an engine. Knows no engine but its expressions.
+
+    language     the steps: parse, resolve, compile
+    fields       groups, keys beside the conditions, shared fields, limits, rules
+    field_types  how each type of field is read, and its JSON Schema
+    conditions/  one file for each condition: all that it is
+    parse        the JSON as a query, or all its errors at once
+    lookup       chains, symbols, amounts and times of a query on some data
+    resolve      the query as a plan on some data
+    model        the query and the plan
+    canonical    the plan as a request without names to look up, its id, its columns
+    describe     phrases of a plan in English
+    json_schema  the schema of requests, and ``nbext schema``
+    errors       the errors of one request, gathered
+"""

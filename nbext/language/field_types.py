@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -22,9 +23,14 @@ from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language.errors import Report, at
 from nbext.language.fields import Field
-from nbext.language.model import Bounds, Span
-from nbext.language.times import TIME_PATTERN, read_time
+from nbext.language.model import Bounds, Span, Time
 
+_ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
+_BACK = r"[0-9]{1,6}[hdw]"
+TIME_PATTERN = f"^({_ISO}|{_BACK})$"
+_ISO_TEXT = re.compile(_ISO + r"\Z")
+_BACK_TEXT = re.compile(_BACK + r"\Z")
+_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 MAX_BLOCK = 2**62 - 1
 AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?\Z")
 BURN = "burn"
@@ -198,6 +204,28 @@ def read_moment(value: Any, pointer: str, field: Field, report: Report) -> Any:
     if time is None:
         wrong_type(report, pointer, "a time", value, _A_TIME)
     return time
+
+
+def read_time(value: object) -> Time | None:
+    """Return the time that a JSON value writes, or None.
+
+    >>> read_time("90d").back
+    7776000
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Time(str(value), block=value)
+    if not isinstance(value, str):
+        return None
+    if _BACK_TEXT.match(value):
+        return Time(value, back=int(value[:-1]) * _SECONDS[value[-1]])
+    if not _ISO_TEXT.match(value):
+        return None
+    # The pattern takes a 30th of February; the calendar does not.
+    try:
+        moment = datetime.fromisoformat(value.upper())
+    except ValueError:
+        return None
+    return Time(value, timestamp=int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1))
 
 
 def _pair(low: str, high: str, one: Read, build: Callable[..., Any]) -> Read:

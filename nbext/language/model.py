@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from nbext.core.operations import AsOf, Column, FileType, Operator
     from nbext.engine.dataset import Contract, Tables
     from nbext.engine.query.bounds import Amounts
-    from nbext.language.times import Time
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,20 @@ class Bounds:
 
     min: Decimal | int | None = None
     max: Decimal | int | None = None
+
+
+@dataclass(frozen=True)
+class Time:
+    """A time as it was written: exactly one of ``timestamp`` (seconds since 1970), ``back`` (seconds) and ``block``."""
+
+    text: str
+    timestamp: int | None = None
+    back: int | None = None
+    block: int | None = None
+
+    def shown(self) -> str:
+        """Return the time as a message shows it."""
+        return repr(self.text) if self.block is None else f"block {self.block:,}"
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from typing import Any
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS
-from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType
+from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType, iso
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import AmbiguousSymbol, FieldError, ValidationError, did_you_mean
-from nbext.language.times import iso
 from nbext.service.http.problems import Problem
 
 MAX_HITS = 100

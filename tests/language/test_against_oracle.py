@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from nbext.core.addresses import BURN_ADDRESSES, checksummed
 from nbext.core.chains import chain_of
+from nbext.core.operations import iso
 from nbext.engine.dataset import Contract
 from nbext.language import language
 from nbext.language.conditions import CONDITIONS
 from nbext.language.model import Plan
-from nbext.language.times import iso
 from tests.language.oracle import One, Oracle
 from tests.language.tables import GENESIS, ZERO, Transfer, World, WorldDataset
 

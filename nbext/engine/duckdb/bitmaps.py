@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     Wallets = np.ndarray[tuple[int], np.dtype[np.int32]]
 
+# Why there are bitmaps: of 10 million transfers, "at least X of A, and B, and not C" of the largest contracts takes
+# 29 ms with them, 59 ms as one statement of joins, and 11 ms on arrays of ids in memory. Bitmaps stay while joins take
+# more than 1.3 times the arrays and 40 ms. "Not C" alone takes 42 ms with them, and 237 ms as joins.
 # Below this many wallets sorting is as fast as a bitmap, and does not touch a byte for every wallet of the data.
 _FEW = 20_000
 

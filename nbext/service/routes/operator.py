@@ -10,9 +10,8 @@ from starlette.responses import HTMLResponse, Response
 
 from nbext import __version__
 from nbext.core.chains import chain_of
-from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA
+from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA, iso
 from nbext.language.fields import GRAMMAR
-from nbext.language.times import iso
 from nbext.service.container import FromContainer, Reader
 from nbext.service.http.models import About, Health
 from nbext.service.http.openapi import NOT_MODIFIED, document, problems, text
