@@ -1,7 +1,7 @@
 """The edge of the client's public methods, where every error leaves, and where Ctrl-C ends every wait.
 
 Inside of the client, exceptions travel as they are. Here they lose the API key, which a service may echo in any text,
-and the frames, whose locals tools print. Nothing else in the client or the notebook handles an interrupt.
+and the frames, whose locals tools print. Nothing else in the client handles an interrupt.
 """
 
 from __future__ import annotations
@@ -11,34 +11,25 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from nbext.client.http.deadline import Scope
 from nbext.client.http.errors import redacted
-from nbext.client.service import Service
 from nbext.errors import NbextError, QueryCancelled
 from nbext.settings import Secret
 
-
-class HasService(Protocol):
-    """Something that asks a service."""
-
-    _service: Service
-
-
-S = TypeVar("S", bound=HasService)
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def public(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
     """Strip the API key from every error that leaves the method, and let Ctrl-C end the method at once.
 
-    NBEXT_TRACEBACK=1 keeps the frames.
+    NBEXT_TRACEBACK=1 keeps the frames. The method's object has its `Service` as ``_service``.
     """
 
     @functools.wraps(method)
-    def call(self: S, /, *args: P.args, **options: P.kwargs) -> R:
+    def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
         # polars (2.1, as it is imported) has waits for locks go on after an interrupt; Python's own way is set again.
         if hasattr(signal, "siginterrupt") and threading.current_thread() is threading.main_thread():
             signal.siginterrupt(signal.SIGINT, True)

@@ -100,12 +100,6 @@ class Stream(io.RawIOBase):
         if not self._ended:
             self._take(CHUNK)
 
-    def readinto(self, buffer: Any) -> int:
-        """Read into a buffer."""
-        piece = self.read(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
-
     def _fill(self, size: int) -> None:
         while len(self._ready) < size and not self._ended:
             self._ready += self._take(min(CHUNK, size - len(self._ready)))
