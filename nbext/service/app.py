@@ -87,6 +87,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     container: Container = app.state.container
     # Each event loop has its own limiter, so that it can be narrowed only here. See `Container.wait_for`.
     to_thread.current_default_thread_limiter().total_tokens = container.limits.reading
+    # In a thread: a folder with many results takes a while to look through, and signals have to be heard meanwhile.
     await run_in_threadpool(container.open)
     yield
     await run_in_threadpool(container.close)
@@ -116,5 +117,6 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
         {"pointer": "/".join(str(part) for part in each["loc"][1:]), "code": each["type"], "detail": each["msg"]}
         for each in error.errors()
     ]
+    # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.
     detail = "; ".join(f"{each['pointer']}: {each['detail']}" for each in errors)
     return answer_problem(request, Problem("invalid", detail, errors=errors))

@@ -40,6 +40,7 @@ class Container:
         self.signups = SignUps(self.database)
         self.store = SegmentStore(self.database)
         self.results = Results(state_dir)
+        # Marks this service as alive, so that another on the same folder leaves its segments alone.
         self.lease = Lease(state_dir / "leases")
         self.metadata = Metadata(dataset)
         self.metrics = Metrics()
@@ -80,6 +81,7 @@ class Container:
 
     def close(self) -> None:
         """Close everything, in the reverse order."""
+        # The maintenance first, which uses all the others; the data last, which running segments read until they end.
         self.maintenance.stop()
         self.wind_down(0)
         self.lease.release()

@@ -33,15 +33,21 @@ class Limits:
 
     body_bytes: int = 1 << 20
     arrive_seconds: float = 10.0
+    # What one segment may take from all others' time; `nbext serve --query-seconds` changes it.
     query_seconds: float = 30.0
     wait_seconds: float = 20.0
+    # Proxies and load balancers cut off answers that take longer than a minute.
     longest_wait: float = 60.0
     cancel_seconds: float = 5.0
+    # DuckDB uses all cores for one segment: more at once are each slower, and need more memory.
     workers: int = 2
+    # See `Container.wait_for` for what these two numbers were measured to do.
     waiting: int = 40
     reading: int = 2
+    # At 30 s each, two at once, the last of these waits for an hour: a longer queue would help nobody.
     queue: int = 256
     per_key: int = 128
     warm_up_seconds: float = 0.0
     keep_days: float = 30.0
+    # A full disk stops the service, and whatever else the machine does.
     keep_bytes: int = 20 << 30

@@ -69,6 +69,7 @@ class Metadata:
             "tokenType": found.standard,
             "ownerCount": found.holders,
             "contractDeployer": found.deployer,
+            # A price is not in chain data. The remote service has the field: null says that it is unknown.
             "floorPrice": None,
         }
         return {name: values[name] for name in NFT_FIELDS}
@@ -94,6 +95,7 @@ class Metadata:
 
     def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
         self._check_chain(chain)
+        # A symbol may be any text, so that only what begins like an address is one.
         if not given.lower().startswith("0x"):
             return self._by_symbol(chain, given, nft=nft)
         address = normalised(given)
@@ -104,6 +106,7 @@ class Metadata:
 
     def _by_symbol(self, chain: Chain, symbol: str, *, nft: bool) -> Contract:
         found = self._dataset.catalog.by_symbol(chain.id, symbol, nft=nft)
+        # Never a guess: a copy of USDC with the same symbol is the commonest fraud there is.
         if len(found) > 1:
             message = f"{len(found)} contracts on {chain.name} have the symbol {symbol!r}. Name one by its address."
             raise AmbiguousSymbol(
@@ -129,6 +132,7 @@ class Metadata:
             "checksumAddress": checksummed(found.address),
             "name": found.name,
             "symbol": found.symbol,
+            # Text: 256 bits do not fit a JSON number.
             "totalSupply": _digits(found.total_supply),
             "logo": found.logo,
             "verified": found.verified,
@@ -172,6 +176,7 @@ def search_of(body: Mapping[str, Any]) -> Search:
         for name in body
         if name not in SEARCH_KEYS
     ]
+    # All faults at once: a caller corrects them in one round.
     errors += _type_errors(body.get("type", "nft")) + _term_errors(body.get("searchTerm"))
     errors += _number_errors("limit", body.get("limit", DEFAULT_HITS), 1, MAX_HITS)
     errors += _number_errors("offset", body.get("offset", 0), 0, MAX_OFFSET)

@@ -1,4 +1,4 @@
-"""uvicorn as this service needs it: connections that are too slow are closed, and it ends in order."""
+"""uvicorn as this service needs it: it closes connections that are too slow, and ends in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TimelyProtocol(H11Protocol):
     """A connection whose requests have to arrive in time.
 
     uvicorn closes idle connections only after a first answer: one that sends half a head, or a byte now
-    and then, stays for ever. Here a head has ``arrive_seconds`` from its first byte (or from the
+    and then, stays open for ever. Here a head has ``arrive_seconds`` from its first byte (or from the
     connection's beginning), whatever trickles in meanwhile. Bodies are timed where they are read.
     """
 
@@ -43,8 +43,9 @@ class TimelyProtocol(H11Protocol):
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; the wait ends when the head is whole."""
+        """Read bytes; the wait ends when the head is complete."""
         super().data_received(data)
+        # After a whole request h11 is IDLE again only when the next may begin: on a kept connection it is timed anew.
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self._expect_head()
         else:
@@ -59,14 +60,16 @@ class TimelyProtocol(H11Protocol):
     def pause_writing(self) -> None:
         """Begin to wait for the caller to read on."""
         super().pause_writing()
+        # A caller that reads nothing holds its answer in memory, and a service that ends waits for it.
         self._stalled = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The caller reads on."""
+        """Note that the caller reads on."""
         self._reads_on()
         super().resume_writing()
 
     def _expect_head(self) -> None:
+        # Not started again by each byte: one byte every nine seconds would hold the connection for ever.
         if self._late is None:
             self._late = self.loop.call_later(self.arrive_seconds, self.transport.abort)
 
@@ -81,8 +84,8 @@ class TimelyProtocol(H11Protocol):
             self._stalled = None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP as every other error is answered."""
-        problem = Problem("not-http", "The request is not HTTP/1.1 that this service reads.")
+        """Answer what is not HTTP with a problem, too."""
+        problem = Problem("not-http", "The request is not HTTP/1.1. Speak plain HTTP to this port, without TLS.")
         body = to_json(problem.body(instance="", request_id=""))
         headers = [
             (b"content-type", PROBLEM_TYPE.encode()),
@@ -92,6 +95,7 @@ class TimelyProtocol(H11Protocol):
         response = h11.Response(status_code=400, headers=headers, reason=STATUS_PHRASES[400])
         for event in (response, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
+        # There is no telling where the next request would begin.
         self.transport.close()
 
 
@@ -102,6 +106,7 @@ class Server(uvicorn.Server):
         self, app: FastAPI, *, grace: float = GRACE_SECONDS, on_ready: Callable[[], None] | None = None
     ) -> None:
         container: Container = app.state.container
+        # uvicorn makes the protocol itself, so that the limit has to be on the class.
         protocol = type("Protocol", (TimelyProtocol,), {"arrive_seconds": container.limits.arrive_seconds})
         super().__init__(
             uvicorn.Config(
@@ -113,7 +118,7 @@ class Server(uvicorn.Server):
         self._container, self._grace, self._on_ready = container, grace, on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take requests, and say so."""
+        """Begin to accept requests, and report it."""
         await super().startup(sockets)
         if self.started and self._on_ready:
             self._on_ready()
@@ -129,7 +134,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as the wish to end; an orderly end is exit code 0.
+        """End on SIGINT and SIGTERM; an orderly end is exit code 0.
 
         uvicorn raises the signal once more when it has ended, which a supervisor reads as a crash.
         """

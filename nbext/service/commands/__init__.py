@@ -47,6 +47,7 @@ def database(args: argparse.Namespace, *, make: bool = False) -> Database:
         No service ever ran on that folder, and ``make`` is false: a mistyped --data would make an empty registry.
     """
     path = state_dir(args) / REGISTRY_FILE
+    # SQLite makes any file that it opens.
     if not make and not path.exists():
         raise ConfigError(f"No service has run on {data_dir(args)}. Name its data folder with --data.")
     return Database(path)

@@ -43,6 +43,7 @@ def _results(database: Database, results: Results) -> Iterator[tuple[int, str]]:
     try:
         if found := database.damage():
             yield 0, f"registry: {found}"
+        # Hashes every file again, also those that a running service has compared already.
         for segment in SegmentStore(database).with_status("completed"):
             if segment.result:
                 yield 1, _damage_of(segment, results)

@@ -41,6 +41,7 @@ def _add(ring: KeyRing, args: argparse.Namespace) -> None:
     key, text = ring.add(args.name, args.scope or SCOPES, rate)
     print(f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}.")
     print("The key, which is not shown again:")
+    # The only place where a key is printed: of what is stored it cannot be made again.
     print(text.reveal())
 
 

@@ -61,8 +61,10 @@ def run(args: argparse.Namespace) -> int:
     data = commands.data_dir(args)
     limits = Limits(query_seconds=args.query_seconds, keep_days=args.keep_days, workers=args.workers)
     key, source = _owner_key(commands.state_dir(args))
+    # Before the data is opened: a port in use is the commonest mistake, and large data takes seconds.
     listener = _listen(args.host, args.port)
     dataset = open_dataset(data, args.engine or Settings()["engine"])
+    # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
     app = create_app(
         dataset, commands.state_dir(args), owner=key, hosts=hosts, limits=limits, log=Log(sys.stderr)
@@ -75,6 +77,7 @@ def _owner_key(state: Path) -> tuple[Secret, str]:
     given = os.environ.get("NBEXT_API_KEY", "").strip()
     if given:
         return Secret(given), "NBEXT_API_KEY"
+    # A file that only its owner may read, and not the command line, which every user of the machine can list.
     path = state / KEY_FILE
     return Secret(secret_file(path, secrets.token_urlsafe(32))), str(path)
 
@@ -89,5 +92,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _announce(listener: socket.socket, source: str) -> None:
     host, port = address_of(listener)
+    # An IPv6 address needs brackets to be a URL that can be copied.
     shown = f"[{host}]" if ":" in host else host
+    # One line on standard output, flushed: supervisors and tests wait for it.
     print(f"nbext serves on http://{shown}:{port} (key: {source})", flush=True)

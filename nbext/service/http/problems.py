@@ -127,6 +127,7 @@ def problem_of(error: Exception) -> Problem:
     """Return the problem for an error; one that is not ours becomes ``internal``, without its text."""
     if isinstance(error, Problem):
         return error
+    # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
     more: dict[str, Any] = {"candidates": error.candidates} if isinstance(error, AmbiguousSymbol) else {}
     errors = error.errors if isinstance(error, ValidationError) else []
@@ -136,6 +137,7 @@ def problem_of(error: Exception) -> Problem:
 def answer_problem(request: Request, error: Exception) -> Response:
     """Answer a request with the problem for an error."""
     problem = problem_of(error)
+    # A path may be 64 KiB of what a stranger typed.
     body = problem.body(instance=request.url.path[:256], request_id=request.scope.get("nbext.request_id", ""))
     kind = Lingering if problem.status == 413 else Response
     return kind(to_json(body), status_code=problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)

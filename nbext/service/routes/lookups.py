@@ -33,6 +33,7 @@ def _contract(example: str) -> Any:
     return Path(
         min_length=1, max_length=256, examples=[example],
         description="A contract's address (0x and 40 hex digits; mixed case carries its EIP-55 checksum), or a symbol.",
+        # What every caller may send without a 422: a mixed-case address has to have its checksum.
         json_schema_extra={
             "anyOf": [{"pattern": "^0x[0-9a-f]{40}$"}, {"pattern": "^0x[0-9A-F]{40}$"}, {"pattern": "^[^0].*$"}]
         },

@@ -79,6 +79,7 @@ def read_openapi(request: Request, key: Reader) -> Response:
 @router.get(DOCS, response_class=HTMLResponse, responses=problems(), openapi_extra=_OPEN)
 def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
+    # Descriptions come from docstrings of ours; they are escaped all the same.
     made = document(request.app)
     rows = "".join(
         f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(operation['description'])}</dd>"

@@ -35,6 +35,7 @@ def json_page(segment: Segment, reader: Any, page: Page) -> Iterator[bytes]:
     """Yield one page as ``{id, columns, data, page}``."""
     columns: list[Column] = segment.facts["columns"]
     head = to_json({"id": segment.id, "columns": columns})
+    # Before the first row is read: the caller's timeout for the first byte does not depend on the result's size.
     yield head[:-1] + b',"data":['
     between = b""
     for batch in _batches(reader, page["offset"], page["limit"]):
@@ -49,6 +50,7 @@ def csv(segment: Segment, reader: Any) -> Iterator[bytes]:
 
     columns: list[Column] = segment.facts["columns"]
     yield (",".join(column["name"] for column in columns) + "\r\n").encode("utf-8")
+    # pyarrow would quote every text; digits and addresses need no quotes.
     options = arrow_csv.WriteOptions(include_header=False, quoting_style="none")
     for batch in _batches(reader, 0, segment.returned or 0):
         sink = io.BytesIO()
@@ -69,6 +71,7 @@ def arrow(segment: Segment, reader: Any) -> Iterator[bytes]:
 
 
 def _taken(sink: io.BytesIO) -> bytes:
+    # The stream goes on in the same sink: emptied after each batch, it holds one batch and not the whole result.
     made = sink.getvalue()
     sink.seek(0)
     sink.truncate()
@@ -82,6 +85,7 @@ def _batches(reader: Any, offset: int, limit: int) -> Iterator[Any]:
         if first >= offset + limit:
             return
         batch = reader.get_batch(number)
+        # The first and the last batch may be cut by the page.
         start = max(0, offset - first)
         batch = batch.slice(start, min(batch.num_rows, offset + limit - first) - start)
         if batch.num_rows:
@@ -95,9 +99,11 @@ def _json_rows(batch: Any, columns: Sequence[Column]) -> list[str]:
     pieces: list[Any] = []
     for column, values in zip(columns, batch.columns, strict=True):
         pieces.append(("," if pieces else "{") + json.dumps(column["name"]) + ":")
+        # Integers of 64 bits and texts of up to 78 digits alike: nothing passes through a float.
         text = values.cast(pa.string())
         if column["type"] in _TEXTS:
             text = pc.binary_join_element_wise('"', text, '"', "")
+        # After the quotes: null is a word of JSON and not a string.
         pieces.append(pc.fill_null(text, "null"))
     rows: list[str] = pc.binary_join_element_wise(*pieces, "}", "").to_pylist()
     return rows

@@ -1,4 +1,4 @@
-"""Work that outlives a request: a few threads, a bounded queue, and a way to stop each piece of it."""
+"""The threads that run segments, the queue before them, and a way to cancel each segment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Job:
     waiters
         Requests that wait for it now.
     wanted
-        Someone was told its id and may come back: it is not cancelled when the last waiter leaves.
+        Someone has its id and may come back: it is not cancelled when the last waiter leaves.
     """
 
     id: str
@@ -36,12 +36,12 @@ class Job:
     wanted: bool = False
 
 
-# Threads beside the ``workers``: results are kept on the disk while the next questions are asked.
-_KEEPING = 6
+# Threads beside the ``workers``: a job that has its answer only waits for the disk, and the next may ask meanwhile.
+_STORING = 6
 
 
 class Jobs:
-    """Threads that run jobs in the order in which they came; ``queue`` bounds those that wait.
+    """Threads that run jobs in the order in which they were submitted; ``queue`` limits those that wait.
 
     Of the running ones ``workers`` ask the engine at once; a job that says it is `answered` makes room.
     """
@@ -51,12 +51,13 @@ class Jobs:
         self._queue: deque[Job] = deque()
         self._all: dict[str, Job] = {}
         self._asking: set[Job] = set()
+        # One condition for every change: a new job, one that only stores its result, one that ends.
         self._changed = threading.Condition()
         self._workers, self._bound, self._per_key = workers, queue, per_key
         self._stopping = False
         self._threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
-            for number in range(workers + _KEEPING)
+            for number in range(workers + _STORING)
         ]
         for thread in self._threads:
             thread.start()
@@ -73,11 +74,11 @@ class Jobs:
 
     @property
     def stopping(self) -> bool:
-        """Whether no more jobs are taken."""
+        """Whether no more jobs are accepted."""
         return self._stopping
 
     def make_room(self, key_id: str) -> None:
-        """Raise the problem 503 or 429 where one more job has no place."""
+        """Raise the problem 503 or 429 where there is no room for one more job."""
         with self._changed:
             if self._stopping:
                 raise Problem("stopping", "The service is stopping. Try again soon.", headers={"Retry-After": "2"})
@@ -85,10 +86,11 @@ class Jobs:
                 raise Problem(
                     "busy", f"{len(self._queue)} segments are waiting. Try again soon.", headers={"Retry-After": "2"}
                 )
+            # A loop around execute fills the share of its own key, and not the queue of all.
             if sum(job.key_id == key_id for job in self._all.values()) >= self._per_key:
                 raise Problem(
                     "too-many-segments",
-                    f"This key has {self._per_key} segments under way. Wait for one to finish.",
+                    f"This key has {self._per_key} unfinished segments. Wait for one to finish, or cancel one.",
                     headers={"Retry-After": "2"},
                 )
 
@@ -116,11 +118,12 @@ class Jobs:
             waiting = job in self._queue
             if waiting:
                 self._queue.remove(job)
+        # No thread will take it from the queue any more: it is ended here, in the thread of the caller.
         if waiting:
             self._end(job)
 
     def answered(self, job: Job) -> None:
-        """Note that a job has its answer and only keeps it: the next may ask."""
+        """Note that a job has its answer and only stores it: the next may ask the engine."""
         with self._changed:
             self._asking.discard(job)
             self._changed.notify_all()
@@ -130,7 +133,7 @@ class Jobs:
             self._end(job)
 
     def _end(self, job: Job) -> None:
-        """Run a job to its end, which is at once where its cancelling was asked for."""
+        """Run a job to its end; one that was cancelled ends at once."""
         try:
             self._run(job)
         finally:
@@ -138,10 +141,12 @@ class Jobs:
                 self._asking.discard(job)
                 del self._all[job.id]
                 self._changed.notify_all()
+            # Outside of the condition: what waits for it runs in this thread, and may ask for the condition itself.
             job.done.set_result(None)
 
     def _next(self) -> Job | None:
         with self._changed:
+            # Where the service stops, the queue is still emptied: each of its cancelled jobs puts its segment back.
             self._changed.wait_for(lambda: len(self._asking) < self._workers if self._queue else self._stopping)
             if not self._queue:
                 return None
@@ -150,11 +155,12 @@ class Jobs:
             return job
 
     def close(self, grace: float) -> None:
-        """Take no more jobs; let the running ones go on for ``grace`` seconds, then stop all."""
+        """Accept no more jobs; let the running ones go on for ``grace`` seconds, then stop all."""
         with self._changed:
             self._stopping = True
             waiting = list(self._queue)
             self._changed.notify_all()
+        # The queue is not waited for: two workers would need minutes for 256 segments, and the next service runs them.
         for job in waiting:
             job.cancel.asked.set()
         with self._changed:
@@ -162,5 +168,6 @@ class Jobs:
             rest = list(self._all.values())
         for job in rest:
             job.cancel.asked.set()
+        # A thread that hangs in the engine is a daemon: it does not keep the process alive.
         for thread in self._threads:
             thread.join(timeout=5)

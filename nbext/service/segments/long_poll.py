@@ -1,4 +1,4 @@
-"""Waiting for a segment: until it has finished, the caller's patience ends, or the caller is gone."""
+"""Waits for a segment: until it has finished, the caller's time is over, or the caller has hung up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOK = 0.2
 
 
 def patience(prefer: str | None, default: float, limits: Limits) -> float:
-    """Return for how many seconds a caller waits (RFC 7240); a preference that is none is passed over.
+    """Return for how many seconds a caller waits (RFC 7240); any other preference is ignored, as the RFC says.
 
     >>> patience("respond-async, wait=5", 20, Limits())
     5.0
@@ -36,9 +36,9 @@ def patience(prefer: str | None, default: float, limits: Limits) -> float:
 
 
 async def finished(segments: SegmentService, segment: Segment, seconds: float, request: Request) -> Segment:
-    """Return the segment when it has finished, or as it stands when the time is over.
+    """Return the segment when it has finished, or as it is when the time is over.
 
-    A segment that nobody waits for any more, and whose id nobody was told, is cancelled.
+    A segment that nobody waits for any more, and whose id nobody has, is cancelled.
 
     Raises
     ------
@@ -48,6 +48,7 @@ async def finished(segments: SegmentService, segment: Segment, seconds: float, r
     if segment.finished:
         return segment
     until = time.monotonic() + seconds
+    # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
     gone = asyncio.ensure_future(_hung_up(request))
     try:
         while not segment.finished and (left := until - time.monotonic()) > 0 and not segments.jobs.stopping:
@@ -55,16 +56,20 @@ async def finished(segments: SegmentService, segment: Segment, seconds: float, r
             if job:
                 await _wait(segments, job, left, gone)
             else:
+                # Another service on the same folder runs it: only the registry shows when it ends.
                 await asyncio.wait({gone}, timeout=min(left, _LOOK))
             if gone.done():
                 raise ClientDisconnect
             now = await run_in_threadpool(segments.read, segment.id)
+            # The caller's own words, not those of whoever asked for the same segment first.
             segment = replace(now, request=segment.request)
     finally:
+        # Left alone it would read the next request of a kept connection.
         gone.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await gone
     job = segments.jobs.find(segment.id)
+    # Now the caller has the id with a 202, and may ask again at any time.
     if job:
         job.wanted = True
     return segment
@@ -73,6 +78,7 @@ async def finished(segments: SegmentService, segment: Segment, seconds: float, r
 async def _wait(segments: SegmentService, job: Job, seconds: float, gone: asyncio.Future[Any]) -> None:
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     job.waiters += 1
+    # The job ends in a thread of its own, and only this call may be made from there.
     job.done.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
     waiting: asyncio.Future[Any] = asyncio.ensure_future(done.wait())
     try:
@@ -80,6 +86,7 @@ async def _wait(segments: SegmentService, job: Job, seconds: float, gone: asynci
     finally:
         waiting.cancel()
         job.waiters -= 1
+        # Two callers may wait for one segment: the first who hangs up does not take it from the other.
         if gone.done() and job.waiters == 0 and not job.wanted:
             segments.jobs.cancel(job)
 

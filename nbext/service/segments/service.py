@@ -146,6 +146,7 @@ class SegmentService:
         assert segment.result is not None, "a completed segment has its file"
         try:
             reader = self.results.open(segment.result)
+        # It was there a moment ago, so that its bytes have changed: `read` says 410 now.
         except StorageError:
             self.set_aside(segment, segment.result)
             return self.result(segment_id)
@@ -161,6 +162,7 @@ class SegmentService:
         job = self.jobs.find(segment_id)
         if job:
             self.jobs.cancel(job)
+            # The engine looks for cancellation between steps: most callers get the final status at once.
             wait([job.done], timeout=self.limits.cancel_seconds)
         return self.read(segment_id)
 
@@ -197,8 +199,10 @@ class SegmentService:
             raise QueryCancelled("cancelled before it began")
 
     def _answer(self, job: Job) -> None:
+        # From here and not from its submission: time in the queue is not the segment's fault.
         job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         answer = self.dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
+        # Storing needs the disk and not the engine: see jobs.
         self.jobs.answered(job)
         result = self.results.write(answer.rows)
         completed = self.store.complete(
@@ -230,8 +234,10 @@ class SegmentService:
             return
         self._log.info("segment adopted", segment=segment.id)
         try:
+            # Its id names the data that it was asked of: other data must not answer under it.
             if segment.fingerprint != self.dataset.about.fingerprint:
                 raise SegmentExpired("The service ended while it ran, and has other data now. Execute it again.")
+            # No key: it counts against nobody, and no caller can make it be cancelled by hanging up.
             self.jobs.submit(Job(segment.id, self.plan(segment.request), "", wanted=True))
         except NbextError as error:
             self.store.end(segment.id, self.lease.name, "failed", _as_error(problem_of(error)))

@@ -51,6 +51,7 @@ def _claimed(db: sqlite3.Connection, claim: Claim, now: float) -> str | None:
         "SELECT body, segment FROM idempotency WHERE key_id = ? AND name = ? AND created_at > ?",
         (claim.key_id, claim.name, now - _CLAIM_SECONDS),
     ).fetchone()
+    # A key that is used again by mistake would return the segment of another question.
     if row and row["body"] != claim.body:
         raise Problem(
             "idempotency-key-reused",
@@ -149,6 +150,7 @@ class SegmentStore:
                     (claim.key_id, claim.name, claim.body, segment_id, now, now - _CLAIM_SECONDS),
                 )
                 _claimed(db, claim, now)
+            # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it.
             return db.execute(
                 "INSERT INTO segments (id, status, request, facts, fingerprint, created_at, used_at, owner)"
                 " VALUES (?, 'queued', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
@@ -216,12 +218,14 @@ class SegmentStore:
         """Take over an unfinished segment whose service has ended; False where another was quicker."""
         return self._set(
             "status = 'queued', started_at = NULL, owner = ?", (owner,),
+            # IS and not =: a segment that was put back has no owner, and NULL equals nothing.
             "id = ? AND owner IS ? AND status IN ('queued', 'running')", (segment_id, former),
         )
 
     def expire(self, segment_id: str, result: ResultFile, reason: Mapping[str, Any]) -> bool:
         """Mark a completed segment as expired; its request stays, so that it can be run again."""
         return self._set(
+            # The preview goes with the file: an expired result leaves nothing of the data behind.
             "status = 'expired', error = ?, file = NULL, size = NULL, sha256 = NULL, preview = NULL",
             (to_json(reason).decode(),), "id = ? AND file = ? AND status = 'completed'", (segment_id, result.file),
         )
@@ -233,6 +237,7 @@ class SegmentStore:
 
     def with_status(self, *statuses: str) -> list[Segment]:
         """Return the segments of these statuses, the least recently used first."""
+        # Marks and not the words themselves: no text is ever put into a statement.
         marks = ", ".join("?" * len(statuses))
         with self._database.read() as db:
             rows = db.execute(f"SELECT * FROM segments WHERE status IN ({marks}) ORDER BY used_at", statuses)
