@@ -83,7 +83,8 @@ class Card(Form):
     def cell(self) -> str:
         """Return the cell that runs the same query."""
         limit = self.known.get("limit")
-        given = None if limit == self.client.settings["limit"] else limit
+        # A number or nothing: of a segment that was read by its id, this is what the service answered.
+        given = limit if isinstance(limit, int) and limit != self.client.settings["limit"] else None
         return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), given)
 
     def _overlap(self) -> str:

@@ -150,6 +150,7 @@ def _escaped_if_hidden(found: re.Match[str]) -> str:
 
 def cell_text(name: str, filters: Mapping[str, Any], operator: Operator, limit: int | None) -> str:
     """Return the cell that runs the query."""
-    words = ["%%segment_query", name, f"--operator {operator}" * (operator != "AND")]
+    # Never the operator's own text, which may be a stranger's: "OR --to FILE" would be an option of the cell.
+    words = ["%%segment_query", name, "--operator OR" * (operator == "OR")]
     words.append("" if limit is None else f"--limit {limit}")
     return " ".join(word for word in words if word) + "\n" + json_text(filters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 PAGE = 10
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
+PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
 KINDS = (("NFT collections", "nft"), ("ERC-721", "erc721"), ("ERC-1155", "erc1155"), ("ERC-20 tokens", "token"))
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
 MARKS = (("verified", "verified"), ("possible spam", "possibleSpam"))
@@ -275,11 +277,13 @@ class Detail:
         name = checked_name(self.name.value.strip())
         assign(name, self.frame)
         magic = "%token" if is_token(self.form.picked) else "%nft"
-        chain, address = self.form.picked.get("chain"), self.form.picked.get("address")
-        self.line.value = (
-            f'<div class="nbext-good" role="status">{html(name)} is set. The same in a cell:</div>'
-            + code_html(f"{name} = {magic} {chain} {address}")
-        )
+        place = f"{self.form.picked.get('chain')} {self.form.picked.get('address')}"
+        status, cell = f"{html(name)} is set.", ""
+        # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
+        # the service a variable of the notebook.
+        if PLAIN.fullmatch(place):
+            status, cell = f"{html(name)} is set. The same in a cell:", code_html(f"{name} = {magic} {place}")
+        self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
 
 
 def is_token(result: Mapping[str, Any]) -> bool:

@@ -338,3 +338,20 @@ def test_an_error_that_echoes_the_sent_address_is_shown_without_it_although_anot
     form.failed(nbext.errors.ServerError("refused@example.org is refused", status=503))
     assert form.message == "the address is refused"
     assert form.email.value == ADDRESS
+
+
+def test_a_cell_to_be_copied_has_no_option_and_no_line_of_a_strangers(client):
+    table = client.execute_segment({"token": {"token": "x"}})
+    table.attrs["nbext"] |= {"operator": "OR --to x.csv\n!id", "limit": "5 --to x.csv"}
+    assert nbext.show(table, client=client).cell() == '%%segment_query\n{"token": {"token": "x"}}'
+
+
+@pytest.mark.parametrize(("chain", "given"), [("ethereum", True), ("ethereum\n!id", False), ("{{secret}}", False)])
+def test_a_search_gives_no_line_to_be_copied_that_a_stranger_could_write_more_into(client, shell, chain, given):
+    form = nbext.search_form(client=client)
+    form.picked = {"chain": chain, "address": "0x1", "tokenType": "ERC721"}
+    form.detail.frame = client.execute_segment({"token": {"token": "x"}})
+    form.detail._use()
+    assert "collection is set." in form.detail.line.value
+    assert (">collection = %nft ethereum 0x1</pre>" in form.detail.line.value) == given
+    assert ("</pre>" in form.detail.line.value) == given
