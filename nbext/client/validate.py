@@ -16,12 +16,12 @@ from typing import Any
 
 from nbext.core import addresses, chains, constants
 from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
+from nbext.core.strict_json import LONE_SURROGATE
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
 
 MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
 # Beyond this, a reader of JSON that keeps numbers as doubles would change the last digits.
 _EXACT = 2**53
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 
@@ -194,7 +194,7 @@ def _too_deep(path: str) -> InvalidSegment:
 
 
 def _text(given: str, path: str) -> str:
-    if _SURROGATE.search(given):
+    if LONE_SURROGATE.search(given):
         raise _refused(path, "The text has half a character (a lone surrogate), which UTF-8 cannot carry.")
     # numpy's texts are texts, but not to every encoder.
     return str(given)

@@ -1,4 +1,4 @@
-"""The eight operations: paths, request bodies, answers and columns, defined once for the client and the service."""
+"""The eight operations: paths, request bodies, answers, columns and times, once for the client and the service."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ REPLACED = "A text in the answer has half a character (a lone surrogate); it is 
 _MAX_DIGITS = 400
 # Only an escape can bring a surrogate in, since the text was UTF-8. A pair of escapes is one whole character.
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+# Half of a character, as UTF-16 writes one: legal in JSON and in Python, and nothing that UTF-8 can carry.
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class NotJson(ValueError):
@@ -171,12 +172,12 @@ def _depths(value: Any) -> Iterator[int]:
 
 
 def _has_surrogate(value: Any) -> bool:
-    return _SURROGATE.search(json.dumps(value, default=str, ensure_ascii=False)) is not None
+    return LONE_SURROGATE.search(json.dumps(value, default=str, ensure_ascii=False)) is not None
 
 
 def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
-        return _SURROGATE.sub("\ufffd", value)
+        return LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):

@@ -7,7 +7,6 @@ comes first in `SOURCES` wins, field by field; within one source, the newest.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import CHAINS
 from nbext.core.constants import STANDARDS
+from nbext.core.strict_json import LONE_SURROGATE
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
 from nbext.engine.ingest.stage import Stage
@@ -31,7 +31,6 @@ FACTS = {
 FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
 # JSON can write one half of a surrogate pair, which no UTF-8 file, DuckDB's included, can store.
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
 ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
 
@@ -137,7 +136,7 @@ def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> Non
 
 def clean(text: object) -> str | None:
     """Return text that can be stored: a lone surrogate becomes U+FFFD; anything but text is unknown."""
-    return _SURROGATE.sub("�", text) if isinstance(text, str) and text else None
+    return LONE_SURROGATE.sub("�", text) if isinstance(text, str) and text else None
 
 
 def _read_list(source: Source) -> list[Any]:
