@@ -46,9 +46,7 @@ class TableCatalog:
 
     def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
         """Return the contracts that bear the symbol (any case): verified ones first, spam last."""
-        rows = self._chain(chain_id).rows_of_symbol.get(symbol.strip().casefold(), [])
-        found = [c for c in self._contracts(rows) if (c.standard in NFT_STANDARDS) == nft]
-        return sorted(found, key=_trust)
+        return self._contracts(self._chain(chain_id).rows_of_symbol.get((symbol.strip().casefold(), nft), []))
 
     def symbols(self, chain_id: int, *, nft: bool) -> Sequence[str]:
         """Return the symbols known on that chain, each once, in alphabetical order."""
@@ -69,7 +67,11 @@ class TableCatalog:
         return len(hits), [Found(c, score) for c, (score, _) in zip(contracts, page, strict=True)]
 
     def _contracts(self, rows: Sequence[int]) -> list[Contract]:
-        return [_contract(row) for row in self._table.take(rows).to_pylist()] if rows else []
+        # A supply is stored as text, since it can have 78 digits.
+        return [
+            Contract(**{**row, "total_supply": None if row["total_supply"] is None else int(row["total_supply"])})
+            for row in (self._table.take(rows).to_pylist() if rows else [])
+        ]
 
     def _chain(self, chain_id: int) -> _ChainIndex:
         # From Python 3.12 on cached_property does not lock: two first questions at once would index the table twice.
@@ -100,11 +102,14 @@ class _ChainIndex:
         return dict(zip(self._column("address"), self.rows, strict=True))
 
     @cached_property
-    def rows_of_symbol(self) -> dict[str, list[int]]:
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for symbol, row in zip(self._column("symbol"), self.rows, strict=True):
+    def rows_of_symbol(self) -> dict[tuple[str, bool], list[int]]:
+        found: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
+        for symbol, standard, row in zip(self._column("symbol"), self._column("standard"), self.rows, strict=True):
             if symbol is not None:
-                found[symbol.strip().casefold()].append(row)
+                found[symbol.strip().casefold(), standard in NFT_STANDARDS].append(row)
+        # Sorted here, once: a symbol is looked up by every condition of every query.
+        for rows in found.values():
+            rows.sort(key=lambda row: (row in self._spam, *self._order[row]))
         return found
 
     @cached_property
@@ -182,16 +187,6 @@ def _score(term: str, symbol: str, name: str) -> float:
 
 def _without_spaces(text: str) -> str:
     return text.replace(" ", "")
-
-
-def _trust(contract: Contract) -> tuple[bool, bool, int, str]:
-    return bool(contract.spam), not contract.verified, -(contract.holders or 0), contract.address
-
-
-def _contract(row: dict[str, Any]) -> Contract:
-    supply = row["total_supply"]
-    # Stored as text, since it can have 78 digits.
-    return Contract(**{**row, "total_supply": None if supply is None else int(supply)})
 
 
 def _all_contracts(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
