@@ -85,34 +85,34 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _spark(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.remote.dataset import AwayDataset
+    from nbext.engine.remote.dataset import RemoteDataset
     from nbext.engine.remote.spark import Spark
 
     _options(url)
     chosen = _generation(data_dir)
     if url.netloc == "local":
-        return AwayDataset(chosen, Spark(chosen, "local[*]"))
+        return RemoteDataset(chosen, Spark(chosen, "local[*]"))
     _needs(url, bool(url.hostname and url.port), "pyspark://HOST:PORT, or pyspark://local")
-    return AwayDataset(chosen, Spark(chosen, f"spark://{url.netloc}"))
+    return RemoteDataset(chosen, Spark(chosen, f"spark://{url.netloc}"))
 
 
 def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.remote.dataset import AwayDataset
+    from nbext.engine.remote.dataset import RemoteDataset
     from nbext.engine.remote.warehouse import bigquery
 
     _options(url)
     parts = _path(url, 1, "bigquery://PROJECT/DATASET")
-    return AwayDataset(_generation(data_dir), bigquery(url.netloc, *parts))
+    return RemoteDataset(_generation(data_dir), bigquery(url.netloc, *parts))
 
 
 def _trino(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.remote.dataset import AwayDataset
+    from nbext.engine.remote.dataset import RemoteDataset
     from nbext.engine.remote.warehouse import trino
 
     _options(url)
     catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")
     found = trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema)
-    return AwayDataset(_generation(data_dir), found)
+    return RemoteDataset(_generation(data_dir), found)
 
 
 def _path(url: SplitResult, parts: int, form: str) -> list[str]:

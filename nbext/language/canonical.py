@@ -95,7 +95,18 @@ def columns(contracts: Sequence[Contract]) -> list[Column]:
         parts = [
             length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)
         ]
-    return [{"name": "address", "type": "string"}, *map(_column, contracts, names)]
+    found: list[Column] = [{"name": "address", "type": "string"}]
+    for contract, name in zip(contracts, names, strict=True):
+        column: Column = {
+            "name": name,
+            "type": "integer" if contract.is_nft else "uint256",
+            "symbol": contract.symbol,
+            "chain": chain_name(contract.chain_id),
+            "address": contract.address,
+        }
+        # A count has no decimals to be divided by.
+        found.append(column if contract.is_nft else {**column, "decimals": contract.decimals})
+    return found
 
 
 def _column_name(contract: Contract, parts: int) -> str:
@@ -104,14 +115,3 @@ def _column_name(contract: Contract, parts: int) -> str:
     chain = chain_name(contract.chain_id).replace("-", "_")
     kind = "count" if contract.is_nft else "balance"
     return "_".join([*(symbol, chain, contract.address)[:parts], kind])
-
-
-def _column(contract: Contract, name: str) -> Column:
-    column: Column = {
-        "name": name,
-        "type": "integer" if contract.is_nft else "uint256",
-        "symbol": contract.symbol,
-        "chain": chain_name(contract.chain_id),
-        "address": contract.address,
-    }
-    return column if contract.is_nft else {**column, "decimals": contract.decimals}

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
 
 
+_CHAIN_NAMES = {chain.id: chain.name for chain in CHAINS}
+
+
 def chain_name(chain_id: int) -> str:
     """Return a chain's name, or its CAIP-2 identifier where it has none here."""
-    return next((chain.name for chain in CHAINS if chain.id == chain_id), f"eip155:{chain_id}")
+    return _CHAIN_NAMES.get(chain_id, f"eip155:{chain_id}")
 
 
 def contract_name(contract: Contract) -> str:

@@ -52,6 +52,11 @@ class Kind:
     schema: Callable[[Field], dict[str, Any]]
 
 
+def read(field: Field, value: Any, pointer: str, report: Report) -> Any:
+    """Return a field's value as its kind reads it; None after an error was reported."""
+    return KINDS[field.kind].read(value, pointer, field, report)
+
+
 def wrong_type(report: Report, pointer: str, what: str, value: object, advice: str) -> None:
     """Report a value that is not what a field takes, and what to write instead."""
     # A float that reaches this side was rounded before: its digits are not what somebody wrote.
@@ -263,7 +268,7 @@ def _bounds_example(low: str, value: Any, field: Field) -> str:
     fits = isinstance(value, str | int) and not isinstance(value, bool)
     trial = Report()
     if fits:
-        KINDS[field.kind].read(own, "", field, trial)
+        read(field, own, "", trial)
     return json.dumps(own if fits and not trial.errors else field.examples[0], ensure_ascii=False)
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from nbext.engine.query import history
 from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree
@@ -67,7 +67,7 @@ class ParsedCondition:
 class ParsedGroup:
     """Conditions joined by ``all`` or ``any``."""
 
-    by: Literal["all", "any"]
+    name: Literal["all", "any"]
     children: tuple[ParsedCondition | ParsedGroup | ParsedNot, ...]
 
 
@@ -75,6 +75,7 @@ class ParsedGroup:
 class ParsedNot:
     """Conditions that do not hold."""
 
+    name: ClassVar = "not"
     child: ParsedCondition | ParsedGroup | ParsedNot
 
 

@@ -15,15 +15,15 @@ from nbext.errors import did_you_mean
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
 from nbext.language.errors import Report, at
-from nbext.language.field_types import KINDS
-from nbext.language.fields import GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY, Field
+from nbext.language.field_types import read
+from nbext.language.fields import GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY
 from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Scope
 
 By = Literal["all", "any"]
 MAP_KEYS = (*CONDITIONS, *GROUP)
 
 
-def parse(body: Mapping[str, Any]) -> Query:
+def parse(body: object) -> Query:
     """Read the body of an execute request.
 
     Raises
@@ -31,31 +31,34 @@ def parse(body: Mapping[str, Any]) -> Query:
     InvalidSegment
         With every error found: ``pointer`` into the body, ``code``, ``detail``.
     """
-    return _Parser().query(body)
+    parser = _Parser()
+    report = parser.report
+    if not isinstance(body, Mapping):
+        report.add("", "type", f"A segment request is an object with {', '.join(EXECUTE_KEYS)}, not {shown(body)}.")
+        report.close()
+    assert isinstance(body, Mapping)
+    for key in body:
+        if key not in EXECUTE_KEYS:
+            hint = did_you_mean(str(key)[:80], EXECUTE_KEYS) or f" Allowed: {', '.join(EXECUTE_KEYS)}."
+            report.add(at("", key), "unknown-key", f"Unknown field {shown(key)} of a segment request.{hint}")
+    operator = parser.word("operator", body.get("operator", "AND"), OPERATORS)
+    file_type = parser.word("fileType", body.get("fileType", "json"), FILE_TYPES)
+    limit = limit_of(body.get("limit", DEFAULT_LIMIT))
+    if not isinstance(limit, int):
+        report.add("/limit", "range" if is_whole(body["limit"]) else "type", limit)
+        limit = 0
+    children, scope = parser.filters(body)
+    report.close()
+    by: By = "all" if operator == "AND" else "any"
+    return Query(operator, ParsedGroup(by, _flat(by, children)), scope, limit, file_type)
 
 
 @dataclass
 class _Parser:
+    """Reads one body. It goes on after an error: all of them are reported together."""
+
     report: Report = field(default_factory=Report)
     conditions: int = 0
-
-    def query(self, body: object) -> Query:
-        if not isinstance(body, Mapping):
-            detail = f"A segment request is an object with {', '.join(EXECUTE_KEYS)}, not {shown(body)}."
-            self.report.add("", "type", detail)
-            self.report.close()
-        assert isinstance(body, Mapping)
-        for key in body:
-            if key not in EXECUTE_KEYS:
-                hint = did_you_mean(str(key)[:80], EXECUTE_KEYS) or f" Allowed: {', '.join(EXECUTE_KEYS)}."
-                self.report.add(at("", key), "unknown-key", f"Unknown field {shown(key)} of a segment request.{hint}")
-        operator = self.word("operator", body.get("operator", "AND"), OPERATORS)
-        file_type = self.word("fileType", body.get("fileType", "json"), FILE_TYPES)
-        limit = self.limit(body.get("limit", DEFAULT_LIMIT))
-        children, scope = self.filters(body)
-        self.report.close()
-        by: By = "all" if operator == "AND" else "any"
-        return Query(operator, ParsedGroup(by, _flat(by, children)), scope, limit, file_type)
 
     def word(self, name: str, value: object, allowed: tuple[str, ...]) -> Any:
         if value not in allowed or not isinstance(value, str):
@@ -63,13 +66,6 @@ class _Parser:
             detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(allowed)}."
             self.report.add(f"/{name}", "choice", detail)
         return value
-
-    def limit(self, value: Any) -> int:
-        limit = limit_of(value)
-        if isinstance(limit, int):
-            return limit
-        self.report.add("/limit", "range" if is_whole(value) else "type", limit)
-        return 0
 
     def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Parsed, ...], Scope]:
         filters = body.get("filters")
@@ -80,19 +76,19 @@ class _Parser:
             self.report.add("/filters", "type", f"Filters are an object of conditions, not {shown(filters)}.")
         if not isinstance(filters, Mapping):
             return (), Scope()
-        scope = {
-            key: self.value(one, filters[key], at("/filters", key)) for key, one in SCOPE_KEY.items() if key in filters
-        }
+        scope: dict[str, Any] = {}
+        rest: dict[str, Any] = {}
+        for key, value in filters.items():
+            if key in SCOPE_KEY:
+                scope[key] = read(SCOPE_KEY[key], value, at("/filters", key), self.report)
+            else:
+                rest[key] = value
         # A scope key alone asks for nothing: filters need a condition beside it.
-        rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
         if not rest:
             detail = f"The filters have no condition. Give at least one of: {', '.join(MAP_KEYS)}."
             self.report.add("/filters", "empty-group", detail)
         children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
         return children, Scope(scope.get("chain"), scope.get("asOf"), scope.get("exclude"))
-
-    def value(self, field: Field, value: Any, pointer: str) -> Any:
-        return KINDS[field.kind].read(value, pointer, field, self.report)
 
     def map(self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]) -> Iterator[Parsed]:
         """Read the children of a map: one for each key, or for each member of a key's list."""
@@ -174,26 +170,27 @@ class _Parser:
             self.report.add(pointer, "type", detail)
             return ParsedCondition(condition.name, {}, pointer)
         fields = {field.name: field for field in condition.fields}
-        read: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, one in value.items():
             here = at(pointer, key)
             if key in fields:
-                read[key] = self.value(fields[key], one, here)
+                values[key] = read(fields[key], one, here, self.report)
             else:
                 hint = did_you_mean(str(key)[:80], fields) or f" Allowed: {', '.join(fields)}."
                 self.report.add(here, "unknown-key", f"Unknown field {shown(key)} of {condition.name}.{hint}")
         # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
-        self.together(condition, read, pointer, all_known=len(read) == len(value))
+        self.together(condition, values, pointer, all_known=len(values) == len(value))
         defaults = {name: one.default for name, one in fields.items() if one.default is not None}
-        return ParsedCondition(condition.name, {**defaults, **read}, pointer)
+        return ParsedCondition(condition.name, {**defaults, **values}, pointer)
 
     def together(
         self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool
     ) -> None:
         """Check that a condition has the fields that it needs, and none that do not go together."""
-        required = [one for one in condition.fields if one.required]
-        for one in required:
-            if one.name not in given:
+        required = False
+        for one in condition.fields:
+            required = required or one.required
+            if one.required and one.name not in given:
                 self.report.add(pointer, "required", f"{condition.name} needs {one.name!r}: {_lower(one.help)}")
         if not required and not all_known:
             return
@@ -221,16 +218,10 @@ def _flat(by: By, members: tuple[Parsed, ...]) -> tuple[Parsed, ...]:
     """
     by_key: dict[str, list[Parsed]] = {}
     for member in members:
-        spliced = isinstance(member, ParsedGroup) and member.by == by
-        for child in member.children if isinstance(member, ParsedGroup) and spliced else (member,):
-            by_key.setdefault(_key(child), []).append(child)
+        spliced = member.children if isinstance(member, ParsedGroup) and member.name == by else (member,)
+        for child in spliced:
+            by_key.setdefault(child.name, []).append(child)
     return tuple(chain.from_iterable(by_key.values()))
-
-
-def _key(child: Parsed) -> str:
-    if isinstance(child, ParsedCondition):
-        return child.name
-    return child.by if isinstance(child, ParsedGroup) else "not"
 
 
 def _lower(sentence: str) -> str:

@@ -59,8 +59,8 @@ def resolve(query: Query, dataset: Dataset, saved: SavedRequest | None = None) -
     resolver.report.close()
     return Plan(
         whole=whole,
-        shown=tuple(resolver.shown),
-        columns=columns([contract for contract, _ in resolver.shown]),
+        shown=tuple(resolver.shown.items()),
+        columns=columns(list(resolver.shown)),
         chain=resolver.default,
         as_of=resolver.echo(),
         operator=query.operator,
@@ -88,7 +88,7 @@ class _Resolver(Context):
     within: tuple[str, ...] = ()  # the saved segments that this query is part of
     count: _Count = field(default_factory=_Count)
     leaves: list[Node] = field(default_factory=list)
-    shown: list[tuple[Contract, int | None]] = field(default_factory=list)
+    shown: dict[Contract, int | None] = field(default_factory=dict)
 
     def segment(self) -> Segment:
         """Resolve the tree, then the wallets that it sees."""
@@ -97,8 +97,9 @@ class _Resolver(Context):
             self.at(self.default, "/filters/chain")
         node = self.node(self.query.root, positive=True)
         seen = tuple([SeenWallets(chain.id, self.at(chain, "/filters/chain")) for chain in self.chains()])
-        burn = (BURN,) if scope.exclude is None else scope.exclude
-        excluded = {one for name in burn for one in (BURN_ADDRESSES if name == BURN else (name,))}
+        excluded: set[str] = set()
+        for name in (BURN,) if scope.exclude is None else scope.exclude:
+            excluded.update(BURN_ADDRESSES if name == BURN else (name,))
         return Segment(node, seen, tuple(sorted(excluded)))
 
     def node(self, asked: Parsed, *, positive: bool) -> Node:
@@ -107,7 +108,7 @@ class _Resolver(Context):
             return NoneOf(self.node(asked.child, positive=not positive))
         if isinstance(asked, ParsedGroup):
             children = tuple([self.node(child, positive=positive) for child in asked.children])
-            return AllOf(children) if asked.by == "all" else AnyOf(children)
+            return AllOf(children) if asked.name == "all" else AnyOf(children)
         self.count.conditions += 1
         if self.count.conditions > MAX_CONDITIONS:
             # Once, however many more there are.
@@ -120,8 +121,9 @@ class _Resolver(Context):
             return _UNRESOLVED
         self.leaves.append(leaf)
         column = leaf.shown() if positive else None
-        if column and column[0] not in [one for one, _ in self.shown]:
-            self.shown.append(column)
+        # The first condition on a contract decides at which block its column is looked at.
+        if column:
+            self.shown.setdefault(*column)
         return leaf
 
     def saved_segment(self, asked: ParsedCondition) -> Segment | None:

@@ -210,16 +210,16 @@ class _Holes:
     """The scalar parameters of a list of values, and what stands in for each in the compiled SQL."""
 
     def __init__(self, values: Sequence[Value]) -> None:
-        self.kinds = [type_of(value) for value in values]
-        self.stand_ins = [_stand_in(number, kind) for number, kind in enumerate(self.kinds)]
-        self._scalars: list[ir.Scalar] = []
+        self.kinds = [*map(type_of, values)]
 
-    @property
+    # Both are made when first asked for: a statement that is kept needs neither.
+    @cached_property
+    def stand_ins(self) -> list[Any]:
+        return [_stand_in(number, kind) for number, kind in enumerate(self.kinds)]
+
+    @cached_property
     def scalars(self) -> list[ir.Scalar]:
-        # Made when first asked for: a kept statement needs none.
-        if not self._scalars:
-            self._scalars = [ibis.param(kind) for kind in self.kinds]
-        return self._scalars
+        return [ibis.param(kind) for kind in self.kinds]
 
 
 def unbound_tables(**where: str) -> Mapping[str, ir.Table]:

@@ -45,7 +45,7 @@ class Backend(Protocol):
         """End the connection."""
 
 
-class AwayDataset:
+class RemoteDataset:
     """One generation on an engine elsewhere. Safe to use from several threads; connects at the first question."""
 
     def __init__(self, generation: Generation, backend: Backend) -> None:

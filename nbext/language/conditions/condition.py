@@ -82,7 +82,9 @@ def counts(bounds: Range | None) -> dict[str, int] | None:
 
 def amounts(bounds: Range | None) -> dict[str, str] | None:
     """Return bounds as a request writes raw amounts: as texts, which no reader of JSON rounds."""
-    return None if bounds is None else {key: str(bound) for key, bound in (counts(bounds) or {}).items()}
+    if bounds is None:
+        return None
+    return {"min": str(bounds.low)} if bounds.high is None else {"min": str(bounds.low), "max": str(bounds.high)}
 
 
 def window(blocks: Blocks) -> dict[str, int]:

@@ -10,7 +10,7 @@ import pytest
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query.set_tree import Leaf
-from nbext.engine.remote.dataset import AwayDataset
+from nbext.engine.remote.dataset import RemoteDataset
 from nbext.engine.remote.spark import twin
 from nbext.engine.schema import TABLES
 from nbext.engine.storage.generation import current
@@ -113,7 +113,7 @@ def test_a_url_that_is_not_complete_says_how_it_is_written(data_dir, engine, mes
 @pytest.mark.parametrize("engine", ["pyspark://10.0.0.1:7077", "bigquery://project/nbext", "trino://me@host:1/lake/nbext"])
 def test_an_engine_elsewhere_is_not_connected_to_before_it_is_asked(data_dir, engine):
     dataset = open_dataset(data_dir, engine)
-    assert isinstance(dataset, AwayDataset)
+    assert isinstance(dataset, RemoteDataset)
     assert dataset.about.engine == engine.split(":", maxsplit=1)[0]
     assert dataset.clock.last(1)[0] == forms.LAST
     dataset.close()
