@@ -12,8 +12,17 @@ from nbext.core.operations import NFT, SEARCH, SIGN_UP, TOKEN
 from nbext.errors import ValidationError, did_you_mean
 from nbext.service.container import FromContainer, Reader, Subscriber
 from nbext.service.http.bodies import JsonBody
-from nbext.service.http.models import Collection, SearchAnswer, SignUpAnswer, Token
-from nbext.service.http.openapi import BODY, CONTRACT, NOT_MODIFIED, json_body, problems
+from nbext.service.http.openapi import (
+    BODY,
+    CONTRACT,
+    NOT_MODIFIED,
+    Collection,
+    SearchAnswer,
+    SignUpAnswer,
+    Token,
+    json_body,
+    problems,
+)
 from nbext.service.http.problems import Problem
 from nbext.service.http.responses import cacheable_answer, json_answer
 from nbext.service.metadata import search_of

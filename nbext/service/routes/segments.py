@@ -1,12 +1,21 @@
-"""Operations 1, 6, 7 and 8: run a segment, read it, export its rows. And explain, cancel and Arrow."""
+"""Operations 1, 6, 7 and 8: run a segment, read it, export its rows. And explain, cancel and Arrow.
+
+A caller of execute or of reading waits here, for as long as it asked to (long polling), until the segment has finished.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import re
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from nbext.core.constants import SEGMENT_ID_PATTERN
@@ -26,7 +35,6 @@ from nbext.core.operations import (
 from nbext.errors import ValidationError
 from nbext.service.container import Executor, FromContainer, Reader
 from nbext.service.http.bodies import JsonBody
-from nbext.service.http.models import Explained
 from nbext.service.http.openapi import (
     BODY,
     EXECUTE_EXAMPLE,
@@ -35,15 +43,17 @@ from nbext.service.http.openapi import (
     RESULT,
     RUN,
     UNFINISHED,
+    Explained,
     json_body,
     links_to,
     problems,
     text,
 )
 from nbext.service.http.responses import describe, has_version, json_answer, segment_answer
-from nbext.service.segments import exports
-from nbext.service.segments.long_poll import finished, patience
-from nbext.service.segments.results import BATCH
+from nbext.service.limits import Limits
+from nbext.service.segments import results
+from nbext.service.segments.jobs import Job
+from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import Segment, claim_of
 
 router = APIRouter(tags=["segments"])
@@ -51,7 +61,7 @@ router = APIRouter(tags=["segments"])
 _SegmentId = Annotated[
     str, Path(alias="id", pattern=f"^{SEGMENT_ID_PATTERN}$", description="A segment's id, as execute returned it.")
 ]
-_PageLimit = Annotated[int, Query(ge=1, le=exports.MAX_PAGE, description="Rows of this page.")]
+_PageLimit = Annotated[int, Query(ge=1, le=results.MAX_PAGE, description="Rows of this page.")]
 _PageOffset = Annotated[int, Query(ge=0, le=2**53, description="Rows before this page.")]
 _Prefer = Annotated[
     str | None, Header(description="``wait=N`` (RFC 7240): seconds that the caller waits for the segment to finish.")
@@ -61,6 +71,9 @@ _IdempotencyKey = Annotated[
     # Execute's description says it in words: no schema can say that a key goes with one body.
     Header(alias=IDEMPOTENCY_HEADER, include_in_schema=False),
 ]
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
+# How often a segment is looked at that runs in another service on the same folder (seconds).
+_LOOK = 0.2
 _READING = (
     "read_segment", "cancel_segment", "export_segment_as_json", "export_segment_as_csv", "export_segment_as_arrow",
 )
@@ -82,8 +95,8 @@ async def execute_segment(
     """
     claim = claim_of(idempotency_key, key, body)
     found = await container.wait_for(container.segments.execute, body, key, claim)
-    wait = patience(prefer, container.limits.wait_seconds, container.limits)
-    segment = await finished(container.segments, found.segment, wait, request)
+    wait = _patience(prefer, container.limits.wait_seconds, container.limits)
+    segment = await _finished(container.segments, found.segment, wait, request)
     return segment_answer(segment, cached=found.cached, replayed=found.replayed, strict=True)
 
 
@@ -108,7 +121,7 @@ async def read_segment(
 ) -> Response:
     """Get a segment by its id; 202 while it runs, ``expired`` where its result has been deleted."""
     segment = await run_in_threadpool(container.segments.read, segment_id)
-    segment = await finished(container.segments, segment, patience(prefer, 0, container.limits), request)
+    segment = await _finished(container.segments, segment, _patience(prefer, 0, container.limits), request)
     return segment_answer(segment)
 
 
@@ -126,14 +139,14 @@ async def cancel_segment(segment_id: _SegmentId, container: FromContainer, key: 
 )
 def export_segment_as_json(
     request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader,
-    limit: _PageLimit = exports.DEFAULT_PAGE, offset: _PageOffset = 0,
+    limit: _PageLimit = results.DEFAULT_PAGE, offset: _PageOffset = 0,
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
     segment, reader = container.segments.result(segment_id)
-    page = exports.page_of(segment, limit, offset)
+    page = results.page_of(segment, limit, offset)
     return _export(
-        request, segment, f"json-{limit}-{offset}", "application/json", exports.json_page(segment, reader, page),
-        small=limit <= BATCH,
+        request, segment, f"json-{limit}-{offset}", "application/json", results.json_page(segment, reader, page),
+        small=limit <= results.BATCH,
     )
 
 
@@ -141,7 +154,7 @@ def export_segment_as_json(
 def export_segment_as_csv(request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
     segment, reader = container.segments.result(segment_id)
-    return _export(request, segment, "csv", CSV_TYPE, exports.csv(segment, reader))
+    return _export(request, segment, "csv", CSV_TYPE, results.csv(segment, reader))
 
 
 @router.get(SEGMENT_ARROW, response_class=Response, responses={**text(ARROW_TYPE), **NOT_MODIFIED, **problems(*RESULT)})
@@ -150,7 +163,7 @@ def export_segment_as_arrow(
 ) -> Response:
     """Export a segment's rows as an Arrow IPC stream; uint256 as text."""
     segment, reader = container.segments.result(segment_id)
-    return _export(request, segment, "arrow", ARROW_TYPE, exports.arrow(segment, reader))
+    return _export(request, segment, "arrow", ARROW_TYPE, results.arrow(segment, reader))
 
 
 def _export(
@@ -161,7 +174,80 @@ def _export(
     headers: dict[str, Any] = {"ETag": f'"{segment.result.sha256[:32]}-{form}"', "Cache-Control": "private, no-cache"}
     if has_version(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    if small or (segment.returned or 0) <= BATCH:
+    if small or (segment.returned or 0) <= results.BATCH:
         # Each piece of a stream costs a turn of a thread and a write: a small result goes out at once.
         return Response(b"".join(pieces), media_type=media_type, headers=headers)
     return StreamingResponse(pieces, media_type=media_type, headers=headers)
+
+
+def _patience(prefer: str | None, default: float, limits: Limits) -> float:
+    """Return for how many seconds a caller waits (RFC 7240); any other preference is ignored, as the RFC says.
+
+    >>> _patience("respond-async, wait=5", 20, Limits())
+    5.0
+    """
+    found = _WAIT.search(prefer or "")
+    if found:
+        return min(float(found[1]), limits.longest_wait)
+    return 0.0 if "respond-async" in (prefer or "").lower() else default
+
+
+async def _finished(segments: SegmentService, segment: Segment, seconds: float, request: Request) -> Segment:
+    """Return the segment when it has finished, or as it is when the time is over.
+
+    A segment that nobody waits for any more, and whose id nobody has, is cancelled.
+
+    Raises
+    ------
+    ClientDisconnect
+        The caller hung up meanwhile.
+    """
+    if segment.finished:
+        return segment
+    until = time.monotonic() + seconds
+    # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
+    gone = asyncio.ensure_future(_hung_up(request))
+    try:
+        while not segment.finished and (left := until - time.monotonic()) > 0 and not segments.jobs.stopping:
+            job = segments.jobs.find(segment.id)
+            if job:
+                await _wait(segments, job, left, gone)
+            else:
+                # Another service on the same folder runs it: only the registry shows when it ends.
+                await asyncio.wait({gone}, timeout=min(left, _LOOK))
+            if gone.done():
+                raise ClientDisconnect
+            now = await run_in_threadpool(segments.read, segment.id)
+            # The caller's own words, not those of whoever asked for the same segment first.
+            segment = replace(now, request=segment.request)
+    finally:
+        # Left alone it would read the next request of a kept connection.
+        gone.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await gone
+    job = segments.jobs.find(segment.id)
+    # Now the caller has the id with a 202, and may ask again at any time.
+    if job:
+        job.wanted = True
+    return segment
+
+
+async def _wait(segments: SegmentService, job: Job, seconds: float, gone: asyncio.Future[Any]) -> None:
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    job.waiters += 1
+    # The job ends in a thread of its own, and only this call may be made from there.
+    job.done.add_done_callback(lambda _: loop.call_soon_threadsafe(done.set))
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(done.wait())
+    try:
+        await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+        job.waiters -= 1
+        # Two callers may wait for one segment: the first who hangs up does not take it from the other.
+        if gone.done() and job.waiters == 0 and not job.wanted:
+            segments.jobs.cancel(job)
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

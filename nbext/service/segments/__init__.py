@@ -3,8 +3,6 @@
     service      finds a segment or begins it, runs it, reads it, cancels it
     jobs         the threads that run segments, and the queue before them
     store        the registry: each segment's request, status and result file, and the Idempotency-Keys (SQL)
-    results      the folder of result files
-    exports      a result's rows as JSON pages, CSV and Arrow
-    long_poll    waits for a segment for as long as its caller does
+    results      the folder of result files, and their rows as JSON pages, CSV and Arrow
     maintenance  deletes expired results, sets damaged ones aside, takes over what another service left
 """

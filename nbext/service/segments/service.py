@@ -22,8 +22,8 @@ from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Limits
 from nbext.service.middleware.observe import Log, place_of
 from nbext.service.segments.jobs import Job, Jobs
-from nbext.service.segments.results import ResultFile, Results
-from nbext.service.segments.store import Claim, Segment, SegmentStore
+from nbext.service.segments.results import Results
+from nbext.service.segments.store import Claim, ResultFile, Segment, SegmentStore
 
 PREVIEW_ROWS = 10
 # Reading a result notes its use at most this often (seconds): else each read would wait for the disk.

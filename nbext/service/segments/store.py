@@ -20,7 +20,6 @@ from nbext.core.strict_json import canonical_json, to_json
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem
-from nbext.service.segments.results import ResultFile
 
 UNFINISHED = ("queued", "running")
 # For how long a call may be repeated with its Idempotency-Key (seconds).
@@ -58,6 +57,15 @@ def _claimed(db: sqlite3.Connection, claim: Claim, now: float) -> str | None:
             f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
         )
     return row["segment"] if row else None
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """The name of a result's file, and what its bytes were when it was written."""
+
+    file: str
+    size: int
+    sha256: str
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
 
-from nbext.service.segments import exports
-from nbext.service.segments.exports import page_of
-from nbext.service.segments.results import BATCH, Results
+from nbext.service.segments import results
+from nbext.service.segments.results import BATCH, Results, page_of
 from tests.service.conftest import HOLDERS
 
 ROWS = 3 * BATCH + 5
@@ -28,9 +27,9 @@ def big(service, tmp_path_factory):
         "USDC_balance": [str(2**256 - 1 - number) if number % 7 else None for number in range(ROWS)],
         "BAYC_count": pa.array([number if number % 5 else None for number in range(ROWS)], pa.int64()),
     })
-    results = Results(tmp_path_factory.mktemp("big"))
-    kept = results.write(table)
-    return replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS), results.open(kept), table
+    folder = Results(tmp_path_factory.mktemp("big"))
+    kept = folder.write(table)
+    return replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS), folder.open(kept), table
 
 
 def test_json_is_exact_to_the_last_digit_and_page_after_page_whole(big):
@@ -38,14 +37,14 @@ def test_json_is_exact_to_the_last_digit_and_page_after_page_whole(big):
     rows, offset = [], 0
     while offset is not None:
         page = page_of(segment, 20_000, offset)
-        rows += json.loads(b"".join(exports.json_page(segment, reader, page)))["data"]
+        rows += json.loads(b"".join(results.json_page(segment, reader, page)))["data"]
         offset = offset + 20_000 if page["next"] else None
     assert rows == table.to_pylist()
 
 
 def test_csv_is_exact_and_leaves_out_what_is_null(big):
     segment, reader, table = big
-    text = b"".join(exports.csv(segment, reader))
+    text = b"".join(results.csv(segment, reader))
     assert text.splitlines()[1] == f"0x{'0' * 40},,".encode()
     types = arrow_csv.ConvertOptions(
         column_types={"USDC_balance": pa.string(), "BAYC_count": pa.int64()}, strings_can_be_null=True, null_values=[""]
@@ -55,10 +54,10 @@ def test_csv_is_exact_and_leaves_out_what_is_null(big):
 
 def test_arrow_is_the_table_itself(big):
     segment, reader, table = big
-    assert pa.ipc.open_stream(b"".join(exports.arrow(segment, reader))).read_all() == table
+    assert pa.ipc.open_stream(b"".join(results.arrow(segment, reader))).read_all() == table
 
 
-@pytest.mark.parametrize("form", [exports.csv, exports.arrow])
+@pytest.mark.parametrize("form", [results.csv, results.arrow])
 def test_the_first_rows_go_out_before_the_last_are_read(big, form):
     segment, reader, _ = big
 
@@ -77,5 +76,5 @@ def test_the_first_rows_go_out_before_the_last_are_read(big, form):
 def test_a_page_reads_only_the_batches_that_it_needs(big):
     segment, reader, table = big
     page = page_of(segment, 3, BATCH - 1)
-    rows = json.loads(b"".join(exports.json_page(segment, reader, page)))["data"]
+    rows = json.loads(b"".join(results.json_page(segment, reader, page)))["data"]
     assert rows == table.slice(BATCH - 1, 3).to_pylist()
