@@ -21,6 +21,7 @@ from nbext.notebook.forms.widgets import (
     button,
     choice_field,
     error_html,
+    making,
     markup,
     row,
     text_field,
@@ -57,12 +58,13 @@ class Input:
 
     def build(self) -> w.Box:
         """Return its widget, made at the first call."""
-        if self.widget is None:
-            spec = self.spec
-            self.fields = self._bounds() if spec.shape == "pair" else {"": self._single()}
-            for field in self.fields.values():
-                field.changed(lambda _: self.changed())
-            self.widget = self._pair_box() if spec.shape == "pair" else self.fields[""].widget
+        with making:
+            if self.widget is None:
+                pair = self.spec.shape == "pair"
+                self.fields = self._bounds() if pair else {"": self._single()}
+                for field in self.fields.values():
+                    field.changed(lambda _: self.changed())
+                self.widget = self._pair_box() if pair else self.fields[""].widget
         return self.widget
 
     def _single(self) -> Field:

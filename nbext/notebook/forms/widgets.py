@@ -8,6 +8,7 @@ a query of 40 conditions takes 900 messages instead of 3,100.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ from nbext.core.untrusted_text import html
 MAX_MESSAGE = 500
 MAX_HELP = 400
 _shared: dict[tuple[Any, ...], Any] = {}
+# Held while a widget is made that is made when needed: a click and the answer to a background request may need it at
+# the same time, and of two inputs for one field the one on the page would be the one that is not read.
+making = threading.RLock()
 
 
 def shared(kind: type[w.Widget], **traits: str) -> Any:
@@ -90,9 +94,10 @@ class Line:
         """Show HTML instead of what was shown before; an empty text hides the line."""
         if value == self.value:
             return
-        if self.widget is None:
-            self.widget = markup()
-            self.box.children = (*self.box.children, self.widget)
+        with making:
+            if self.widget is None:
+                self.widget = markup()
+                self.box.children = (*self.box.children, self.widget)
         self.widget.value = value
         visibility(self.widget, bool(value))
 
@@ -103,11 +108,11 @@ class Field:
     ``label`` and ``help`` are our own words: front ends may typeset a label as maths.
     """
 
-    def __init__(self, entry: w.Widget, *, help: str = "", width: str = "180px", classes: str = "") -> None:  # noqa: A002
+    def __init__(self, entry: w.Widget, *, help: str = "", width: str = "180px") -> None:  # noqa: A002
         self.entry = entry
         self._help = f'<div class="nbext-help">{html(help, MAX_HELP)}</div>' if help else ""
         self._error = ""
-        self.widget: w.Box = box(entry, classes=f"nbext-field {classes}", width=width, flex="0 1 auto")
+        self.widget: w.Box = box(entry, classes="nbext-field", width=width, flex="0 1 auto")
         self._below = Line(self.widget, self._help)
 
     @property
