@@ -17,6 +17,7 @@ from typing import Any
 from nbext.core import addresses, chains, constants
 from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
+from nbext.core.untrusted_text import quoted
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
 
 MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
@@ -74,7 +75,7 @@ def chain_of(given: object, *, ours: bool) -> str:
     """Return the chain as it goes out: our own service's name for it, or what was written to a remote."""
     text = str(given) if type(given) is int else given
     if not isinstance(text, str) or not chains.CHAIN_TEXT.match(text):
-        named = f"{text[:60]!r}" if isinstance(text, str) else type(given).__name__
+        named = quoted(text, 60) if isinstance(text, str) else type(given).__name__
         raise ValidationError.of(
             "chain", "chain", f"{named} is not a chain. Allowed: {', '.join(chains.chain_names())}, or a chain id."
         )
@@ -86,7 +87,7 @@ def address_of(given: object) -> str:
     """Return an address in lower case."""
     if isinstance(given, str) and re.fullmatch(r"[\w.-]+\.eth", given):
         raise ValidationError.of(
-            "address", "address", f"{given[:80]!r} is an ENS name. nbext does not resolve names: give the 0x address."
+            "address", "address", f"{quoted(given)} is an ENS name. nbext does not resolve names: give the 0x address."
         )
     return addresses.normalised(given)
 

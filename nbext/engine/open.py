@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from nbext.core.untrusted_text import quoted
 from nbext.engine.storage import generation
 from nbext.errors import ConfigError, did_you_mean
 
@@ -42,10 +43,10 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
         url = urlsplit(engine)
         _ = url.port
     except ValueError as error:
-        raise ConfigError(f"engine: {engine[:80]!r} is not a URL: {error}.") from None
+        raise ConfigError(f"engine: {quoted(engine)} is not a URL: {error}.") from None
     if url.scheme not in _ENGINES or "://" not in engine:
         raise ConfigError(
-            f"engine: {engine[:80]!r} is not the URL of an engine.{did_you_mean(url.scheme, _ENGINES)} "
+            f"engine: {quoted(engine)} is not the URL of an engine.{did_you_mean(url.scheme, _ENGINES)} "
             f"Allowed: {', '.join(f'{scheme}://' for scheme in _ENGINES)}."
         )
     return _ENGINES[url.scheme](data_dir, url)
@@ -69,7 +70,7 @@ def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
                 f"Allowed: {', '.join(allowed) or 'none'}."
             )
         if not allowed[name].match(value):
-            raise ConfigError(f"engine: {name}={value[:40]!r} is not valid. Write memory=4GB or threads=8.")
+            raise ConfigError(f"engine: {name}={quoted(value, 40)} is not valid. Write memory=4GB or threads=8.")
     return options
 
 
@@ -123,7 +124,7 @@ def _path(url: SplitResult, parts: int, form: str) -> list[str]:
 
 def _needs(url: SplitResult, met: bool, form: str) -> None:
     if not met:
-        raise ConfigError(f"engine: {url.geturl()[:80]!r} is incomplete. Write {form}.")
+        raise ConfigError(f"engine: {quoted(url.geturl())} is incomplete. Write {form}.")
 
 
 # Each is imported when its URL is opened: Ibis' backends and Spark take up to seconds.

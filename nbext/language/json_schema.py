@@ -8,6 +8,7 @@ from typing import Any
 
 from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
 from nbext.core.operations import FILE_TYPES, OPERATORS
+from nbext.core.untrusted_text import quoted
 from nbext.errors import UsageError, did_you_mean
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     name = args.condition
     if name is not None and name not in CONDITIONS:
         raise UsageError(
-            f"Unknown condition {name[:80]!r}.{did_you_mean(name, CONDITIONS)} Allowed: {', '.join(CONDITIONS)}."
+            f"Unknown condition {quoted(name)}.{did_you_mean(name, CONDITIONS)} Allowed: {', '.join(CONDITIONS)}."
         )
     schema = json_schema() if name is None else {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
     print(json.dumps(schema, indent=2, ensure_ascii=False))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nbext.core.atomic_files import write_whole
+from nbext.core.untrusted_text import quoted
 from nbext.errors import StorageError, UsageError, did_you_mean
 from nbext.notebook.cell.request import Query
 
@@ -124,5 +125,5 @@ def saved_names(folder: Path) -> list[str]:
 def _path(folder: Path, name: str) -> Path:
     # The name becomes a file's: it must not lead out of the folder.
     if not _NAME.match(name):
-        raise UsageError(f"{name[:80]!r} is not a name for a query. Names use letters, digits, _ and -, at most 64.")
+        raise UsageError(f"{quoted(name)} is not a name for a query. Names use letters, digits, _ and -, at most 64.")
     return folder / "queries" / f"{name}.json"

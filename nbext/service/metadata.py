@@ -10,6 +10,7 @@ from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS
 from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType, iso
+from nbext.core.untrusted_text import quoted
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import AmbiguousSymbol, FieldError, ValidationError, did_you_mean
 from nbext.service.http.problems import Problem
@@ -115,7 +116,7 @@ class Metadata:
             )
         if not found:
             near = did_you_mean(symbol, self._dataset.catalog.symbols(chain.id, nft=nft))
-            raise Problem("not-found", f"The data has no symbol {symbol[:80]!r} on {chain.name}.{near}")
+            raise Problem("not-found", f"The data has no symbol {quoted(symbol)} on {chain.name}.{near}")
         return found[0]
 
     def _check_chain(self, chain: Chain) -> None:
@@ -172,7 +173,7 @@ def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
 def search_of(body: Mapping[str, Any]) -> Search:
     """Return the search that a body asks for; ValidationError names every field that is not valid."""
     errors: list[FieldError] = [
-        _error(f"/{name}", "unknown-key", f"Unknown field {name[:80]!r}.{did_you_mean(name, SEARCH_KEYS)}")
+        _error(f"/{name}", "unknown-key", f"Unknown field {quoted(name)}.{did_you_mean(name, SEARCH_KEYS)}")
         for name in body
         if name not in SEARCH_KEYS
     ]
@@ -201,7 +202,7 @@ def _type_errors(given: Any) -> list[FieldError]:
     if given in SEARCH_TYPES:
         return []
     hint = f"{did_you_mean(str(given), SEARCH_TYPES)} Allowed: {', '.join(SEARCH_TYPES)}."
-    return [_error("/type", "type", f"{str(given)[:80]!r} is not a type of contract.{hint}")]
+    return [_error("/type", "type", f"{quoted(given)} is not a type of contract.{hint}")]
 
 
 def _term_errors(given: Any) -> list[FieldError]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import SplitResult, urljoin, urlsplit
 
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, ProtocolError
 from nbext.settings import Secret
 
@@ -146,7 +146,7 @@ def _check_host(host: str) -> None:
             spelled = "its xn-- form"
         raise ConfigError(f"base_url: The host has letters outside ASCII, which may look alike. Write {spelled}.")
     if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]+(%[a-z0-9]+)?", host) or ".." in host:
-        raise ConfigError(f"base_url: {host[:80]!r} is not a host name or address.")
+        raise ConfigError(f"base_url: {quoted(host)} is not a host name or address.")
 
 
 def _port(parts: SplitResult) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.client.http.deadline import Watch
+from nbext.core.untrusted_text import quoted
 from nbext.errors import DeadlineExceeded, ProtocolError, ResponseTooLarge
 
 CHUNK = 1 << 18
@@ -150,7 +151,7 @@ def _layers(encoding: str) -> list[_Unpacker]:
         raise ResponseTooLarge(f"The answer is compressed {len(names)} times over. Allowed: {MAX_LAYERS}.")
     for name in names:
         if name not in ("gzip", "x-gzip", "deflate"):
-            raise ProtocolError(f"The answer has Content-Encoding {name[:40]!r}; nbext asked for gzip or deflate.")
+            raise ProtocolError(f"The answer has Content-Encoding {quoted(name, 40)}; nbext asked for gzip or deflate.")
     # The last one named was applied last, and comes off first.
     return [_Unpacker(name) for name in names[::-1]]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, did_you_mean
 
 PATHS = ("id", "status", "rows", "next", "error", "url", "total")
@@ -38,7 +39,7 @@ class Profile:
         self.types: dict[str, str] = dict(remote.get("types", {}))
         for name, kind in self.types.items():
             if kind not in TYPES:
-                raise _unknown(f"remote.types.{name}: {str(kind)[:40]!r} is not a type.", str(kind), TYPES)
+                raise _unknown(f"remote.types.{name}: {quoted(kind, 40)} is not a type.", str(kind), TYPES)
         self._paths = {}
         for name, path in remote.get("paths", {}).items():
             if name not in PATHS:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from nbext.core.atomic_files import sync, write_whole
+from nbext.core.untrusted_text import quoted
 from nbext.engine import schema
 from nbext.engine.dataset import ChainExtent, DataAbout
 from nbext.errors import StorageError
@@ -79,7 +80,7 @@ def current(data_dir: Path) -> Generation | None:
         raise StorageError(f"{pointer} cannot be read: {error}") from None
     # The name is joined to a path: anything but a generation's own name could lead out of the data folder.
     if not _NAME.match(name):
-        raise StorageError(f"{pointer} contains {name[:80]!r}, which is not the name of a generation.")
+        raise StorageError(f"{pointer} contains {quoted(name)}, which is not the name of a generation.")
     return read(data_dir / "generations" / name)
 
 

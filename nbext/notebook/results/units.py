@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from nbext.core.uint256 import in_units
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -71,4 +72,4 @@ def _number(value: Any, name: Any) -> Decimal:
     # Not through int: an amount that is no longer a whole number must not be cut to one.
     with contextlib.suppress(InvalidOperation):
         return Decimal(str(value))
-    raise ValidationError.of("frame", "value", f"{name} contains {str(value)[:80]!r}, which is not a number.")
+    raise ValidationError.of("frame", "value", f"{name} contains {quoted(value)}, which is not a number.")

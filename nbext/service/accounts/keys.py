@@ -16,6 +16,7 @@ from limits import RateLimitItem, parse
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, did_you_mean
 from nbext.service.accounts.database import Database
 from nbext.service.http.problems import Problem
@@ -123,7 +124,7 @@ class KeyRing:
 def _check(name: str, scopes: Sequence[str], rate: str | None) -> None:
     if not _NAME.match(name):
         raise ConfigError(
-            f"{name[:80]!r} cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a"
+            f"{quoted(name)} cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a"
             " letter or digit."
         )
     for scope in scopes:
@@ -146,7 +147,7 @@ def parse_rate(text: str) -> RateLimitItem:
         # The library alone reads the first of several rates, and zeros, which would lock a key out.
         return parse(_RATE.fullmatch(text)[0])  # type: ignore[index]  # no match is no rate
     except (TypeError, ValueError):
-        raise ConfigError(f"{text[:80]!r} is not a rate. Write 600/minute, 10/second or 20000/day.") from None
+        raise ConfigError(f"{quoted(text)} is not a rate. Write 600/minute, 10/second or 20000/day.") from None
 
 
 class Rates:

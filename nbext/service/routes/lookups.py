@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from nbext.core.chains import Chain, chain_of
 from nbext.core.operations import NFT, SEARCH, SIGN_UP, TOKEN
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ValidationError, did_you_mean
 from nbext.service.container import FromContainer, Reader, Subscriber
 from nbext.service.http.bodies import JsonBody
@@ -95,7 +96,7 @@ async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> 
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
     for name in body.keys() - {"email"}:
         raise ValidationError.of(
-            f"/{name}", "unknown-key", f"Unknown field {name[:80]!r}.{did_you_mean(name, ['email'])}"
+            f"/{name}", "unknown-key", f"Unknown field {quoted(name)}.{did_you_mean(name, ['email'])}"
         )
     if "email" not in body:
         raise ValidationError.of("/email", "required", 'A sign-up needs an address: {"email": "reader@example.com"}')
