@@ -23,7 +23,7 @@ _RAISED_BY_EXPRESSIONS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError,
 )  # fmt: skip
-_QUOTED_EXPRESSION = re.compile(r'"\{\{([^"{}]+)\}\}"')
+_QUOTED_EXPRESSION = re.compile(r'"\{\{[^"{}]+\}\}"')
 _MISSING = "cannot be written as JSON; drop missing values first"
 
 
@@ -60,33 +60,35 @@ def read(text: str, names: Mapping[str, Any]) -> Body:
     # Most cells hold no Python, and need no tokens to be read.
     if "{{" not in text:
         return Body(_parse(text, text), text)
-    masked, expressions = _masked(text)
+    masked, expressions, quoted = _masked(text)
     value = _parse(text, masked)
-    for token in tokens(text):
-        if token.kind == "string" and (found := _QUOTED_EXPRESSION.fullmatch(token.text)):
-            raise UsageError(
-                f"{{{{{visible(found[1])}}}}} is in quotes, so it would be sent as text. Remove the quotes: the "
-                f"Python value becomes JSON by itself.\n  {at(text, token.start)}"
-            )
+    if quoted is not None:
+        raise UsageError(
+            f"{visible(quoted.text[1:-1])} is in quotes, so it would be sent as text. Remove the quotes: the "
+            f"Python value becomes JSON by itself.\n  {at(text, quoted.start)}"
+        )
     return Body(_filled(value, text, expressions, names), text)
 
 
-def _masked(text: str) -> tuple[str, dict[str, Token]]:
-    """Return the text with a string in the place of each ``{{expression}}``, and the expressions by that string."""
+def _masked(text: str) -> tuple[str, dict[str, Token], Token | None]:
+    """Return the text with a string for each ``{{expression}}``, the expressions by that string, and a quoted one."""
     # A character that the cell does not contain: no string of the cell can be taken for a placeholder.
     sentinel = next(chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in text)
     pieces: list[str] = []
     expressions: dict[str, Token] = {}
+    quoted = None
     end = 0
     for token in tokens(text):
-        if token.kind == "python":
+        if token.kind == "string" and quoted is None and _QUOTED_EXPRESSION.fullmatch(token.text):
+            quoted = token
+        elif token.kind == "python":
             if not token.whole:
                 raise UsageError(_not_python(token) + f"\n  {at(text, token.start)}")
             placeholder = f"{sentinel}{len(expressions)}"
             expressions[placeholder] = token
             pieces += [text[end : token.start], f'"{placeholder}"']
             end = token.start + len(token.text)
-    return "".join([*pieces, text[end:]]), expressions
+    return "".join([*pieces, text[end:]]), expressions, quoted
 
 
 def _not_python(token: Token) -> str:

@@ -34,7 +34,7 @@ _STRICT_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{
 Path = tuple[str | int, ...]
 Kind = Literal["string", "python", "mark", "scalar", "other"]
 _KINDS: dict[str, Kind] = {
-    "string": "string", "open": "string", "python": "python", "mark": "mark", "scalar": "scalar",
+    "string": "string", "open": "string", "mark": "mark", "scalar": "scalar", "other": "other", "word": "other",
 }  # fmt: skip
 Expected = Literal["value", "value or ]", "key", "key or }", "colon", "next", "nothing"]
 _VALUES = frozenset({"{", "[", "string", "scalar", "python"})
@@ -62,17 +62,20 @@ class Token(NamedTuple):
 def tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of any text; what JSON does not know has the kind ``other``."""
     position = 0
-    while found := _TOKEN.match(text, position):
-        group = str(found.lastgroup)
-        start, position = found.span(group)
-        whole = group != "open"
-        if group == "python":
-            end = end_of_expression(text, start)
-            whole = end is not None
-            # Not Python: up to the first }}, so that what follows can still be read.
-            closed = text.find("}}", start)
-            position = end or (len(text) if closed < 0 else closed + 2)
-        yield Token(_KINDS.get(group, "other"), text[start:position], start, whole)
+    while True:
+        # Begun again after each expression, because no pattern can tell where Python ends.
+        for found in _TOKEN.finditer(text, position):
+            group = str(found.lastgroup)
+            if group == "python":
+                break
+            yield Token(_KINDS[group], found[group], found.start(group), group != "open")
+        else:
+            return
+        start = found.start(group)
+        end, closed = end_of_expression(text, start), text.find("}}", start)
+        # Not Python: up to the first }}, so that what follows can still be read.
+        position = end or (len(text) if closed < 0 else closed + 2)
+        yield Token("python", text[start:position], start, end is not None)
 
 
 def end_of_expression(text: str, start: int) -> int | None:
@@ -239,8 +242,11 @@ def cursor_of(text: str) -> Cursor:
 
 
 def _word_at_end(text: str) -> str:
-    found = re.search(r"[\w.]*\Z", text)
-    return found.group() if found else ""
+    # From the end: searching a pattern that ends at the end tries every character of a long cell first.
+    start = len(text)
+    while start and (text[start - 1].isalnum() or text[start - 1] in "_."):
+        start -= 1
+    return text[start:]
 
 
 def line_and_column(text: str, position: int) -> tuple[int, int]:
