@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # How soon a cancelled question is noticed, in seconds.
 TICK = 0.05
 Tables = Mapping[str, "ir.Table"]
+# What can be bound to a statement; a tuple is one array, so its length is no part of the statement.
 Value = int | str | tuple[int, ...] | tuple[str, ...]
 
 
@@ -156,6 +157,7 @@ class Cancel:
 
 def ended(running: Future[Any], cancel: Cancel | None) -> NbextError | None:
     """Wait until a question that runs in another thread ends; return None then, or why it should be ended now."""
+    # Without a way to cancel there is nothing to look at in between: one wait, no wake-ups.
     while not wait([running], TICK if cancel else None).done:
         if cancel and cancel.asked.is_set():
             return QueryCancelled("the segment was cancelled.")

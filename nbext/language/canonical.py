@@ -31,12 +31,14 @@ def segment_id(plan: Plan, fingerprint: str) -> str:
     # Keys are not sorted: their order is the order of the columns.
     text = json.dumps([GRAMMAR, fingerprint, plan.canonical], separators=(",", ":"), ensure_ascii=True)
     digest = hashlib.sha256(text.encode("ascii")).digest()
+    # 144 bits: two segments never meet, and the id still fits a line of a notebook.
     return "sg_" + base64.urlsafe_b64encode(digest[:18]).decode("ascii")
 
 
 def canonical(query: Query, whole: Segment, chain: Chain, as_of: int | str | None) -> dict[str, Any]:
     """Return the canonical request of a resolved query."""
     assert isinstance(whole.node, AllOf | AnyOf)
+    # The scope is written out in full, defaults too: the id must not change when a default does.
     filters = {
         **_map(whole.node.children, type(whole.node)),
         "chain": chain.name,
@@ -84,6 +86,7 @@ def columns(contracts: Sequence[Contract]) -> list[Column]:
     Where two would be equal (engines compare names without regard to case), both get their chain, and
     where they still are, their address.
     """
+    # Longer only where needed: "UNI_balance" is what people type, and the chain is nearly always the same.
     names: list[str] = []
     parts = [1] * len(contracts)
     for _ in range(3):

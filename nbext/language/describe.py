@@ -39,6 +39,7 @@ def unit_of(contract: Contract) -> Callable[[int], str]:
 
 def amount(within: Range, name: str, written: Callable[[int], str]) -> str:
     """Return bounds of a balance. Without a lower bound, some is meant: the smallest unit would say nothing."""
+    # "at least 0.000000000000000001 UNI" is true, and nobody would read on.
     if within.low == 1 and within.high is None:
         return name
     if within.low == 1 and within.high is not None and within.high > 1:

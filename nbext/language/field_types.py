@@ -26,12 +26,15 @@ from nbext.language.fields import Field
 from nbext.language.model import Bounds, Span, Time
 
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
+# Six digits: whatever the span, the time stays a number that every engine can hold.
 _BACK = r"[0-9]{1,6}[hdw]"
 TIME_PATTERN = f"^({_ISO}|{_BACK})$"
 _ISO_TEXT = re.compile(_ISO + r"\Z")
 _BACK_TEXT = re.compile(_BACK + r"\Z")
 _SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+# One less than what stands for "no block": a block that is compared never leaves 64 bits.
 MAX_BLOCK = 2**62 - 1
+# 2^256-1 has 78 digits. The length is bounded before Decimal or int see the text, whose cost grows with it.
 AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?\Z")
 BURN = "burn"
 _ENS_NAME = re.compile(r"[\w.-]{1,255}\.eth\Z")
@@ -73,6 +76,7 @@ def read_amount(value: Any, pointer: str, field: Field, report: Report) -> Decim
             report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^256-1.")
             return None
         return Decimal(value)
+    # In a text the digits are the sender's own; a JSON number may have been a float on its way.
     if isinstance(value, str) and AMOUNT.match(value):
         return Decimal(value)
     if isinstance(value, Decimal) and value.is_finite():
@@ -106,6 +110,7 @@ def read_count(value: Any, pointer: str, field: Field, report: Report) -> int | 
         advice = f"Write it without quotes: {value}." if digits else "Write a number such as 2."
         wrong_type(report, pointer, "a whole number", value, advice)
         return None
+    # The engines' int64: a count beyond it could not be bound to the statement.
     if not 0 <= value < 2**63:
         report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: 0 to 2^63-1.")
         return None
@@ -244,6 +249,7 @@ def _pair(low: str, high: str, one: Read, build: Callable[..., Any]) -> Read:
             report.add(pointer, "empty", f"{field.name} is empty. Give {low}, {high} or both.")
             return None
         bounds: dict[str, Any] = {}
+        # Both bounds are read even where one is wrong, and unknown keys are named: all errors in one answer.
         for key, bound in value.items():
             if key in (low, high):
                 bounds[key] = one(bound, at(pointer, key), field, report)
@@ -313,6 +319,7 @@ def read_parties(value: Any, pointer: str, field: Field, report: Report) -> Any:
 
 def read_exclude(value: Any, pointer: str, field: Field, report: Report) -> Any:
     """Read a list of addresses and the word burn; it may be empty."""
+    # An empty list says that nobody is left out; everywhere else an empty list is a slip.
     if isinstance(value, list | tuple) and not value:
         return ()
     return _many(_address_or_burn, "addresses")(value, pointer, field, report)
@@ -329,8 +336,10 @@ def _address_or_burn(value: Any, pointer: str, field: Field, report: Report) -> 
 _ADDRESS = {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{40}$"}
 _AMOUNT = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$"}, {"type": "number", "minimum": 0}]}
 _COUNT = {"type": "integer", "minimum": 0}
+# As text too: ids of 256 bits do not survive JavaScript's or pandas' numbers.
 _ID = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}$"}, _COUNT]}
 _TIME = {"anyOf": [{"type": "string", "pattern": TIME_PATTERN}, _COUNT]}
+# No pattern: a symbol can be any text, and only the parser can tell a mistyped address from one.
 _CONTRACT = {"type": "string", "minLength": 1}
 
 
@@ -351,6 +360,7 @@ def _is(schema: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
     return lambda _: dict(schema)
 
 
+# The names come first, so that completion and forms can offer them; an alias or an id is as good.
 _CHAIN = {"anyOf": [{"type": "string", "enum": list(chain_names())}, {"type": "string", "minLength": 1},
                     {"type": "integer", "minimum": 1}]}  # fmt: skip
 

@@ -11,10 +11,14 @@ from typing import Any
 
 # Raised when a query of the same text would mean something else: it is part of each segment's id.
 GRAMMAR = 1
+# Every level takes several frames in each step: far below Python's own 1,000, far above what people nest.
 MAX_DEPTH = 16
+# Each is a statement of its own on DuckDB: this bounds what one request may cost.
 MAX_CONDITIONS = 200
+# A warehouse gets the list as text in the statement: BigQuery's may have 1 MB, and 10,000 addresses are 450 KB.
 MAX_LIST = 10_000
 MAX_COLLECTIONS = 100
+# An id of more than 26 digits is three comparisons in the statement, not an element of a list.
 MAX_TOKEN_IDS = 1_000
 
 # What the fields do not say by themselves: for the reference page.

@@ -56,6 +56,7 @@ def condition_schema(condition: type[Condition]) -> dict[str, Any]:
     if not required:
         asking = [field.name for field in condition.fields if field.name not in condition.idle]
         schema["anyOf"] = [{"required": [name]} for name in asking]
+    # JSON Schema has no "not both": it is said as a schema that must not hold.
     if condition.exclusive:
         schema["allOf"] = [{"not": {"required": list(pair)}} for pair in condition.exclusive]
     if condition.needs:

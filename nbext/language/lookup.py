@@ -82,6 +82,7 @@ class Context(ABC):
         pointer = at(asked.pointer, "chain") if "chain" in asked.values else "/filters/chain"
         if not self._holds(chain, pointer):
             return None
+        # A list, not a set: the order of the conditions decides the order in which chains are named.
         if chain not in self.used:
             self.used.append(chain)
         self.at(chain, pointer)
@@ -139,6 +140,7 @@ class Context(ABC):
         catalog = self.dataset.catalog
         found = catalog.contract(chain.id, address)
         if found is None:
+            # The commonest reason is a forgotten chain, so it is looked for on all of them.
             others = [chain_id for chain_id in self.extents if catalog.contract(chain_id, address)]
             detail = f"The data has no contract {checksummed(address)} on {chain.name}.{_elsewhere(others)}"
             self.report.add(pointer, "unknown-contract", detail)
@@ -148,9 +150,11 @@ class Context(ABC):
             detail = f"{checksummed(address)} is {found.standard}, not {wanted}. Use {other!r} for it."
             self.report.add(pointer, "standard", detail)
             return None
+        # Of a contract whose standard nobody knows, what was asked for is believed.
         return found
 
     def _report_ambiguous(self, symbol: str, found: list[Contract], chain: Chain, pointer: str) -> None:
+        # A popular symbol has hundreds of copies: five are enough for the message, the error's data has them all.
         some = ", ".join(checksummed(contract.address) for contract in found[:5])
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         several = f"{len(found)} contracts on {chain.name} have the symbol {shown(symbol)}"
@@ -275,11 +279,14 @@ class Context(ABC):
         if self._is_reversed(span, chain):
             self.report.add(pointer, "range", 'The window is empty: "after" is later than "before".')
         first = None if span.after is None else self._first_block(span.after, chain, at(pointer, "after"))
+        # Inclusive on both ends: the first block not before "after", the last one not after "before".
         last = None if span.before is None else self._last_block(span.before, chain, at(pointer, "before"))
+        # What came after asOf had not happened yet, whatever the window says.
         end = self.at(chain, "/filters/asOf")
         if end is not None and span != Span():
             last = end if last is None else min(end, last)
         latest = self.dataset.clock.last(chain.id)[0] if last is None else last
+        # Not an error: of a chain whose data is young, the right answer to "before 2020" is nobody.
         if latest < 0 or (first or 0) > latest:
             self.warnings.append(f"{pointer}: no block of the data is in this window.")
             return NO_BLOCKS

@@ -206,6 +206,7 @@ class Segment:
 
     def wallets(self, tables: Tables) -> Tree:
         """Build its wallets: complements are taken from the wallets that it sees, whatever it is part of."""
+        # Its own seen wallets, not those of a segment around it: a saved segment means the same wherever it is named.
         tree = Among(self.node.wallets(tables), Or([one.wallets(tables) for one in self.seen]), self.loose)
         excluded: Any = self.exclude
         # An empty list of addresses never became a scalar.

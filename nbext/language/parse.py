@@ -41,6 +41,7 @@ def parse(body: object) -> Query:
         if key not in EXECUTE_KEYS:
             hint = did_you_mean(str(key)[:80], EXECUTE_KEYS) or f" Allowed: {', '.join(EXECUTE_KEYS)}."
             report.add(at("", key), "unknown-key", f"Unknown field {shown(key)} of a segment request.{hint}")
+    # Each is read even after an error in another: one answer names them all.
     operator = parser.word("operator", body.get("operator", "AND"), OPERATORS)
     file_type = parser.word("fileType", body.get("fileType", "json"), FILE_TYPES)
     limit = limit_of(body.get("limit", DEFAULT_LIMIT))
@@ -98,6 +99,7 @@ class _Parser:
             return
         for key, value in members.items():
             here = at(pointer, key)
+            # Keys of a body are strings, but a dict from Python may have others: they are unknown, not a fault here.
             if key in GROUP:
                 yield from self.group(str(key), value, here, depth)
             elif key in CONDITIONS and isinstance(value, list | tuple):
@@ -134,6 +136,7 @@ class _Parser:
         members = tuple(self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value))
         if key == "not":
             yield from (ParsedNot(member) for member in members)
+        # An empty group is reported above; joined it would be a segment that every wallet is in.
         elif members:
             yield _join("all" if key == "all" else "any", members)
 
@@ -180,6 +183,7 @@ class _Parser:
                 self.report.add(here, "unknown-key", f"Unknown field {shown(key)} of {condition.name}.{hint}")
         # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
         self.together(condition, values, pointer, all_known=len(values) == len(value))
+        # What is not given is filled in here, so that a default and its spelling out have one canonical form.
         defaults = {name: one.default for name, one in fields.items() if one.default is not None}
         return ParsedCondition(condition.name, {**defaults, **values}, pointer)
 
@@ -207,6 +211,7 @@ class _Parser:
 
 
 def _join(by: By, members: tuple[Parsed, ...]) -> Parsed:
+    # A group of one is its member: it must not get an id of its own.
     flat = _flat(by, members)
     return flat[0] if len(flat) == 1 else ParsedGroup(by, flat)
 

@@ -93,6 +93,7 @@ class _Resolver(Context):
     def segment(self) -> Segment:
         """Resolve the tree, then the wallets that it sees."""
         scope = self.query.scope
+        # Looked at even where no condition is on that chain: the data must hold it, and asOf be a moment of it.
         if scope.chain is not None or scope.as_of is not None:
             self.at(self.default, "/filters/chain")
         node = self.node(self.query.root, positive=True)
@@ -116,6 +117,7 @@ class _Resolver(Context):
                 detail = f"A segment has at most {MAX_CONDITIONS} conditions, those of saved segments counted."
                 self.report.add(asked.pointer, "size", detail)
             return _UNRESOLVED
+        # A condition that could not be resolved has reported why; the others are resolved all the same.
         leaf = CONDITIONS[asked.name].resolve(asked, self)
         if leaf is None:
             return _UNRESOLVED
@@ -146,7 +148,9 @@ class _Resolver(Context):
             return None
 
     def _inner(self, request: Mapping[str, Any], name: str) -> Segment:
+        # Only these: the limit and the file type of what was saved say how to return it, not who is in it.
         query = parse({key: request[key] for key in ("operator", "filters") if key in request})
+        # The count is shared: nested saved segments could multiply 200 conditions to millions.
         inner = _Resolver(
             query, self.dataset, as_of=self.as_of, saved=self.saved, within=(*self.within, name), count=self.count
         )

@@ -49,6 +49,7 @@ class Blocks:
 
     def holds(self, block: ir.IntegerValue) -> list[ir.BooleanValue]:
         """Build the tests of a column, as many as there are bounds."""
+        # No test where there is no bound: the shape has no value to bind there.
         first = [] if self.first is None else [block >= self.first]
         return first if self.last is None else [*first, block <= self.last]
 

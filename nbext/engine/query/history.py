@@ -51,6 +51,7 @@ def of_ids(table: ir.Table, prefix: str, ids: TokenIds) -> ir.Table:
         asked = asked.select(listed=asked.listed.cast(exact.LIMB_TYPE))
         small = table.filter(number.hi == 0, number.mid == 0)
         parts.append(small.semi_join(asked, [(f"{prefix}lo", "listed")]))
+    # An engine has no list of 256-bit numbers: the few large ids are compared limb by limb.
     if ids.large:
         parts.append(table.filter(reduce(or_, (exact.equal(number, one) for one in ids.large))))
     return parts[0] if len(parts) == 1 else parts[0].union(parts[1])

@@ -68,6 +68,7 @@ class Parameters:
 
     def _slot(self, value: Value) -> Slot:
         self.values.append(value)
+        # Equal values get slots of their own: merging them would make the shape depend on the values.
         return Slot(len(self.values) - 1, type_of(value))
 
     def _bound(self, bound: sort_key.Bound) -> sort_key.Bound:
@@ -101,6 +102,7 @@ def type_of(value: Value) -> str:
 
 
 def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
+    # A NamedTuple is a tuple, and must stay what it is.
     if isinstance(part, Limbs):
         return Limbs(*map(change, part))
     if isinstance(part, tuple):

@@ -36,6 +36,7 @@ Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
 MATCHED = "matched"
 RETURNED = "returned"
 WALLET = {"wallet": "int32"}
+# Shapes are written by users, so their number must have an end; the least used goes first.
 _KEPT = 512
 # What stands in for the value number n: no block, limb or address looks like one of these.
 _INTEGER_HOLE = 9_000_000_000_000_000_000
@@ -71,6 +72,7 @@ class Statement:
 
     @cached_property
     def _used(self) -> list[int]:
+        # What a builder did not use has no hole: DuckDB refuses a parameter that the statement does not name.
         holes = (_hole(node) for node in self.tree.find_all(sge.Literal))
         return sorted({hole[0] for hole in holes if hole})
 
@@ -139,7 +141,9 @@ class Statements:
 
     def _keep(self, name: tuple[str, ...], values: Sequence[Value], compiled: Callable[[_Holes], Kept]) -> Kept:
         holes = _Holes(values)
+        # The kinds too: values of one shape may be of 64 bits in one question and decimals in the next.
         key = (*name, *holes.kinds)
+        # Compiled under the lock: Ibis is not known to be safe in threads, and two would compile the same shape twice.
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = compiled(holes)

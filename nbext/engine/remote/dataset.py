@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from nbext.engine.storage.generation import Generation
 
+# Each waits for the engine elsewhere, not for this machine; more would only queue there.
 _QUESTIONS_AT_ONCE = 8
 
 
@@ -81,6 +82,7 @@ class RemoteDataset:
         return self._run(self._statements.reading(name, build, values), values, None)
 
     def _run(self, statement: Statement, values: Sequence[Value], cancel: Cancel | None) -> pa.Table:
+        # A name of its own for each statement: stopping one must not stop another of the same text.
         job = f"nbext-{uuid.uuid4().hex}"
         running = self._workers.submit(self._backend.fetch, statement.with_literals(values), job)
         try:

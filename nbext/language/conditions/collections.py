@@ -68,12 +68,14 @@ class CollectionsCondition(Condition):
         """Build the wallets that own from so many collections."""
         values: Any = self
         owned = tables["balances"] if values.at is None else history.standing(tables["history"], values.at)
+        # A list of contracts is part of the statement, so lists of other lengths are compiled anew.
         if values.of:
             owned = owned.filter(owned.contract.isin([contract.contract for contract in values.of]))
         else:
             contracts = tables["contracts"]
             nfts = contracts.filter(contracts.chain_id == values.chain_id, contracts.standard.isin(NFT_STANDARDS))
             owned = owned.semi_join(nfts, "contract")
+        # A history holds the zero that a sale left behind; owning none of a collection is not owning from it.
         some = owned.filter(owned.size > 0)
         numbers = some.group_by("wallet").agg(number=some.count())
         fits = values.within.holds(numbers.number)

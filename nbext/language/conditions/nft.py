@@ -70,6 +70,7 @@ class NftCondition(HoldingCondition):
             "nft": self.contract.address,
             "chain": describe.chain_name(self.contract.chain_id),
             "count": counts(self.within),
+            # As texts, which no reader of JSON rounds.
             "tokenIds": [str(one) for one in self.ids] or None,
             "heldSince": self.since,
         }

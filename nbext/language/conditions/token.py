@@ -49,6 +49,7 @@ class HoldingCondition(Condition):
         values: Any = self
         if values.since is not None:
             return self._held_since(self._history(tables))
+        # The bounds are sort keys by now: most rows are decided by one comparison of 64 bits.
         balances, low, high = self._balances(tables), values.within.low, values.within.high
         if values.within.none_too:
             # A wallet with nothing has no row: it is found by not being found outside the bounds.
@@ -74,11 +75,13 @@ class HoldingCondition(Condition):
             standing = (rows.from_block <= values.at) & (rows.to_block > values.at)
         # A balance that another of the same block replaced was never the balance at the end of a block.
         lasting = rows.from_block < rows.to_block
+        # Three sets instead of one aggregate over the whole history: each reads only the rows that decide it.
         fell = Leaf(rows.filter(still, lasting, ~enough).select("wallet"))
         inside = sort_key.within(rows, low, high)
         if values.within.none_too:
             # A wallet that never held any has no history, and never fell below 0.
             return Not(Or([fell, Leaf(rows.filter(standing, ~inside).select("wallet"))]))
+        # Who first received any after that block never fell below, but did not hold at the block itself.
         held_then = Leaf(rows.filter(rows.from_block <= values.since, still, enough).select("wallet"))
         return And([Leaf(rows.filter(standing, inside).select("wallet")), held_then, Not(fell)])
 

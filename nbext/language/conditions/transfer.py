@@ -126,6 +126,7 @@ class TransferCondition(Condition):
         if values.contract is not None:
             moved = moved.filter(moved.contract == values.contract.contract)
         else:
+            # Transfers hold their contract, and only the contract knows its chain.
             contracts = tables["contracts"]
             moved = moved.semi_join(contracts.filter(contracts.chain_id == values.chain_id), "contract")
         if window := values.blocks.holds(moved.block):
@@ -137,6 +138,7 @@ class TransferCondition(Condition):
 
     def _sides(self, moved: ir.Table, tables: Tables) -> ir.Table:
         """Build a row for each wallet and transfer: ``wallet``, ``other`` and the limbs."""
+        # One row for each side, so that one GROUP BY counts a wallet's sent and received transfers together.
         received = moved.select("hi", "mid", "lo", wallet=moved.recipient, other=moved.sender)
         sent = moved.select("hi", "mid", "lo", wallet=moved.sender, other=moved.recipient)
         if self.direction == "any":
@@ -167,6 +169,7 @@ class TransferCondition(Condition):
             "amount": amounts(self.amount),
             "total": amounts(self.total),
             "count": counts(self.count),
+            # Beside a token only: of NFTs and of any contract at all, amounts have no unit.
             "unit": "raw" if self.contract and not nft else None,
             **window(self.blocks),
         }

@@ -47,6 +47,7 @@ class WalletCondition(Condition):
             wallets = wallets.filter(known if values.contract else ~known)
         if values.among is not None:
             wallets = wallets.semi_join(values.among.unnest().name("address").as_table(), "address")
+        # Loose: the table has every wallet of every chain, also those that the segment's chains never saw.
         return Leaf(wallets.select("wallet"), loose=True)
 
     def canonical(self) -> dict[str, Any]:
