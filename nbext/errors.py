@@ -82,7 +82,7 @@ class NoService(ConfigError):
 
     def __init__(self) -> None:
         super().__init__(
-            "There is no service to ask. Name one (`%nbext connect https://...`, or NBEXT_BASE_URL), "
+            "No service is set. Set one (`%nbext connect https://...`, or NBEXT_BASE_URL), "
             'or install the embedded one, which needs no account: pip install "nbext[local]"'
         )
 

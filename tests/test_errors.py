@@ -51,7 +51,7 @@ def test_the_stack_is_shown_on_request(monkeypatch):
 
 def test_without_a_service_the_two_choices_are_named():
     assert str(errors.NoService()) == (
-        "There is no service to ask. Name one (`%nbext connect https://...`, or NBEXT_BASE_URL), "
+        "No service is set. Set one (`%nbext connect https://...`, or NBEXT_BASE_URL), "
         'or install the embedded one, which needs no account: pip install "nbext[local]"'
     )
 

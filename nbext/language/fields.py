@@ -98,12 +98,12 @@ UNIT = Field(
     default="token", choices=("token", "raw"), examples=("raw",),
 )  # fmt: skip
 HELD_SINCE = Field(
-    "heldSince", "time", "The holding never fell below the least amount asked for since this time.",
+    "heldSince", "time", "Since this time the holding never fell below min; without min, never to zero.",
     examples=("90d", "2024-01-01", 19_000_000),
 )  # fmt: skip
 
 SCOPE = (
-    Field("chain", "chain", "The chain of every condition that names none.", default="ethereum", examples=("base",)),
+    Field("chain", "chain", "The chain of conditions that do not name one.", default="ethereum", examples=("base",)),
     Field("asOf", "time", "Answer as of this time or block; without it, the data's last block.",
           examples=("2024-06-30T00:00:00Z", "30d", 19_000_000)),
     Field("exclude", "exclude", "Wallets never to return: addresses, and \"burn\" for the zero address and 0x...dEaD. "

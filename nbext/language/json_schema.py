@@ -34,7 +34,7 @@ def json_schema() -> dict[str, Any]:
         "required": ["filters"],
         "additionalProperties": False,
         "$defs": {
-            "map": _map("Conditions", "Conditions that all hold. A list under a condition is several of it.", {}),
+            "map": _map("Conditions", "Conditions that all hold. A list under a key is several conditions.", {}),
             **{name: condition_schema(condition) for name, condition in CONDITIONS.items()},
         },
     }

@@ -207,7 +207,7 @@ class _Parser:
                 self.report.add(at(pointer, name), "needs", f"{name!r} needs {wanted} beside it.")
         if not required and not given.keys() - condition.idle:
             names = ", ".join(field.name for field in condition.fields if field.name not in condition.idle)
-            self.report.add(pointer, "empty", f"{condition.name} asks for nothing. Give at least one of: {names}.")
+            self.report.add(pointer, "empty", f"{condition.name} has nothing to match. Give at least one of: {names}.")
 
 
 def _join(by: By, members: tuple[Parsed, ...]) -> Parsed:

@@ -71,9 +71,9 @@ EACH = [
      "'UNI' is not an object with the fields of \"token\". Write {\"token\": {\"token\": \"UNI\"}}."),
     # Which fields go together
     ({"token": {}}, "/token", "required", "token needs 'token': the token's address, or its symbol."),
-    ({"wallet": {}}, "/wallet", "empty", "wallet asks for nothing. Give at least one of: in, contract."),
+    ({"wallet": {}}, "/wallet", "empty", "wallet has nothing to match. Give at least one of: in, contract."),
     ({"activity": {"chain": "base"}}, "/activity", "empty",
-     "activity asks for nothing. Give at least one of: first, last, transfers, activeDays."),
+     "activity has nothing to match. Give at least one of: first, last, transfers, activeDays."),
     ({"collections": {"of": ["A"], "distinct": {"min": 1}}}, "/collections", "exclusive",
      "collections takes 'of' or 'distinct', not both."),
     ({"transfer": {"token": "A", "nft": "B"}}, "/transfer", "exclusive", "transfer takes 'token' or 'nft', not both."),
@@ -179,7 +179,7 @@ def test_all_errors_come_at_once():
         ("/filters/nft/count/mn", "unknown-key", "Unknown field 'mn' of count. Did you mean 'min'?"),
         ("/filters/nft", "required", "nft needs 'nft': the collection's address, or its symbol."),
         ("/filters/wallet/0/in/0", "address", "'0x12' is not an address. An address is 0x and 40 hex digits."),
-        ("/filters/wallet/1", "empty", "wallet asks for nothing. Give at least one of: in, contract."),
+        ("/filters/wallet/1", "empty", "wallet has nothing to match. Give at least one of: in, contract."),
     ]  # fmt: skip
 
 

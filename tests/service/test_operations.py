@@ -132,8 +132,8 @@ def test_metadata_that_the_caller_has_is_not_sent_again(service):
         (f"/v1/nfts/ethereum/{USDC}", f"{USDC} on ethereum is an ERC20 token. Read it under /v1/tokens."),
         ("/v1/tokens/ethereum/USDX", "The data has no symbol 'USDX' on ethereum. Did you mean 'USDT'?"),
         (f"/v1/tokens/ethereum/0x{'1' * 40}", f"The data has no contract 0x{'1' * 40} on ethereum."),
-        ("/v1/segment/none", "There is no segment of that id."),
-        ("/v1/segment/none/csv", "There is no segment of that id."),
+        ("/v1/segment/none", "There is no segment with that id."),
+        ("/v1/segment/none/csv", "There is no segment with that id."),
     ],
 )
 def test_what_is_not_there_is_404_and_says_what_to_do(service, path, detail):

@@ -23,7 +23,7 @@ class SavedSegmentCondition(Condition):
     segment: Segment
 
     name = "segment"
-    help = "Wallets of a saved segment, asked again of the data as it is."
+    help = "Wallets of a saved segment, run again on the current data."
     fields = (
         Field("id", "segment", "The saved segment's id.", required=True, examples=("sg_ExampleExampleExampleEx",)),
     )

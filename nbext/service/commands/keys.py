@@ -13,14 +13,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the actions."""
     actions = parser.add_subparsers(dest="action", required=True)
     add = actions.add_parser("add", help="make a key; it is shown once")
-    add.add_argument("name", help="whose key it is")
+    add.add_argument("name", help="the name of the key's owner")
     add.add_argument(
         "--scope", action="append", metavar="SCOPE",
         help=f"what the key may do: {', '.join(SCOPES)}; repeat for several (default: all)",
     )
-    add.add_argument("--rate", default=DEFAULT_RATE, help="how often the key may ask, or none (default: %(default)s)")
+    add.add_argument("--rate", default=DEFAULT_RATE, help="requests that it may send, or none (default: %(default)s)")
     every = actions.add_parser("list", help="list the keys, without their text")
-    revoke = actions.add_parser("revoke", help="end a key")
+    revoke = actions.add_parser("revoke", help="revoke a key")
     revoke.add_argument("name", help="the key's name or id")
     for action in (add, every, revoke):
         commands.add_data(action)

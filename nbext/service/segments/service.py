@@ -107,7 +107,7 @@ class SegmentService:
         """Return the segment as it is now, or the problem 404."""
         segment = self._current(segment_id)
         if segment is None:
-            raise Problem("not-found", "There is no segment of that id.")
+            raise Problem("not-found", "There is no segment with that id.")
         return segment
 
     def _current(self, segment_id: str) -> Segment | None:
@@ -236,7 +236,7 @@ class SegmentService:
         try:
             # Its id names the data that it was asked of: other data must not answer under it.
             if segment.fingerprint != self.dataset.about.fingerprint:
-                raise SegmentExpired("The service ended while it ran, and has other data now. Execute it again.")
+                raise SegmentExpired("The service ended, and its data has changed since. Execute the segment again.")
             # No key: it counts against nobody, and no caller can make it be cancelled by hanging up.
             self.jobs.submit(Job(segment.id, self.plan(segment.request), "", wanted=True))
         except NbextError as error:

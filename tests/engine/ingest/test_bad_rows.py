@@ -142,7 +142,7 @@ def test_ragged_rows_of_a_csv_are_counted_with_their_rows(data, tmp_path, log):
     path.write_text("\n".join([lines[0], lines[1], "0x1,2", lines[2]]) + "\n")
     report = take(data, path)
     assert (report.rows, report.new) == (3, 2)
-    assert [(b.row, b.why) for b in report.bad] == [(2, "2 fields where 7 belong")]
+    assert [(b.row, b.why) for b in report.bad] == [(2, "2 fields instead of 7")]
 
 
 def test_times_in_milliseconds_are_told_and_refused(data, tmp_path, log):

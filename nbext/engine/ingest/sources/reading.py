@@ -260,7 +260,7 @@ def _open_csv(stage: Stage, number: int, source: Source, *, gzipped: bool) -> Op
 
 def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingReader:
     def keep(row: Any) -> str:
-        ragged.append((row.number - 1, f"{row.actual_columns} fields where {row.expected_columns} belong"))
+        ragged.append((row.number - 1, f"{row.actual_columns} fields instead of {row.expected_columns}"))
         return "skip"
 
     # Token names come with line breaks in them, quoted.
