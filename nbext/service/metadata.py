@@ -75,16 +75,16 @@ class Metadata:
         }
         return {name: values[name] for name in NFT_FIELDS}
 
-    def search(self, asked: Search) -> dict[str, Any]:
+    def search(self, wanted: Search) -> dict[str, Any]:
         """Return one page of the contracts that fit a term, best first."""
-        self._check_chain(asked.chain)
+        self._check_chain(wanted.chain)
         total, hits = self._dataset.catalog.search(
-            asked.chain.id, asked.term, standards=STANDARDS_OF[asked.type], limit=asked.limit, offset=asked.offset
+            wanted.chain.id, wanted.term, standards=STANDARDS_OF[wanted.type], limit=wanted.limit, offset=wanted.offset
         )
-        items = [_hit(asked.chain, hit) for hit in hits]
+        items = [_hit(wanted.chain, hit) for hit in hits]
         return {
-            "type": asked.type, "chain": asked.chain.name, "searchTerm": asked.term, "total": total,
-            "limit": asked.limit, "offset": asked.offset, "items": items,
+            "type": wanted.type, "chain": wanted.chain.name, "searchTerm": wanted.term, "total": total,
+            "limit": wanted.limit, "offset": wanted.offset, "items": items,
         }
 
     def as_of(self, chain: Chain) -> AsOf | None:

@@ -1,8 +1,8 @@
 """The SQLite file behind keys, segments, sign-ups and idempotency keys: its tables, connections and transactions.
 
 WAL lets several services and commands read and write one file side by side; synchronous=FULL makes a commit
-survive a power cut. The statements themselves stand with what they store: `keys`, `signups` and `segments.store`;
-no other module of the service knows SQL.
+survive a power cut. The statements are in the modules of what they store, `keys`, `signups` and `segments.store`;
+no other module of the service has SQL.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Database:
         db = sqlite3.connect(self.path, timeout=15, isolation_level=None, check_same_thread=False)
         db.row_factory = sqlite3.Row
         db.execute("PRAGMA journal_mode = WAL")
-        # With NORMAL a power cut takes back the last commits, which callers were told are stored.
+        # With NORMAL a power cut takes back the last commits, which callers believe to be stored.
         db.execute("PRAGMA synchronous = FULL")
         self.path.chmod(0o600)
         return db

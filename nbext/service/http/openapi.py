@@ -278,7 +278,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         made["components"]["schemas"] |= ours["$defs"] | _language()
         made["components"]["securitySchemes"] = {"key": {"type": "apiKey", "in": "header", "name": KEY_HEADER}}
         made["security"] = [{"key": []}]
-        # Not in the routes' own `responses`: FastAPI drops every null that stands in them.
+        # Not in the routes' own `responses`: FastAPI drops every null in them.
         for path, example in _ANSWER_EXAMPLES.items():
             made["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["example"] = example
         # Two threads may both come here; each makes the whole before anyone sees it.

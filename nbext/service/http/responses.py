@@ -26,7 +26,7 @@ _METADATA_CACHE = "private, max-age=60, must-revalidate"
 
 
 def iso_ms(seconds: float | None) -> str | None:
-    """Return a moment as ISO-8601 UTC with milliseconds, or None where there is none.
+    """Return a time as ISO-8601 UTC with milliseconds, or None where there is none.
 
     >>> iso_ms(0)
     '1970-01-01T00:00:00.000Z'
@@ -82,7 +82,7 @@ def describe(segment: Segment, *, cached: bool = False) -> SegmentAnswer:
         },
         "createdAt": iso_ms(segment.created_at) or "",
         "completedAt": iso_ms(segment.completed_at),
-        # A clock that was set back while the segment ran makes a negative time: none is told.
+        # A clock that was set back while the segment ran makes a negative time.
         "durationMs": max(0, round((segment.completed_at - segment.started_at) * 1000)) if ran else None,  # type: ignore[operator]
         "cached": cached,
         "warnings": facts["warnings"],

@@ -121,7 +121,7 @@ class Results:
 
 
 def page_of(segment: Segment, limit: int, offset: int) -> Page:
-    """Return where a page stands, with the path of the one that follows it."""
+    """Return a page's place among the rows, with the path of the next page."""
     total = segment.returned or 0
     after = offset + limit
     path = SEGMENT_JSON.format(id=segment.id)
