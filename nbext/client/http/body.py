@@ -107,7 +107,10 @@ class Stream(io.RawIOBase):
 
     def _take(self, size: int) -> bytes:
         """Return some decoded bytes; none once the body has ended."""
-        piece = self._unpacked(size) if self._layers else self._wire(size)
+        piece: bytes = self._unpacked(size) if self._layers else self._raw.read(size, decode_content=False)
+        # A socket that the watchdog shut reads like a body that has ended.
+        if self._watch.fired:
+            raise DeadlineExceeded("")
         self._ended = self._ended or (size > 0 and not piece)
         self.came += len(piece)
         if self.came > self.cap:
@@ -116,13 +119,6 @@ class Stream(io.RawIOBase):
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
         self._report(self.came, self._total)
-        return piece
-
-    def _wire(self, size: int) -> bytes:
-        piece: bytes = self._raw.read(size, decode_content=False)
-        # A socket that the watchdog shut reads like a body that has ended.
-        if self._watch.fired:
-            raise DeadlineExceeded("")
         return piece
 
     def _unpacked(self, size: int) -> bytes:
@@ -134,15 +130,13 @@ class Stream(io.RawIOBase):
             if piece:
                 return piece
             if hungry:
-                packed = self._wire(CHUNK)
+                packed = self._raw.read(CHUNK, decode_content=False)
                 if not packed:
-                    return self._end()
+                    # gzip has its own end, which urllib3 does not miss when it is missing.
+                    for layer in self._layers:
+                        layer.check()
+                    return b""
                 self._layers[0].feed(packed)
-
-    def _end(self) -> bytes:
-        for layer in self._layers:
-            layer.check()
-        return b""
 
 
 def _layers(encoding: str) -> list[_Unpacker]:
