@@ -31,6 +31,7 @@ def connect(
     settings = settings or Settings()
     url = base_url or settings["base_url"]
     if url:
+        # Not one of the settings: those are shown, listed and read from files.
         key = api_key or os.environ.get("NBEXT_API_KEY") or ""
         return Client(url, key, settings=settings)
     # Imported here: a client of a remote service needs neither the server nor an engine installed.

@@ -64,6 +64,7 @@ class NbextError(Exception):
     # IPython calls it. Not IPython's UsageError as a base: that one passes `pytest --nbval-lax`, and a subclass of it
     # prints nine lines of traceback.
     def _render_traceback_(self) -> list[str]:
+        # Read when it is shown, so that `%env NBEXT_TRACEBACK=1` takes effect in the next cell.
         if os.environ.get("NBEXT_TRACEBACK"):
             return traceback.format_exception(self)
         return [f"{type(self).__name__}: {self}"]
