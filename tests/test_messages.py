@@ -10,7 +10,13 @@ from tests.messages import sentences
 
 # What to write instead: say what is wrong, where, and the right text where it is known.
 REFUSED = {
+    "is none": r"\b(is|are) none\b",
+    "is one word too many": r"word too many|\b(is|are) too many\b",
+    "tells": r"\btells?\b|\btold\b",
+    "stands for is": r"\b(stands?|stood) (in|for|at|beside|before|above|below)\b",
+    "keeps itself": r"\b(is|are) kept for\b",
     "is of": r"\bis of (a|an|the|another)\b",
+    "says how": r"\bsays how\b",
     "cannot be alone": r"\bthat cannot be\b",
 }
 
