@@ -27,13 +27,13 @@ def shown(value: Any) -> Any:
     >>> shown("0xd8da6bf26964af9d7eed9e03e53415d37aa96045")
     '0xd8da6bf2…7aa96045'
     """
+    import pandas as pd
+
     if isinstance(value, tuple):  # a row's label of several levels
         return tuple(shown(part) for part in value)
-    if isinstance(value, dict | list | set):
-        # pandas would print the strings inside of them unchanged.
-        return visible(repr(value))
     if not isinstance(value, str):
-        return value
+        # pandas would print the strings inside of lists and arrays unchanged; a list in Parquet becomes an array.
+        return value if pd.api.types.is_scalar(value) else visible(value)
     if looks_like_address(value):
         return f"{value[:10]}…{value[-8:]}"
     return visible(value)

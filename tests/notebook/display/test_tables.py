@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -52,6 +53,13 @@ def formatted(shell, value):
 )
 def test_a_cell_is_shown_so_that_nothing_in_it_hides(value, expected):
     assert shown(value) == expected
+
+
+@pytest.mark.parametrize("collection", [list, set, frozenset, tuple, pd.Series, pd.array, dict.fromkeys, np.array])
+def test_nothing_hides_in_a_list_an_array_or_another_collection_of_a_cell(collection):
+    text = as_text(ours(values=[collection([NASTY["escape"]]), collection([NASTY["bidi"]])]))
+    assert not set("\x1b\x07\u202e") & set(text)
+    assert "USDC" in text
 
 
 def test_html_ignores_maths_escapes_names_and_shows_control_characters(shell):
