@@ -28,8 +28,8 @@ class TableClock:
     def block_at(self, chain_id: int, timestamp: int) -> int | None:
         """Return the last block at or before the time.
 
-        Before the data begins that is the block before its first. None where the data cannot tell: the
-        chain has no times, or blocks without one stand where the time would fall.
+        Before the data begins that is the block before its first. None where the data does not
+        say: the chain has no times, or the blocks around that moment have none.
         """
         known = self._read("clock-known", _last_at_or_before, (chain_id, timestamp))["block"][0].as_py()
         after = self._read("clock-after", _first_after, (chain_id, -1 if known is None else known)).to_pylist()

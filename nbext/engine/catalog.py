@@ -45,7 +45,7 @@ class TableCatalog:
         return None if row is None else self._contracts([row])[0]
 
     def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
-        """Return the contracts that bear the symbol (any case): verified ones first, spam last."""
+        """Return the contracts with the symbol (any case): verified ones first, spam last."""
         return self._contracts(self._chain(chain_id).rows_of_symbol.get((symbol.strip().casefold(), nft), []))
 
     def symbols(self, chain_id: int, *, nft: bool) -> Sequence[str]:
@@ -57,9 +57,9 @@ class TableCatalog:
     ) -> tuple[int, Sequence[Found]]:
         """Return how many contracts match the literal text, and one page of them, best first.
 
-        An exact symbol comes before an exact name, a prefix, a whole word and any other place; case and
+        An exact symbol ranks before an exact name, a prefix, a whole word and any other place; case and
         accents do not matter, and neither do spaces where nothing else fits ("bored ape" finds BoredApeYachtClub);
-        spam comes last, and the verified first among equals. An address finds its contract.
+        spam ranks last, and the verified first among equals. An address finds its contract.
         """
         hits = self._chain(chain_id).hits(fold(term), frozenset(standards))
         page = hits[offset : offset + limit]

@@ -19,7 +19,7 @@ by chain_id and wallet, ``blocks`` by chain_id and block, ``wallets`` by wallet,
 from __future__ import annotations
 
 LIMBS = ("hi", "mid", "lo")
-# A holding that still stands has this as its last block.
+# The to_block of a current balance.
 FOREVER = 2**62
 
 WALLETS = {"wallet": "int32", "address": "string", "is_contract": "boolean"}

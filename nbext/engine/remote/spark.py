@@ -91,7 +91,7 @@ class Spark:
         session = (
             # Its page listens on all addresses.
             builder.config("spark.ui.enabled", "false")
-            # Days are UTC days on every engine, wherever the cluster stands.
+            # Days are UTC days on every engine, wherever the cluster is.
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.log.level", "ERROR")
             # In a notebook its bars would land in whichever cell runs, line upon line.

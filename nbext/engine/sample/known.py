@@ -1,8 +1,8 @@
 """Well-known contracts and their true metadata, written down by hand as facts.
 
 Only these facts are true in the sample: who holds what, and every transfer, is made up. A null symbol
-means that the public lists give none. On ethereum two tokens bear RPL (before and after a migration)
-and two collections bear LAND, so a symbol alone does not name them.
+means that the public lists give none. On ethereum two tokens have the symbol RPL (before and after a
+migration) and two collections LAND, so a symbol alone does not identify them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each wallet did on each chain, and the blocks that the data knows."""
+"""Activity: what each wallet did on each chain, and the blocks of the data with their times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DAY = 86_400
 
 
 def begin(stage: Stage) -> None:
-    """Make the table of block times."""
+    """Create the table of block times."""
     stage.run("CREATE TABLE times (chain_id BIGINT, block BIGINT, seconds BIGINT)")
 
 
@@ -32,7 +32,7 @@ def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
 
 
 def save_blocks(stage: Stage) -> None:
-    """Fill ``out.blocks``: every block with a transfer or a time; of two times the first taken in stays."""
+    """Fill ``out.blocks``: every block with a transfer or a time; of two times the one ingested first wins."""
     before = "UNION ALL SELECT chain_id, block, timestamp, 0 FROM prev.main.blocks" if stage.previous else ""
     stage.run(f"""
         INSERT INTO out.blocks
@@ -45,7 +45,7 @@ def save_blocks(stage: Stage) -> None:
 
 
 def save_extents(stage: Stage) -> None:
-    """Make ``extents``: the first and last block of each chain, and the last block's time."""
+    """Create ``extents``: the first and last block of each chain, and the last block's time."""
     stage.run("""
         CREATE TABLE extents AS SELECT chain_id, min(block) AS first_block, max(block) AS last_block,
             max(timestamp) AS last_timestamp, count(*) = count(timestamp) AS timed
@@ -67,4 +67,5 @@ def save_activity(stage: Stage) -> None:
                   UNION ALL SELECT recipient, contract, block, 1 FROM out.transfers WHERE sender <> recipient
                   UNION ALL SELECT wallet, contract, block, 0 FROM opened)
             JOIN contract_chain USING (contract) JOIN out.blocks USING (chain_id, block) GROUP BY ALL)
-        JOIN (SELECT chain_id, timed FROM extents) USING (chain_id) GROUP BY chain_id, wallet ORDER BY chain_id, wallet""")
+        JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
+        GROUP BY chain_id, wallet ORDER BY chain_id, wallet""")

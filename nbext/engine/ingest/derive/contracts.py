@@ -1,4 +1,9 @@
-"""The contracts of the data: what is known of each, and what the data counts of it."""
+"""The contracts of the data: their standards, their facts, and what the data counts of each.
+
+A standard comes from metadata, else from the contract's whole behaviour. An NFT's rows are chains of custody: each id
+is sent on by whoever received it last. An ERC20's amounts repeat without such an order. No single value decides: a
+uint256 may be an amount or an id.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ SENT_ON_LATER = 20
 
 
 def classify(stage: Stage) -> None:
-    """Make ``standards``: (contract, standard, told) for each contract; ``told`` says whether metadata did."""
+    """Create ``standards``: (contract, standard, told) for each contract; ``told`` is true if metadata has it."""
     stage.run("""
         CREATE TABLE told AS SELECT c.rowid::INTEGER AS contract, k.standard
         FROM contract_ranks c JOIN known k USING (chain_id, address) WHERE k.standard IS NOT NULL""")
@@ -32,7 +37,7 @@ def classify(stage: Stage) -> None:
 
 
 def _evidence(stage: Stage) -> None:
-    """Make ``evidence``: for each contract that nothing is told of, how its values came and went."""
+    """Create ``evidence``: for each contract without metadata, how its values moved."""
     stage.run(f"""
         CREATE TEMP TABLE weighed AS
         SELECT contract, (count(*) + {SAMPLE - 1}) // {SAMPLE} AS thin FROM arrived ANTI JOIN told USING (contract)
@@ -69,8 +74,8 @@ def _is_nft() -> str:
 def save_contracts(stage: Stage, zero: int) -> None:
     """Fill ``out.contracts``.
 
-    ``holders`` are wallets with a balance above zero, the zero address left out. ``total_supply`` is what
-    metadata told, or what was minted and not burned where the data reaches back to the deployment.
+    ``holders`` are wallets with a balance above zero, the zero address left out. ``total_supply`` is
+    the metadata's, or what was minted and not burned where the data reaches back to the deployment.
     """
     stage.run(f"""
         CREATE TABLE held AS SELECT contract, count(*) AS holders FROM out.balances
@@ -93,7 +98,7 @@ def save_contracts(stage: Stage, zero: int) -> None:
 
 
 def _supplies(stage: Stage, zero: int) -> None:
-    """Make ``supplies``: what left the zero address and did not come back, of contracts seen from their start."""
+    """Create ``supplies``: what left the zero address and did not come back, of contracts seen from their start."""
     stage.run("CREATE TABLE supplies (contract INTEGER, total_supply VARCHAR)")
     sums = stage.rows(f"""
         SELECT contract, sum(b.hi::HUGEINT), sum(b.mid::HUGEINT), sum(b.lo::HUGEINT)

@@ -253,7 +253,7 @@ class _Changes:
 
 
 def history(flows: pa.Table, wallets: range) -> tuple[pa.Table, np.ndarray]:
-    """Return the rows of ``history`` in its order, and which of them still stand with a balance that is not zero.
+    """Return the rows of ``history`` in its order, and which of them are current balances other than zero.
 
     ``flows`` has ``contract block log_index sender recipient lo``, and ``hi mid`` where an amount has them; a sender
     may be NOBODY. Only wallets of that range are followed.

@@ -1,4 +1,4 @@
-"""What segments are asked of, derived from the transfers: history, balances, owners.
+"""Derive history, balances and owners, the tables that segments query, from the transfers.
 
 Contracts are worked through in buckets, so that memory is bounded by a bucket and not by the data.
 Transfers are sorted by contract: a bucket reads only its own rows.
@@ -35,7 +35,7 @@ _Done = tuple[int, tuple[pa.Table, np.ndarray]]
 
 @dataclass(frozen=True)
 class _Bucket:
-    """Contracts that are worked at a time: the first, the last, their rows, and whether one limb is too few."""
+    """Contracts that are processed together: the first, the last, their rows, and whether one limb is too few."""
 
     first: int
     last: int
@@ -75,7 +75,7 @@ def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
 
 
 def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Callable[[], _Done]]:
-    """Yield what is to be worked out of each bucket, share by share, and save the owners of its token ids."""
+    """Yield the history of each bucket as tasks, share by share, and save the owners of its token ids."""
     for done, bucket in enumerate(buckets, 1):
         rows = _effective(stage, bucket)
         _follow_tokens(stage, rows)
@@ -95,7 +95,7 @@ def _history(done: int, flows: pa.Table, wallets: range) -> _Done:
 
 
 def _profile(stage: Stage) -> None:
-    """Say of each contract how its rows are to be worked: how many, NFT or not, and whether one limb holds each."""
+    """Create ``profile``: how many rows each contract has, whether it is an NFT, and whether one limb is enough."""
     stage.run("""
         CREATE TABLE profile AS
         SELECT contract, sum(n)::BIGINT AS n, standard <> 'ERC20' AS nft, standard = 'ERC1155' AS multi,
@@ -118,7 +118,7 @@ def _buckets(stage: Stage) -> list[_Bucket]:
 
 
 def _shares(stage: Stage, bucket: _Bucket) -> list[range]:
-    """Return the ranges of wallets to take one by one: a large contract alone is too much at a time."""
+    """Return the ranges of wallets to process one after another; a small bucket is one range."""
     wallets = stage.value("SELECT count(*) FROM wallets")
     shares = -(-bucket.rows // BUCKET_ROWS)
     cuts = [wallets * n // shares for n in range(shares + 1)]
@@ -126,7 +126,7 @@ def _shares(stage: Stage, bucket: _Bucket) -> list[range]:
 
 
 def _effective(stage: Stage, bucket: _Bucket) -> str:
-    """Return the SQL of the bucket's transfers: a snapshot stands for all that came up to its block."""
+    """Return the SQL of the bucket's transfers: a snapshot replaces all transfers up to its block."""
     columns = "contract, block, log_index, sender, recipient, hi, mid, lo, count"
     within = f"contract BETWEEN {bucket.first} AND {bucket.last}"
     rows = f"SELECT {columns} FROM out.transfers t WHERE {within}"
@@ -143,7 +143,7 @@ def _effective(stage: Stage, bucket: _Bucket) -> str:
 
 
 def _follow_tokens(stage: Stage, rows: str) -> None:
-    """Make ``moves``: each transfer of an ERC721's id with who owned it before, wherever a log may be missing."""
+    """Create ``moves``: each transfer of an ERC721's id with who owned it before, wherever a log may be missing."""
     custody = "PARTITION BY contract, hi, mid, lo ORDER BY block, log_index"
     stage.run(f"""
         CREATE OR REPLACE TEMP TABLE moves AS
@@ -154,7 +154,7 @@ def _follow_tokens(stage: Stage, rows: str) -> None:
 
 
 def _count_tokens(stage: Stage, rows: str, zero: int) -> None:
-    """Make ``counts``: of each ERC1155's id, how many a wallet got and gave, and had before the data begins.
+    """Create ``counts``: of each ERC1155's id, how many a wallet got and gave, and had before the data begins.
 
     Whoever gives more of an id than came to them had the rest before: a count below zero exists on no chain.
     """

@@ -65,7 +65,7 @@ _TIMES = {"timestamp": ("block_timestamp", "timestamp"), "chain_id": ("chain_id"
 KINDS = (
     Kind("token_transfers (ethereum-etl)", "transfers",
          {"contract": ("token_address",), "value": ("value",), **_LOG}, _TIMES),
-    # cryo calls the contract erc20 in both; before erc20_transfers, as a token id column is what tells them apart.
+    # cryo calls the contract erc20 in both; before erc20_transfers, because only a token id column distinguishes them.
     Kind("erc721_transfers (cryo)", "transfers",
          {"contract": ("erc721", "erc20"), "value": ("token_id_string", "token_id", "token_id_binary"), **_LOG},
          _TIMES, standard="ERC721"),
@@ -266,7 +266,7 @@ def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingR
     # Token names come with line breaks in them, quoted.
     parsing = pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep)
     names = _header(file)
-    # One thread: Arrow tells a ragged row's number only then.
+    # One thread: only then does Arrow report a ragged row's number.
     return pacsv.open_csv(
         file,
         parse_options=parsing,

@@ -1,6 +1,6 @@
-"""Which rows are new: a transfer is told by its chain, its transaction's hash and its log index.
+"""Find the rows that are new: a transfer is identified by its chain, its transaction's hash and its log index.
 
-The keys of all transfers taken in so far stand beside the tables, one Parquet file for each run: 16 bytes
+The keys of all transfers ingested so far are stored beside the tables, one Parquet file for each run: 16 bytes
 of the hash (as many as make a forged twin infeasible) and the log index. A new generation shares the
 files of the one before, by hard links.
 """
@@ -24,10 +24,10 @@ _STORY = "(contract, sender, recipient, hi, mid, lo, block)"
 
 
 def drop_repeated(stage: Stage) -> dict[str, int]:
-    """Leave out rows whose key was seen before, in this run or in an earlier one.
+    """Remove rows whose key was seen before, in this run or in an earlier one.
 
-    The first of two rows stays. Returns how many were left out (``duplicates``), and how many of those
-    told another story under the same key (``conflicts``: a reorganised block, or an altered file).
+    The first of two rows stays. Returns how many were removed (``duplicates``), and how many of those
+    have other contents under the same key (``conflicts``: a reorganised block, or an altered file).
     """
     _find_twins(stage)
     stage.run(f"""
@@ -50,11 +50,11 @@ def drop_repeated(stage: Stage) -> dict[str, int]:
 
 
 def _repeat_by_contents(stage: Stage) -> int:
-    """Add to ``repeated`` the rows that another source tells by a key of another sort; return how many.
+    """Add to ``repeated`` the rows that another source has under a key of another sort; return how many.
 
     A row without a log index has no key in common with the same transfer from a source with log indexes. Both
-    sources tell every transfer of a contract between two wallets in a block: of k such rows of one amount with a log
-    index and n without, the larger number is kept, those with a log index first, and first those taken in before.
+    sources have every transfer of a contract between two wallets in a block: of k such rows of one amount with a log
+    index and n without, the larger number is kept: those with a log index first, and of these the ones ingested before.
     """
     loose = f"log_index >= {MADE_UP}"
     here = stage.value(f"SELECT count(*) FROM incoming WHERE {loose}")
@@ -63,7 +63,7 @@ def _repeat_by_contents(stage: Stage) -> int:
         return 0
     story = "contract, sender, recipient, hi, mid, lo, block"
     stage.run(f"CREATE TEMP TABLE taken AS SELECT {story}, log_index FROM ({_taken_before(stage)})")
-    # Told with a log index now, or at all before; and of rows with one, what was told without before.
+    # Rows without a log index that this run or an earlier one has; and rows with one that an earlier run has without.
     stage.run(f"""
         CREATE TEMP TABLE told_twice AS
         SELECT file, row FROM (
@@ -87,7 +87,7 @@ def _repeat_by_contents(stage: Stage) -> int:
 
 
 def _taken_before(stage: Stage) -> str:
-    """Return the SQL of the earlier transfers of the blocks that come again, by the ranks of now."""
+    """Return the SQL of the earlier transfers of the blocks that occur again, by this run's ranks."""
     columns = "block, log_index, hi, mid, lo"
     if not stage.previous:
         return f"SELECT contract, sender, recipient, {columns} FROM incoming WHERE false"

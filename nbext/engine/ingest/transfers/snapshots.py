@@ -168,7 +168,7 @@ def _replace(stage: Stage, file: Opened, chain: int, block: int | None, *, by_id
     _leave_out(stage, file, OLDER, newer)
     stage.run(f"DELETE FROM openings WHERE chain_id = {chain} AND contract IN (SELECT contract FROM arrived_holders)")
     hi, mid, lo = limbs("digits")
-    # A wallet may stand twice with the same balance.
+    # A wallet may be listed twice with the same balance.
     stage.run(f"INSERT INTO openings SELECT DISTINCT {chain}, contract, address, block, {hi}, {mid}, {lo}, "
               f"{str(by_id).lower()} FROM arrived_holders")
     stage.drop("arrived_holders")

@@ -9,7 +9,7 @@ from nbext.engine.ingest.stage import Stage
 
 
 def begin(stage: Stage) -> None:
-    """Make the tables of spellings."""
+    """Create the tables of spellings."""
     stage.run("CREATE TABLE spelled (address VARCHAR)")
     stage.run("CREATE TABLE spelled_contracts (chain_id BIGINT, address VARCHAR)")
 
@@ -25,10 +25,10 @@ def collect(stage: Stage, file: Opened, chain: int) -> None:
 
 
 def rank(stage: Stage) -> None:
-    """Make ``wallets`` and ``contracts`` (rank and address) and the maps from a spelling to its rank."""
+    """Create ``wallets`` and ``contract_ranks`` (rank and address) and the maps from a spelling to its rank."""
     valid = ADDRESS.format("address")
     before = "UNION SELECT address FROM prev.main.wallets" if stage.previous else ""
-    # The spellings are distinct already: only what comes beside them is looked up.
+    # The spellings are distinct already: only addresses from elsewhere need a union.
     address = "address" if _all_lower(stage) else "DISTINCT lower(address) AS address"
     met = f"SELECT {address} FROM spelled WHERE {valid}"
     if stage.previous or stage.value("SELECT count(*) FROM openings"):
@@ -73,7 +73,7 @@ def zero(stage: Stage) -> int:
 
 
 def forget_unused(stage: Stage) -> None:
-    """Take out of the ranks the addresses that only bad rows named, so that those leave no trace."""
+    """Remove the addresses that only bad rows named from the ranks, so that those rows leave no trace."""
     before = "UNION SELECT address FROM prev.main.wallets" if stage.previous else ""
     used = f"""
         SELECT address FROM wallets w WHERE EXISTS (SELECT 1 FROM incoming WHERE sender = w.rowid)
@@ -96,7 +96,7 @@ def forget_unused(stage: Stage) -> None:
 
 
 def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
-    """Rank the used rows of a table anew; make the map from old ranks to new, and say whether any moved."""
+    """Rank the used rows of a table again; create the map from old ranks to new, and return whether any moved."""
     stage.run(f"CREATE TABLE kept AS SELECT {key} FROM ({used}) ORDER BY {key}")
     stage.run(f"CREATE TABLE {table}_moves AS SELECT t.rowid::INTEGER AS old, k.rowid::INTEGER AS now "
               f"FROM {table} t JOIN kept k USING ({key})")
@@ -107,7 +107,7 @@ def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
 
 
 def open_snapshots(stage: Stage) -> None:
-    """Make ``opened``: the snapshots' balances by rank, and keep them as they came for the runs to follow."""
+    """Create ``opened``, the snapshots' balances by rank, and store them with addresses for later runs."""
     stage.run("""
         CREATE TABLE opened AS SELECT c.rowid::INTEGER AS contract, o.block, w.rowid::INTEGER AS wallet,
             o.hi, o.mid, o.lo, o.has_id
@@ -118,7 +118,7 @@ def open_snapshots(stage: Stage) -> None:
 
 
 def join_previous(stage: Stage) -> None:
-    """Make ``arrived``: the new transfers and those of the generation before, by the ranks of now."""
+    """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks."""
     columns = "contract, block, log_index, sender, recipient, hi, mid, lo"
     if not stage.previous:
         stage.run(f"CREATE VIEW arrived AS SELECT {columns}, coalesce(count, 1) AS count FROM incoming")
