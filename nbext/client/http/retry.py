@@ -9,13 +9,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from enum import Enum
 
-from nbext.errors import (
-    ApiError,
-    ConnectionFailed,
-    DeadlineExceeded,
-    NbextError,
-    TruncatedResponse,
-)
+from nbext.errors import ApiError, ConnectionFailed, DeadlineExceeded, NbextError, TruncatedResponse
 
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RETRY_AFTER = 0.5, 8.0, 60.0
 
