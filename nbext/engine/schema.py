@@ -1,4 +1,4 @@
-"""The tables that ingest prepares and segments are asked of: one layout, whatever engine holds it.
+"""The tables that ingest prepares and segments query: one layout on every engine.
 
 Types are the ones that DuckDB, Spark, BigQuery and Trino all have: no unsigned integers. An amount is
 three limbs of 26 decimal digits, ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0): sums of limbs

@@ -26,7 +26,7 @@ _METADATA_CACHE = "private, max-age=60, must-revalidate"
 
 
 def iso_ms(seconds: float | None) -> str | None:
-    """Return a time as ISO-8601 UTC with milliseconds, or None where there is none.
+    """Return a time as ISO-8601 UTC with milliseconds, or None without one.
 
     >>> iso_ms(0)
     '1970-01-01T00:00:00.000Z'

@@ -1,4 +1,4 @@
-"""The tables that segments are asked of, derived from the transfers.
+"""The tables that segments query, derived from the transfers.
 
     tables      history, balances and owners, by buckets of contracts
     holdings    what each wallet held and when, exactly, in arrays of 128-bit integers
