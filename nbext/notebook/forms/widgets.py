@@ -3,7 +3,7 @@
 Each widget is a message to the front end, and so are its layout and its style. A socket drops what it cannot hold
 (ZeroMQ: 1,000 messages), and a dropped message is a field that never appears. So widgets share layouts and styles,
 hide by a class instead of by a layout of their own, and make their lines of help and errors when there are any:
-a query of 40 conditions takes 900 messages instead of 3,100.
+a query of 40 conditions is 801 widgets instead of 3,102.
 """
 
 from __future__ import annotations
