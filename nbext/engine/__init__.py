@@ -1,14 +1,14 @@
-"""Data: what ingest prepares, and the engines that answer questions about it. Knows no HTTP.
+"""Chain data: ingest prepares tables of it, and engines run segments on them. Knows no HTTP.
 
-    dataset       what an engine offers to the rooms before it: a catalog, block times, questions and answers
-    open          a data folder opened on the engine that a URL names
-    schema        the tables, one layout on every engine
-    catalog       contracts by address, by symbol, and by search
-    block_times   times into blocks, and back
-    query/        statements that any engine runs: sets of wallets, exact amounts, history
-    duckdb/       the embedded engine
-    remote/       Spark, BigQuery and Trino
-    ingest/       chain data in files becomes the tables
-    storage/      generations of tables in the data folder, and who uses it
-    sample/       the synthetic sample, for a folder without data
+    dataset      what every engine offers: contracts, times, segments, plans
+    open         a data folder on the engine that a URL names
+    catalog      contracts by address, by symbol, and by search
+    block_times  times to blocks, and blocks to times
+    schema       the prepared tables, the same on every engine
+    ingest/      files of chain data become one generation of tables
+    storage/     generations in a data folder, and who is using it
+    query/       what engines share: Ibis expressions, statements, parameters, history
+    duckdb/      segments on DuckDB: bitmaps, addresses, spilling
+    remote/      segments on Spark, BigQuery and Trino
+    sample/      the synthetic data that answers when there is no other
 """

@@ -1,6 +1,6 @@
 """Engines on other machines.
 
-    dataset     questions as SQL text to a backend, and its answers
-    spark       a Spark cluster, which reads the tables as Parquet
-    warehouse   BigQuery and Trino, which hold the tables themselves
+    dataset    a segment as one SQL statement, sent as text
+    spark      a cluster that reads the generation's Parquet files
+    warehouse  BigQuery and Trino, with the same tables loaded there
 """
