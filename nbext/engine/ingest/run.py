@@ -21,7 +21,7 @@ from nbext.engine.ingest.derive import activity, contracts, tables
 from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.sources import files, reading, tokens
 from nbext.engine.ingest.sources.files import Source
-from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage
+from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage, storage_errors
 from nbext.engine.ingest.transfers import keys, rows, snapshots, wallets
 from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 from nbext.engine.open import MEMORY_SIZE
@@ -149,25 +149,8 @@ def _locked(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StorageError(f"{folder}: another `nbext ingest` is writing there. Wait until it ends.") from None
-        with _storage_errors(folder):
+        with storage_errors(folder):
             yield
-
-
-@contextmanager
-def _storage_errors(folder: Path) -> Iterator[None]:
-    """Translate the errors of a full memory or disk into ours."""
-    try:
-        yield
-    except duckdb.OutOfMemoryException as error:
-        raise StorageError(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
-                           "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
-    except (duckdb.IOException, OSError) as error:
-        raise StorageError(f"{folder} cannot be written: {_first_line(error)}. Nothing was changed.") from None
-
-
-def _first_line(error: Exception) -> str:
-    # DuckDB appends hints about its own settings, which cannot be changed from here.
-    return str(error).strip().splitlines()[0][:300]
 
 
 def _not_taken(found: list[Source], previous: generation.Generation | None) -> tuple[list[Source], list[Source]]:

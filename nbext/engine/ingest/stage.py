@@ -6,6 +6,7 @@ import glob
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.storage.generation import TABLES, Generation
+from nbext.errors import StorageError
 
 # Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
 DEFAULT_MEMORY = "4GB"
@@ -45,6 +47,23 @@ def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
             waiting = following
         if waiting:
             yield waiting.result()
+
+
+@contextmanager
+def storage_errors(folder: Path) -> Iterator[None]:
+    """Translate the errors of a full memory or disk into ours."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise StorageError(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
+                           "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
+    except (duckdb.IOException, OSError) as error:
+        raise StorageError(f"{folder} cannot be written: {_first_line(error)}. Nothing was changed.") from None
+
+
+def _first_line(error: Exception) -> str:
+    # DuckDB appends hints about its own settings, which cannot be changed from here.
+    return str(error).strip().splitlines()[0][:300]
 
 
 class Stage:
