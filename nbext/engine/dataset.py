@@ -160,9 +160,10 @@ def ended(running: Future[Any], cancel: Cancel | None) -> NbextError | None:
     # Without a way to cancel there is nothing to look at in between: one wait, no wake-ups.
     while not wait([running], TICK if cancel else None).done:
         if cancel and cancel.asked.is_set():
-            return QueryCancelled("the segment was cancelled.")
+            return QueryCancelled("The segment was cancelled.")
         if cancel and cancel.deadline is not None and time.monotonic() >= cancel.deadline:
-            return QueryTimeout("the segment ran past its time limit.")
+            advice = "Narrow it, or raise the service's --query-seconds."
+            return QueryTimeout(f"The segment ran past its time limit. {advice}")
     return None
 
 

@@ -186,7 +186,7 @@ class DuckDataset:
         unspilled = isinstance(error, duckdb.IOException) and str(self._spill.folder) in str(error)
         if unspilled or isinstance(error, duckdb.OutOfMemoryException):
             return ResourceLimit(
-                f"the segment needs more memory than the service may use ({self._memory}, and {_SPILL} on disk). "
+                f"The segment needs more memory than the service may use ({self._memory}, and {_SPILL} on disk). "
                 "Narrow it, or give the service more: engine duckdb://?memory=4GB."
             )
         return SegmentFailed(f"DuckDB could not answer: {str(error).splitlines()[0]}")
