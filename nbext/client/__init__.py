@@ -1,16 +1,15 @@
 """One method per operation, each of which returns a DataFrame. Knows HTTP and pandas, but no notebook.
 
-client          the class `Client`: its methods, and what each takes, returns and raises
-service         one service: whether it is ours, and which of two decoders reads its answers
-segment_run     a segment: execute, wait, fetch its rows; export them
-lookups         metadata of many contracts at once, in order; search
-validate        arguments, checked before any request
-decode          what an answer says; the decoder of our own service's answers
-frames          which dtype a column gets
-error_boundary  the edge: errors lose the key, and Ctrl-C ends every wait
-http/           one request within its deadline: connections, retries, redirects, errors
-files/          rows as CSV, and into files
-remote/         the decoder of a stranger's answers, which guesses; not loaded for a service that is ours
+client       the class `Client`: its methods, and what each takes, returns and raises
+service      one service: whether it is ours, which decoder reads its answers; the edge where errors lose the key
+segment_run  a segment: execute, wait, fetch its rows; export them
+lookups      metadata of many contracts at once, in order; search
+validate     arguments, checked before any request
+decode       what an answer says; the decoder of our own service's answers
+frames       which dtype a column gets
+http/        one request within its deadline: connections, retries, redirects, errors
+files/       rows as CSV, and into files
+remote/      the decoder of a stranger's answers, which guesses; not loaded for a service that is ours
 """
 
 from __future__ import annotations

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from nbext.client import frames, lookups, validate
 from nbext.client.decode import Want
-from nbext.client.error_boundary import public
-from nbext.client.http.retry import Repeat
+from nbext.client.http.transport import Repeat
 from nbext.client.segment_run import Reporter, Run
-from nbext.client.service import Service
+from nbext.client.service import Service, public
 from nbext.core import operations as op
 from nbext.errors import BadRequest, NotFound, ProtocolError
 from nbext.settings import Secret, Settings
@@ -133,7 +132,7 @@ class Client:
             "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
             "limit": validate.limit_of(self.settings["limit"] if limit is None else limit, counting=counting),
         }
-        return {"method": "POST", "url": self.base_url + op.EXECUTE, "body": body}
+        return {"method": "POST", "url": self._transport.origin.url + op.EXECUTE, "body": body}
 
     @public
     def execute_segment(
@@ -378,9 +377,7 @@ class Client:
         ------
         GET /v1/tokens/{chain}/{address}, eight at a time
         """
-        return lookups.metadata(
-            self._service, "tokens", self._chain(chain), addresses, strict=strict, refresh=refresh
-        )
+        return lookups.metadata(self._service, "tokens", self._chain(chain), addresses, strict=strict, refresh=refresh)
 
     @public
     def nfts(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nbext.client.files import csv_text
 from nbext.client.frames import types_of
-from nbext.client.http.retry import retry_after
+from nbext.client.http.body import retry_after
 from nbext.core.constants import SEGMENT_ID
 from nbext.core.operations import ARROW_TYPE, SEARCH_FIELDS
 from nbext.core.strict_json import NotJson, read_answer

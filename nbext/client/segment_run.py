@@ -20,8 +20,7 @@ from nbext.client.files import csv_text, writer
 from nbext.client.http.body import Incoming
 from nbext.client.http.deadline import SCOPE, Deadline, Scope
 from nbext.client.http.errors import shown
-from nbext.client.http.retry import Repeat
-from nbext.client.http.transport import NO_CAP, Call
+from nbext.client.http.transport import NO_CAP, Call, Repeat
 from nbext.client.service import Service
 from nbext.core import operations as op
 from nbext.errors import (
@@ -43,9 +42,7 @@ if TYPE_CHECKING:
 # Seconds between two questions for a segment that says nothing of when to come again.
 FIRST_POLL, LONGEST_POLL = 0.2, 5.0
 _FAILURES: dict[State | None, type[SegmentFailed]] = {
-    State.FAILED: SegmentFailed,
-    State.TIMED_OUT: QueryTimeout,
-    State.EXPIRED: SegmentExpired,
+    State.FAILED: SegmentFailed, State.TIMED_OUT: QueryTimeout, State.EXPIRED: SegmentExpired
 }
 _ACCEPT = {"json": "application/json", "csv": "text/csv, application/json;q=0.5", "arrow": op.ARROW_TYPE}
 _PATHS = {"csv": op.SEGMENT_CSV, "json": op.SEGMENT_JSON}
@@ -209,12 +206,7 @@ class Run:
             wait = min(wait * 1.5, LONGEST_POLL)
 
     def table(
-        self,
-        reading: Reading,
-        call: Call,
-        counts: Mapping[str, int],
-        types: Mapping[str, str],
-        limit: int | None,
+        self, reading: Reading, call: Call, counts: Mapping[str, int], types: Mapping[str, str], limit: int | None
     ) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
         types = {**reading.types, **types}

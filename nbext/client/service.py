@@ -1,15 +1,25 @@
-"""One service: whose it is, how it is asked, and which of the two decoders reads its answers."""
+"""One service: whose it is, how it is asked, and which of the two decoders reads its answers.
+
+`public` is the edge of the client's methods, where every error leaves, and where Ctrl-C ends every wait. Inside of the
+client exceptions travel as they are. There they lose the API key, which a service may echo in any text, and the frames,
+whose locals tools print. Nothing else in the client handles an interrupt.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from nbext.client.decode import Decoder, Ours, Reading, Want, json_object
-from nbext.client.http.deadline import Deadline
+from nbext.client.http.deadline import SCOPE, Deadline, Scope
+from nbext.client.http.errors import redacted
 from nbext.client.http.transport import NO_CAP, Call, Transport
 from nbext.core import operations as op
 from nbext.errors import ApiError, NbextError, ProtocolError, QueryCancelled
@@ -17,6 +27,8 @@ from nbext.settings import Secret, Settings
 
 # A service that sends us further than this, or to more pages, sends us in a circle.
 MAX_HOPS, MAX_PAGES = 3, 10_000
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Service:
@@ -151,3 +163,44 @@ def check_remote(remote: Mapping[str, Any]) -> None:
         See `nbext.client.remote.profile`.
     """
     _stranger(remote, Secret(""), 0)
+
+
+def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
+    """Strip the API key from every error that leaves the method, and let Ctrl-C end the method at once.
+
+    NBEXT_TRACEBACK=1 keeps the frames. The method's object has its `Service` as ``_service``.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
+        # polars (2.1, as it is imported) has waits for locks go on after an interrupt; Python's own way is set again.
+        if hasattr(signal, "siginterrupt") and threading.current_thread() is threading.main_thread():
+            signal.siginterrupt(signal.SIGINT, True)
+        failure: NbextError
+        scope = Scope()
+        outer = SCOPE.set(scope)
+        try:
+            return method(self, *args, **options)
+        except NbextError as error:
+            failure = error
+        except KeyboardInterrupt:
+            failure = QueryCancelled("Interrupted.")
+        finally:
+            SCOPE.reset(outer)
+            # On whichever thread they are: a pool of look-ups would go on without anybody who waits for it.
+            scope.end()
+        if isinstance(failure, QueryCancelled) and scope.segment_id:
+            failure = QueryCancelled(f"Interrupted.{self._service.stop(scope.segment_id)}")
+        # Raised outside of the except block: what was handled there would hang on it, frames and all.
+        raise _cleaned(failure, self._service.transport.key)
+
+    return call
+
+
+def _cleaned(error: NbextError, key: Secret) -> NbextError:
+    error.args = tuple(redacted(list(error.args), key))
+    for name, value in vars(error).items():
+        clean = tuple(redacted(list(value), key)) if isinstance(value, tuple) else redacted(value, key)
+        setattr(error, name, clean)
+    error.__cause__ = error.__context__ = None
+    return error if os.environ.get("NBEXT_TRACEBACK") else error.with_traceback(None)

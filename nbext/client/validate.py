@@ -66,9 +66,7 @@ def segment_id_of(given: object) -> str:
     if isinstance(given, str) and SEGMENT_ID.match(given):
         return given
     named = f"{given!r}"[:60] if isinstance(given, str) and len(given) <= 200 else type(given).__name__
-    raise ValidationError.of(
-        "id", "id", f"{named} is not a segment id. Ids have 1 to 128 letters, digits, - and _."
-    )
+    raise ValidationError.of("id", "id", f"{named} is not a segment id. Ids have 1 to 128 letters, digits, - and _.")
 
 
 def chain_of(given: object, *, ours: bool) -> str:

@@ -62,7 +62,7 @@ FAULTS = {
 
 @pytest.fixture
 def caught(server, settings, monkeypatch):
-    monkeypatch.setattr("nbext.client.http.retry.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
     client = Client(server.url, KEY, settings=settings(deadline=3.0, execute_deadline=0.5, download_deadline=0.5))
 
     def all_of(fault):
@@ -135,7 +135,7 @@ def test_no_session_and_no_kept_answer_holds_the_key(server, settings):
     client.tokens("ethereum", ADDRESS)
     client.tokens("ethereum", ADDRESS)
     adapter = client._transport.session.get_adapter(f"{server.url}/v1/tokens/x")
-    assert KEY.encode() not in b"".join(adapter._controller.cache._kept.values())
+    assert KEY.encode() not in b"".join(adapter._controller.cache.data.values())
     # Nor does a request that somebody still holds.
     gc.collect()
     import requests

@@ -249,8 +249,6 @@ def _safe(texts: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    runs = pc.and_(
-        pc.match_substring_regex(texts, _FORMULA), pc.invert(pc.match_substring_regex(texts, _NUMBER))
-    )
+    runs = pc.and_(pc.match_substring_regex(texts, _FORMULA), pc.invert(pc.match_substring_regex(texts, _NUMBER)))
     quote, nothing = (pa.scalar(text, texts.type) for text in ("'", ""))
     return pc.if_else(runs, pc.binary_join_element_wise(quote, texts, nothing), texts)

@@ -83,9 +83,7 @@ class Origin:
         """Say whether the URL is of this scheme, host and port, so that the key may go there."""
         parts = urlsplit(url)
         return (parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)) == (
-            self.scheme,
-            self.host,
-            self.port,
+            self.scheme, self.host, self.port
         )
 
     def follow(self, location: str, base: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from nbext.client.http.deadline import Watch
@@ -15,6 +17,9 @@ from nbext.errors import DeadlineExceeded, ProtocolError, ResponseTooLarge
 CHUNK = 1 << 18
 # More layers than a server, a cache and a proxy would ever add are a bomb's.
 MAX_LAYERS = 2
+LONGEST_RETRY_AFTER = 60.0
+# Called with the bytes that came and, where the service says it, how many there are in all.
+Report = Callable[[int, int | None], None]
 
 
 class _Head:
@@ -54,6 +59,20 @@ class Incoming(_Head):
         return Answer(self.status, self.headers, self.stream.read(), self.url)
 
 
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that Retry-After asks for, up to a minute; None where it is absent or makes no sense."""
+    text = headers.get("Retry-After", "").strip()
+    if re.fullmatch(r"[0-9]{1,9}", text):
+        seconds = float(text)
+    else:
+        try:
+            # Against the service's own clock: this machine's may be minutes off.
+            seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))).total_seconds()
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return seconds if 0 <= seconds <= LONGEST_RETRY_AFTER else None
+
+
 class Stream(io.RawIOBase):
     """The decoded body of one answer, as a file to read from.
 
@@ -61,7 +80,7 @@ class Stream(io.RawIOBase):
     """
 
     def __init__(
-        self, raw: Any, headers: Mapping[str, str], watch: Watch, cap: int, report: Callable[[int, int | None], None]
+        self, raw: Any, headers: Mapping[str, str], watch: Watch, cap: int, report: Report | None
     ) -> None:
         super().__init__()
         self._raw, self._watch, self.cap, self._report = raw, watch, cap, report
@@ -118,7 +137,8 @@ class Stream(io.RawIOBase):
                 f"The answer is larger than {self.cap / 1e6:,.0f} MB. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
-        self._report(self.came, self._total)
+        if self._report:
+            self._report(self.came, self._total)
         return piece
 
     def _unpacked(self, size: int) -> bytes:

@@ -1,9 +1,12 @@
-"""Calls that end on time: total deadlines, and connections that a watchdog or Ctrl-C can shut.
+"""Calls that end on time: total deadlines, connections that a watchdog or Ctrl-C can shut, and cached answers.
 
 A socket's own timeout counts from byte to byte, so a service that drips bytes holds a call for ever. Here each exchange
 has a `Watch` over its sockets; at the deadline the `Watchdog` fires it, at Ctrl-C the call's `Scope` does.
 
 The API key is added here, below requests: no session, prepared request, cache entry or redirect ever holds it.
+
+Metadata is cached for as long as the service's own headers allow (RFC 9111) by CacheControl, the library that pip uses.
+Its controller decides; its adapter is not used, which writes each answer to a temporary file.
 """
 
 from __future__ import annotations
@@ -15,10 +18,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from contextvars import ContextVar, Token
-from typing import Any, Self
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
+import requests
 import urllib3
+from cachecontrol.cache import DictCache
+from cachecontrol.controller import CacheController
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
@@ -32,6 +40,8 @@ IDLE_SECONDS = 4.0
 POOL_SIZE = 64
 # How often a wait for a connection looks whether its watch has fired.
 _TICK = 0.05
+# A record has about a kilobyte: ten thousand of them are ten megabytes.
+MAX_ENTRIES, MAX_BODY = 10_000, 1_000_000
 
 
 class Deadline:
@@ -52,6 +62,7 @@ class Deadline:
         return time.monotonic() - self.began
 
 
+@dataclass(eq=False, repr=False)
 class Watch:
     """The sockets of one exchange; at the deadline, or at Ctrl-C, they are shut.
 
@@ -59,13 +70,13 @@ class Watch:
     been closed by the service, and then nobody knows whether the request ran.
     """
 
-    def __init__(self, deadline: Deadline, *, fresh: bool = False) -> None:
-        self.deadline, self.fresh = deadline, fresh
-        self.key: Secret | None = None
-        self.fired = False
-        self.sent = False
-        self._sockets: list[socket.socket] = []
-        self._lock = threading.Lock()
+    deadline: Deadline
+    fresh: bool = False
+    key: Secret | None = None
+    fired: bool = False
+    sent: bool = False
+    _sockets: list[socket.socket] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hold(self, sock: socket.socket) -> None:
         """Remember a socket, so that `fire` can shut it."""
@@ -86,7 +97,7 @@ class Watch:
 
     def release(self) -> None:
         """Close the descriptors; the exchange is over."""
-        WATCHDOG.disarm(self)
+        WATCHDOG.live.discard(self)
         with self._lock:
             for sock in self._sockets:
                 sock.close()
@@ -103,30 +114,27 @@ class Watchdog:
     """One thread that fires watches at their deadlines; it sleeps while there are none."""
 
     def __init__(self) -> None:
-        self._reset()
+        self.reset()
 
-    def _reset(self) -> None:
+    def reset(self) -> None:
+        """Begin without any watch."""
         # Also after a fork: threads and the state of locks do not survive it.
         self._changed = threading.Condition()
-        self._live: set[Watch] = set()
+        # Exchanges leave it without the lock; list() copies it in one step, whatever other threads do.
+        self.live: set[Watch] = set()
         self._thread: threading.Thread | None = None
         self._wakes_at = float("inf")
 
     def arm(self, watch: Watch) -> None:
-        """Fire the watch at its deadline, unless it is disarmed before."""
+        """Fire the watch at its deadline, unless it is released before."""
         with self._changed:
-            self._live.add(watch)
+            self.live.add(watch)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="nbext-watchdog", daemon=True)
                 self._thread.start()
             # Waking the thread for each call would cost every call a switch of threads.
             if watch.deadline.end < self._wakes_at:
                 self._changed.notify()
-
-    def disarm(self, watch: Watch) -> None:
-        """Forget the watch."""
-        with self._changed:
-            self._live.discard(watch)
 
     def _run(self) -> None:
         while True:
@@ -137,57 +145,36 @@ class Watchdog:
     def _due(self) -> list[Watch]:
         with self._changed:
             now = time.monotonic()
-            due = [watch for watch in self._live if watch.deadline.end <= now]
-            self._live.difference_update(due)
+            due = [watch for watch in list(self.live) if watch.deadline.end <= now]
+            self.live.difference_update(due)
             if not due:
-                self._wakes_at = min((watch.deadline.end for watch in self._live), default=float("inf"))
+                self._wakes_at = min((watch.deadline.end for watch in list(self.live)), default=float("inf"))
                 self._changed.wait(None if self._wakes_at == float("inf") else max(0.0, self._wakes_at - now))
             return due
 
 
 WATCHDOG = Watchdog()
-os.register_at_fork(after_in_child=WATCHDOG._reset)
+os.register_at_fork(after_in_child=WATCHDOG.reset)
 
 # The watch of the exchange that this thread is in: urllib3 opens connections without a way to pass one along.
 CURRENT: ContextVar[Watch | None] = ContextVar("nbext_watch", default=None)
 
 
+@dataclass(eq=False)
 class Scope:
     """One call of the user: the exchanges under way for it on all threads, and the segment that runs for it."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._watches: set[Watch] = set()
-        self.ended = threading.Event()
-        # The segment that the service is still working on; an interrupt has our own service stop it.
-        self.segment_id: str | None = None
-
-    def __enter__(self) -> Self:
-        self._outer: Token[Scope | None] = SCOPE.set(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        SCOPE.reset(self._outer)
-        self.end()
-
-    def add(self, watch: Watch) -> None:
-        """Add an exchange; after the end it is ended at once."""
-        with self._lock:
-            self._watches.add(watch)
-        if self.ended.is_set():
-            watch.fire()
-
-    def remove(self, watch: Watch) -> None:
-        """Remove an exchange that is over."""
-        with self._lock:
-            self._watches.discard(watch)
+    watches: set[Watch] = field(default_factory=set)
+    ended: threading.Event = field(default_factory=threading.Event)
+    # The segment that the service is still working on; an interrupt has our own service stop it.
+    segment_id: str | None = None
 
     def end(self) -> None:
         """End every exchange, and every pause between two attempts."""
         self.ended.set()
-        with self._lock:
-            for watch in self._watches:
-                watch.fire()
+        # A copy: exchanges on other threads leave the set meanwhile.
+        for watch in list(self.watches):
+            watch.fire()
 
 
 # The scope of the user's call that this thread works for.
@@ -296,3 +283,62 @@ class WatchedAdapter(HTTPAdapter):
         manager = super().proxy_manager_for(proxy, **options)
         manager.pool_classes_by_scheme = POOLS
         return manager
+
+
+class _Latest(DictCache):
+    """The answers used last, up to a bound, in memory."""
+
+    def get(self, key: str) -> bytes | None:
+        with self.lock:
+            # The last in the order again: the first is the one that was not used for longest.
+            if key in self.data:
+                self.data[key] = self.data.pop(key)
+            return self.data.get(key)
+
+    def set(self, key: str, value: bytes, expires: Any = None) -> None:
+        super().set(key, value)
+        with self.lock:
+            while len(self.data) > MAX_ENTRIES:
+                self.data.pop(next(iter(self.data)))
+
+
+class CachingAdapter(WatchedAdapter):
+    """Our connections behind CacheControl's rules."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._controller = CacheController(_Latest(), cache_etags=True)
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        """Answer from the cache where that is allowed; else ask, and store what may be stored."""
+        kept = self._controller.cached_request(request)
+        if kept:
+            return self.build_response(request, kept)
+        request.headers.update(self._controller.conditional_headers(request))
+        response = super().send(request, *args, **options)
+        if response.status_code == 304:
+            # Nothing follows the head; the connection is free once that is read.
+            response.raw.read()
+            return self.build_response(request, self._controller.update_cached_response(request, response.raw))
+        if response.status_code == 200:
+            response.raw = _Keeping(response.raw, partial(self._controller.cache_response, request, response.raw))
+        return response
+
+
+class _Keeping:
+    """A body that is stored, as it came over the wire, once it was read to its end: a part must not pass for it."""
+
+    def __init__(self, raw: Any, keep: Callable[[bytes], None]) -> None:
+        self._raw, self._keep = raw, keep
+        self._body = bytearray()
+
+    def read(self, size: int | None = None, decode_content: bool = False) -> bytes:
+        piece: bytes = self._raw.read(size, decode_content=decode_content)
+        if len(self._body) <= MAX_BODY:
+            self._body += piece
+            if size and not piece and len(self._body) <= MAX_BODY:
+                self._keep(bytes(self._body))
+        return piece
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)

@@ -54,14 +54,11 @@ FOREIGN: Final = (requests.RequestException, u.HTTPError, http.client.HTTPExcept
 
 # The first that fits: what failed, and what we make of it. {0} is the service's address.
 _OF_LIBRARY: Final[tuple[tuple[tuple[type[BaseException], ...], type[TransportError], str], ...]] = (
-    ((socket.gaierror, u.NameResolutionError), ConnectionFailed,
-     "{0}: there is no host of that name, or no network."),
+    ((socket.gaierror, u.NameResolutionError), ConnectionFailed, "{0}: there is no host of that name, or no network."),
     ((u.IncompleteRead, http.client.IncompleteRead, u.InvalidChunkLength), TruncatedResponse,
      "{0} ended its answer before it was complete."),
-    ((ConnectionRefusedError,), ConnectionFailed,
-     "{0} refused the connection. Is the service running there?"),
-    ((u.ConnectTimeoutError, requests.ConnectTimeout), ConnectionFailed,
-     "{0} could not be reached in time."),
+    ((ConnectionRefusedError,), ConnectionFailed, "{0} refused the connection. Is the service running there?"),
+    ((u.ConnectTimeoutError, requests.ConnectTimeout), ConnectionFailed, "{0} could not be reached in time."),
     ((u.ReadTimeoutError, requests.ReadTimeout, TimeoutError), DeadlineExceeded,
      "{0} sent nothing for longer than the setting read_timeout allows."),
     ((ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected), ConnectionFailed,

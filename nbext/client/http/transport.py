@@ -1,4 +1,4 @@
-"""One request, tried as often as it may be, within one deadline.
+"""One request, tried as often as it may be, within one deadline: whether to ask again, when, and how often in all.
 
     for attempt in transport.exchange(call):
         with attempt as exchange:
@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import logging
 import os
+import random
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
@@ -24,10 +26,9 @@ import requests
 
 from nbext import __version__
 from nbext.client.http.base_url import Origin, usable_key
-from nbext.client.http.body import Answer, Incoming, Stream
-from nbext.client.http.deadline import CURRENT, SCOPE, WATCHDOG, Deadline, Scope, Watch, WatchedAdapter
+from nbext.client.http.body import Answer, Incoming, Report, Stream, retry_after
+from nbext.client.http.deadline import CURRENT, SCOPE, WATCHDOG, CachingAdapter, Deadline, Scope, Watch, WatchedAdapter
 from nbext.client.http.errors import FOREIGN, of_answer, of_library
-from nbext.client.http.retry import Budget, Repeat, pause
 from nbext.core.operations import IDEMPOTENCY_HEADER
 from nbext.errors import (
     ApiError,
@@ -46,10 +47,31 @@ LOG = logging.getLogger("nbext")
 MAX_ERROR_BODY = 1_000_000
 MAX_REDIRECTS = 3
 NO_CAP = sys.maxsize
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+# A hundred retries at once, and then one for each ten good answers: many callers of a sick service make no storm.
+MAX_RETRIES, REGAINED = 100.0, 0.1
 
 
-def _no_report(came: int, total: int | None) -> None:
-    """Report to nobody."""
+class Repeat(Enum):
+    """What may be asked again.
+
+    ``ALWAYS``: reading, or writing under an Idempotency-Key that the service is known to honour.
+    ``IF_REFUSED``: a segment on a service that may not honour the key; gateways' answers count as refusals.
+    ``NEVER_TWICE``: a sign-up; only what surely did not happen.
+    """
+
+    # 408, 425 and 500 are in the first set alone: such a request may have run.
+    ALWAYS = frozenset({408, 425, 429, 500, 502, 503, 504})
+    IF_REFUSED = frozenset({429, 502, 503, 504})
+    NEVER_TWICE = frozenset({429})
+
+    def allows(self, error: NbextError, *, sent: bool) -> bool:
+        """Say whether a call that ended so, after its bytes were sent or not, may be asked again."""
+        if isinstance(error, ApiError):
+            return error.status in self.value
+        if not isinstance(error, ConnectionFailed | TruncatedResponse | DeadlineExceeded):
+            return False
+        return self is Repeat.ALWAYS or not sent
 
 
 @dataclass(frozen=True)
@@ -64,13 +86,12 @@ class Call:
     repeat: Repeat = Repeat.ALWAYS
     # A service may take its time to answer a segment: then silence is no fault.
     patient: bool = False
-    # Called with the bytes that came and, where the service says it, how many there are in all.
-    report: Callable[[int, int | None], None] = _no_report
+    report: Report | None = None
     cap: int | None = None
 
 
 class Transport:
-    """The session, the pool, the key and the retry budget of one client."""
+    """The session, the pool, the key and the retries that are left of one client."""
 
     def __init__(
         self, base_url: str, api_key: str | Secret | None, settings: Settings, restart: Callable[[], Any] | None = None
@@ -94,8 +115,8 @@ class Transport:
     def _renew(self) -> None:
         # Also in a forked child: it must not talk over its parent's connections, nor wait for its locks.
         self._process = os.getpid()
-        self._lock = threading.Lock()
-        self.budget = Budget()
+        self.lock = threading.Lock()
+        self.retries = MAX_RETRIES
         self.session = requests.Session()
         # No .netrc, no surprise: send() reads proxies and bundles from the environment.
         self.session.trust_env = False
@@ -110,9 +131,6 @@ class Transport:
         })
 
     def _cache_metadata(self) -> None:
-        # CacheControl takes 40 ms to import.
-        from nbext.client.http.cache import CachingAdapter
-
         for path in ("/v1/tokens/", "/v1/nfts/"):
             self.session.mount(self.origin.url + path, CachingAdapter())
 
@@ -137,11 +155,13 @@ class Transport:
                 answer = exchange.open().whole()
         return answer
 
-    def exchange(self, call: Call) -> Exchange:
-        """Return the attempts at a call, to be gone through; the last one succeeds or raises."""
+    def exchange(self, call: Call) -> Iterator[AbstractContextManager[Exchange]]:
+        """Yield the attempts at a call; the last one succeeds or raises."""
         if os.getpid() != self._process:
             self._renew()
-        return Exchange(self, call)
+        exchange = Exchange(self, call, SCOPE.get() or Scope())
+        while not exchange.done:
+            yield exchange.attempt()
 
     def send(
         self, call: Call, method: str, url: str, body: bytes | None, *, watch: Watch, left: float
@@ -170,7 +190,7 @@ class Transport:
 
     def revive(self, born: int) -> None:
         """Start the embedded service again, once for all calls that found it gone."""
-        with self._lock:
+        with self.lock:
             # Another thread was here first: its new service is everybody's.
             if self._born != born:
                 return
@@ -186,6 +206,7 @@ class Transport:
             self._born += 1
 
 
+@dataclass(eq=False, repr=False)
 class Exchange:
     """One request: goes through its attempts, each of which is a context in which the answer is read.
 
@@ -193,25 +214,28 @@ class Exchange:
     which is always one of ours, leaves the ``with``.
     """
 
-    def __init__(self, transport: Transport, call: Call) -> None:
-        self._transport, self._call, self._scope = transport, call, SCOPE.get() or Scope()
-        self._attempt = 0
-        self._done = self._revived = False
-        self._response: requests.Response | None = None
-        self._stream: Stream | None = None
-
-    def __iter__(self) -> Iterator[AbstractContextManager[Exchange]]:
-        while not self._done:
-            self._attempt += 1
-            self._response = self._stream = None
-            yield self._tried()
+    _transport: Transport
+    _call: Call
+    _scope: Scope
+    done: bool = False
+    _attempt: int = 0
+    _revived: bool = False
+    # This attempt's requests.Response and its Stream, once they are there.
+    _response: Any = None
+    _stream: Any = None
 
     @contextmanager
-    def _tried(self) -> Iterator[Exchange]:
+    def attempt(self) -> Iterator[Exchange]:
+        """Try once: the answer is read in this context, and what breaks off in it counts as a failed attempt."""
         call, transport = self._call, self._transport
+        self._attempt += 1
+        self._response = self._stream = None
         # What must not run twice goes over a new connection: an idle one may break without a word of whether it ran.
         self._watch = watch = Watch(call.deadline, fresh=call.repeat is not Repeat.ALWAYS)
-        self._scope.add(watch)
+        self._scope.watches.add(watch)
+        # In this order: an end that came before the watch was added fires it here, a later one fires it itself.
+        if self._scope.ended.is_set():
+            watch.fire()
         WATCHDOG.arm(watch)
         current, began, born = CURRENT.set(watch), time.monotonic(), transport._born
         failure: NbextError | None = None
@@ -229,7 +253,7 @@ class Exchange:
         finally:
             CURRENT.reset(current)
             watch.release()
-            self._scope.remove(watch)
+            self._scope.watches.discard(watch)
             if self._response is not None:
                 self._response.close()
         if watch.fired and failure is not None and not isinstance(failure, ApiError):
@@ -239,8 +263,9 @@ class Exchange:
         path, ended = call.target.split("?", 1)[0], type(failure).__name__ if failure else "ok"
         LOG.debug("%s %s: %s in %.3f s", call.method, path, ended, time.monotonic() - began)
         if failure is None:
-            self._done = True
-            transport.budget.earn()
+            self.done = True
+            with transport.lock:
+                transport.retries = min(MAX_RETRIES, transport.retries + REGAINED)
         elif transport.restart and not self._revived and isinstance(failure, ConnectionFailed) and not watch.sent:
             transport.revive(born)
             self._revived = True
@@ -281,9 +306,7 @@ class Exchange:
     def _incoming(self, response: requests.Response, url: str) -> Incoming:
         transport, status, headers = self._transport, response.status_code, response.headers
         cap = self._call.cap or transport.settings["max_body_mb"] * 1_000_000
-        stream = Stream(
-            response.raw, headers, self._watch, MAX_ERROR_BODY if status >= 400 else cap, self._call.report
-        )
+        stream = Stream(response.raw, headers, self._watch, MAX_ERROR_BODY if status >= 400 else cap, self._call.report)
         if status >= 400:
             raise of_answer(Answer(status, headers, _beginning(stream), url), transport.key, self._attempt)
         # 206 is a part of a file, and a part must never pass for the whole.
@@ -294,13 +317,22 @@ class Exchange:
 
     def _wait(self, failure: NbextError, watch: Watch) -> None:
         """Sleep before the next attempt, or raise the error that the call ends with."""
-        call, budget = self._call, self._transport.budget
-        seconds = pause(self._attempt, self._response.headers if self._response is not None else {})
+        call, transport = self._call, self._transport
+        seconds = retry_after(self._response.headers if self._response is not None else {})
+        if seconds is None:
+            # Jitter: many callers must not all ask again at the same moment.
+            seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * random.uniform(0.5, 1.0)
         if self._scope.ended.is_set():
             raise QueryCancelled("Interrupted.")
-        again = self._attempt < self._transport.settings["attempts"] and call.repeat.allows(failure, sent=watch.sent)
+        again = self._attempt < transport.settings["attempts"] and call.repeat.allows(failure, sent=watch.sent)
         # A pause that would outlast the deadline is not begun: the error is known now.
-        if again and seconds < call.deadline.remaining() and budget.spend():
+        if again and seconds < call.deadline.remaining():
+            with transport.lock:
+                again = transport.retries >= 1
+                transport.retries -= again
+        else:
+            again = False
+        if again:
             LOG.debug("%s again in %.1f s after %s", call.method, seconds, type(failure).__name__)
             self._scope.ended.wait(seconds)
             return

@@ -27,9 +27,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 IDS = _words("id segmentid executionid jobid queryid taskid runid")
-STATUSES = _words(
-    "status state jobstatus jobstate executionstatus segmentstatus querystatus runstatus phase"
-)
+STATUSES = _words("status state jobstatus jobstate executionstatus segmentstatus querystatus runstatus phase")
 URLS = _words(
     "url href link location downloadurl fileurl resulturl resultsurl exporturl outputurl csvurl jsonurl download "
     "downloadlink signedurl presignedurl resultlocation outputlocation file"
@@ -64,9 +62,7 @@ def places(document: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
             continue
         yield path, value
         if depth < 3:
-            todo += [
-                (joined(path, name), item, depth + 1) for name, item in value.items() if bare(name) in WRAPPERS
-            ]
+            todo += [(joined(path, name), item, depth + 1) for name, item in value.items() if bare(name) in WRAPPERS]
 
 
 def joined(path: str, name: str) -> str:

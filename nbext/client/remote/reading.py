@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from nbext.client.decode import Reading, State, Want, read_arrow
 from nbext.client.files import csv_text
-from nbext.client.http.body import Answer, Incoming
+from nbext.client.http.body import Answer, Incoming, retry_after
 from nbext.client.http.errors import of_problem, shown, words
-from nbext.client.http.retry import retry_after
 from nbext.client.remote import content, tables
 from nbext.client.remote.field_names import IDS, STATUSES, URLS, WRAPPERS, bare, joined, places, state_of
 from nbext.client.remote.paging import next_of, stated

@@ -18,7 +18,7 @@ import zlib
 import pytest
 
 from nbext import Client
-from nbext.client.http.retry import Budget
+from nbext.client.http.transport import MAX_RETRIES, REGAINED
 from nbext.errors import (
     ApiError,
     AuthError,
@@ -53,7 +53,7 @@ DEADLINE = 1.0
 @pytest.fixture
 def quick(server, settings, monkeypatch):
     """A client with a short deadline that does not dawdle between attempts."""
-    monkeypatch.setattr("nbext.client.http.retry.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
     monkeypatch.setattr("nbext.client.segment_run.FIRST_POLL", 0.01)
     return Client(server.url, KEY, settings=settings(deadline=DEADLINE, execute_deadline=DEADLINE, max_body_mb=64))
 
@@ -99,7 +99,7 @@ def test_a_segment_on_a_remote_is_not_repeated_when_it_may_have_run(server, quic
 
 @pytest.mark.parametrize("status", [408, 425, 500])
 def test_a_segment_on_our_own_service_is_repeated_under_its_key(server, settings, status, monkeypatch):
-    monkeypatch.setattr("nbext.client.http.retry.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
     ours = Client(server.url, KEY, settings=settings(), restart=lambda: None)
     columns = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
     done = job("completed", columns=columns, counts={"matched": 3, "returned": 3}, links={})
@@ -277,7 +277,7 @@ def test_an_answer_cut_at_any_byte_is_asked_for_again(server, quick, whole, end)
         server.requests.clear()
         server.script("GET /v1/segment/abc/json", [whole[:cut], end], whole)
         server.script("GET /v1/segment/abc", reply({}, 404))
-        quick._transport.budget = Budget()
+        quick._transport.retries = MAX_RETRIES
         try:
             assert quick.export_json("abc")["address"].tolist() == ["0x01", "0x02"], cut
         except ProtocolError:
@@ -543,7 +543,7 @@ def test_tls_to_a_plain_port_is_a_tls_error_without_a_retry(server, settings):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_many_threads_and_random_faults_make_no_storm(server, settings, monkeypatch):
-    monkeypatch.setattr("nbext.client.http.retry.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
     dice = random.Random(7)
     faults = [[RESET], [HEAD + BODY[:9], None], reply({}, 503), reply({}, 429)]
 
@@ -568,7 +568,7 @@ def test_many_threads_and_random_faults_make_no_storm(server, settings, monkeypa
         thread.join(60)
     assert ended == [True] * 320
     retries = len(server.requests) - 320
-    assert retries <= Budget.SIZE / Budget.RETRY + 320 * Budget.SUCCESS / Budget.RETRY
+    assert retries <= MAX_RETRIES + 320 * REGAINED
 
 
 def _in_child(client, queue):
