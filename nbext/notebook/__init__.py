@@ -1,7 +1,6 @@
 """What a user sees in a notebook: magics, completion, display and forms. Knows IPython and ipywidgets, and no HTTP.
 
-extension   %load_ext and %unload_ext: everything that is put into a shell, %config Nbext included
-magics      the five magics: a grammar and a function each
+extension   %load_ext and %unload_ext: what is put into a shell, the five magics and %config Nbext included
 session     what the magics and forms of one shell share: settings, client, history, vocabulary
 keys        the API key, from the environment, the keyring or a prompt
 history     the queries that ran, and the saved ones
@@ -9,11 +8,10 @@ history     the queries that ran, and the saved ones
 line/       the magic's first line: words, options, help
 cell/       the text below it: JSON with Python in it
 run/        what each magic does
-results/    where a result goes, the progress bar, amounts in units
-display/    how tables are displayed, and which names are suspicious
+results/    where a result goes, how tables are displayed, the progress bar, amounts in units
 completion/ the words that fit at the cursor
 forms/      search, sign-up, builder and card, as widgets
 
-A cell's way: `magics` parses the line (line/options), `run/segment` reads the cell (cell/request, cell/body), makes
+A cell's way: `extension` parses the line (line/options), `run/segment` reads the cell (cell/request, cell/body), makes
 one call of the session's client, and `results/deliver` stores, writes or returns the table.
 """

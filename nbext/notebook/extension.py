@@ -1,20 +1,26 @@
-"""``%load_ext nbext`` and ``%unload_ext nbext``: all that is put into a shell, ``%config Nbext`` included."""
+"""``%load_ext nbext`` and ``%unload_ext nbext``: what is put into a shell, magics and ``%config Nbext`` included."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
+from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from traitlets import Bool, CaselessStrEnum, Dict, Float, Int, TraitError, TraitType, Unicode
 from traitlets.config import Configurable
 
+from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
-from nbext.notebook import session
 from nbext.notebook.completion import matcher
-from nbext.notebook.display import tables
-from nbext.notebook.magics import NbextMagics
+from nbext.notebook.line import grammars
+from nbext.notebook.line.options import Args, Grammar
+from nbext.notebook.results import tables
+from nbext.notebook.results.deliver import prepare
+from nbext.notebook.run import root, segment, token_nft
+from nbext.notebook.session import Session, begin, end, loaded_line
 from nbext.settings import SETTINGS, Setting, Settings
 
 if TYPE_CHECKING:
@@ -68,11 +74,48 @@ class Nbext(Configurable):
         super().__init__(**options)
 
 
+def _magic(grammar: Grammar, run: Callable[[Session, Args, str | None], Any], *, body: bool = False) -> Any:
+    """Return a magic that parses its line, shows its help, refuses a body that it does not take, and runs."""
+
+    def magic(self: NbextMagics, line: str, cell: str | None = None) -> Any:
+        if cell is not None and cell.strip() and not body:
+            raise UsageError(
+                f"%{grammar.magic} is not a cell magic. Write it on one line, with one percent sign: "
+                f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
+            )
+        args = grammar.parse(line)
+        # Before the options are checked: who asks for help may have written them wrong.
+        if args["help"]:
+            print(grammar.help())
+            return None
+        prepare(grammar, args, self.session.names)
+        return run(self.session, args, cell)
+
+    magic.__name__, magic.__doc__ = grammar.magic.lstrip("%"), grammar.help()
+    # IPython's own {x} and $x stay as they are: a pasted on-chain name must never run code.
+    return no_var_expand(line_cell_magic(magic))
+
+
+@magics_class
+class NbextMagics(Magics):
+    """The magics of one shell, over its session."""
+
+    def __init__(self, shell: InteractiveShell, session: Session) -> None:
+        super().__init__(shell)
+        self.session = session
+
+    segment_query = _magic(grammars.SEGMENT_QUERY, segment.run_cell, body=True)
+    segment = _magic(grammars.SEGMENT, segment.run_line)
+    token = _magic(grammars.TOKEN, token_nft.read_tokens)
+    nft = _magic(grammars.NFT, token_nft.read_or_search_nfts)
+    nbext = _magic(grammars.NBEXT, root.run)
+
+
 @dataclass
 class Loaded:
     """What was put into one shell, so that all of it can be taken out again."""
 
-    session: session.Session
+    session: Session
     magics: NbextMagics
     matcher: Any
     formatters: tables.Formatters
@@ -105,7 +148,7 @@ def load(shell: InteractiveShell) -> None:
     except TraitError as error:
         raise ConfigError(f"IPython's configuration of nbext: {error}") from None
     configurable.settings = Settings(ipython=configurable.values)
-    made = session.Session(shell, configurable.settings)
+    made = Session(shell, configurable.settings)
     magics = NbextMagics(shell, made)
     loaded = Loaded(made, magics, matcher.matcher(made), tables.install(shell, made.suspicious), configurable)
     # A user may have a %token of their own: unloading brings it back.
@@ -118,8 +161,8 @@ def load(shell: InteractiveShell) -> None:
     configurables.append(configurable)
     shell.input_transformers_cleanup.insert(0, with_a_body)
     _LOADED[shell] = loaded
-    session.begin(made)
-    print(session.loaded_line(made.settings))
+    begin(made)
+    print(loaded_line(made.settings))
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -144,7 +187,7 @@ def unload(shell: InteractiveShell) -> None:
             things.remove(ours)
     shell.magics_manager.registry.pop(type(loaded.magics).__name__, None)
     loaded.formatters.remove()
-    session.end(loaded.session)
+    end(loaded.session)
 
 
 def with_a_body(lines: list[str]) -> list[str]:

@@ -12,9 +12,9 @@ from nbext.core.chains import chain_names
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, NbextError, QueryCancelled, UsageError
 from nbext.notebook import keys
-from nbext.notebook.display.suspicious_names import SuspiciousNames
 from nbext.notebook.history import History
 from nbext.notebook.results.progress import Bar, view_for
+from nbext.notebook.results.tables import SuspiciousNames
 from nbext.settings import Secret, Settings, default_data_dir
 
 if TYPE_CHECKING:

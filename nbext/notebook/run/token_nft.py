@@ -11,8 +11,7 @@ from nbext.core.addresses import looks_like_address
 from nbext.core.chains import chain_of
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import grammars
-from nbext.notebook.line.options import Args, Grammar, value_of
-from nbext.notebook.line.tokenizer import Word
+from nbext.notebook.line.options import Args, Grammar, Word, value_of
 from nbext.notebook.results.deliver import deliver
 
 if TYPE_CHECKING:

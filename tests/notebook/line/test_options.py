@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from nbext.errors import UsageError
 from nbext.notebook.line import grammars
-from nbext.notebook.line.options import KEY_REFUSED, Grammar, Option
-from nbext.notebook.line.tokenizer import Word, words
+from nbext.notebook.line.options import KEY_REFUSED, Grammar, Option, Word, words
 
 GRAMMAR = Grammar(
     "%try",

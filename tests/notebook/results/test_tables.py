@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import nbext
-from nbext.notebook.display.suspicious_names import flags
-from nbext.notebook.display.tables import as_html, as_text, shown
+from nbext.notebook.results.tables import as_html, as_text, flags, shown
 from nbext.notebook.session import current
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
