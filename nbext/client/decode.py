@@ -103,9 +103,9 @@ class Ours:
             The answer has not the shape of `nbext.core.operations`.
         """
         if came.content_type == ARROW_TYPE:
-            return Reading(table=read_arrow(came.stream))
+            return Reading(table=read_arrow(came))
         if came.content_type == "text/csv":
-            return Reading(table=csv_text.read_stream(came.stream, types))
+            return Reading(table=csv_text.read_stream(came, types))
         document, warnings = json_object(came.whole(self._max_body))
         if want is Want.RECEIPT:
             reading = Reading(document)

@@ -16,6 +16,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -227,7 +228,7 @@ def types_of(columns: Iterable[Any]) -> dict[str, str]:
     for entry in columns:
         if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
             if entry["name"] in found:
-                raise ProtocolError(f"The answer has two columns named {entry['name'][:80]!r}.")
+                raise ProtocolError(f"The answer has two columns named {quoted(entry['name'])}.")
             found[entry["name"]] = str(entry.get("type", ""))
     return found
 

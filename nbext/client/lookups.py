@@ -54,12 +54,14 @@ class _LookUp:
                 address = validate.address_of(name)
             target = self.path.format(chain=quote(self.chain, safe=""), address=quote(address, safe=""))
             reading = self.service.read(replace(self.service.call("GET", target), headers=self.headers), Want.RECORD)
+            if not reading.records:
+                raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
         except _OF_ONE as error:
             if self.strict or isinstance(error, _OF_ALL):
                 raise
             return {"chain": self.chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}
         self.warnings.update(dict.fromkeys(reading.warnings))
-        return (reading.records or [{}])[0]
+        return reading.records[0]
 
 
 def metadata(

@@ -266,7 +266,7 @@ class Run:
                 # Each attempt starts its own file: what a broken one left is no part of the next.
                 with writer.written(path, overwrite=overwrite) as file:
                     rows = self._save(came, path, file, call, raw=raw)
-                    came.stream.finish()
+                    came.finish()
                     check_count(rows, self._counts, None)
         table = frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
         self._with_provenance(table, self._described, {})
@@ -278,10 +278,10 @@ class Run:
         vague = came.content_type in csv_text.VAGUE_TYPES and self.file_type == "csv"
         if came.content_type in csv_text.MEDIA_TYPES or vague:
             if raw and ending == ".csv":
-                csv_text.refuse_other_kinds(came.stream.peek(4096))
-                return writer.copy(came.stream, file)
+                csv_text.refuse_other_kinds(came.peek(4096))
+                return writer.copy(came, file)
             # Batch by batch: a file may hold more rows than the memory does.
-            schema, batches = csv_text.batches(came.stream, {**decoder.types, **types})
+            schema, batches = csv_text.batches(came, {**decoder.types, **types})
             return writer.write(ending, schema, batches, file, raw=raw)
         reading = decoder.read(came, Want.SEGMENT, types)
         if reading.rows is None:
@@ -303,13 +303,13 @@ class Run:
     def _report_running(self, word: str) -> None:
         self._word = word
         if self._progress:
-            self._progress(Progress("running", word, self.id, self.deadline.spent()))
+            self._progress(Progress("running", word, self.id, time.monotonic() - self.deadline.began))
 
     def _report_fetching(self, done: int, total: int | None) -> None:
         # Ten reports a second are enough for any display; a body of a million rows comes in thousands of pieces.
         if self._progress and time.monotonic() - self._reported > 0.1:
             self._reported = time.monotonic()
-            self._progress(Progress("fetching", "", self.id, self.deadline.spent(), done, total))
+            self._progress(Progress("fetching", "", self.id, time.monotonic() - self.deadline.began, done, total))
 
     def _learn(self, described: Reading) -> None:
         """Remember the columns' types and the count of rows that the service states of the segment."""
@@ -340,7 +340,7 @@ class Run:
             "returned": len(table),
             "truncated": bool(said.get("truncated", matched is not None and matched > len(table))),
             "columns": said.get("columns") or frames.columns_of(table),
-            "seconds": round(self.deadline.spent(), 3),
+            "seconds": round(time.monotonic() - self.deadline.began, 3),
             "cached": bool(said.get("cached", False)),
             "warnings": [*(said.get("warnings") or []), *reading.warnings],
         }

@@ -49,10 +49,7 @@ class Service:
         self.ours: bool | None = True if restart else None
         self._our_decoder = Ours(settings["max_body_mb"] * 1_000_000)
         # Settings that make no sense are refused now, and not by the first answer.
-        self._stranger: Decoder | None = self._new_stranger() if settings["remote"] else None
-
-    def _new_stranger(self) -> Decoder:
-        return _stranger(self.settings["remote"], self.transport.key, self.settings["max_body_mb"] * 1_000_000)
+        self._stranger: Decoder | None = _stranger(settings, self.transport.key) if settings["remote"] else None
 
     @property
     def decoder(self) -> Decoder:
@@ -60,7 +57,7 @@ class Service:
         if self.ours:
             return self._our_decoder
         if self._stranger is None:
-            self._stranger = self._new_stranger()
+            self._stranger = _stranger(self.settings, self.transport.key)
         return self._stranger
 
     def is_ours(self) -> bool:
@@ -110,7 +107,7 @@ class Service:
         """Yield the rows page by page, the first one being read already; the next is asked for when it is wanted."""
         came = reading.rows or 0
         yield reading.records or []
-        url = self.transport.absolute(call.target)
+        url = call.target if "://" in call.target else self.transport.origin.url + call.target
         seen: set[str] = set()
         while reading.next is not None:
             if not isinstance(reading.next, str) and call.method != "GET":
@@ -147,11 +144,11 @@ def _with_query(url: str, changes: Mapping[str, str]) -> str:
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 
-def _stranger(remote: Mapping[str, Any], key: Secret, max_body: int) -> Decoder:
+def _stranger(settings: Settings | Mapping[str, Any], key: Secret) -> Decoder:
     # The one import of client/remote: 700 lines that our own service does without.
     from nbext.client.remote.reading import Stranger
 
-    return Stranger(remote, key, max_body)
+    return Stranger(settings["remote"], key, settings["max_body_mb"] * 1_000_000)
 
 
 def check_remote(remote: Mapping[str, Any]) -> None:
@@ -162,7 +159,7 @@ def check_remote(remote: Mapping[str, Any]) -> None:
     ConfigError
         See `nbext.client.remote.profile`.
     """
-    _stranger(remote, Secret(""), 0)
+    _stranger({"remote": remote, "max_body_mb": 0}, Secret(""))
 
 
 def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:

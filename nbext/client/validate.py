@@ -9,8 +9,9 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from itertools import count
 from numbers import Integral
 from typing import Any
 
@@ -23,7 +24,6 @@ from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_me
 MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
 # Beyond this, a reader of JSON that keeps numbers as doubles would change the last digits.
 _EXACT = 2**53
-
 
 
 def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
@@ -131,7 +131,6 @@ def email_of(given: object) -> str:
         raise ValidationError.of("/email", "email", str(error)) from None
 
 
-
 def filters_of(filters: object) -> dict[str, Any]:
     """Return the filters as plain JSON values.
 
@@ -144,7 +143,7 @@ def filters_of(filters: object) -> dict[str, Any]:
     """
     if not isinstance(filters, Mapping):
         raise _refused("$", f"Expected an object of conditions, got {type(filters).__name__}.")
-    plain = _Filters().mapping(filters, "$", 1)
+    plain: dict[str, Any] = _plain(filters, "$", 1, count())
     size = len(json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise _refused("$", f"The filters have {size:,} bytes as JSON. Allowed: {MAX_BYTES:,}.")
@@ -157,39 +156,25 @@ def _refused(path: str, detail: str) -> InvalidSegment:
     return InvalidSegment([error])
 
 
-class _Filters:
-    """One walk through the filters, which counts their values."""
-
-    _values = 0
-
-    def value(self, given: Any, path: str, level: int) -> Any:
-        self._values += 1
-        if self._values > MAX_VALUES:
-            raise _refused("$", f"The filters have more than {MAX_VALUES:,} values. Save them as a list of wallets.")
-        if isinstance(given, Mapping):
-            return self.mapping(given, path, level)
-        if isinstance(given, list | tuple):
-            if level > MAX_LEVELS:
-                raise _too_deep(path)
-            return [self.value(item, f"{path}[{i}]", level + 1) for i, item in enumerate(given)]
-        if given is None or isinstance(given, bool):
-            return given
+def _plain(given: Any, path: str, level: int, values: Iterator[int]) -> Any:
+    """Return one value of the filters, with all in it; ``values`` counts them."""
+    if next(values) > MAX_VALUES:
+        raise _refused("$", f"The filters have more than {MAX_VALUES:,} values. Save them as a list of wallets.")
+    if given is None or isinstance(given, bool):
+        return given
+    if not isinstance(given, Mapping | list | tuple):
         return _text(given, path) if isinstance(given, str) else _number(given, path)
-
-    def mapping(self, given: Mapping[Any, Any], path: str, level: int) -> dict[str, Any]:
-        # An object that contains itself ends here as well.
-        if level > MAX_LEVELS:
-            raise _too_deep(path)
-        found = {}
-        for name, item in given.items():
-            if not isinstance(name, str):
-                raise _refused(path, f"The name {name!r:.40} is {type(name).__name__}; names in JSON are texts.")
-            found[_text(name, path)] = self.value(item, f"{path}.{name[:60]}", level + 1)
-        return found
-
-
-def _too_deep(path: str) -> InvalidSegment:
-    return _refused(path[:80], f"The filters are nested more than {MAX_LEVELS} levels deep.")
+    # An object that contains itself ends here as well.
+    if level > MAX_LEVELS:
+        raise _refused(path[:80], f"The filters are nested more than {MAX_LEVELS} levels deep.")
+    if not isinstance(given, Mapping):
+        return [_plain(item, f"{path}[{i}]", level + 1, values) for i, item in enumerate(given)]
+    found = {}
+    for name, item in given.items():
+        if not isinstance(name, str):
+            raise _refused(path, f"The name {name!r:.40} is {type(name).__name__}; names in JSON are texts.")
+        found[_text(name, path)] = _plain(item, f"{path}.{name[:60]}", level + 1, values)
+    return found
 
 
 def _text(given: str, path: str) -> str:

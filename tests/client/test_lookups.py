@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from nbext import Client
-from nbext.errors import AuthError, NotFound, ServerError, ValidationError
+from nbext.errors import AuthError, NotFound, ProtocolError, ServerError, ValidationError
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply
 
@@ -158,3 +158,11 @@ def test_the_memory_of_answers_is_bounded(server, client, monkeypatch):
     client.tokens("ethereum", ADDRESSES)
     adapter = client._transport.session.get_adapter(f"{server.url}/v1/tokens/x")
     assert len(adapter._controller.cache.data) == 10
+
+
+def test_a_table_is_no_record(server, client):
+    server.script("*", reply(b"address,name\n0x1,A\n", content_type="text/csv"))
+    with pytest.raises(ProtocolError, match="Expected one record, but the answer is a table"):
+        client.tokens("ethereum", ADDRESSES[0])
+    many = client.tokens("ethereum", ADDRESSES[:2])
+    assert many["error"].tolist() == ["ProtocolError: Expected one record, but the answer is a table."] * 2

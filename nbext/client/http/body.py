@@ -43,22 +43,6 @@ class Answer(_Head):
     url: str = ""
 
 
-@dataclass(frozen=True)
-class Incoming(_Head):
-    """An answer whose body is still to be read."""
-
-    status: int
-    headers: Mapping[str, str]
-    stream: Stream
-    url: str
-
-    def whole(self, cap: int | None = None) -> Answer:
-        """Return the answer with its body, which is refused beyond ``cap`` bytes."""
-        if cap is not None:
-            self.stream.cap = min(self.stream.cap, cap)
-        return Answer(self.status, self.headers, self.stream.read(), self.url)
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that Retry-After asks for, up to a minute; None where it is absent or makes no sense."""
     text = headers.get("Retry-After", "").strip()
@@ -73,24 +57,31 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return seconds if 0 <= seconds <= LONGEST_RETRY_AFTER else None
 
 
-class Stream(io.RawIOBase):
-    """The decoded body of one answer, as a file to read from.
+class Incoming(_Head, io.RawIOBase):
+    """An answer whose body is still to be read: it is the file to read the decoded body from.
 
     Unpacking is done here and not by urllib3, which takes a packed body that ends early for a whole one.
     """
 
     def __init__(
-        self, raw: Any, headers: Mapping[str, str], watch: Watch, cap: int, report: Report | None
+        self, status: int, headers: Mapping[str, str], url: str, raw: Any,
+        *, watch: Watch, cap: int, report: Report | None,
     ) -> None:
         super().__init__()
-        self._raw, self._watch, self.cap, self._report = raw, watch, cap, report
+        self.status, self.headers, self.url = status, headers, url
+        self._raw, self._watch, self._cap, self._report = raw, watch, cap, report
         encoding, length = headers.get("Content-Encoding", ""), headers.get("Content-Length", "")
         # The length on the wire says nothing of how many bytes a packed body unpacks to.
         self._total = int(length) if length.isdigit() and not encoding else None
         self._layers = _layers(encoding) if encoding else []
         self._ready = bytearray()
         self._ended = False
-        self.came = 0
+        self._came = 0
+
+    def whole(self, cap: int | None = None) -> Answer:
+        """Return the answer with its body, which is refused beyond ``cap`` bytes."""
+        self._cap = min(self._cap, cap or self._cap)
+        return Answer(self.status, self.headers, self.read(), self.url)
 
     def readable(self) -> bool:
         """Return True: io's readers ask before they read."""
@@ -99,7 +90,7 @@ class Stream(io.RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         """Return ``size`` decoded bytes, fewer only at the end of a body that came whole."""
         if size is None or size < 0:
-            self._fill(self.cap + 1)
+            self._fill(self._cap + 1)
             size = len(self._ready)
         elif not self._layers and not self._ready:
             return self._take(size)
@@ -131,14 +122,14 @@ class Stream(io.RawIOBase):
         if self._watch.fired:
             raise DeadlineExceeded("")
         self._ended = self._ended or (size > 0 and not piece)
-        self.came += len(piece)
-        if self.came > self.cap:
+        self._came += len(piece)
+        if self._came > self._cap:
             raise ResponseTooLarge(
-                f"The answer is larger than {self.cap / 1e6:,.0f} MB. "
+                f"The answer is larger than {self._cap / 1e6:,.0f} MB. "
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
         if self._report:
-            self._report(self.came, self._total)
+            self._report(self._came, self._total)
         return piece
 
     def _unpacked(self, size: int) -> bytes:

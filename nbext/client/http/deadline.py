@@ -44,22 +44,17 @@ _TICK = 0.05
 MAX_ENTRIES, MAX_BODY = 10_000, 1_000_000
 
 
+@dataclass(frozen=True)
 class Deadline:
-    """The moment at which a call must have ended, retries and pauses included."""
+    """The seconds in which a call must have ended, retries and pauses included."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        # The monotonic clock: a laptop that corrects its time must not end a call, nor lengthen it.
-        self.began = time.monotonic()
-        self.end = self.began + seconds
+    seconds: float
+    # The monotonic clock: a laptop that corrects its time must not end a call, nor lengthen it.
+    began: float = field(default_factory=time.monotonic)
 
     def remaining(self) -> float:
         """Return the seconds that are left, never less than zero."""
-        return max(0.0, self.end - time.monotonic())
-
-    def spent(self) -> float:
-        """Return the seconds since the call began."""
-        return time.monotonic() - self.began
+        return max(0.0, self.began + self.seconds - time.monotonic())
 
 
 @dataclass(eq=False, repr=False)
@@ -133,7 +128,7 @@ class Watchdog:
                 self._thread = threading.Thread(target=self._run, name="nbext-watchdog", daemon=True)
                 self._thread.start()
             # Waking the thread for each call would cost every call a switch of threads.
-            if watch.deadline.end < self._wakes_at:
+            if time.monotonic() + watch.deadline.remaining() < self._wakes_at:
                 self._changed.notify()
 
     def _run(self) -> None:
@@ -144,12 +139,13 @@ class Watchdog:
 
     def _due(self) -> list[Watch]:
         with self._changed:
-            now = time.monotonic()
-            due = [watch for watch in list(self.live) if watch.deadline.end <= now]
+            left = {watch: watch.deadline.remaining() for watch in list(self.live)}
+            due = [watch for watch, seconds in left.items() if not seconds]
             self.live.difference_update(due)
             if not due:
-                self._wakes_at = min((watch.deadline.end for watch in list(self.live)), default=float("inf"))
-                self._changed.wait(None if self._wakes_at == float("inf") else max(0.0, self._wakes_at - now))
+                seconds = min(left.values(), default=None)
+                self._wakes_at = float("inf") if seconds is None else time.monotonic() + seconds
+                self._changed.wait(seconds)
             return due
 
 

@@ -26,7 +26,7 @@ import requests
 
 from nbext import __version__
 from nbext.client.http.base_url import Origin, usable_key
-from nbext.client.http.body import Answer, Incoming, Report, Stream, retry_after
+from nbext.client.http.body import Answer, Incoming, Report, retry_after
 from nbext.client.http.deadline import CURRENT, SCOPE, WATCHDOG, CachingAdapter, Deadline, Scope, Watch, WatchedAdapter
 from nbext.client.http.errors import FOREIGN, of_answer, of_library
 from nbext.core.operations import IDEMPOTENCY_HEADER
@@ -138,10 +138,6 @@ class Transport:
         """Close the connections; a later call opens new ones."""
         self.session.close()
 
-    def absolute(self, target: str) -> str:
-        """Return the address of a call's target."""
-        return target if "://" in target else self.origin.url + target
-
     def fetch(self, call: Call) -> Answer:
         """Return the whole answer.
 
@@ -220,16 +216,16 @@ class Exchange:
     done: bool = False
     _attempt: int = 0
     _revived: bool = False
-    # This attempt's requests.Response and its Stream, once they are there.
+    # This attempt's requests.Response, and as it was accepted.
     _response: Any = None
-    _stream: Any = None
+    _incoming: Any = None
 
     @contextmanager
     def attempt(self) -> Iterator[Exchange]:
         """Try once: the answer is read in this context, and what breaks off in it counts as a failed attempt."""
         call, transport = self._call, self._transport
         self._attempt += 1
-        self._response = self._stream = None
+        self._response = self._incoming = None
         # What must not run twice goes over a new connection: an idle one may break without a word of whether it ran.
         self._watch = watch = Watch(call.deadline, fresh=call.repeat is not Repeat.ALWAYS)
         self._scope.watches.add(watch)
@@ -241,8 +237,8 @@ class Exchange:
         failure: NbextError | None = None
         try:
             yield self
-            if self._stream is not None:
-                self._stream.finish()
+            if self._incoming is not None:
+                self._incoming.finish()
             if watch.fired:
                 # What came may be the beginning only: a socket that was shut reads like an end.
                 raise DeadlineExceeded("")
@@ -283,7 +279,8 @@ class Exchange:
             It sent us where we do not go, or in a circle.
         """
         transport, call = self._transport, self._call
-        url, method, body = transport.absolute(call.target), call.method, call.body
+        url = call.target if "://" in call.target else transport.origin.url + call.target
+        method, body = call.method, call.body
         for _ in range(MAX_REDIRECTS + 1):
             left = call.deadline.remaining()
             if not left:
@@ -291,7 +288,7 @@ class Exchange:
             self._response = response = transport.send(call, method, url, body, watch=self._watch, left=left)
             location = response.headers.get("Location")
             if response.status_code not in (301, 302, 303, 307, 308) or not location:
-                return self._incoming(response, url)
+                return self._accepted(response, url)
             response.close()
             target = transport.origin.follow(location, url)
             if method != "GET" and response.status_code in (307, 308):
@@ -303,17 +300,17 @@ class Exchange:
             url = target
         raise ProtocolError(f"{transport.origin.root} redirected the request more than {MAX_REDIRECTS} times.")
 
-    def _incoming(self, response: requests.Response, url: str) -> Incoming:
+    def _accepted(self, response: requests.Response, url: str) -> Incoming:
         transport, status, headers = self._transport, response.status_code, response.headers
-        cap = self._call.cap or transport.settings["max_body_mb"] * 1_000_000
-        stream = Stream(response.raw, headers, self._watch, MAX_ERROR_BODY if status >= 400 else cap, self._call.report)
+        cap = MAX_ERROR_BODY if status >= 400 else self._call.cap or transport.settings["max_body_mb"] * 1_000_000
+        came = Incoming(status, headers, url, response.raw, watch=self._watch, cap=cap, report=self._call.report)
         if status >= 400:
-            raise of_answer(Answer(status, headers, _beginning(stream), url), transport.key, self._attempt)
+            raise of_answer(Answer(status, headers, _beginning(came), url), transport.key, self._attempt)
         # 206 is a part of a file, and a part must never pass for the whole.
         if status < 200 or status == 206:
             raise ProtocolError(f"{transport.origin.root} answered {status}, which nbext did not ask for.")
-        self._stream = stream
-        return Incoming(status, headers, stream, url)
+        self._incoming = came
+        return came
 
     def _wait(self, failure: NbextError, watch: Watch) -> None:
         """Sleep before the next attempt, or raise the error that the call ends with."""
@@ -354,11 +351,11 @@ class Exchange:
         )
 
 
-def _beginning(stream: Stream) -> bytes:
+def _beginning(came: Incoming) -> bytes:
     """Return as much of an error's body as can be read."""
     piece = bytearray()
     try:
-        while len(piece) < MAX_ERROR_BODY and (more := stream.read(min(1 << 16, MAX_ERROR_BODY - len(piece)))):
+        while len(piece) < MAX_ERROR_BODY and (more := came.read(min(1 << 16, MAX_ERROR_BODY - len(piece)))):
             piece += more
     except (NbextError, *FOREIGN):
         # The status says most of it already; a second error about the missing words would hide it.

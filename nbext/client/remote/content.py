@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.client.files import csv_text
 from nbext.client.http.body import Answer
 from nbext.core.strict_json import NotJson, read_answer
+from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _opened(answer: Answer) -> Opened:
 def _markup(body: bytes) -> str:
     title = re.search(rb"<title[^>]*>([^<]{1,80})", body[:20_000], re.IGNORECASE)
     is_html = re.match(rb"<(!doctype|html|head|body)", body, re.IGNORECASE)
-    named = f" ({title[1].decode('utf-8', 'replace').strip()!r})" if title else ""
+    named = f" ({quoted(title[1].decode('utf-8', 'replace').strip())})" if title else ""
     return f"an HTML page{named}" if is_html else f"markup{named}"
 
 

@@ -38,15 +38,15 @@ class Stranger:
         kind = came.content_type
         if want in (Want.SEGMENT, Want.TABLE):
             if kind == ARROW_TYPE:
-                return Reading(table=read_arrow(came.stream), stated=stated(None, came.headers))
+                return Reading(table=read_arrow(came), stated=stated(None, came.headers))
             if kind in csv_text.MEDIA_TYPES or (kind in csv_text.VAGUE_TYPES and _looks_like_csv(came)):
-                table = csv_text.read_stream(came.stream, {**self.types, **types})
+                table = csv_text.read_stream(came, {**self.types, **types})
                 return Reading(table=table, stated=stated(None, came.headers))
         return read(came.whole(self._max_body), want, self._profile, self._key)
 
 
 def _looks_like_csv(came: Incoming) -> bool:
-    head = came.stream.peek(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
+    head = came.peek(4096).removeprefix(b"\xef\xbb\xbf").lstrip()
     return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
 
 
