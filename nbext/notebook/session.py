@@ -218,17 +218,9 @@ def check_address(url: str, *, insecure: bool) -> None:
 _CURRENT: list[Session] = []
 
 
-def current() -> Session:
-    """Return the session of the shell in which nbext is loaded.
-
-    Raises
-    ------
-    ConfigError
-        nbext is not loaded.
-    """
-    if not _CURRENT:
-        raise ConfigError("nbext is not loaded. Run `%load_ext nbext` first, in a notebook or in IPython.")
-    return _CURRENT[-1]
+def current() -> Session | None:
+    """Return the session of the shell in which nbext is loaded, or None where it is loaded in none."""
+    return _CURRENT[-1] if _CURRENT else None
 
 
 def begin(session: Session) -> None:

@@ -111,13 +111,9 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
 def _client(given: Client | None) -> Client:
     """Return the given client, the notebook's, or a new one where nbext is loaded in no notebook."""
     from nbext.connect import connect
-    from nbext.errors import ConfigError
     from nbext.notebook import session
 
     if given is not None:
         return given
-    try:
-        here = session.current()
-    except ConfigError:
-        return connect()
-    return here.connected()
+    here = session.current()
+    return here.connected() if here else connect()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.getipython import get_ipython
 
 from nbext.core.uint256 import units_text
-from nbext.errors import ConfigError, UsageError
+from nbext.errors import UsageError
 from nbext.notebook import session
 from nbext.notebook.cell.request import Query
 from nbext.notebook.forms.widgets import table_html
@@ -111,8 +111,5 @@ def assign(name: str, value: Any) -> None:
 
 def add_to_history(query: Query, frame: pd.DataFrame) -> None:
     """Add a query that ran to the notebook's history, where nbext is loaded in it."""
-    try:
-        here = session.current()
-    except ConfigError:
-        return
-    here.history.add(query, provenance(frame))
+    if here := session.current():
+        here.history.add(query, provenance(frame))
