@@ -114,7 +114,7 @@ class Embedded:
         from nbext.engine.open import open_dataset
         from nbext.service.app import create_app
         from nbext.service.limits import Limits
-        from nbext.service.middleware.observe import Log
+        from nbext.service.middleware import Log
         from nbext.service.server import Server
 
         dataset = open_dataset(self._data_dir, self._engine)

@@ -8,7 +8,7 @@ the part that does the work: ``segments``, ``accounts`` or ``metadata``. ``http`
     server      uvicorn, with time limits for slow connections and an orderly end
     limits      every limit of a service
     metadata    tokens, collections and search hits, out of the engine's catalog
-    middleware  what every request passes
+    middleware  what every request passes; the log and the metrics
     http        bodies, answers, problems, and the OpenAPI document
     routes      one function for each operation
     segments    segments from request to result

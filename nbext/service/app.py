@@ -22,8 +22,7 @@ from nbext.errors import FieldError
 from nbext.service.container import Container
 from nbext.service.http.problems import Problem, answer_problem
 from nbext.service.limits import Limits
-from nbext.service.middleware.observe import Log, Observe
-from nbext.service.middleware.security import LOOPBACK_HOSTS, Security
+from nbext.service.middleware import LOOPBACK_HOSTS, Log, Observe, Security
 from nbext.service.routes import lookups, operator, segments
 from nbext.settings import Secret
 

@@ -18,7 +18,7 @@ from nbext.service.accounts.signups import SignUps
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.metadata import Metadata
-from nbext.service.middleware.observe import Log, Metrics
+from nbext.service.middleware import Log, Metrics
 from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.results import Results
 from nbext.service.segments.service import SegmentService

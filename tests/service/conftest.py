@@ -15,7 +15,7 @@ import requests
 from nbext.engine.open import open_dataset
 from nbext.service.app import create_app
 from nbext.service.limits import Limits
-from nbext.service.middleware.observe import Log
+from nbext.service.middleware import Log
 from nbext.service.server import Server, address_of, listen
 from nbext.settings import Secret
 

@@ -16,8 +16,7 @@ from nbext.errors import ConfigError
 from nbext.service import commands
 from nbext.service.app import create_app
 from nbext.service.limits import Limits
-from nbext.service.middleware.observe import Log
-from nbext.service.middleware.security import LOOPBACK_HOSTS
+from nbext.service.middleware import LOOPBACK_HOSTS, Log
 from nbext.service.server import Server, address_of, listen
 from nbext.settings import Secret, Settings
 

@@ -15,7 +15,7 @@ from nbext.language.fields import GRAMMAR
 from nbext.service.container import FromContainer, Reader
 from nbext.service.http.openapi import NOT_MODIFIED, About, Health, document, problems, text
 from nbext.service.http.responses import cacheable_answer, json_answer
-from nbext.service.middleware.observe import METRICS_TYPE
+from nbext.service.middleware import METRICS_TYPE
 
 router = APIRouter(tags=["service"])
 # Whoever may ask these needs no key: see OPEN_PATHS.

@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 
-from nbext.service.middleware.observe import Log
+from nbext.service.middleware import Log
 from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import UNFINISHED
 

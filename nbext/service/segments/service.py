@@ -20,7 +20,7 @@ from nbext.errors import NbextError, QueryCancelled, SegmentExpired, StorageErro
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Limits
-from nbext.service.middleware.observe import Log, place_of
+from nbext.service.middleware import Log, place_of
 from nbext.service.segments.jobs import Job, Jobs
 from nbext.service.segments.results import Results
 from nbext.service.segments.store import Claim, ResultFile, Segment, SegmentStore

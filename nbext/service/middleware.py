@@ -1,28 +1,31 @@
-"""The outermost layer: for each request an id, a line in the log, a count, fixed headers, and the edge for errors.
+"""What every request passes, from the outside in: `Observe`, then `Security`. Pure ASGI, for every path, known or not.
 
-Every exception of a request ends here as a problem: one that nobody expected as ``internal``, never as a traceback on
-the wire. The log is one JSON object a line. No key, e-mail address, path, statement or body is ever handed to it:
-callers pass codes, ids and times.
+`Observe` gives each request an id, a line in the log, a count and fixed headers, and every exception of a request ends
+there as a problem: one that nobody expected as ``internal``, never as a traceback on the wire. `Security` checks Host,
+Origin, key and rate before a byte of the body is read. The log is one JSON object a line. No key, e-mail address, path,
+statement or body is ever handed to it: callers pass codes, ids and times.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from types import TracebackType
 from typing import Any, TextIO
+from urllib.parse import urlsplit
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import generate_latest
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nbext.core.operations import REQUEST_ID_HEADER
+from nbext.core.operations import DOCS, HEALTH, KEY_HEADER, REQUEST_ID_HEADER
 from nbext.errors import NbextError
-from nbext.service.http.problems import answer_problem
+from nbext.service.accounts.keys import Key, KeyRing, Rates
+from nbext.service.http.problems import Problem, answer_problem
 
 METRICS_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -35,6 +38,9 @@ _FIXED = {
 }
 # Any other method is counted as "other": a caller could make up names without end, and each is kept in memory.
 _METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
+# Neither reveals anything of the data or of who asks; a browser and a load balancer carry no key.
+OPEN_PATHS = (HEALTH, DOCS)
+LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 class Observe:
@@ -91,6 +97,50 @@ class Observe:
 
 class _CutShort(Exception):
     """An answer could not be finished."""
+
+
+class Security:
+    """Passes on what names this host, is sent by no foreign page and carries a key; raises the problem of all else."""
+
+    def __init__(self, app: ASGIApp, *, keys: KeyRing, rates: Rates, hosts: Iterable[str]) -> None:
+        self._app, self._keys, self._rates = app, keys, rates
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check one request and pass it on."""
+        if scope["type"] == "http":
+            scope["nbext.key"] = self._admit(scope["path"], Headers(scope=scope))
+        await self._app(scope, receive, send)
+
+    def _admit(self, path: str, headers: Headers) -> Key | None:
+        """Return the key of a request that may pass, None where the path needs none; else raise the problem."""
+        host = headers.get("host", "")
+        # A page that rebinds its name to this address still sends its own name as Host.
+        if _name_of(host) not in self._hosts:
+            raise Problem("foreign-host", "The Host header does not name this service.")
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+        same = origin is None or urlsplit(origin).netloc.lower() == host.lower()
+        # A script of this page sends same-origin; a person who types the address sends none.
+        if not same or site not in ("none", "same-origin"):
+            raise Problem("foreign-origin", "A page of another origin may not send requests to this service.")
+        if path in OPEN_PATHS:
+            return None
+        text = headers.get(KEY_HEADER)
+        if not text:
+            raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
+        key = self._keys.find(text)
+        if key is None:
+            raise Problem("key-unknown", f"The service does not know the key in the {KEY_HEADER} header.")
+        self._rates.take(key)
+        return key
+
+
+def _name_of(host: str) -> str:
+    """Return the name in a Host header, without its port; empty where it cannot be read."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:  # a bracket without its other
+        return ""
 
 
 class Metrics:
