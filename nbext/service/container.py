@@ -19,9 +19,8 @@ from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.metadata import Metadata
 from nbext.service.middleware import Log, Metrics
-from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.results import Results
-from nbext.service.segments.service import SegmentService
+from nbext.service.segments.service import Maintenance, SegmentService
 from nbext.service.segments.store import SegmentStore
 from nbext.settings import Secret
 

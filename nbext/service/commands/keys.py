@@ -6,7 +6,7 @@ import argparse
 
 from nbext.service import commands
 from nbext.service.accounts.keys import DEFAULT_RATE, SCOPES, Key, KeyRing
-from nbext.service.http.responses import iso_ms
+from nbext.service.http.bodies import iso_ms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

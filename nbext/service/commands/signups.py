@@ -12,7 +12,7 @@ from nbext.core.atomic_files import whole_file
 from nbext.errors import ConfigError
 from nbext.service import commands
 from nbext.service.accounts.signups import SignUps, normalised
-from nbext.service.http.responses import iso_ms
+from nbext.service.http.bodies import iso_ms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

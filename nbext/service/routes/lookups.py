@@ -12,7 +12,7 @@ from nbext.core.operations import NFT, SEARCH, SIGN_UP, TOKEN
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ValidationError, did_you_mean
 from nbext.service.container import FromContainer, Reader, Subscriber
-from nbext.service.http.bodies import JsonBody
+from nbext.service.http.bodies import JsonBody, cacheable_answer, json_answer
 from nbext.service.http.openapi import (
     BODY,
     CONTRACT,
@@ -25,7 +25,6 @@ from nbext.service.http.openapi import (
     problems,
 )
 from nbext.service.http.problems import Problem
-from nbext.service.http.responses import cacheable_answer, json_answer
 from nbext.service.metadata import search_of
 
 router = APIRouter(tags=["catalog"])

@@ -13,8 +13,8 @@ from nbext.core.chains import chain_of
 from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA, iso
 from nbext.language.fields import GRAMMAR
 from nbext.service.container import FromContainer, Reader
+from nbext.service.http.bodies import cacheable_answer, json_answer
 from nbext.service.http.openapi import NOT_MODIFIED, About, Health, document, problems, text
-from nbext.service.http.responses import cacheable_answer, json_answer
 from nbext.service.middleware import METRICS_TYPE
 
 router = APIRouter(tags=["service"])

@@ -34,7 +34,7 @@ from nbext.core.operations import (
 )
 from nbext.errors import ValidationError
 from nbext.service.container import Executor, FromContainer, Reader
-from nbext.service.http.bodies import JsonBody
+from nbext.service.http.bodies import JsonBody, describe, has_version, json_answer, segment_answer
 from nbext.service.http.openapi import (
     BODY,
     EXECUTE_EXAMPLE,
@@ -49,7 +49,6 @@ from nbext.service.http.openapi import (
     problems,
     text,
 )
-from nbext.service.http.responses import describe, has_version, json_answer, segment_answer
 from nbext.service.limits import Limits
 from nbext.service.segments import results
 from nbext.service.segments.jobs import Job
