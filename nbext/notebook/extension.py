@@ -127,15 +127,7 @@ _LOADED: WeakKeyDictionary[InteractiveShell, Loaded] = WeakKeyDictionary()
 
 
 def load(shell: InteractiveShell) -> None:
-    """Put the magics, completion, display and configuration into a shell, once.
-
-    Raises
-    ------
-    UsageError
-        There is no IPython shell to put them into.
-    ConfigError
-        IPython's configuration has a value of ``c.Nbext`` that the setting does not take.
-    """
+    """Put the magics, completion, display and configuration into a shell, once."""
     if getattr(shell, "register_magics", None) is None:
         raise UsageError(
             "%load_ext nbext works in IPython and in Jupyter. In a script use nbext.connect(), which returns a client."
@@ -191,11 +183,9 @@ def unload(shell: InteractiveShell) -> None:
 
 
 def with_a_body(lines: list[str]) -> list[str]:
-    """Add a blank second line to a cell of ours that is only its first line.
-
-    IPython refuses such a cell before the magic sees it, with an error that ``pytest --nbval-lax`` does
-    not notice; the magic itself can say what is missing.
-    """
+    """Add a blank second line to a cell of ours that is only its first line."""
+    # IPython refuses such a cell before the magic sees it, with an error that ``pytest --nbval-lax`` does not notice;
+    # the magic itself can say what is missing.
     if lines and _EMPTY_CELL.match(lines[0]) and not "".join(lines[1:]):
         return [lines[0].rstrip("\n") + "\n", "\n"]
     return lines

@@ -40,13 +40,7 @@ class History:
         return self.runs[-1]
 
     def number(self, number: int | None) -> Run:
-        """Return the query of a number, or the last one.
-
-        Raises
-        ------
-        UsageError
-            There is no such query.
-        """
+        """Return the query of a number, or the last one."""
         if not self.runs:
             raise UsageError("%nbext: no query has run in this session yet.")
         wanted = len(self.runs) if number is None else number
@@ -74,20 +68,10 @@ class History:
 
 
 def save(folder: Path, name: str, query: Query) -> Path:
-    """Save a query under a name, for ``%%segment_query --from NAME``.
-
-    Raises
-    ------
-    UsageError
-        The name is not allowed.
-    StorageError
-        The file cannot be written.
-    """
+    """Save a query under a name, for ``%%segment_query --from NAME``."""
     path = _path(folder, name)
     # The request, not the cell: the variables of its {{expressions}} are gone in the next session.
-    request = {
-        "operator": query.operator, "filters": query.filters, "fileType": query.file_type, "limit": query.limit,
-    }
+    request = {"operator": query.operator, "filters": query.filters, "fileType": query.file_type, "limit": query.limit}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(request, default=str, indent=2))
@@ -97,15 +81,7 @@ def save(folder: Path, name: str, query: Query) -> Path:
 
 
 def saved(folder: Path, name: str) -> str:
-    """Return the request saved under a name, as JSON text.
-
-    Raises
-    ------
-    UsageError
-        No query is saved under that name.
-    StorageError
-        The file cannot be read.
-    """
+    """Return the request saved under a name, as JSON text."""
     path = _path(folder, name)
     try:
         return path.read_text("utf-8")

@@ -18,13 +18,7 @@ KEYRING_SECONDS = 1.5
 
 
 def find(base_url: str) -> tuple[Secret, str]:
-    """Return the key for a service, and where it was found.
-
-    Raises
-    ------
-    ConfigError
-        There is no key, and nobody to ask.
-    """
+    """Return the key for a service, and where it was found; `ConfigError` where there is none and nobody to ask."""
     # The environment first: servers and jobs set it, and reading it never waits.
     if value := os.environ.get(KEY_VARIABLE, "").strip():
         return Secret(value), KEY_VARIABLE
@@ -34,13 +28,7 @@ def find(base_url: str) -> tuple[Secret, str]:
 
 
 def prompt(base_url: str) -> Secret:
-    """Ask for the key without showing it.
-
-    Raises
-    ------
-    ConfigError
-        Nothing was typed, or the notebook has nobody at its keyboard.
-    """
+    """Ask for the key without showing it; `ConfigError` where nothing is typed, or nobody is at the keyboard."""
     from getpass import GetPassWarning, getpass
 
     try:

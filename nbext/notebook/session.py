@@ -30,18 +30,10 @@ _MAX_SYMBOLS = 2_000
 
 @dataclass
 class Vocabulary:
-    """The words to offer; filled by a connection and by answers, read by completion.
+    """The words to offer; filled by a connection and by answers, read by completion."""
 
-    Attributes
-    ----------
-    chains
-        The names of all chains; those of the service's data first.
-    schema
-        The JSON Schema of a request; None where the service publishes none.
-    symbols
-        The symbols of tokens and collections in answers, each with its address.
-    """
-
+    # All chains, those of the service's data first; the schema of a request, None where the service publishes none;
+    # and the address of each token and collection in answers.
     chains: tuple[str, ...] = field(default_factory=chain_names)
     schema: Mapping[str, Any] | None = None
     symbols: dict[str, str] = field(default_factory=dict)
@@ -62,33 +54,18 @@ class Vocabulary:
 
 
 class Session:
-    """What the magics and the forms of one shell share.
-
-    Attributes
-    ----------
-    settings
-        Every setting and its source.
-    client
-        The client in use; None before the first call. `connected` starts one.
-    history
-        The queries that ran.
-    vocabulary
-        The words that completion offers, gathered from answers: completion itself asks nobody.
-    suspicious
-        The suspicious names that services sent: tables that contain one are shown literally.
-    about
-        What our own service says of itself and its data; None for another service.
-    key_source
-        Where the key in use was found; None before the first connection.
-    """
+    """What the magics and the forms of one shell share."""
 
     def __init__(self, shell: InteractiveShell, settings: Settings | None = None) -> None:
         self.shell = shell
         self.settings = settings or Settings()
+        # None before the first call: `connected` makes one.
         self.client: Client | None = None
         self.history = History()
+        # Gathered from answers: completion itself asks nobody.
         self.vocabulary = Vocabulary()
         self.suspicious = SuspiciousNames()
+        # What our own service says of itself and its data; None for another service.
         self.about: dict[str, Any] | None = None
         self.key_source: str | None = None
         # By the service they were typed for: a key is never sent to another.
@@ -111,23 +88,11 @@ class Session:
         return Bar(label, view_for(self.shell, wanted=self.settings["progress"]))
 
     def connected(self) -> Client:
-        """Return the client; the first call connects it, which may start the embedded service.
-
-        Raises
-        ------
-        NoService, ConfigError
-            There is no service to connect to, or no key for it.
-        """
+        """Return the client; the first call connects it, which may start the embedded service."""
         return self.client or self.connect()
 
     def connect(self, base_url: str | None = None) -> Client:
-        """Connect to a service, by default the one that is set, and print in one line which one answers.
-
-        Raises
-        ------
-        NoService, ConfigError
-            There is no service to connect to, or no key for it.
-        """
+        """Connect to a service, by default the one that is set, and print in one line which one answers."""
         before = self.settings.arguments.get("base_url")
         if base_url is not None:
             self.settings.set("base_url", base_url)
@@ -151,15 +116,7 @@ class Session:
         self.client = None
 
     def log_in(self, *, keep: bool = False) -> None:
-        """Ask for the key of the service that is set and use it; ``keep`` stores it in the keyring too.
-
-        Raises
-        ------
-        UsageError
-            The embedded service is in use, which needs no key.
-        ConfigError
-            Nothing was typed.
-        """
+        """Ask for the key of the service that is set and use it; ``keep`` stores it in the keyring too."""
         url = self.settings["base_url"]
         if not url:
             raise UsageError(
@@ -202,13 +159,7 @@ class Session:
 
 
 def check_address(url: str, *, insecure: bool) -> None:
-    """Refuse a URL that no client could use, before a key is asked for.
-
-    Raises
-    ------
-    ConfigError
-        It is not a URL, or a key must not be sent there.
-    """
+    """Refuse an invalid URL, or one to which no key may be sent, before a key is asked for."""
     from nbext.client.http.base_url import Origin
 
     Origin.of(url, insecure=insecure)

@@ -40,16 +40,10 @@ class Body:
 
 
 def read(text: str, names: Mapping[str, Any]) -> Body:
-    """Read a cell.
+    """Read a cell; `UsageError` names the line and column of what is wrong, and shows it with a caret.
 
     Numbers keep their digits: a fraction that a float would change becomes a Decimal. Nothing is
     evaluated before the whole text is known to be JSON, and nothing inside a JSON string ever is.
-
-    Raises
-    ------
-    UsageError
-        Not JSON, a key twice in one object, an expression that fails or has no JSON form. The message
-        names line and column, and shows the place with a caret.
     """
     if len(text) > MAX_TEXT:
         raise UsageError(
@@ -154,13 +148,7 @@ def _key(key: str, text: str, expressions: Mapping[str, Token], names: Mapping[s
 
 
 def evaluated(source: str, text: str, position: int, names: Mapping[str, Any]) -> Any:
-    """Return the JSON value of one expression, which begins at a position of a text.
-
-    Raises
-    ------
-    UsageError
-        The expression fails, or its value has no JSON form.
-    """
+    """Return the JSON value of one expression, which begins at a position of a text."""
     try:
         return json_value(eval(f"({source}\n)", dict(names)))
     except NotJson as error:
@@ -175,15 +163,10 @@ def evaluated(source: str, text: str, position: int, names: Mapping[str, Any]) -
 
 
 def json_value(value: Any) -> Any:
-    """Return a Python value as dicts, lists, strings, integers, Decimals, floats, booleans and None.
+    """Return a Python value as dicts, lists, strings, integers, Decimals, floats, booleans and None; else `NotJson`.
 
     Series, Index, arrays, tuples, ranges and sets (sorted) become lists; times become ISO-8601 in UTC
     (a time without a zone is taken as UTC); numpy's and pandas's numbers become Python's.
-
-    Raises
-    ------
-    NotJson
-        NaN, infinity, a missing value, bytes, a DataFrame of several columns, or any other object.
     """
     if value is None or isinstance(value, bool | str):
         return value

@@ -86,10 +86,7 @@ def _bad_string(text: str, start: int) -> tuple[int, str] | None:
     return start, 'The closing " of this string is missing on its line.'
 
 
-_MISSING_MARK = {
-    "next": "A comma is missing before {}.",
-    "colon": "A colon (:) is missing after the key, before {}.",
-}
+_MISSING_MARK = {"next": "A comma is missing before {}.", "colon": "A colon (:) is missing after the key, before {}."}
 
 
 def _by_what_was_expected(text: str, reading: Reading, here: str) -> str:

@@ -205,10 +205,7 @@ def place_of(text: str, pointer: str) -> int | None:
 
 @dataclass(frozen=True)
 class Cursor:
-    """The keys above the cursor, what may be written at it, and what of it is typed already.
-
-    ``quoted`` says that the typed part follows an opening quote.
-    """
+    """The keys above the cursor, what may be written there, what of it is typed; ``quoted`` after an opening quote."""
 
     path: tuple[str, ...]
     place: Literal["key", "value", "python", "nowhere"]
@@ -256,10 +253,7 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
 
 
 def excerpt(text: str, position: int, prefix: str = "") -> str:
-    """Return the line of a position, indented, and a caret under the position.
-
-    ``prefix`` is put before the line: the magic's own name, where the text is what follows it.
-    """
+    """Return the line of a position with a caret under it; ``prefix`` is the magic whose line the text is."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     line = text[start : len(text) if end < 0 else end].rstrip("\r")

@@ -51,13 +51,7 @@ class Query:
 
 
 def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Query:
-    """Read a query: the text is the filters or a whole request; options of the line give the rest.
-
-    Raises
-    ------
-    UsageError
-        The text is not a JSON object, or contradicts the line.
-    """
+    """Read a query: the text is the filters or a whole request; options of the line give the rest."""
     read = body.read(text, names)
     if not isinstance(read.value, dict):
         begin = len(text) - len(text.lstrip())

@@ -30,8 +30,7 @@ _PIECE = re.compile(r"""'[^']*'|"[^"]*"|[^\s'"]+""" if _WINDOWS else r"""'[^']*'
 class Word:
     """One word of a line: its text without quotes, where it starts, and what it is.
 
-    ``quoted`` words are never options or variables; ``json`` is an inline object; ``python`` is the
-    expression of ``{{...}}``.
+    ``quoted`` words are never options or variables; ``json`` is an inline object; ``python`` an expression.
     """
 
     text: str
@@ -113,14 +112,7 @@ class Grammar:
         return "\n\n".join(parts) + "\n"
 
     def parse(self, line: str) -> Args:
-        """Read a line.
-
-        Raises
-        ------
-        UsageError
-            An option is unknown, lacks its value or has one that is not allowed; a quote is not
-            closed; or a key was written into the line.
-        """
+        """Read a line into words and options; `UsageError` for an option that is unknown or has a wrong value."""
         args = Args(self.magic, line)
         rest = iter(words(line, self.magic))
         for word in rest:
@@ -164,13 +156,7 @@ class Grammar:
         args.options[option.name] = given if given.kind == "python" else self._value(args, option, flag, given)
 
     def settle(self, args: Args, names: Mapping[str, Any]) -> None:
-        """Read the options whose values are expressions as if those values had been written.
-
-        Raises
-        ------
-        UsageError
-            An expression fails, or its option does not take the value.
-        """
+        """Read the options whose values are expressions as if those values had been written."""
         for name, given in args.options.items():
             if isinstance(given, Word):
                 option = next(option for option in self.options if option.name == name)
@@ -201,24 +187,12 @@ class Grammar:
 
 
 def value_of(word: Word, args: Args, names: Mapping[str, Any]) -> Any:
-    """Return the JSON value of a word's expression; the text of any other word.
-
-    Raises
-    ------
-    UsageError
-        The expression fails, or its value has no JSON form.
-    """
+    """Return the JSON value of a word's expression; the text of any other word."""
     return evaluated(word.text, args.line, word.column, names) if word.kind == "python" else word.text
 
 
 def words(line: str, magic: str) -> list[Word]:
-    """Split a magic's line into words.
-
-    Raises
-    ------
-    UsageError
-        A quote or a ``{{`` is never closed.
-    """
+    """Split a magic's line into words."""
     found: list[Word] = []
     position = 0
     while position < len(line):

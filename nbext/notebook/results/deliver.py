@@ -26,13 +26,7 @@ _NO_TABLE = {"bg": "a handle; its .result() is a DataFrame", "card": "a card", "
 
 
 def prepare(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> None:
-    """Put Python values into the options, and check where the result is to go, before anything runs.
-
-    Raises
-    ------
-    UsageError
-        The name or the file cannot be used, or one option leaves another nothing to do.
-    """
+    """Put Python values into the options, and check where the result is to go, before anything runs."""
     for option, what in _NO_TABLE.items():
         if args[option]:
             for other in ("to", "as", *_NO_TABLE):
@@ -75,13 +69,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
 
 
 def checked_name(name: str) -> str:
-    """Return the name, as Python spells it, if a result may be stored under it.
-
-    Raises
-    ------
-    UsageError
-        Not an identifier, or a name of Python's or of IPython's.
-    """
+    """Return the name, as Python spells it, if a result may be stored under it."""
     if not name.isidentifier():
         raise UsageError(
             f"'{visible(name)}' is not a variable name. Names use letters, digits and _, and do not start with a digit."
@@ -122,13 +110,7 @@ def cut_in_words(about: dict[str, Any]) -> str | None:
 
 
 def converted(frame: pd.DataFrame, kind: str) -> Any:
-    """Return the table as ``polars`` or ``arrow``.
-
-    Raises
-    ------
-    ConfigError
-        polars is not installed, or there is no such kind of table.
-    """
+    """Return the table as ``polars`` or ``arrow``."""
     from nbext.client.frames import to_arrow
 
     if kind not in ("polars", "arrow"):
@@ -144,13 +126,7 @@ def converted(frame: pd.DataFrame, kind: str) -> Any:
 
 
 def checked_file(to: str, *, overwrite: bool) -> Path:
-    """Return the path of a file to be written.
-
-    Raises
-    ------
-    UsageError
-        Its extension is not a known format, its folder is missing, or it exists and may not be overwritten.
-    """
+    """Return the path of a file to be written, whose format is known and which may be written."""
     path = Path(to).expanduser()
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"--to {visible(to)}: unknown file format. Use .csv, .json or .parquet.")

@@ -58,9 +58,7 @@ class Background:
             return self._future.result(timeout)
         except TimeoutError:
             pass
-        raise DeadlineExceeded(
-            f"The segment is still running after {timeout:g} s.", segment_id=self.segment_id
-        )
+        raise DeadlineExceeded(f"The segment is still running after {timeout:g} s.", segment_id=self.segment_id)
 
     def cancel(self) -> None:
         """Stop the segment, here and at the service."""

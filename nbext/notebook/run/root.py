@@ -33,13 +33,7 @@ _OF_THE_CONNECTION = {
 
 
 def run(session: Session, args: Args, cell: str | None) -> Any:
-    """Run the command that the first word names.
-
-    Raises
-    ------
-    UsageError
-        There is no such command, or it does not take the other words.
-    """
+    """Run the command that the first word names."""
     name = args.words[0].text if args.words else "help"
     if name not in _COMMANDS:
         raise UsageError(
@@ -181,10 +175,7 @@ _COMMANDS: dict[str, tuple[Callable[[Session, Args, list[str]], Any], int | None
 def set_setting(session: Session, name: str, value: Any) -> None:
     """Set a setting for this session; ``remote.paths.rows`` is one entry of a setting that is a table.
 
-    Raises
-    ------
-    ConfigError
-        There is no such setting or entry, or it does not take the value. What was set before still holds.
+    A `ConfigError` leaves what was set before.
     """
     name, *rest = name.split(".")
     setting, path = setting_named(name), tuple(rest)
@@ -206,13 +197,7 @@ def set_setting(session: Session, name: str, value: Any) -> None:
 
 
 def unset_setting(session: Session, name: str) -> None:
-    """Remove a setting, or one entry of it, from this session: files, environment and defaults apply again.
-
-    Raises
-    ------
-    ConfigError
-        There is no such setting, or the entry is not set.
-    """
+    """Remove a setting, or one entry of it, from this session: files, environment and defaults apply again."""
     name, *rest = name.split(".")
     setting, path = setting_named(name), tuple(rest)
     here = session.settings.arguments.get(name)

@@ -99,9 +99,7 @@ def run(session: Session, query: Query, args: Args) -> Any:
     client = session.connected()
     try:
         with session.bar("segment") as bar:
-            frame = client.execute_segment(
-                query.filters, query.operator, query.file_type, query.limit, progress=bar
-            )
+            frame = client.execute_segment(query.filters, query.operator, query.file_type, query.limit, progress=bar)
     except ValidationError as error:
         query.locate(error)
         raise
@@ -172,13 +170,7 @@ def forms() -> Any:
 
 
 def print_request(client: Client, query: Query) -> None:
-    """Print the request as it would be sent, what the service says of it, and a curl line; the key is in neither.
-
-    Raises
-    ------
-    InvalidSegment
-        The service is ours, and would refuse the request.
-    """
+    """Print the request as it would be sent, what the service says of it, and a curl line; the key is in neither."""
     request = client.request_for(query.filters, query.operator, query.file_type, query.limit)
     # Another service has no operation that checks a segment without running it.
     checked = "Not checked: nbext does not know this service's filters and sends them unchanged."
@@ -195,13 +187,7 @@ def print_request(client: Client, query: Query) -> None:
 
 
 def print_explanation(client: Client, query: Query) -> None:
-    """Print a segment in words, its SQL, and the engine's plan.
-
-    Raises
-    ------
-    UsageError
-        The service is not ours: it cannot explain a segment.
-    """
+    """Print a segment in words, its SQL, and the engine's plan, which only a service of ours can give."""
     if not client.is_ours:
         raise UsageError("--explain: only the embedded service (or another `nbext serve`) can explain a segment.")
     explanation = _explanation(client, query)

@@ -67,14 +67,7 @@ def _of_the_other_kind(session: Session, grammar: Grammar, chain: str, addresses
 
 
 def chain_and_addresses(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the chain and the addresses (or symbols) of a line, in the order written.
-
-    Raises
-    ------
-    UsageError
-        The chain or the addresses are missing or in the wrong order, or a variable contains
-        something else than strings.
-    """
+    """Return the chain and the addresses (or symbols) of a line, in the order written."""
     example = f"Example: {grammar.examples[0]}"
     if not args.words:
         raise grammar.error(args, f"a chain and an address are missing. Usage: {grammar.usage}. {example}")
