@@ -53,15 +53,11 @@ class History:
         return [
             {
                 "number": one.number,
-                "segment_id": one.about.get("segment_id"),
                 "operator": one.query.operator,
                 # Filters from Python may contain Decimals, which json cannot write.
                 "filters": json.dumps(one.query.filters, default=str),
                 "limit": one.query.limit,
-                "matched": one.about.get("matched"),
-                "returned": one.about.get("returned"),
-                "seconds": one.about.get("seconds"),
-                "service": one.about.get("service"),
+                **{name: one.about.get(name) for name in ("segment_id", "matched", "returned", "seconds", "service")},
             }
             for one in self.runs
         ]

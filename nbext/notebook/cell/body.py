@@ -14,7 +14,7 @@ from nbext.core.strict_json import NotJson, parse
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, did_you_mean
 from nbext.notebook.cell.json_errors import explain
-from nbext.notebook.cell.json_source import Token, at, place_of, second_of_a_key, tokens
+from nbext.notebook.cell.json_source import Token, at, second_of_a_key, tokens
 
 # A service's body may hold 1 MiB; a cell that is larger by itself cannot become one.
 MAX_TEXT = 1024 * 1024
@@ -33,10 +33,6 @@ class Body:
 
     value: Any
     text: str
-
-    def place_of(self, pointer: str) -> int | None:
-        """Return the position of a JSON pointer in the cell, or None."""
-        return place_of(self.text, pointer)
 
 
 def read(text: str, names: Mapping[str, Any]) -> Body:

@@ -11,7 +11,7 @@ from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
-from nbext.notebook.cell.json_source import at
+from nbext.notebook.cell.json_source import at, place_of
 from nbext.notebook.line.options import Args
 
 
@@ -35,7 +35,7 @@ class Query:
             pointer = field["pointer"]
             lines.append(f"{pointer or '/'}: {field['detail']}{self._hint(pointer)}")
             in_filters = pointer.removeprefix("/filters") if pointer.startswith("/filters") else ""
-            position = self.body.place_of(pointer if self.whole else in_filters)
+            position = place_of(self.body.text, pointer if self.whole else in_filters)
             if position is not None:
                 lines.append(f"  {at(self.body.text, position)}")
         # The same error, not a new one: a caller catches its class and reads its fields.
@@ -84,7 +84,7 @@ def _check_request(request: Mapping[str, Any], read: body.Body) -> None:
 
 
 def _at_key(key: str, message: str, read: body.Body) -> UsageError:
-    place = read.place_of("/" + key)
+    place = place_of(read.text, "/" + key)
     return UsageError(f"/{visible(key)}: {message}" + (f"\n  {at(read.text, place)}" if place is not None else ""))
 
 

@@ -120,12 +120,11 @@ def _in_body(session: Session, text: str) -> Offer:
 
 
 def _values(session: Session, path: tuple[str, ...]) -> list[str]:
-    listed = schema.values(session.vocabulary.schema or {}, path)
     if path[-1] == "chain":
         return list(session.vocabulary.chains)
     if path[-1] in _CONTRACTS:
         return list(session.vocabulary.symbols)
-    return listed
+    return schema.values(session.vocabulary.schema or {}, path)
 
 
 def tables(session: Session) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import unicodedata
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +62,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     # Converted last: files and provenance are made from the DataFrame.
     kind = args["as"] or session.settings["frame"]
     value = frame if kind == "pandas" else converted(frame, kind)
-    if args["out"] is not None:
-        put(session.names, args["out"], value)
-        return None
-    return None if args["to"] is not None else value
+    return None if args["to"] is not None and args["out"] is None else put(session, args, value)
 
 
 def checked_name(name: str) -> str:
@@ -82,10 +79,13 @@ def checked_name(name: str) -> str:
     return name
 
 
-def put(names: MutableMapping[str, Any], name: str, value: Any) -> None:
-    """Store a result under a checked name and print its size."""
-    names[name] = value
-    print(f"{name} = {in_words(value)}")
+def put(session: Session, args: Args, value: Any) -> Any:
+    """Store a result under the name that the line gives and print its size; return it where no name is given."""
+    if args["out"] is None:
+        return value
+    session.names[args["out"]] = value
+    print(f"{args['out']} = {in_words(value)}")
+    return None
 
 
 def in_words(value: Any) -> str:

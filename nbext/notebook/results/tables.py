@@ -14,6 +14,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
@@ -68,7 +69,8 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
 
 def as_html(frame: pd.DataFrame) -> str | None:
     """Return a table as HTML in which ``$`` stays a dollar sign."""
-    html = _drawn(frame, _pandas_html, "\n<p>{} rows × {} columns</p>")
+    # pandas-stubs does not declare the method that front ends call.
+    html = _drawn(frame, methodcaller("_repr_html_"), "\n<p>{} rows × {} columns</p>")
     if html is None or html.endswith("</div>"):
         return html
     # pandas puts the size inside of the element that its styles apply to.
@@ -85,12 +87,6 @@ def column_as_text(column: pd.Series[Any]) -> str:
     """Return a column as plain text."""
     # Line by line over the text of pandas, so that its footer stays true.
     return "\n".join(visible(line, None) for line in repr(column).split("\n"))
-
-
-def _pandas_html(table: pd.DataFrame) -> str | None:
-    # pandas-stubs does not declare the method that front ends call.
-    html: str | None = getattr(table, "_repr_html_")()  # noqa: B009
-    return html
 
 
 def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size: str) -> str | None:
@@ -127,11 +123,11 @@ def _few(frame: pd.DataFrame, rows: int | None) -> pd.DataFrame:
     return pd.concat([frame.head(rows), frame.tail(rows)])
 
 
-# MIME type, type, how it is drawn. Each type has two names, those that pandas 2 and pandas 3 give it.
-_DRAWN: tuple[tuple[str, str, tuple[str, ...], Callable[[Any], str | None]], ...] = (
-    ("text/html", "DataFrame", ("pandas", "pandas.core.frame"), as_html),
-    ("text/plain", "DataFrame", ("pandas", "pandas.core.frame"), as_text),
-    ("text/plain", "Series", ("pandas", "pandas.core.series"), column_as_text),
+# MIME type, type of pandas, how it is drawn.
+_DRAWN: tuple[tuple[str, str, Callable[[Any], str | None]], ...] = (
+    ("text/html", "DataFrame", as_html),
+    ("text/plain", "DataFrame", as_text),
+    ("text/plain", "Series", column_as_text),
 )
 
 
@@ -140,27 +136,25 @@ class Formatters:
     """The formatters of one shell, and those that they replaced."""
 
     shell: InteractiveShell
-    before: dict[tuple[str, str, str], Any]
+    before: dict[tuple[str, str], Any]
 
     def remove(self) -> None:
         """Put back the formatters that were there before."""
-        for (mime, home, kind), old in self.before.items():
+        for (mime, kind), old in self.before.items():
             formatter = _formatter(self.shell, mime)
-            formatter.pop(f"{home}.{kind}", None)
+            formatter.pop(f"pandas.{kind}", None)
             if old is not None:
-                formatter.for_type_by_name(home, kind, old)
+                formatter.for_type_by_name("pandas", kind, old)
 
 
 def install(shell: InteractiveShell, names: SuspiciousNames) -> Formatters:
     """Display our tables and their columns literally in this shell; pandas is not imported for it."""
     formatters = Formatters(shell, {})
-    for mime, kind, homes, draw in _DRAWN:
+    for mime, kind, draw in _DRAWN:
         formatter = _formatter(shell, mime)
-        for home in homes:
-            old = formatter.pop(f"{home}.{kind}", None)
-            formatters.before[mime, home, kind] = old
-            # By the name of the type, so that pandas need not be imported yet.
-            formatter.for_type_by_name(home, kind, _literal_formatter(draw, old, names))
+        old = formatters.before[mime, kind] = formatter.pop(f"pandas.{kind}", None)
+        # By the name of the type, so that pandas need not be imported yet.
+        formatter.for_type_by_name("pandas", kind, _literal_formatter(draw, old, names))
     return formatters
 
 

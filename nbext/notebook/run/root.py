@@ -79,10 +79,6 @@ def _login(session: Session, args: Args, words: list[str]) -> None:
     session.log_in(keep=bool(args["keep"]))
 
 
-def _logout(session: Session, args: Args, words: list[str]) -> None:
-    session.log_out()
-
-
 def _set(session: Session, args: Args, words: list[str]) -> None:
     # Before anything else: an error about the value would repeat it.
     if words and words[0].lower().replace("-", "_") in ("key", "api_key", "apikey", "x_api_key"):
@@ -136,39 +132,23 @@ def _schema(session: Session, args: Args, words: list[str]) -> Any:
     return _table(schema.rows(session.vocabulary.schema, words[0] if words else None))
 
 
-def _search(session: Session, args: Args, words: list[str]) -> Any:
-    # All words are the term, as in any search box: nobody quotes there.
-    return forms().search_form(" ".join(words), client=session.connected())
-
-
-def _signup(session: Session, args: Args, words: list[str]) -> Any:
-    return forms().signup_form(client=session.connected())
-
-
-def _build(session: Session, args: Args, words: list[str]) -> Any:
-    return forms().segment_form(client=session.connected())
-
-
-def _help(session: Session, args: Args, words: list[str]) -> None:
-    print(grammars.NBEXT.help())
-
-
 # Each command, and how many words may follow it; None where the command has its own words for too many.
 _COMMANDS: dict[str, tuple[Callable[[Session, Args, list[str]], Any], int | None]] = {
     "status": (_status, 0),
     "connect": (_connect, None),
     "login": (_login, None),
-    "logout": (_logout, 0),
+    "logout": (lambda session, args, words: session.log_out(), 0),
     "set": (_set, None),
     "unset": (_unset, None),
     "config": (_config, 0),
     "history": (_history, 1),
     "save": (_save, 2),
     "schema": (_schema, 1),
-    "search": (_search, None),
-    "signup": (_signup, 0),
-    "build": (_build, 0),
-    "help": (_help, None),
+    # All words are the term, as in any search box: nobody quotes there.
+    "search": (lambda session, args, words: forms().search_form(" ".join(words), client=session.connected()), None),
+    "signup": (lambda session, args, words: forms().signup_form(client=session.connected()), 0),
+    "build": (lambda session, args, words: forms().segment_form(client=session.connected()), 0),
+    "help": (lambda session, args, words: print(grammars.NBEXT.help()), None),
 }
 
 
@@ -183,7 +163,7 @@ def set_setting(session: Session, name: str, value: Any) -> None:
         if setting.kind is not dict:
             raise ConfigError(f"{name} is a single value: it has no entry {'.'.join(path)!r}.")
         entries = _entries(session.settings[name])
-        value = _as_table({key: old for key, old in entries.items() if not _is_under(key, path)} | {path: value})
+        value = _as_table({key: old for key, old in entries.items() if key[: len(path)] != path} | {path: value})
     read = setting.read(value, "argument")
     # Checked here, because the next call would fail far from the line that is wrong.
     if name == "base_url" and read:
@@ -202,7 +182,7 @@ def unset_setting(session: Session, name: str) -> None:
     setting, path = setting_named(name), tuple(rest)
     here = session.settings.arguments.get(name)
     entries = _entries(here) if setting.kind is dict and here else {}
-    gone = [key for key in entries if _is_under(key, path)]
+    gone = [key for key in entries if key[: len(path)] == path]
     if path and not gone:
         place, known = ".".join([name, *path]), [".".join([name, *key]) for key in entries]
         others = f"Set here: {', '.join(known)}." if known else f"No entry of {name} is set."
@@ -211,7 +191,7 @@ def unset_setting(session: Session, name: str) -> None:
     if path:
         below = _entries(session.settings[name])
         left = {key: value for key, value in entries.items() if key not in gone}
-        left |= {key: value for key, value in below.items() if _is_under(key, path)}
+        left |= {key: value for key, value in below.items() if key[: len(path)] == path}
         # What equals the file's own table need not be set here: the file's next change then takes effect.
         if left != below:
             session.settings.set(name, _as_table(left))
@@ -221,10 +201,6 @@ def unset_setting(session: Session, name: str) -> None:
 def _reconnect_for(session: Session, name: str) -> None:
     if name in _OF_THE_CONNECTION:
         session.disconnect()
-
-
-def _is_under(key: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    return key[: len(path)] == path
 
 
 def _entries(table: Mapping[str, Any]) -> dict[tuple[str, ...], Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +69,8 @@ def run_line(session: Session, args: Args, cell: str | None) -> Any:
         value = word.text if word.kind == "json" else value_of(word, args, session.names)
         if word.kind != "json" and not isinstance(value, dict):
             return _read(session, args, str(value))
-        text = value if isinstance(value, str) else json.dumps(value, default=_digits)
+        # A Decimal as text, because a bare number with these digits would be read as a float.
+        text = value if isinstance(value, str) else json.dumps(value, default="{:f}".format)
     elif args["from"] is not None:
         text = history.saved(session.data_dir, args["from"])
     else:
@@ -80,11 +80,6 @@ def run_line(session: Session, args: Args, cell: str | None) -> Any:
             instead = f"To write the rows of this query, use --to FILE.{name}."
             raise grammar.error(args, f"--{name} exports a segment by its id. {instead}")
     return run(session, query_of(text, args, session.names, session.settings["limit"]), args)
-
-
-def _digits(fraction: Decimal) -> str:
-    # As text, because a bare number with these digits would be read as a float.
-    return format(fraction, "f")
 
 
 def run(session: Session, query: Query, args: Args) -> Any:
@@ -107,21 +102,13 @@ def run(session: Session, query: Query, args: Args) -> Any:
     if args["card"]:
         return _card(session, frame, args)
     if query.limit == 0:
-        return _count(session, frame.attrs["nbext"].get("matched"), args)
+        return deliver.put(session, args, frame.attrs["nbext"].get("matched"))
     return deliver.deliver(session, frame, args)
 
 
 def _card(session: Session, frame: Any, args: Args) -> Any:
-    if args["out"] is not None:
-        deliver.put(session.names, args["out"], frame)
+    deliver.put(session, args, frame)
     return forms().show(frame, client=session.client)
-
-
-def _count(session: Session, matched: int | None, args: Args) -> int | None:
-    if args["out"] is None:
-        return matched
-    deliver.put(session.names, args["out"], matched)
-    return None
 
 
 def _in_background(session: Session, query: Query, args: Args) -> background.Background | None:

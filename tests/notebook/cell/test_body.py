@@ -259,11 +259,11 @@ def test_nothing_inside_a_text_is_ever_run():
 def test_a_pointer_is_found_in_the_cell():
     text = '{"token": [{"token": "UNI"},\n {"token": "A", "balance": {"min": {{x}}}}], "a/b": 1}'
     read_body = body.read(text, {"x": "1"})
-    assert text[read_body.place_of("/token/1/balance/min") :].startswith('"min"')
-    assert text[read_body.place_of("/token/1") :].startswith('{"token": "A"')
-    assert text[read_body.place_of("/token/0/chain") :].startswith('{"token": "UNI"}')
-    assert text[read_body.place_of("/a~1b") :].startswith('"a/b"')
-    assert read_body.place_of("/nowhere") is None
+    assert text[place_of(read_body.text, "/token/1/balance/min") :].startswith('"min"')
+    assert text[place_of(read_body.text, "/token/1") :].startswith('{"token": "A"')
+    assert text[place_of(read_body.text, "/token/0/chain") :].startswith('{"token": "UNI"}')
+    assert text[place_of(read_body.text, "/a~1b") :].startswith('"a/b"')
+    assert place_of(read_body.text, "/nowhere") is None
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=4))
