@@ -95,13 +95,7 @@ class Ours:
         self._max_body = max_body
 
     def read(self, came: Incoming, want: Want, types: Mapping[str, str]) -> Reading:
-        """Return what the answer says.
-
-        Raises
-        ------
-        ProtocolError
-            The answer has not the shape of `nbext.core.operations`.
-        """
+        """Return what the answer says."""
         if came.content_type == ARROW_TYPE:
             return Reading(table=read_arrow(came))
         if came.content_type == "text/csv":
@@ -186,13 +180,7 @@ def _not_ours(name: str) -> ProtocolError:
 
 
 def json_object(answer: Answer) -> tuple[dict[str, Any], list[str]]:
-    """Return the JSON object that an answer holds, and warnings about what had to be replaced in it.
-
-    Raises
-    ------
-    ProtocolError
-        It is not JSON, or not an object.
-    """
+    """Return the JSON object that an answer holds, and warnings about what had to be replaced in it."""
     try:
         document, warnings = read_answer(answer.body)
     except NotJson as error:
@@ -214,15 +202,7 @@ def read_arrow(source: Any) -> pa.Table:
 
 
 def check_count(came: int, stated: Mapping[str, int], limit: int | None, *, is_page: bool = False) -> None:
-    """Compare the rows that came with the numbers that the service stated, and with the limit.
-
-    ``is_page``: there may be more rows than came, such as in a search.
-
-    Raises
-    ------
-    ProtocolError
-        Fewer or more rows came than the answer states, or more than were asked for.
-    """
+    """Refuse fewer or more rows than the service states, or than the limit; a page (``is_page``) may have fewer."""
     if limit and came > limit:
         raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")
     for name in ("returned", "total", "count"):

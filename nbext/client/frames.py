@@ -217,13 +217,7 @@ def records_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def types_of(columns: Iterable[Any]) -> dict[str, str]:
-    """Return each column's type from an answer's list of columns.
-
-    Raises
-    ------
-    ProtocolError
-        Two columns of one name.
-    """
+    """Return each column's type from an answer's list of columns; two columns of one name are a ProtocolError."""
     found: dict[str, str] = {}
     for entry in columns:
         if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):

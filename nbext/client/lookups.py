@@ -9,11 +9,12 @@ from collections.abc import Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from nbext.client import frames, validate
-from nbext.client.decode import Want, check_count
+from nbext.client.decode import Reading, Want, check_count
 from nbext.client.service import Service
 from nbext.core import operations as op
 from nbext.errors import (
@@ -36,68 +37,51 @@ _OF_ALL = (AuthError, RateLimited, ServerError)
 _KINDS = {"tokens": (op.TOKEN, op.TOKEN_FIELDS), "nfts": (op.NFT, op.NFT_FIELDS)}
 
 
-class _LookUp:
-    """Looks up one address after the other, on whichever thread."""
-
-    def __init__(self, service: Service, path: str, chain: str, *, strict: bool, refresh: bool) -> None:
-        self.service, self.path, self.chain, self.strict = service, path, chain, strict
-        self.headers = {"Cache-Control": "no-cache"} if refresh else {}
-        # In order and each once; a dict, because threads write to it at the same time.
-        self.warnings: dict[str, None] = {}
-
-    def one(self, name: Any) -> dict[str, Any]:
-        """Return the record of an address; where it has none, and others may have one, its error as the record."""
-        try:
-            if validate.is_symbol(name) and self.service.is_ours():
-                address = str(name).strip()
-            else:
-                address = validate.address_of(name)
-            target = self.path.format(chain=quote(self.chain, safe=""), address=quote(address, safe=""))
-            reading = self.service.read(replace(self.service.call("GET", target), headers=self.headers), Want.RECORD)
-            if not reading.records:
-                raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
-        except _OF_ONE as error:
-            if self.strict or isinstance(error, _OF_ALL):
-                raise
-            return {"chain": self.chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}
-        self.warnings.update(dict.fromkeys(reading.warnings))
-        return reading.records[0]
+def _looked_up(service: Service, path: str, chain: str, name: Any, *, strict: bool, refresh: bool) -> Reading:
+    """Return the reading of an address's record; where only this address has none, its error as the record."""
+    try:
+        address = str(name).strip() if validate.is_symbol(name) and service.is_ours() else validate.address_of(name)
+        call = service.call("GET", path.format(chain=quote(chain, safe=""), address=quote(address, safe="")))
+        reading = service.read(replace(call, headers={"Cache-Control": "no-cache"} if refresh else {}), Want.RECORD)
+        if not reading.records:
+            raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
+    except _OF_ONE as error:
+        if strict or isinstance(error, _OF_ALL):
+            raise
+        reading = Reading(records=[{"chain": chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}])
+    return reading
 
 
 def metadata(
     service: Service, operation: str, chain: str, addresses: str | Iterable[Any], *, strict: bool, refresh: bool
 ) -> pd.DataFrame:
-    """Return the metadata of contracts, one row for each address; one that appears twice is asked for once.
-
-    Raises
-    ------
-    NbextError
-        The first error, where ``strict``, or where every address would meet with it.
-    """
+    """Return the metadata of contracts, one row for each address; one that appears twice is asked for once."""
     names = _listed(addresses)
     path, types = _KINDS[operation]
-    look_up = _LookUp(service, path, chain, strict=strict or isinstance(addresses, str), refresh=refresh)
+    strict = strict or isinstance(addresses, str)
+    look_up = partial(_looked_up, service, path, chain, strict=strict, refresh=refresh)
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:
-        found = {distinct[0]: look_up.one(distinct[0])}
+        found = {distinct[0]: look_up(distinct[0])}
     else:
         pool = ThreadPoolExecutor(POOL, thread_name_prefix="nbext-lookup")
         try:
             # Each in a copy of this context: the scope of the user's call ends them all when it is interrupted.
-            futures = {name: pool.submit(copy_context().run, look_up.one, name) for name in distinct}
+            futures = {name: pool.submit(copy_context().run, look_up, name) for name in distinct}
             found = {name: future.result() for name, future in futures.items()}
         finally:
             # Not waited for: an interrupt, or the first error, ends those under way through the scope.
             pool.shutdown(wait=False, cancel_futures=True)
-    rows = [found[name] for name in names]
+    rows = [(found[name].records or [{}])[0] for name in names]
     # Our own service's records have all of our fields; a stranger's names mean what it means by them.
     if service.ours or any(row.keys() >= types.keys() for row in rows):
         table = frames.frame([frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types))
     else:
         table = frames.frame(rows)
     table.attrs["nbext"] = {
-        "operation": operation, "service": service.transport.origin.url, "warnings": list(look_up.warnings),
-        "chain": chain,
+        "operation": operation, "service": service.transport.origin.url, "chain": chain,
+        # In order and each once.
+        "warnings": list(dict.fromkeys(warning for one in found.values() for warning in one.warnings)),
     }  # fmt: skip
     return table
 

@@ -152,13 +152,7 @@ def _stranger(settings: Settings | Mapping[str, Any], key: Secret) -> Decoder:
 
 
 def check_remote(remote: Mapping[str, Any]) -> None:
-    """Refuse settings under ``remote`` that a client would refuse.
-
-    Raises
-    ------
-    ConfigError
-        See `nbext.client.remote.profile`.
-    """
+    """Refuse settings under ``remote`` that a client would refuse, with a ConfigError."""
     _stranger({"remote": remote, "max_body_mb": 0}, Secret(""))
 
 

@@ -134,12 +134,8 @@ def email_of(given: object) -> str:
 def filters_of(filters: object) -> dict[str, Any]:
     """Return the filters as plain JSON values.
 
-    Decimals and whole numbers beyond 2**53 become texts; numpy's numbers become plain ones.
-
-    Raises
-    ------
-    InvalidSegment
-        Not an object, or something in it is not JSON: the error names its path, such as ``$.a[0]``.
+    Decimals and whole numbers beyond 2**53 become texts; numpy's numbers become plain ones. What JSON cannot hold is
+    an InvalidSegment that names its path, such as ``$.a[0]``.
     """
     if not isinstance(filters, Mapping):
         raise _refused("$", f"Expected an object of conditions, got {type(filters).__name__}.")

@@ -26,13 +26,7 @@ def read(body: bytes) -> pa.Table:
 
 
 def read_stream(source: Any, types: Mapping[str, str]) -> pa.Table:
-    """Return a CSV as a table, while it arrives.
-
-    Raises
-    ------
-    ProtocolError
-        Not CSV, or damaged: with the line.
-    """
+    """Return a CSV as a table, while it arrives; what is not CSV is a ProtocolError with the line."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -29,13 +29,7 @@ _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 
 def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-    """Return the file to write.
-
-    Raises
-    ------
-    ValidationError
-        Another ending than .csv, .json or .parquet, a folder, no such folder, or a file that is there.
-    """
+    """Return the file to write; refuse another ending, a folder, and a file that is there."""
     path = Path(to).expanduser()
     if path.suffix.lower() not in ENDINGS:
         raise ValidationError.of("to", "ending", f"{path.name!r} must end in one of: {', '.join(ENDINGS)}.")
@@ -50,15 +44,7 @@ def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
 
 @contextlib.contextmanager
 def written(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Open a file beside the target that takes its place, complete and on the disk, when all went well.
-
-    Raises
-    ------
-    StorageError
-        The file cannot be written.
-    ValidationError
-        The target exists meanwhile, and ``overwrite`` is false.
-    """
+    """Open a file beside the target that takes its place, complete and on the disk, when all went well."""
     try:
         with whole_file(path, mode=ORDINARY, overwrite=overwrite) as part, part.open("wb") as file:
             yield file
@@ -73,17 +59,7 @@ def _exists(path: Path) -> ValidationError:
 
 
 def save(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False) -> None:
-    """Write a table that is in memory: the same values, in the same form, as an export of its rows has.
-
-    In .csv a text that a spreadsheet would run as a formula gets a leading ``'``; ``raw`` leaves it.
-
-    Raises
-    ------
-    StorageError
-        The file cannot be written.
-    ValidationError
-        The file exists, and ``overwrite`` is false.
-    """
+    """Write a table that is in memory: the same values, in the same form, as an export of its rows has."""
     kind = path.suffix.lower()
     with written(path, overwrite=overwrite) as file:
         if kind == ".json":
@@ -94,53 +70,33 @@ def save(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False)
 
 
 def copy(source: Any, file: IO[bytes]) -> int:
-    """Copy a CSV byte for byte; return its rows."""
-    counter = LineCounter()
-    while piece := source.read(1 << 18):
-        counter.feed(piece)
+    """Copy a CSV byte for byte, never parsed; return its rows."""
+    lines, quoted, piece = 0, False, b"\n"
+    while more := source.read(1 << 18):
+        piece = more
         file.write(piece)
-    return counter.rows()
-
-
-class LineCounter:
-    """Counts a CSV's rows, of a body that is written as it came and never parsed."""
-
-    def __init__(self) -> None:
-        self._lines = 0
-        self._quoted = False
-        self._open = False
-
-    def feed(self, piece: bytes) -> None:
-        """Count on."""
         # A line break within quotes ends no row; a doubled quote leaves and enters again, which changes nothing.
         for i, part in enumerate(piece.split(b'"')):
-            if i:
-                self._quoted = not self._quoted
-            if not self._quoted:
-                self._lines += part.count(b"\n")
-        self._open = not piece.endswith(b"\n")
-
-    def rows(self) -> int:
-        """Return the rows, without the header."""
-        return max(0, self._lines + self._open - 1)
+            quoted ^= i > 0
+            lines += 0 if quoted else part.count(b"\n")
+    # The header is not a row; the last row may lack its line's end.
+    return max(0, lines + (not piece.endswith(b"\n")) - 1)
 
 
 def write(kind: str, schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: bool) -> int:
     """Write batches as csv, json or parquet; return their rows."""
     if kind == ".json":
         return _write_records((record for batch in batches for record in batch.to_pylist()), file)
-    return _write_parquet(schema, batches, file) if kind == ".parquet" else _write_csv(schema, batches, file, raw=raw)
+    from pyarrow import csv, parquet
 
-
-def _write_csv(schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: bool) -> int:
-    from pyarrow import csv
-
+    # Only a spreadsheet runs formulas, and it opens no Parquet.
+    raw = raw or kind == ".parquet"
+    schema = schema if raw else safe_names(schema)
     rows = 0
-    shown = schema if raw else safe_names(schema)
-    with csv.CSVWriter(file, shown) as writer:
+    with (parquet.ParquetWriter if kind == ".parquet" else csv.CSVWriter)(file, schema) as writer:
         for batch in batches:
             rows += batch.num_rows
-            writer.write_batch(batch if raw else safe(batch, shown))
+            writer.write_batch(batch if raw else safe(batch, schema))
     return rows
 
 
@@ -152,17 +108,6 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
         file.write(json.dumps(record, ensure_ascii=False, default=frames.plain).encode("utf-8"))
         rows += 1
     file.write(b"\n]\n")
-    return rows
-
-
-def _write_parquet(schema: Any, batches: Iterable[Any], file: IO[bytes]) -> int:
-    import pyarrow.parquet as pq
-
-    rows = 0
-    with pq.ParquetWriter(file, schema) as writer:
-        for batch in batches:
-            rows += batch.num_rows
-            writer.write_batch(batch)
     return rows
 
 
@@ -227,7 +172,8 @@ def safe(batch: Any, schema: Any) -> Any:
     """Return a batch whose texts a spreadsheet shows as they are: with ``'`` before what it would run."""
     import pyarrow as pa
 
-    columns = [_safe(column) if _is_text(column.type) else column for column in batch.columns]
+    texts = (pa.string(), pa.large_string())
+    columns = [_safe(column) if column.type in texts else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -237,12 +183,6 @@ def safe_names(schema: Any) -> Any:
 
     names = _safe(pa.array(schema.names, pa.string())).to_pylist()
     return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _safe(texts: Any) -> Any:

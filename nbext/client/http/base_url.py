@@ -17,13 +17,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def usable_key(given: str | Secret | None) -> Secret:
-    """Return the key without outer whitespace.
-
-    Raises
-    ------
-    ConfigError
-        It is empty, too long, or holds what no header may carry. The message never shows it.
-    """
+    """Return the key without outer whitespace; a ConfigError, which never shows it, where no header can carry it."""
     text = (given.reveal() if isinstance(given, Secret) else str(given or "")).strip()
     if not text:
         raise ConfigError("No API key. Set NBEXT_API_KEY, or run `%nbext login`.")
@@ -46,13 +40,7 @@ class Origin:
 
     @classmethod
     def of(cls, base_url: str, *, insecure: bool = False) -> Origin:
-        """Read a base_url.
-
-        Raises
-        ------
-        ConfigError
-            It is not http(s)://host[:port][/prefix], or would carry the key unencrypted over a network.
-        """
+        """Read a base_url; a ConfigError where it is not one, or would carry the key unencrypted over a network."""
         parts = _split(base_url)
         origin = cls(parts.scheme, (parts.hostname or "").lower(), _port(parts), parts.path.rstrip("/"))
         if origin.scheme == "http" and not origin.is_loopback and not insecure:
@@ -87,13 +75,7 @@ class Origin:
         )
 
     def follow(self, location: str, base: str) -> str:
-        """Return the address that an answer of this service redirects to.
-
-        Raises
-        ------
-        ProtocolError
-            Not a URL, from https to http, or into this machine or a private network from outside.
-        """
+        """Return the address that an answer of this service redirects to; a ProtocolError where we do not go there."""
         try:
             target = urljoin(base, location.strip())
             parts = urlsplit(target)

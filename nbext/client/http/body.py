@@ -133,21 +133,19 @@ class Incoming(_Head, io.RawIOBase):
         return piece
 
     def _unpacked(self, size: int) -> bytes:
+        packed = b""
         while True:
-            piece, hungry = b"", True
+            piece = packed
             for layer in self._layers:
                 piece = layer.more(piece, size)
-                hungry = not piece
             if piece:
                 return piece
-            if hungry:
-                packed = self._raw.read(CHUNK, decode_content=False)
-                if not packed:
-                    # gzip has its own end, which urllib3 does not miss when it is missing.
-                    for layer in self._layers:
-                        layer.check()
-                    return b""
-                self._layers[0].feed(packed)
+            packed = self._raw.read(CHUNK, decode_content=False)
+            if not packed:
+                # gzip has its own end, which urllib3 does not miss when it is missing.
+                for layer in self._layers:
+                    layer.check()
+                return b""
 
 
 def _layers(encoding: str) -> list[_Unpacker]:
@@ -169,15 +167,11 @@ class _Unpacker:
         # 15 + 32: zlib finds out by itself whether the header is gzip's or zlib's.
         self._inflate = zlib.decompressobj(15 + 32)
         self._packed = b""
-        self._fed = 0
-
-    def feed(self, packed: bytes) -> None:
-        self._packed += packed
-        self._fed += len(packed)
+        self._fed = False
 
     def more(self, packed: bytes, size: int) -> bytes:
-        if packed:
-            self.feed(packed)
+        self._packed += packed
+        self._fed = self._fed or bool(packed)
         if self._inflate.eof and self._packed:
             # gzip may be several members, one after the other.
             self._inflate = zlib.decompressobj(15 + 32)

@@ -139,13 +139,7 @@ class Transport:
         self.session.close()
 
     def fetch(self, call: Call) -> Answer:
-        """Return the whole answer.
-
-        Raises
-        ------
-        ApiError, TransportError
-            See `nbext.errors`; after the retries that the call allows, and never later than its deadline.
-        """
+        """Return the whole answer, after the retries that the call allows, and never later than its deadline."""
         for attempt in self.exchange(call):
             with attempt as exchange:
                 answer = exchange.open().whole()
@@ -269,15 +263,7 @@ class Exchange:
             self._wait(failure, watch)
 
     def open(self) -> Incoming:
-        """Send the request, follow where the service sends it, and return the answer, its body still to be read.
-
-        Raises
-        ------
-        ApiError
-            The service answered with an error.
-        ProtocolError
-            It sent us where we do not go, or in a circle.
-        """
+        """Send the request, follow where the service sends it, and return the answer, its body still to be read."""
         transport, call = self._transport, self._call
         url = call.target if "://" in call.target else transport.origin.url + call.target
         method, body = call.method, call.body

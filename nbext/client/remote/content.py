@@ -31,13 +31,7 @@ class Opened:
 
 
 def opened(answer: Answer) -> Opened:
-    """Return what the body is.
-
-    Raises
-    ------
-    ProtocolError
-        HTML, XML, or nothing that can be read.
-    """
+    """Return what the body is; HTML, XML and what cannot be read are a ProtocolError."""
     try:
         return _opened(answer)
     except NotJson as error:

@@ -19,13 +19,7 @@ TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
 
 
 class Profile:
-    """The settings under ``remote``: paths into answers, and types of columns by name.
-
-    Raises
-    ------
-    ConfigError
-        An unknown section, name of a path or type, or a path that is not JMESPath.
-    """
+    """The settings under ``remote``: paths into answers, and types of columns by name. A mistake is a ConfigError."""
 
     def __init__(self, remote: Mapping[str, Any]) -> None:
         import jmespath

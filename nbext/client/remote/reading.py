@@ -51,17 +51,7 @@ def _looks_like_csv(came: Incoming) -> bool:
 
 
 def read(answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret | None = None) -> Reading:
-    """Return what the answer says.
-
-    Raises
-    ------
-    ApiError
-        It is an error although its status is 200.
-    AmbiguousAnswer
-        It can be read in two ways.
-    ProtocolError
-        It cannot be read as what was asked for.
-    """
+    """Return what the answer says."""
     try:
         return _read(answer, want, profile, key)
     except RecursionError:
