@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import sqlite3
+import tempfile
+import textwrap
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
@@ -16,18 +22,16 @@ import pyarrow as pa
 from nbext.engine.block_times import TableClock
 from nbext.engine.catalog import TableCatalog
 from nbext.engine.dataset import TICK, Answer, Cancel, Catalog, Clock, Question, Tables, Value, ended
-from nbext.engine.duckdb import explain_plan
 from nbext.engine.duckdb.addresses import Addresses
 from nbext.engine.duckdb.bitmaps import combined, first_of, placed
-from nbext.engine.duckdb.spill import Spill
 from nbext.engine.query.exact import as_text
-from nbext.engine.query.statements import RETURNED, WALLET, Build, Column, Statement, Statements
+from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
+from nbext.engine.query.statements import RETURNED, WALLET, Build, Statement, Statements
 from nbext.engine.storage.generation import about
+from nbext.engine.storage.process_lock import Lease
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import ibis.expr.types as ir
 
     from nbext.engine.duckdb.bitmaps import Wallets
@@ -46,21 +50,15 @@ _READ_WHOLE = 100_000
 # Wallets of conditions that have but few are kept, as the burn addresses' are that most segments leave out.
 _FEW = 64
 _KEPT = 1024
+# Columns of a notebook's text output before its lines break; DuckDB's own boxes may take several hundred.
+_WIDTH = 100
 
 
 class DuckDataset:
-    """One generation on DuckDB. Safe to use from several threads.
+    """One generation on DuckDB, with so many cores for a question. Safe to use from several threads.
 
-    Parameters
-    ----------
-    generation
-        The generation; its file is opened read-only, and nothing else can be reached through it.
-    memory
-        How much DuckDB may hold, for all questions together; beyond it a question spills, then fails.
-    threads
-        How many cores a question may use.
-    data_dir
-        The data folder, in which questions beyond the memory spill.
+    ``memory`` is what DuckDB may hold for all questions together; beyond it a question spills into the data folder,
+    then fails.
     """
 
     def __init__(
@@ -103,14 +101,16 @@ class DuckDataset:
         """Return the rows of these wallets, which are in order."""
         cursor.register(RETURNED, pa.table({"wallet": wallets}))
         rows = pa.table({"address": self._addresses_of(cursor, wallets)})
-        for column, holders in self._columns_of(question):
-            statement = column.whole if _is_read_whole(holders) else column.joined
+        for field, statement in self._columns_of(question):
             found = _fetch(cursor, statement, question.values)
-            rows = rows.append_column(column.field, placed(wallets, found).cast(column.field.type))
+            rows = rows.append_column(field, placed(wallets, found).cast(field.type))
         return as_text(rows)
 
-    def _columns_of(self, question: Question) -> Iterable[tuple[Column, int | None]]:
-        return zip(self._statements.columns(question), question.holders, strict=True)
+    def _columns_of(self, question: Question) -> Iterator[tuple[pa.Field, Statement]]:
+        """Yield each returned column and its statement: of all holders where they are few, else of the wallets."""
+        for column, holders in zip(self._statements.columns(question), question.holders, strict=True):
+            read_whole = holders is not None and holders <= _READ_WHOLE
+            yield column.field, column.whole if read_whole else column.joined
 
     def _addresses_of(self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets) -> pa.Array:
         if self._addresses.ready:
@@ -133,22 +133,24 @@ class DuckDataset:
     def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
         """Return the statements that answer, with their values written in, how they are combined, and their plans."""
         statements: dict[str, Statement] = {}
-        formula = explain_plan.formula(self._statements.wallets(question), statements)
+        formula = _formula(self._statements.wallets(question), statements)
         if limit:
-            for column, holders in self._columns_of(question):
-                statements[column.field.name] = column.whole if _is_read_whole(holders) else column.joined
+            statements.update({field.name: statement for field, statement in self._columns_of(question)})
             if not self._addresses.ready:
                 statements["address"] = self._statements.reading("addresses", _addresses, ())
         with self._connection.cursor() as cursor:
             cursor.execute("USE generation")
             # The columns' statements name the wallets that are returned; their plans need a table of that name.
             cursor.register(RETURNED, pa.table({"wallet": pa.array([], pa.int32())}))
-            plans = {name: _plan(cursor, one, question.values) for name, one in statements.items()}
+            plans = {}
+            for name, one in statements.items():
+                explained = cursor.execute(f"EXPLAIN (FORMAT json) {one.with_literals(question.values)}").fetchall()
+                plans[name] = drawn(str(explained[0][1]))
         returned = f"the first {limit:,} by address are returned" if limit else "they are only counted"
         sql = [f"-- {name}\n{one.with_literals(question.values, pretty=True)};" for name, one in statements.items()]
         return {
             "sql": "\n\n".join([f"-- wallets: {formula}; {returned}", *sql]),
-            "plan": "\n\n".join(f"{name}\n{explain_plan.drawn(plan)}" for name, plan in plans.items()),
+            "plan": "\n\n".join(f"{name}\n{plan}" for name, plan in plans.items()),
         }
 
     def close(self) -> None:
@@ -218,18 +220,77 @@ def _locked_down(generation: Generation, spill: Spill, memory: str, threads: int
     return connection
 
 
-def _is_read_whole(holders: int | None) -> bool:
-    return holders is not None and holders <= _READ_WHOLE
-
-
-def _plan(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> str:
-    explained = cursor.execute(f"EXPLAIN (FORMAT json) {statement.with_literals(values)}").fetchall()
-    return str(explained[0][1])
-
-
 def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> pa.Table:
     return cursor.execute(statement.prepared, statement.arguments(values)).to_arrow_table()
 
 
 def _addresses(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     return tables["wallets"].semi_join(ibis.table(WALLET, name=RETURNED), "wallet").select("wallet", "address")
+
+
+class Spill:
+    """A folder of its own for one dataset to spill into; what ended processes left beside it is removed."""
+
+    def __init__(self, data_dir: Path) -> None:
+        place = data_dir / "spill"
+        self._lease: Lease | None = None
+        try:
+            self._lease = Lease(place)
+        except (OSError, sqlite3.OperationalError):
+            # A data folder that may only be read: questions spill among the system's temporary files.
+            self.folder = Path(tempfile.mkdtemp(prefix="nbext-spill-"))
+            return
+        self.folder = place / self._lease.name
+        for name in {*self._lease.others(), *(path.name for path in place.iterdir() if path.is_dir())}:
+            if not self._lease.is_alive(name):
+                shutil.rmtree(place / name, ignore_errors=True)
+
+    def release(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lease:
+            self._lease.release()
+
+
+def _formula(node: Settled[Statement], statements: dict[str, Statement]) -> str:
+    """Return how the leaves of a tree are combined, as ``1 and (2 or 3) and not 4``; number them in ``statements``."""
+    if isinstance(node, Leaf):
+        name = str(len(statements) + 1)
+        statements[name] = node.wallets
+        return name
+    if isinstance(node, Union):
+        return " or ".join(_member(part, statements) for part in node.parts)
+    # What is narrowed is read from left to right: it needs no brackets.
+    narrowed = isinstance(node.first, Narrowed)
+    first = _formula(node.first, statements) if narrowed else _member(node.first, statements)
+    inside = [_member(part, statements) for part in node.inside]
+    outside = [f"not {_member(part, statements)}" for part in node.outside]
+    return " and ".join([first, *inside, *outside])
+
+
+def _member(node: Settled[Statement], statements: dict[str, Statement]) -> str:
+    text = _formula(node, statements)
+    return text if isinstance(node, Leaf) else f"({text})"
+
+
+def drawn(plan: str) -> str:
+    """Return a plan of ``EXPLAIN (FORMAT json)`` with one step to a line and its inputs below it."""
+    return "\n".join(line for step in json.loads(plan) for line in _lines(step, "", ""))
+
+
+def _lines(step: Mapping[str, Any], first: str, rest: str) -> Iterator[str]:
+    inputs = step.get("children") or []
+    below = rest + ("│    " if inputs else "     ")
+    yield from textwrap.wrap(_in_words(step), _WIDTH, initial_indent=first, subsequent_indent=below) or [first]
+    for i, child in enumerate(inputs):
+        last = i == len(inputs) - 1
+        yield from _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+
+
+def _in_words(step: Mapping[str, Any]) -> str:
+    told = dict(step.get("extra_info") or {})
+    rows = str(told.pop("Estimated Cardinality", ""))
+    texts = {name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()}
+    facts = [f"{name}: {text}" for name, text in texts.items() if text]
+    facts += [f"~{int(rows):,} row{'s' * (rows != '1')}"] if rows.isdecimal() else []
+    return f"{step.get('name', '').strip()}  {'; '.join(facts)}".strip()

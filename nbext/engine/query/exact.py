@@ -28,12 +28,14 @@ def of(table: ir.Table, prefix: str = "") -> Limbs:
 
 def at_least(amount: Limbs, bound: Limbs) -> ir.BooleanValue:
     """Say where ``amount >= bound``, both in normal form."""
-    return _beyond(amount.hi > bound.hi, amount.mid > bound.mid, amount.lo >= bound.lo, amount, bound)
+    lower = (amount.mid > bound.mid) | ((amount.mid == bound.mid) & (amount.lo >= bound.lo))
+    return (amount.hi > bound.hi) | ((amount.hi == bound.hi) & lower)
 
 
 def at_most(amount: Limbs, bound: Limbs) -> ir.BooleanValue:
     """Say where ``amount <= bound``, both in normal form."""
-    return _beyond(amount.hi < bound.hi, amount.mid < bound.mid, amount.lo <= bound.lo, amount, bound)
+    lower = (amount.mid < bound.mid) | ((amount.mid == bound.mid) & (amount.lo <= bound.lo))
+    return (amount.hi < bound.hi) | ((amount.hi == bound.hi) & lower)
 
 
 def equal(amount: Limbs, other: Limbs) -> ir.BooleanValue:
@@ -66,18 +68,8 @@ def as_text(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _beyond(
-    hi: ir.BooleanValue, mid: ir.BooleanValue, lo: ir.BooleanValue, amount: Limbs, bound: Limbs
-) -> ir.BooleanValue:
-    return hi | ((amount.hi == bound.hi) & (mid | ((amount.mid == bound.mid) & lo)))
-
-
-def _whole(value: int) -> ir.DecimalScalar:
-    return ibis.literal(value, type=LIMB_TYPE)
-
-
 def _carry(total: ir.DecimalColumn) -> tuple[ir.DecimalValue, ir.DecimalValue]:
-    base = _whole(LIMB_BASE)
+    base = ibis.literal(LIMB_BASE, type=LIMB_TYPE)
     # The remainder takes the dividend's sign on every engine; adding the base first makes it the modulus.
     limb = (total % base + base) % base
     # Some engines divide decimals as doubles: the quotient is a small whole number, so rounding restores it.

@@ -81,7 +81,7 @@ class Parameters:
         return TokenIds(self._slot(small) if small else None, large)
 
     def _limbs(self, amount: Limbs) -> Limbs:
-        return Limbs(*(self._slot(limb) for limb in amount))
+        return Limbs(*map(self._slot, amount))
 
 
 def bound(shape: Any, scalars: Any) -> Any:
@@ -95,7 +95,7 @@ def type_of(value: Value) -> str:
     """Return the type of the scalar that a value is bound to: as narrow as all values of its kind allow."""
     if isinstance(value, tuple):
         # One large number among small ones makes them all decimals: an array has one type.
-        return f"array<{max((type_of(one) for one in value), key=len, default='string')}>"
+        return f"array<{max(map(type_of, value), key=len, default='string')}>"
     if isinstance(value, str):
         return "string"
     return "int64" if -(2**63) <= value < 2**63 else exact.LIMB_TYPE
@@ -107,6 +107,7 @@ def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
         return Limbs(*map(change, part))
     if isinstance(part, tuple):
         return tuple(map(change, part))
+    # Its attributes are its fields; dataclasses.fields would build the same list anew at each of a hundred calls.
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        return type(part)(**{one.name: change(getattr(part, one.name)) for one in dataclasses.fields(part)})
+        return type(part)(**{name: change(value) for name, value in vars(part).items()})
     return part

@@ -56,15 +56,20 @@ class Statement:
     def prepared(self) -> str:
         """The SQL with ``$1``, ``$2``, ... for its `arguments`."""
         places = {number: place for place, number in enumerate(self._used, 1)}
-        return self._filled(lambda number, kind: sge.Cast(this=_placeholder(places[number]), to=_type(kind)))
+        return self._filled(
+            lambda number, kind: sge.Cast(this=sge.Parameter(this=sge.Literal.number(places[number])), to=_type(kind))
+        )
 
     def arguments(self, values: Sequence[Value]) -> list[Any]:
         """Return the values that the SQL has a place for: a builder need not use every one."""
-        return [_plain(values[number]) for number in self._used]
+        used = [values[number] for number in self._used]
+        # A tuple would be a row to the engines; a list is an array.
+        return [list(value) if isinstance(value, tuple) else value for value in used]
 
     def with_literals(self, values: Sequence[Value], *, pretty: bool = False) -> str:
         """Return the SQL with the values written into it."""
-        return self._filled(lambda number, kind: sge.convert(_plain(values[number])), pretty=pretty)
+        listed = [list(value) if isinstance(value, tuple) else value for value in values]
+        return self._filled(lambda number, kind: sge.convert(listed[number]), pretty=pretty)
 
     def finished(self, fetched: pa.Table) -> pa.Table:
         """Return fetched rows as an answer's: amounts as digits, integers of 64 bits."""
@@ -137,16 +142,18 @@ class Statements:
 
     def reading(self, name: str, build: Build, values: Sequence[Value] = ()) -> Statement:
         """Return the statement of a table that the engine itself reads, kept under its name."""
-        return self._keep(("read", name), values, lambda holes: self._read(build, holes))
+        return self._keep(
+            ("read", name), values, lambda holes: self._statement(build(self.tables, holes.scalars), holes)
+        )
 
     def _keep(self, name: tuple[str, ...], values: Sequence[Value], compiled: Callable[[_Holes], Kept]) -> Kept:
-        holes = _Holes(values)
+        kinds = tuple(map(type_of, values))
         # The kinds too: values of one shape may be of 64 bits in one question and decimals in the next.
-        key = (*name, *holes.kinds)
+        key = (*name, *kinds)
         # Compiled under the lock: Ibis is not known to be safe in threads, and two would compile the same shape twice.
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = compiled(holes)
+                self._kept[key] = compiled(_Holes(kinds))
             self._kept.move_to_end(key)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
@@ -185,9 +192,6 @@ class Statements:
         tree.select(total.as_(MATCHED, quoted=True), copy=False)
         return Statement(tree, rows.dialect, rows.schema)
 
-    def _read(self, build: Build, holes: _Holes) -> Statement:
-        return self._statement(build(self.tables, holes.scalars), holes)
-
     def _statement(self, table: ir.Table, holes: _Holes) -> Statement:
         tree = self._compiler.to_sqlglot(table, params=dict(zip(holes.scalars, holes.stand_ins, strict=True)))
         return Statement(tree, self._compiler.dialect, _arrow_schema(table))
@@ -211,19 +215,11 @@ def answer(returning: Statement, fetched: pa.Table) -> Answer:
 
 
 class _Holes:
-    """The scalar parameters of a list of values, and what stands in for each in the compiled SQL."""
+    """The scalar parameters of values of some kinds, and what stands in for each in the compiled SQL."""
 
-    def __init__(self, values: Sequence[Value]) -> None:
-        self.kinds = [*map(type_of, values)]
-
-    # Both are made when first asked for: a statement that is kept needs neither.
-    @cached_property
-    def stand_ins(self) -> list[Any]:
-        return [_stand_in(number, kind) for number, kind in enumerate(self.kinds)]
-
-    @cached_property
-    def scalars(self) -> list[ir.Scalar]:
-        return [ibis.param(kind) for kind in self.kinds]
+    def __init__(self, kinds: Sequence[str]) -> None:
+        self.stand_ins = [_stand_in(number, kind) for number, kind in enumerate(kinds)]
+        self.scalars: list[ir.Scalar] = [ibis.param(kind) for kind in kinds]
 
 
 def unbound_tables(**where: str) -> Mapping[str, ir.Table]:
@@ -258,18 +254,10 @@ def _named(name: str, query: sge.Query) -> sge.CTE:
     return sge.CTE(alias=sge.TableAlias(this=sg.to_identifier(name, quoted=True)), this=query)
 
 
-def _placeholder(place: int) -> sge.Parameter:
-    return sge.Parameter(this=sge.Literal.number(place))
-
-
 def _type(kind: str) -> sge.DataType:
     inner = kind.removeprefix("array<").removesuffix(">")
     name = {"string": "VARCHAR", "int64": "BIGINT"}.get(inner, "DECIMAL(38, 0)")
     return sge.DataType.build(f"{name}[]" if inner != kind else name, dialect="duckdb")
-
-
-def _plain(value: Value) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _arrow_schema(table: ir.Table) -> pa.Schema:

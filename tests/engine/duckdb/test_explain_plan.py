@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from nbext.engine.duckdb.explain_plan import drawn
+from nbext.engine.duckdb.dataset import drawn
 
 SCAN = {"name": "SEQ_SCAN ", "children": [], "extra_info": {"Table": "balances", "Estimated Cardinality": "1"}}
 
