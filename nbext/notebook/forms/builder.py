@@ -87,10 +87,8 @@ class SegmentForm(Form):
         conditions = box(row(self.operator.widget, self.more), self.scope.widget, self.top.widget)
         written = box(self.count, markup(f'<div class="nbext-label">{AS_A_CELL}</div>'), self.json)
         actions = row(self.name.widget, self.limit.widget, self.run, self.stop, self.insert)
-        self.assemble(
-            beside(conditions, written),
-            box(actions, self.bar, self.status, self.result, classes="nbext-panel"),
-        )
+        below = box(actions, self.bar, self.status, self.result, classes="nbext-panel")
+        self.assemble(beside(conditions, written), below)
         self.widget.add_class("nbext-wide")
 
     def _open(self, query: Any) -> None:
@@ -303,6 +301,5 @@ class SegmentForm(Form):
         counted = "" if self.matched is None else f"{self.matched:,} wallets match."
         text = counted or self.missing() or self.message
         rows = "" if self.frame is None else f"<p>{html(self.message)}</p>{frame_html(self.frame)}"
-        cell = self.cell() if self.top.children else ""
-        code = code_html(cell) if cell else ""
+        cell, code = (self.cell(), code_html(self.cell())) if self.top.children else ("", "")
         return Snapshot(f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}\n{cell}")

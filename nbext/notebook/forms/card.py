@@ -12,7 +12,7 @@ from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms import charts
 from nbext.notebook.forms.filter_tree import cell_text
 from nbext.notebook.forms.form import Form, Snapshot, message_of
-from nbext.notebook.forms.tables import frame_html, is_missing, provenance, scale, text_of
+from nbext.notebook.forms.tables import frame_html, is_missing, number_text, provenance, scale, text_of
 from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
 
 if TYPE_CHECKING:
@@ -72,10 +72,11 @@ class Card(Form):
         """Return the counts, and the block and chain that they are of."""
         known = self.known
         as_of = known.get("as_of")
-        facts: list[tuple[str, object]] = [("Wallets that match", number(known.get("matched")))]
+        facts: list[tuple[str, object]] = [("Wallets that match", number_text(known.get("matched")))]
         facts.append(("Rows here", f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.get("truncated"))))
         if isinstance(as_of, Mapping):
-            facts.append(("As of", f"block {number(as_of.get('block'))} {text_of(as_of.get('timestamp'))}".strip()))
+            block, time = number_text(as_of.get("block")), text_of(as_of.get("timestamp"))
+            facts.append(("As of", f"block {block} {time}".strip()))
         facts.append(("Chain", text_of(known.get("chain"))))
         facts.extend(("Note", warning) for warning in known.get("warnings") or [])
         return [(name, value) for name, value in facts if value]
@@ -151,8 +152,3 @@ def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
     if charts.available():
         return charts.histogram(found, unit)
     return table_html([unit, "wallets"], [(label, f"{count:,}") for label, count in found], numbers=[1])
-
-
-def number(value: Any) -> str:
-    """Return a whole number with thousands separators, or an empty text."""
-    return f"{value:,}" if isinstance(value, int) else ""

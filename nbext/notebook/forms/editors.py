@@ -61,10 +61,13 @@ class Input:
         with making:
             if self.widget is None:
                 pair = self.spec.shape == "pair"
-                self.fields = self._bounds() if pair else {"": self._single()}
-                for field in self.fields.values():
-                    field.changed(lambda _: self.changed())
-                self.widget = self._pair_box() if pair else self.fields[""].widget
+                self.fields = {key: self._bound(key) for key in self.spec.keys} if pair else {"": self._single()}
+                inputs = [field.changed(lambda _: self.changed()).widget for field in self.fields.values()]
+                if pair:
+                    help_line = markup(f'<div class="nbext-help">{html(self.spec.help, MAX_HELP)}</div>')
+                    self.widget = box(row(*inputs), help_line, classes="nbext-field", width="250px")
+                else:
+                    self.widget = inputs[0]
         return self.widget
 
     def _single(self) -> Field:
@@ -82,15 +85,8 @@ class Input:
         help_text = spec.help + " Separate several by commas." * is_list
         return text_field(label, placeholder=_example(spec), help=help_text, width="300px" if is_list else "190px")
 
-    def _bounds(self) -> dict[str, Field]:
-        spec = self.spec
-        return {
-            key: text_field(f"{spec.label}, {key}", placeholder=_example(spec, key), width="120px") for key in spec.keys
-        }
-
-    def _pair_box(self) -> w.Box:
-        help_line = markup(f'<div class="nbext-help">{html(self.spec.help, MAX_HELP)}</div>')
-        return box(row(*(one.widget for one in self.fields.values())), help_line, classes="nbext-field", width="250px")
+    def _bound(self, key: str) -> Field:
+        return text_field(f"{self.spec.label}, {key}", placeholder=_example(self.spec, key), width="120px")
 
     def value(self) -> Any:
         """Return the JSON value of what was typed, or NOTHING."""
@@ -304,21 +300,15 @@ class GroupEditor(Editor):
         self.changed()
 
     def _adders(self) -> w.Box:
-        conditions = [
-            button(f"+ {spec.label}", self._adding(name), classes=QUIET, tip=spec.help)
-            for name, spec in self.grammar.conditions.items()
-        ]
+        conditions = [self._adder(name, one.label, one.help) for name, one in self.grammar.conditions.items()]
         groups = [
-            button(f"+ {GROUP_WORDS.get(name, name)}", self._adding(name), classes=f"{QUIET} nbext-dashed", tip=text)
+            self._adder(name, GROUP_WORDS.get(name, name), text, f"{QUIET} nbext-dashed")
             for name, text in self.grammar.groups.items()
         ]
         return row(*conditions, *groups, classes="nbext-adders")
 
-    def _adding(self, key: str) -> Callable[[w.Button], None]:
-        def pressed(_: w.Button) -> None:
-            self.add(key)
-
-        return pressed
+    def _adder(self, key: str, label: str, tip: str, classes: str = QUIET) -> w.Button:
+        return button(f"+ {label}", lambda _: self.add(key), classes=classes, tip=tip)
 
     def add(self, key: str, value: Any = NOTHING) -> Editor:
         """Add an empty condition or group."""
@@ -335,23 +325,19 @@ class GroupEditor(Editor):
     def _made(self, key: str, value: Any) -> Editor:
         try:
             if key in self.grammar.groups:
-                return self._group(key, [] if value is NOTHING else filter_tree.members(key, value))
-            return self._condition(key, {} if value is NOTHING else value)
+                members = [] if value is NOTHING else filter_tree.members(key, value)
+                group = GroupEditor(key, self.grammar, self.changed, self._drop)
+                group.add_all(members)
+                return group
+            if spec := self.grammar.conditions.get(key):
+                condition = ConditionEditor(spec, self.changed, self._drop)
+                condition.show({} if value is NOTHING else value)
+                return condition
         except ValueError:
-            # Of a newer grammar, or wrong in a way that the service explains better than a card could.
-            return TextEditor(key, value, self.changed, self._drop)
-
-    def _group(self, key: str, members: list[tuple[str, Any]]) -> Editor:
-        group = GroupEditor(key, self.grammar, self.changed, self._drop)
-        group.add_all(members)
-        return group
-
-    def _condition(self, key: str, value: Any) -> Editor:
-        if key not in self.grammar.conditions:
-            raise Unfit(key)
-        editor = ConditionEditor(self.grammar.conditions[key], self.changed, self._drop)
-        editor.show(value)
-        return editor
+            # Wrong in a way that the service explains better than a card could.
+            pass
+        # Of a newer grammar, too: what no card fits stays as the JSON that it is.
+        return TextEditor(key, value, self.changed, self._drop)
 
     def _drop(self, editor: Editor) -> None:
         self.children.remove(editor)
@@ -363,9 +349,8 @@ class GroupEditor(Editor):
 
     def value(self) -> Any:
         """Return the members as the group's JSON value."""
-        if self.key == "not":
-            return filter_tree.denied(self.children, self.pointer)
-        return filter_tree.listed(self.children, self.pointer)
+        write = filter_tree.denied if self.key == "not" else filter_tree.listed
+        return write(self.children, self.pointer)
 
     def walk(self) -> Iterator[Editor]:
         yield self

@@ -15,7 +15,7 @@ from nbext.core.constants import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.form import Background, Form, Snapshot
-from nbext.notebook.forms.tables import assign, count_text, is_missing, provenance, records, text_of
+from nbext.notebook.forms.tables import assign, count_text, is_missing, number_text, provenance, records, text_of
 from nbext.notebook.forms.widgets import (
     box,
     button,
@@ -156,7 +156,8 @@ class SearchForm(Form):
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
-            self.results, self.total, self.picked = records(found), total_of(found), None
+            total = provenance(found).get("matched")
+            self.results, self.total, self.picked = records(found), total if isinstance(total, int) else None, None
             self._show()
 
     def pick(self, index: int) -> None:
@@ -264,7 +265,7 @@ class Detail:
             return
         self.frame = frame
         metadata = (records(frame) or [{}])[0]
-        self.facts = [(label, fact(metadata[key])) for label, key in FACTS if not is_missing(metadata.get(key))]
+        self.facts = [(label, number_text(metadata[key])) for label, key in FACTS if not is_missing(metadata.get(key))]
         self.text.value = image_html(metadata.get("logo"), self.form.images) + facts_html(self.facts)
         self.line.value = ""
         visibility(self.widget, True)
@@ -297,11 +298,6 @@ def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
     marks = ", ".join(word for word, key in MARKS if is_true(result, key))
     standard, owners = text_of(result.get("tokenType")), count_text(result.get("ownerCount"))
     return name, text_of(result.get("symbol")), standard, owners, marks
-
-
-def fact(value: object) -> str:
-    """Return one value of the metadata as text, whole numbers with thousands separators."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
 
 
 def is_true(result: Mapping[str, Any], key: str) -> bool:
@@ -346,9 +342,3 @@ def term_error(term: str) -> str:
     if len(term) > MAX_SEARCH_TERM:
         return f"{len(term):,} characters; a search term has at most {MAX_SEARCH_TERM}."
     return "A search term cannot contain a NUL character." if "\x00" in term else ""
-
-
-def total_of(frame: pd.DataFrame) -> int | None:
-    """Return how many results there are in all, where the service says so."""
-    total = provenance(frame).get("matched")
-    return int(total) if isinstance(total, int) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from decimal import InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -66,17 +65,22 @@ def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
         return text_of(value)
 
 
-def is_missing(value: object) -> bool:
+def is_missing(value: Any) -> bool:
     """Return whether a value is unknown: None, NA, NaT or NaN."""
     import pandas as pd
 
-    # By identity: comparing NA gives NA, and bool(NA) raises.
-    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value))
+    # Of a list, isna would answer for each member.
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
 def text_of(value: object) -> str:
     """Return the value as text; an unknown one as an empty text."""
     return "" if is_missing(value) else str(value)
+
+
+def number_text(value: object) -> str:
+    """Return a whole number with thousands separators, any other value as it is."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
 
 
 def count_text(value: Any) -> str:

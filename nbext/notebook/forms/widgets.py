@@ -61,7 +61,7 @@ def markup(value: str = "", classes: str = "") -> w.HTML:
 
 
 def button(
-    label: str, pressed: Callable[[w.Button], None], *, classes: str = "nbext-quiet", tip: str | None = None
+    label: str, pressed: Callable[[w.Button], object], *, classes: str = "nbext-quiet", tip: str | None = None
 ) -> w.Button:
     """Return a button; every front end shows its label as text, never as HTML."""
     made = w.Button(
