@@ -62,9 +62,7 @@ def create_app(
     StorageError
         The folder's registry cannot be used.
     """
-    container = Container(
-        dataset, state_dir, owner=owner, limits=limits or Limits(), log=log or Log(sys.stderr)
-    )
+    container = Container(dataset, state_dir, owner=owner, limits=limits or Limits(), log=log or Log(sys.stderr))
     app = FastAPI(
         title="nbext", version=__version__, lifespan=_lifespan, openapi_url=None, docs_url=None, redoc_url=None,
         redirect_slashes=False, generate_unique_id_function=lambda route: route.name,

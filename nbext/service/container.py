@@ -76,7 +76,7 @@ class Container:
 
     def wind_down(self, grace: float) -> None:
         """Accept no more segments; finish those that run, or put them back for the next service."""
-        self.segments.close(grace)
+        self.segments.jobs.close(grace)
 
     def close(self) -> None:
         """Close everything, in the reverse order."""

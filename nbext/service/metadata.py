@@ -8,7 +8,7 @@ from typing import Any
 
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
-from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS
+from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS, is_whole
 from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType, iso
 from nbext.core.untrusted_text import quoted
 from nbext.engine.dataset import Contract, Dataset, Found
@@ -19,12 +19,7 @@ MAX_HITS = 100
 DEFAULT_HITS = 20
 MAX_OFFSET = 1_000_000
 # The standards that each ``type`` of a search covers.
-STANDARDS_OF = {
-    "nft": NFT_STANDARDS,
-    "erc721": ("ERC721",),
-    "erc1155": ("ERC1155",),
-    "token": (ERC20,),
-}
+STANDARDS_OF = {"nft": NFT_STANDARDS, "erc721": ("ERC721",), "erc1155": ("ERC1155",), "token": (ERC20,)}
 
 
 @dataclass(frozen=True)
@@ -66,9 +61,7 @@ class Metadata:
         if found.standard == ERC20:
             raise Problem("not-found", f"{found.address} on {chain.name} is an ERC20 token. Read it under /v1/tokens.")
         values = {
-            **self._base(chain, found),
-            "tokenType": found.standard,
-            "ownerCount": found.holders,
+            **self._base(chain, found), "tokenType": found.standard, "ownerCount": found.holders,
             "contractDeployer": found.deployer,
             # A price is not in chain data. The remote service has the field: null says that it is unknown.
             "floorPrice": None,
@@ -110,10 +103,10 @@ class Metadata:
         # Never a guess: a copy of USDC with the same symbol is the commonest fraud there is.
         if len(found) > 1:
             message = f"{len(found)} contracts on {chain.name} have the symbol {symbol!r}. Name one by its address."
-            raise AmbiguousSymbol(
-                [{"pointer": "address", "code": "ambiguous-symbol", "detail": message}],
-                [_candidate(chain, each) for each in found],
-            )
+            candidates = [
+                {"chain": chain.name, "address": each.address, "symbol": each.symbol, "name": each.name} for each in found
+            ]
+            raise AmbiguousSymbol([_error("address", "ambiguous-symbol", message)], candidates)
         if not found:
             near = did_you_mean(symbol, self._dataset.catalog.symbols(chain.id, nft=nft))
             raise Problem("not-found", f"The data has no symbol {quoted(symbol)} on {chain.name}.{near}")
@@ -127,19 +120,11 @@ class Metadata:
 
     def _base(self, chain: Chain, found: Contract) -> dict[str, Any]:
         return {
-            "chain": chain.name,
-            "chainId": chain.id,
-            "address": found.address,
-            "checksumAddress": checksummed(found.address),
-            "name": found.name,
-            "symbol": found.symbol,
+            "chain": chain.name, "chainId": chain.id, "address": found.address,
+            "checksumAddress": checksummed(found.address), "name": found.name, "symbol": found.symbol,
             # Text: 256 bits do not fit a JSON number.
-            "totalSupply": _digits(found.total_supply),
-            "logo": found.logo,
-            "verified": found.verified,
-            "possibleSpam": found.spam,
-            "deployedBlockNumber": found.deployed_block,
-            "transfers": found.transfers,
+            "totalSupply": _digits(found.total_supply), "logo": found.logo, "verified": found.verified,
+            "possibleSpam": found.spam, "deployedBlockNumber": found.deployed_block, "transfers": found.transfers,
             "asOf": self.as_of(chain),
         }
 
@@ -148,25 +133,12 @@ def _digits(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _candidate(chain: Chain, found: Contract) -> dict[str, Any]:
-    return {"chain": chain.name, "address": found.address, "symbol": found.symbol, "name": found.name}
-
-
 def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
     found = hit.contract
     return {
-        "chain": chain.name,
-        "chainId": chain.id,
-        "address": found.address,
-        "name": found.name,
-        "symbol": found.symbol,
-        "tokenType": found.standard,
-        "totalSupply": _digits(found.total_supply),
-        "ownerCount": found.holders,
-        "verified": found.verified,
-        "possibleSpam": found.spam,
-        "imageUrl": found.logo,
-        "score": hit.score,
+        "chain": chain.name, "chainId": chain.id, "address": found.address, "name": found.name, "symbol": found.symbol,
+        "tokenType": found.standard, "totalSupply": _digits(found.total_supply), "ownerCount": found.holders,
+        "verified": found.verified, "possibleSpam": found.spam, "imageUrl": found.logo, "score": hit.score,
     }
 
 
@@ -217,6 +189,6 @@ def _term_errors(given: Any) -> list[FieldError]:
 
 
 def _number_errors(name: str, given: Any, low: int, high: int) -> list[FieldError]:
-    if isinstance(given, int) and not isinstance(given, bool) and low <= given <= high:
+    if is_whole(given) and low <= given <= high:
         return []
     return [_error(f"/{name}", "range", f"{name} is a whole number from {low} to {high:,}.")]

@@ -12,7 +12,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from types import TracebackType
+from traceback import walk_tb
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
@@ -211,13 +211,8 @@ def place_of(error: BaseException) -> str:
 
     The error's text is left out: it may hold a statement, a path or what a caller sent.
     """
-    at = error.__traceback__
     place = ""
-    while at is not None:
-        place = _line(at) if at.tb_frame.f_globals.get("__name__", "").startswith("nbext") else place
-        at = at.tb_next
+    for frame, line in walk_tb(error.__traceback__):
+        module = frame.f_globals.get("__name__", "")
+        place = f"{module}:{frame.f_code.co_name}:{line}" if module.startswith("nbext") else place
     return place
-
-
-def _line(at: TracebackType) -> str:
-    return f"{at.tb_frame.f_globals['__name__']}:{at.tb_frame.f_code.co_name}:{at.tb_lineno}"

@@ -77,17 +77,13 @@ class KeyRing:
             rows = db.execute("SELECT * FROM keys ORDER BY created_at").fetchall()
         for row in rows:
             scopes = frozenset(row["scopes"].split())
-            yield row["digest"], Key(
-                row["id"], row["name"], scopes, row["rate"], row["created_at"], row["revoked_at"]
-            )
+            yield row["digest"], Key(row["id"], row["name"], scopes, row["rate"], row["created_at"], row["revoked_at"])
 
     def all(self) -> list[Key]:
         """Return every stored key, the oldest first, revoked ones too."""
         return [key for _, key in self._rows()]
 
-    def add(
-        self, name: str, scopes: Sequence[str] = SCOPES, rate: str | None = DEFAULT_RATE
-    ) -> tuple[Key, Secret]:
+    def add(self, name: str, scopes: Sequence[str] = SCOPES, rate: str | None = DEFAULT_RATE) -> tuple[Key, Secret]:
         """Make a key; its text is returned this once and stored nowhere.
 
         Raises

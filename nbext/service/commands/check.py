@@ -11,7 +11,7 @@ from nbext.service import commands
 from nbext.service.accounts.database import Database
 from nbext.service.container import REGISTRY_FILE
 from nbext.service.segments.results import Results
-from nbext.service.segments.store import Segment, SegmentStore
+from nbext.service.segments.store import SegmentStore
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,15 +46,10 @@ def _results(database: Database, results: Results) -> Iterator[tuple[int, str]]:
         # Hashes every file again, also those that a running service has compared already.
         for segment in SegmentStore(database).with_status("completed"):
             if segment.result:
-                yield 1, _damage_of(segment, results)
+                try:
+                    results.verify(segment.result, again=True)
+                    yield 1, ""
+                except StorageError as error:
+                    yield 1, f"segment {segment.id}: {error}"
     except StorageError as error:
         yield 0, f"registry: {error}"
-
-
-def _damage_of(segment: Segment, results: Results) -> str:
-    assert segment.result is not None
-    try:
-        results.verify(segment.result, again=True)
-    except StorageError as error:
-        return f"segment {segment.id}: {error}"
-    return ""

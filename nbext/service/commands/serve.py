@@ -65,9 +65,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = open_dataset(data, args.engine or Settings()["engine"])
     # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
-    app = create_app(
-        dataset, commands.state_dir(args), owner=key, hosts=hosts, limits=limits, log=Log(sys.stderr)
-    )
+    app = create_app(dataset, commands.state_dir(args), owner=key, hosts=hosts, limits=limits, log=Log(sys.stderr))
     Server(app, on_ready=lambda: _announce(listener, source)).run(sockets=[listener])
     return 0
 

@@ -123,17 +123,14 @@ def describe(segment: Segment, *, cached: bool = False) -> SegmentAnswer:
     request, facts, own = segment.request, segment.facts, SEGMENT.format(id=segment.id)
     ran = segment.started_at is not None and segment.completed_at is not None
     return {
-        "id": segment.id, "status": segment.status,
-        "operator": request["operator"], "filters": request["filters"],
+        "id": segment.id, "status": segment.status, "operator": request["operator"], "filters": request["filters"],
         "fileType": request["fileType"], "limit": request["limit"],
         "chain": facts["chain"], "chainId": facts["chainId"], "asOf": facts["asOf"],
         "counts": {"matched": segment.matched, "returned": segment.returned},
-        "truncated": (segment.returned or 0) < (segment.matched or 0),
-        "columns": facts["columns"],
+        "truncated": (segment.returned or 0) < (segment.matched or 0), "columns": facts["columns"],
         "preview": segment.preview,
         "links": {"self": own, **{form: f"{own}/{form}" for form in ("json", "csv", "arrow")}},
-        "createdAt": iso_ms(segment.created_at) or "",
-        "completedAt": iso_ms(segment.completed_at),
+        "createdAt": iso_ms(segment.created_at) or "", "completedAt": iso_ms(segment.completed_at),
         # A clock that was set back while the segment ran makes a negative time.
         "durationMs": max(0, round((segment.completed_at - segment.started_at) * 1000)) if ran else None,  # type: ignore[operator]
         "cached": cached, "warnings": facts["warnings"], "error": segment.error,

@@ -19,27 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model,
 from pydantic.json_schema import models_json_schema
 from typing_extensions import TypedDict
 
+from nbext.core import operations
 from nbext.core.chains import CHAINS, DEFAULT_CHAIN, chain_names
 from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM
-from nbext.core.operations import (
-    EXECUTE,
-    KEY_HEADER,
-    NFT_FIELDS,
-    PROBLEM_TYPE,
-    REQUEST_ID_HEADER,
-    SEARCH_FIELDS,
-    SEGMENT,
-    SEGMENT_JSON,
-    SIGN_UP_FIELDS,
-    TOKEN_FIELDS,
-    AsOf,
-    Column,
-    Counts,
-    Page,
-    SearchType,
-    SegmentAnswer,
-    SegmentRows,
-)
+from nbext.core.operations import AsOf, Column, Counts, Page, SearchType, SegmentAnswer, SegmentRows
 from nbext.service.http.problems import CODES, Problem
 from nbext.service.metadata import DEFAULT_HITS, MAX_HITS, MAX_OFFSET
 
@@ -53,9 +36,7 @@ _TYPES: dict[str, Any] = {
     "integer": int,
     # JSON numbers lose digits beyond 2^53 in most readers.
     "uint256": Annotated[str, Field(pattern="^[0-9]{1,78}$", description="A whole number of up to 256 bits.")],
-    "number": float,
-    "boolean": bool,
-    "object": dict[str, Any],
+    "number": float, "boolean": bool, "object": dict[str, Any],
 }
 _NEVER_NULL = {"chain", "chainId", "address", "checksumAddress", "score", "email", "status", "delivered"}
 
@@ -68,14 +49,13 @@ def _model(name: str, table: Mapping[str, str]) -> type[BaseModel]:
     return create_model(name, __config__=_CLOSED, **fields)
 
 
-Token = _model("Token", TOKEN_FIELDS)
-Collection = _model("Collection", NFT_FIELDS)
-SignUpAnswer = _model("SignUpAnswer", SIGN_UP_FIELDS)
-_Hits: Any = list[_model("SearchHit", SEARCH_FIELDS)]  # type: ignore[misc]  # a model made at run time is no type to mypy
+Token = _model("Token", operations.TOKEN_FIELDS)
+Collection = _model("Collection", operations.NFT_FIELDS)
+SignUpAnswer = _model("SignUpAnswer", operations.SIGN_UP_FIELDS)
+_Hits: Any = list[_model("SearchHit", operations.SEARCH_FIELDS)]  # type: ignore[misc]  # made at run time
 SearchAnswer = create_model(
     "SearchAnswer", __config__=_CLOSED, type=(SearchType, ...), chain=(str, ...), searchTerm=(str, ...),
-    total=(int, ...), limit=(int, ...), offset=(int, ...),
-    items=(_Hits, ...),
+    total=(int, ...), limit=(int, ...), offset=(int, ...), items=(_Hits, ...),
 )
 
 
@@ -204,8 +184,8 @@ class SignUpRequest(BaseModel, extra="forbid"):
 
 _REF = "#/components/schemas/{model}"
 _DESCRIPTION = (
-    f"Every request carries its key in the {KEY_HEADER} header, and every answer an id in {REQUEST_ID_HEADER}. "
-    "Errors are problem objects (RFC 9457)."
+    f"Every request carries its key in the {operations.KEY_HEADER} header, and every answer an id in "
+    f"{operations.REQUEST_ID_HEADER}. Errors are problem objects (RFC 9457)."
 )
 # What every request with a key may meet, and every body, segment, run of a segment, result, and look-up of a contract.
 _ALWAYS = (
@@ -237,7 +217,7 @@ def problems(*codes: str) -> Responses:
         status: {
             "description": "; ".join(f"{CODES[code][1]} ({code})" for code in those),
             "content": {
-                PROBLEM_TYPE: {
+                operations.PROBLEM_TYPE: {
                     "schema": {"$ref": _REF.format(model="ProblemAnswer")},
                     "examples": {code: {"value": _example(code)} for code in those},
                 }
@@ -248,7 +228,7 @@ def problems(*codes: str) -> Responses:
 
 
 def _example(code: str) -> dict[str, Any]:
-    return Problem(code, f"{CODES[code][1]}.").body(instance=EXECUTE, request_id="5f1c0a9be2d34c77")
+    return Problem(code, f"{CODES[code][1]}.").body(instance=operations.EXECUTE, request_id="5f1c0a9be2d34c77")
 
 
 def text(media_type: str) -> Responses:
@@ -276,7 +256,8 @@ def document(app: FastAPI) -> dict[str, Any]:
             [(model, "validation") for model in (ProblemAnswer, SearchRequest, SignUpRequest)], ref_template=_REF
         )
         made["components"]["schemas"] |= ours["$defs"] | _language()
-        made["components"]["securitySchemes"] = {"key": {"type": "apiKey", "in": "header", "name": KEY_HEADER}}
+        key = {"type": "apiKey", "in": "header", "name": operations.KEY_HEADER}
+        made["components"]["securitySchemes"] = {"key": key}
         made["security"] = [{"key": []}]
         # Not in the routes' own `responses`: FastAPI drops every null in them.
         for path, example in _ANSWER_EXAMPLES.items():
@@ -312,41 +293,26 @@ def _moved(value: Any) -> Any:
 # One segment from its request to its rows; the tests hold each example to its schema, and send the bodies.
 _USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
 _ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
+_OWN = operations.SEGMENT.format(id=_ID)
 _COLUMNS = [
     {"name": "address", "type": "string"},
     {"name": "USDC_balance", "type": "uint256", "decimals": 6, "symbol": "USDC", "chain": "ethereum", "address": _USDC},
 ]
 _ROWS = [{"address": "0x00000000219ab540356cbb839cbe05303d7705fa", "USDC_balance": "1250000000"}]
 EXECUTE_EXAMPLE: dict[str, Any] = {
-    "operator": "AND",
-    "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
-    "fileType": "json",
-    "limit": 1000,
+    "operator": "AND", "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
+    "fileType": "json", "limit": 1000,
 }
 _ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
-    SEGMENT: {
-        "id": _ID,
-        "status": "completed",
-        **EXECUTE_EXAMPLE,
-        "chain": "ethereum",
-        "chainId": 1,
-        "asOf": {"block": 24136000, "timestamp": "2026-01-01T00:00:11Z"},
-        "counts": {"matched": 1, "returned": 1},
-        "truncated": False,
-        "columns": _COLUMNS,
-        "preview": _ROWS,
-        "links": {
-            "self": SEGMENT.format(id=_ID),
-            **{form: f"{SEGMENT.format(id=_ID)}/{form}" for form in ("json", "csv", "arrow")},
-        },
-        "createdAt": "2026-01-02T09:30:00.000Z",
-        "completedAt": "2026-01-02T09:30:00.041Z",
-        "durationMs": 41,
-        "cached": False,
-        "warnings": [],
-        "error": None,
+    operations.SEGMENT: {
+        "id": _ID, "status": "completed", **EXECUTE_EXAMPLE, "chain": "ethereum", "chainId": 1,
+        "asOf": {"block": 24136000, "timestamp": "2026-01-01T00:00:11Z"}, "counts": {"matched": 1, "returned": 1},
+        "truncated": False, "columns": _COLUMNS, "preview": _ROWS,
+        "links": {"self": _OWN, **{form: f"{_OWN}/{form}" for form in ("json", "csv", "arrow")}},
+        "createdAt": "2026-01-02T09:30:00.000Z", "completedAt": "2026-01-02T09:30:00.041Z", "durationMs": 41,
+        "cached": False, "warnings": [], "error": None,
     },
-    SEGMENT_JSON: {
+    operations.SEGMENT_JSON: {
         "id": _ID, "columns": _COLUMNS, "data": _ROWS, "page": {"limit": 100000, "offset": 0, "total": 1, "next": None},
     },
 }

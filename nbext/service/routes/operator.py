@@ -27,20 +27,15 @@ def read_about(container: FromContainer, key: Reader) -> Response:
     """Which service this is, and whose data it has."""
     data = container.dataset.about
     answer: About = {
-        "service": "nbext",
-        "version": __version__,
-        "grammar": GRAMMAR,
-        "engine": data.engine,
+        "service": "nbext", "version": __version__, "grammar": GRAMMAR, "engine": data.engine,
         "data": {
             "name": data.name,
             "synthetic": data.synthetic,
             "fingerprint": data.fingerprint,
             "chains": [
                 {
-                    "chain": chain_of(extent.chain_id).name,
-                    "chainId": extent.chain_id,
-                    "firstBlock": extent.first_block,
-                    "lastBlock": extent.last_block,
+                    "chain": chain_of(extent.chain_id).name, "chainId": extent.chain_id,
+                    "firstBlock": extent.first_block, "lastBlock": extent.last_block,
                     "lastTimestamp": iso(extent.last_timestamp),
                 }
                 for extent in data.chains

@@ -111,10 +111,7 @@ async def explain_segment(key: Executor, body: JsonBody, container: FromContaine
     return json_answer(await container.wait_for(container.segments.explain, body, parts))
 
 
-@router.get(
-    SEGMENT, response_model=SegmentAnswer,
-    responses={**UNFINISHED, **problems("not-found", "invalid")},
-)
+@router.get(SEGMENT, response_model=SegmentAnswer, responses={**UNFINISHED, **problems("not-found", "invalid")})
 async def read_segment(
     request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader, prefer: _Prefer = None
 ) -> Response:
@@ -133,9 +130,7 @@ async def cancel_segment(segment_id: _SegmentId, container: FromContainer, key: 
     return json_answer(describe(segment), 200 if segment.finished else 202)
 
 
-@router.get(
-    SEGMENT_JSON, response_model=SegmentRows, responses={**NOT_MODIFIED, **problems(*RESULT)}
-)
+@router.get(SEGMENT_JSON, response_model=SegmentRows, responses={**NOT_MODIFIED, **problems(*RESULT)})
 def export_segment_as_json(
     request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader,
     limit: _PageLimit = results.DEFAULT_PAGE, offset: _PageOffset = 0,

@@ -54,7 +54,8 @@ class Jobs:
         # One condition for every change: a new job, one that only stores its result, one that ends.
         self._changed = threading.Condition()
         self._workers, self._bound, self._per_key = workers, queue, per_key
-        self._stopping = False
+        # No more jobs are accepted.
+        self.stopping = False
         self._threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)
             for number in range(workers + _STORING)
@@ -72,15 +73,10 @@ class Jobs:
         """How many jobs run."""
         return len(self._all) - len(self._queue)
 
-    @property
-    def stopping(self) -> bool:
-        """Whether no more jobs are accepted."""
-        return self._stopping
-
     def make_room(self, key_id: str) -> None:
         """Raise the problem 503 or 429 where there is no room for one more job."""
         with self._changed:
-            if self._stopping:
+            if self.stopping:
                 raise Problem("stopping", "The service is stopping. Try again soon.", headers={"Retry-After": "2"})
             if len(self._queue) >= self._bound:
                 raise Problem(
@@ -147,7 +143,7 @@ class Jobs:
     def _next(self) -> Job | None:
         with self._changed:
             # Where the service stops, the queue is still emptied: each of its cancelled jobs puts its segment back.
-            self._changed.wait_for(lambda: len(self._asking) < self._workers if self._queue else self._stopping)
+            self._changed.wait_for(lambda: len(self._asking) < self._workers if self._queue else self.stopping)
             if not self._queue:
                 return None
             job = self._queue.popleft()
@@ -157,7 +153,7 @@ class Jobs:
     def close(self, grace: float) -> None:
         """Accept no more jobs; let the running ones go on for ``grace`` seconds, then stop all."""
         with self._changed:
-            self._stopping = True
+            self.stopping = True
             waiting = list(self._queue)
             self._changed.notify_all()
         # The queue is not waited for: two workers would need minutes for 256 segments, and the next service runs them.

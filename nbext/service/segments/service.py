@@ -99,10 +99,7 @@ class SegmentService:
         elif claim is None:
             return Executed(replace(segment, request=request), cached=segment.status == "completed")
         facts = {
-            "chain": plan.chain.name,
-            "chainId": plan.chain.id,
-            "asOf": plan.as_of,
-            "columns": list(plan.columns),
+            "chain": plan.chain.name, "chainId": plan.chain.id, "asOf": plan.as_of, "columns": list(plan.columns),
             "warnings": list(plan.warnings),
         }
         entered = self.store.enter(segment_id, request, facts, fingerprint, self.lease.name, claim=claim)
@@ -179,11 +176,8 @@ class SegmentService:
         plan = self.plan(body)
         how = self.dataset.explain(self.language.compile(plan), limit=plan.limit)
         explained = {
-            "id": self.language.segment_id(plan, self.dataset.about.fingerprint),
-            "canonical": plan.canonical,
-            "words": plan.words,
-            "sql": how.get("sql"),
-            "plan": how.get("plan"),
+            "id": self.language.segment_id(plan, self.dataset.about.fingerprint), "canonical": plan.canonical,
+            "words": plan.words, "sql": how.get("sql"), "plan": how.get("plan"),
         }
         if parts:
             cancel = Cancel(deadline=time.monotonic() + self.limits.query_seconds)
@@ -195,18 +189,15 @@ class SegmentService:
 
     def _run(self, job: Job) -> None:
         try:
-            self._begin(job)
             self._answer(job)
         except QueryCancelled:
             self._stopped(job)
         except Exception as error:  # noqa: BLE001 - the outermost handler of a job's thread
             self._failed(job, error)
 
-    def _begin(self, job: Job) -> None:
+    def _answer(self, job: Job) -> None:
         if job.cancel.asked.is_set() or not self.store.start(job.id, self.lease.name):
             raise QueryCancelled("cancelled before it began")
-
-    def _answer(self, job: Job) -> None:
         # From here and not from its submission: time in the queue is not the segment's fault.
         job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         answer = self.dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
@@ -266,10 +257,6 @@ class SegmentService:
         detail = "The result was damaged and has been set aside. Execute the segment again for a new one."
         if self.store.expire(segment.id, result, _as_error(Problem("expired", detail))):
             self.results.set_aside(result)
-
-    def close(self, grace: float) -> None:
-        """Finish or put back what runs."""
-        self.jobs.close(grace)
 
 
 def _as_error(problem: Problem) -> dict[str, Any]:

@@ -107,22 +107,12 @@ class Segment:
 
 def _segment(row: sqlite3.Row) -> Segment:
     return Segment(
-        id=row["id"],
-        status=row["status"],
-        request=json.loads(row["request"]),
-        facts=json.loads(row["facts"]),
-        fingerprint=row["fingerprint"],
-        matched=row["matched"],
-        returned=row["returned"],
-        preview=json.loads(row["preview"] or "[]"),
-        error=json.loads(row["error"]) if row["error"] else None,
-        created_at=row["created_at"],
-        started_at=row["started_at"],
-        completed_at=row["completed_at"],
-        used_at=row["used_at"],
-        result=ResultFile(row["file"], row["size"], row["sha256"]) if row["file"] else None,
-        owner=row["owner"],
-        cancel=bool(row["cancel"]),
+        id=row["id"], status=row["status"], request=json.loads(row["request"]), facts=json.loads(row["facts"]),
+        fingerprint=row["fingerprint"], matched=row["matched"], returned=row["returned"],
+        preview=json.loads(row["preview"] or "[]"), error=json.loads(row["error"]) if row["error"] else None,
+        created_at=row["created_at"], started_at=row["started_at"], completed_at=row["completed_at"],
+        used_at=row["used_at"], result=ResultFile(row["file"], row["size"], row["sha256"]) if row["file"] else None,
+        owner=row["owner"], cancel=bool(row["cancel"]),
     )
 
 
@@ -213,7 +203,9 @@ class SegmentStore:
 
     def to_cancel(self, owner: str) -> list[str]:
         """Return the ids of this owner's unfinished segments that someone asked to cancel."""
-        return self._ids("owner = ? AND cancel = 1 AND status IN ('queued', 'running')", (owner,))
+        asked = "SELECT id FROM segments WHERE owner = ? AND cancel = 1 AND status IN ('queued', 'running')"
+        with self._database.read() as db:
+            return [row[0] for row in db.execute(asked, (owner,))]
 
     def release(self, segment_id: str, owner: str) -> bool:
         """Put an unfinished segment back, for the next service to run."""
@@ -259,7 +251,3 @@ class SegmentStore:
     def _set(self, change: str, values: Iterable[Any], where: str, which: Iterable[Any]) -> bool:
         with self._database.write() as db:
             return db.execute(f"UPDATE segments SET {change} WHERE {where}", (*values, *which)).rowcount > 0
-
-    def _ids(self, where: str, which: Iterable[Any]) -> list[str]:
-        with self._database.read() as db:
-            return [row[0] for row in db.execute(f"SELECT id FROM segments WHERE {where}", tuple(which))]
