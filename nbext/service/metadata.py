@@ -104,7 +104,7 @@ class Metadata:
         if len(found) > 1:
             message = f"{len(found)} contracts on {chain.name} have the symbol {symbol!r}. Name one by its address."
             candidates = [
-                {"chain": chain.name, "address": each.address, "symbol": each.symbol, "name": each.name} for each in found
+                {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name} for one in found
             ]
             raise AmbiguousSymbol([_error("address", "ambiguous-symbol", message)], candidates)
         if not found:

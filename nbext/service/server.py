@@ -48,13 +48,15 @@ class TimelyProtocol(H11Protocol):
         # After a whole request h11 is IDLE again only when the next may begin: on a kept connection it is timed anew.
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self._expect_head()
-        else:
-            self._head_came()
+        elif self._late is not None:
+            self._late.cancel()
+            self._late = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the timers."""
-        self._head_came()
-        self._reads_on()
+        for timer in (self._late, self._stalled):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -65,7 +67,8 @@ class TimelyProtocol(H11Protocol):
 
     def resume_writing(self) -> None:
         """Note that the caller reads on."""
-        self._reads_on()
+        if self._stalled is not None:
+            self._stalled.cancel()
         super().resume_writing()
 
     def _expect_head(self) -> None:
@@ -73,24 +76,12 @@ class TimelyProtocol(H11Protocol):
         if self._late is None:
             self._late = self.loop.call_later(self.arrive_seconds, self.transport.abort)
 
-    def _head_came(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-
-    def _reads_on(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
-
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem, too."""
         problem = Problem("not-http", "The request is not HTTP/1.1. Speak plain HTTP to this port, without TLS.")
         body = to_json(problem.body(instance="", request_id=""))
         headers = [
-            (b"content-type", PROBLEM_TYPE.encode()),
-            (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
+            (b"content-type", PROBLEM_TYPE.encode()), (b"content-length", b"%d" % len(body)), (b"connection", b"close"),
         ]
         response = h11.Response(status_code=400, headers=headers, reason=STATUS_PHRASES[400])
         for event in (response, h11.Data(data=body), h11.EndOfMessage()):

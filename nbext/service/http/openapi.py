@@ -187,15 +187,27 @@ _DESCRIPTION = (
     f"Every request carries its key in the {operations.KEY_HEADER} header, and every answer an id in "
     f"{operations.REQUEST_ID_HEADER}. Errors are problem objects (RFC 9457)."
 )
-# What every request with a key may meet, and every body, segment, run of a segment, result, and look-up of a contract.
+# What every request with a key may meet, every body, and every body that is a segment.
 _ALWAYS = (
     "bad-header", "key-missing", "key-unknown", "scope", "foreign-host", "foreign-origin", "rate-limit", "internal",
 )
 BODY = ("not-json", "slow-request", "too-large", "media-type", "invalid")
-LANGUAGE = ("invalid-segment", "ambiguous-symbol")
-RUN = ("too-many-segments", "busy", "stopping", "query-timeout", "resource-limit", "storage", "cancelled", "expired")
-RESULT = ("not-found", "invalid", "not-ready", "not-completed", "expired", "storage")
-CONTRACT = ("not-found", "invalid", "ambiguous-symbol")
+RUN = (
+    *BODY, "invalid-segment", "ambiguous-symbol", "too-many-segments", "busy", "stopping", "query-timeout",
+    "resource-limit", "storage", "cancelled", "expired",
+)
+
+# The tests send these, and hold them to their schemas, as they do the examples of answers at the end.
+_SEGMENT: dict[str, Any] = {
+    "operator": "AND", "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
+    "fileType": "json", "limit": 1000,
+}
+_BODY_EXAMPLES: dict[str, dict[str, Any]] = {
+    "ExecuteRequest": _SEGMENT,
+    "ExplainRequest": {**_SEGMENT, "parts": True},
+    "SearchRequest": {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"},
+    "SignUpRequest": {"email": "reader@example.com"},
+}
 
 Responses = dict[int | str, dict[str, Any]]
 NOT_MODIFIED: Responses = {304: {"description": "The caller's version is still current."}}
@@ -231,14 +243,18 @@ def _example(code: str) -> dict[str, Any]:
     return Problem(code, f"{CODES[code][1]}.").body(instance=operations.EXECUTE, request_id="5f1c0a9be2d34c77")
 
 
+RESULT = {**NOT_MODIFIED, **problems("not-found", "invalid", "not-ready", "not-completed", "expired", "storage")}
+CONTRACT = {**NOT_MODIFIED, **problems("not-found", "invalid", "ambiguous-symbol")}
+
+
 def text(media_type: str) -> Responses:
     """Return the response of a route that answers with text or bytes of this type."""
     return {200: {"description": "The answer.", "content": {media_type: {"schema": {"type": "string"}}}}}
 
 
-def json_body(model: str, example: dict[str, Any]) -> dict[str, Any]:
+def json_body(model: str) -> dict[str, Any]:
     """Return what a route adds to its operation so that its body is described."""
-    content = {"schema": {"$ref": _REF.format(model=model)}, "examples": {"example": {"value": example}}}
+    content = {"schema": {"$ref": _REF.format(model=model)}, "examples": {"example": {"value": _BODY_EXAMPLES[model]}}}
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
@@ -290,7 +306,7 @@ def _moved(value: Any) -> Any:
     return [_moved(inner) for inner in value] if isinstance(value, list) else value
 
 
-# One segment from its request to its rows; the tests hold each example to its schema, and send the bodies.
+# The answers to that segment, from its run to its rows.
 _USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
 _ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
 _OWN = operations.SEGMENT.format(id=_ID)
@@ -299,13 +315,9 @@ _COLUMNS = [
     {"name": "USDC_balance", "type": "uint256", "decimals": 6, "symbol": "USDC", "chain": "ethereum", "address": _USDC},
 ]
 _ROWS = [{"address": "0x00000000219ab540356cbb839cbe05303d7705fa", "USDC_balance": "1250000000"}]
-EXECUTE_EXAMPLE: dict[str, Any] = {
-    "operator": "AND", "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
-    "fileType": "json", "limit": 1000,
-}
 _ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     operations.SEGMENT: {
-        "id": _ID, "status": "completed", **EXECUTE_EXAMPLE, "chain": "ethereum", "chainId": 1,
+        "id": _ID, "status": "completed", **_SEGMENT, "chain": "ethereum", "chainId": 1,
         "asOf": {"block": 24136000, "timestamp": "2026-01-01T00:00:11Z"}, "counts": {"matched": 1, "returned": 1},
         "truncated": False, "columns": _COLUMNS, "preview": _ROWS,
         "links": {"self": _OWN, **{form: f"{_OWN}/{form}" for form in ("json", "csv", "arrow")}},

@@ -13,20 +13,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from nbext import errors as ours
 from nbext.core.operations import PROBLEM_TYPE
 from nbext.core.strict_json import to_json
-from nbext.errors import (
-    AmbiguousSymbol,
-    FieldError,
-    InvalidSegment,
-    NbextError,
-    QueryCancelled,
-    QueryTimeout,
-    ResourceLimit,
-    SegmentExpired,
-    StorageError,
-    ValidationError,
-)
 
 # code -> (HTTP status, title). The code is stable; the detail is for people.
 CODES: dict[str, tuple[int, str]] = {
@@ -68,17 +57,12 @@ _LINGER_BYTES = 256 << 20
 _LINGER_SECONDS = 5.0
 
 
-class Problem(NbextError):
+class Problem(ours.NbextError):
     """An answer that is an error; ``code`` is one of CODES."""
 
     def __init__(
-        self,
-        code: str,
-        detail: str,
-        *,
-        errors: Sequence[FieldError] = (),
-        headers: Mapping[str, str] | None = None,
-        **more: Any,
+        self, code: str, detail: str, *, errors: Sequence[ours.FieldError] = (),
+        headers: Mapping[str, str] | None = None, **more: Any,
     ) -> None:
         super().__init__(detail)
         self.code, self.detail = code, detail
@@ -90,28 +74,21 @@ class Problem(NbextError):
     def body(self, *, instance: str, request_id: str) -> dict[str, Any]:
         """Return the problem object of RFC 9457, with our ``code``, ``request_id`` and ``errors``."""
         return {
-            "type": f"urn:nbext:problem:{self.code}",
-            "title": self.title,
-            "status": self.status,
-            "detail": self.detail,
-            "instance": instance,
-            "code": self.code,
-            "request_id": request_id,
-            "errors": self.errors,
-            **self.more,
+            "type": f"urn:nbext:problem:{self.code}", "title": self.title, "status": self.status, "detail": self.detail,
+            "instance": instance, "code": self.code, "request_id": request_id, "errors": self.errors, **self.more,
         }
 
 
 # The first that fits: a subclass comes before its base.
-_CODE_OF: tuple[tuple[type[NbextError], str], ...] = (
-    (AmbiguousSymbol, "ambiguous-symbol"),
-    (InvalidSegment, "invalid-segment"),
-    (ValidationError, "invalid"),
-    (QueryTimeout, "query-timeout"),
-    (ResourceLimit, "resource-limit"),
-    (SegmentExpired, "expired"),
-    (QueryCancelled, "cancelled"),
-    (StorageError, "storage"),
+_CODE_OF: tuple[tuple[type[ours.NbextError], str], ...] = (
+    (ours.AmbiguousSymbol, "ambiguous-symbol"),
+    (ours.InvalidSegment, "invalid-segment"),
+    (ours.ValidationError, "invalid"),
+    (ours.QueryTimeout, "query-timeout"),
+    (ours.ResourceLimit, "resource-limit"),
+    (ours.SegmentExpired, "expired"),
+    (ours.QueryCancelled, "cancelled"),
+    (ours.StorageError, "storage"),
 )
 # The text of these errors may name files or statements of the engine: only these words go out.
 _OWN_WORDS = {
@@ -129,8 +106,8 @@ def problem_of(error: Exception) -> Problem:
         return error
     # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
-    more: dict[str, Any] = {"candidates": error.candidates} if isinstance(error, AmbiguousSymbol) else {}
-    errors = error.errors if isinstance(error, ValidationError) else []
+    more: dict[str, Any] = {"candidates": error.candidates} if isinstance(error, ours.AmbiguousSymbol) else {}
+    errors = error.errors if isinstance(error, ours.ValidationError) else []
     return Problem(code, _OWN_WORDS.get(code) or str(error), errors=errors, **more)
 
 

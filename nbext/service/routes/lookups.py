@@ -16,7 +16,6 @@ from nbext.service.http.bodies import JsonBody, cacheable_answer, json_answer
 from nbext.service.http.openapi import (
     BODY,
     CONTRACT,
-    NOT_MODIFIED,
     Collection,
     SearchAnswer,
     SignUpAnswer,
@@ -51,19 +50,18 @@ def _contract(example: str) -> Any:
 
 _TokenName = Annotated[str, _contract("USDC")]
 _CollectionName = Annotated[str, _contract("BAYC")]
-_SEARCH_EXAMPLE = {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"}
 
 
 @router.post(
     SEARCH, response_model=SearchAnswer, responses=problems(*BODY, "not-found"),
-    openapi_extra=json_body("SearchRequest", _SEARCH_EXAMPLE),
+    openapi_extra=json_body("SearchRequest"),
 )
 async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
     return json_answer(await container.look_up(container.metadata.search, search_of(body)))
 
 
-@router.get(TOKEN, response_model=Token, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
+@router.get(TOKEN, response_model=Token, responses=CONTRACT)
 async def read_token(
     request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
 ) -> Response:
@@ -71,7 +69,7 @@ async def read_token(
     return cacheable_answer(request, await container.look_up(container.metadata.token, _chain(chain), address))
 
 
-@router.get(NFT, response_model=Collection, responses={**NOT_MODIFIED, **problems(*CONTRACT)})
+@router.get(NFT, response_model=Collection, responses=CONTRACT)
 async def read_collection(
     request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
 ) -> Response:
@@ -89,7 +87,7 @@ def _chain(text: str) -> Chain:
 
 @router.post(
     SIGN_UP, status_code=202, response_model=SignUpAnswer, responses=problems(*BODY), tags=["newsletter"],
-    openapi_extra=json_body("SignUpRequest", {"email": "reader@example.com"}),
+    openapi_extra=json_body("SignUpRequest"),
 )
 async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""

@@ -18,37 +18,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
+from nbext.core import operations
 from nbext.core.constants import SEGMENT_ID_PATTERN
-from nbext.core.operations import (
-    ARROW_TYPE,
-    CSV_TYPE,
-    EXECUTE,
-    EXPLAIN,
-    IDEMPOTENCY_HEADER,
-    SEGMENT,
-    SEGMENT_ARROW,
-    SEGMENT_CSV,
-    SEGMENT_JSON,
-    SegmentAnswer,
-    SegmentRows,
-)
+from nbext.core.operations import SegmentAnswer, SegmentRows
 from nbext.errors import ValidationError
 from nbext.service.container import Executor, FromContainer, Reader
 from nbext.service.http.bodies import JsonBody, describe, has_version, json_answer, segment_answer
-from nbext.service.http.openapi import (
-    BODY,
-    EXECUTE_EXAMPLE,
-    LANGUAGE,
-    NOT_MODIFIED,
-    RESULT,
-    RUN,
-    UNFINISHED,
-    Explained,
-    json_body,
-    links_to,
-    problems,
-    text,
-)
+from nbext.service.http.openapi import RESULT, RUN, UNFINISHED, Explained, json_body, links_to, problems, text
 from nbext.service.limits import Limits
 from nbext.service.segments import results
 from nbext.service.segments.jobs import Job
@@ -68,7 +44,7 @@ _Prefer = Annotated[
 _IdempotencyKey = Annotated[
     str | None,
     # Execute's description says it in words: no schema can say that a key goes with one body.
-    Header(alias=IDEMPOTENCY_HEADER, include_in_schema=False),
+    Header(alias=operations.IDEMPOTENCY_HEADER, include_in_schema=False),
 ]
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
@@ -79,9 +55,9 @@ _READING = (
 
 
 @router.post(
-    EXECUTE, response_model=SegmentAnswer,
-    responses={**links_to(*_READING), **problems(*BODY, *LANGUAGE, *RUN, "idempotency-key-reused")},
-    openapi_extra=json_body("ExecuteRequest", EXECUTE_EXAMPLE),
+    operations.EXECUTE, response_model=SegmentAnswer,
+    responses={**links_to(*_READING), **problems(*RUN, "idempotency-key-reused")},
+    openapi_extra=json_body("ExecuteRequest"),
 )
 async def execute_segment(
     request: Request, *, key: Executor, body: JsonBody, container: FromContainer,
@@ -100,8 +76,7 @@ async def execute_segment(
 
 
 @router.post(
-    EXPLAIN, response_model=Explained, responses=problems(*BODY, *LANGUAGE, *RUN),
-    openapi_extra=json_body("ExplainRequest", {**EXECUTE_EXAMPLE, "parts": True}),
+    operations.EXPLAIN, response_model=Explained, responses=problems(*RUN), openapi_extra=json_body("ExplainRequest"),
 )
 async def explain_segment(key: Executor, body: JsonBody, container: FromContainer) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
@@ -111,7 +86,9 @@ async def explain_segment(key: Executor, body: JsonBody, container: FromContaine
     return json_answer(await container.wait_for(container.segments.explain, body, parts))
 
 
-@router.get(SEGMENT, response_model=SegmentAnswer, responses={**UNFINISHED, **problems("not-found", "invalid")})
+@router.get(
+    operations.SEGMENT, response_model=SegmentAnswer, responses={**UNFINISHED, **problems("not-found", "invalid")}
+)
 async def read_segment(
     request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader, prefer: _Prefer = None
 ) -> Response:
@@ -122,7 +99,8 @@ async def read_segment(
 
 
 @router.delete(
-    SEGMENT, response_model=SegmentAnswer, responses={**UNFINISHED, **problems("not-found", "invalid", "finished")}
+    operations.SEGMENT, response_model=SegmentAnswer,
+    responses={**UNFINISHED, **problems("not-found", "invalid", "finished")},
 )
 async def cancel_segment(segment_id: _SegmentId, container: FromContainer, key: Executor) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon."""
@@ -130,7 +108,7 @@ async def cancel_segment(segment_id: _SegmentId, container: FromContainer, key: 
     return json_answer(describe(segment), 200 if segment.finished else 202)
 
 
-@router.get(SEGMENT_JSON, response_model=SegmentRows, responses={**NOT_MODIFIED, **problems(*RESULT)})
+@router.get(operations.SEGMENT_JSON, response_model=SegmentRows, responses=RESULT)
 def export_segment_as_json(
     request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader,
     limit: _PageLimit = results.DEFAULT_PAGE, offset: _PageOffset = 0,
@@ -144,20 +122,20 @@ def export_segment_as_json(
     )
 
 
-@router.get(SEGMENT_CSV, response_class=Response, responses={**text(CSV_TYPE), **NOT_MODIFIED, **problems(*RESULT)})
+@router.get(operations.SEGMENT_CSV, response_class=Response, responses={**text(operations.CSV_TYPE), **RESULT})
 def export_segment_as_csv(request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader) -> Response:
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
     segment, reader = container.segments.result(segment_id)
-    return _export(request, segment, "csv", CSV_TYPE, results.csv(segment, reader))
+    return _export(request, segment, "csv", operations.CSV_TYPE, results.csv(segment, reader))
 
 
-@router.get(SEGMENT_ARROW, response_class=Response, responses={**text(ARROW_TYPE), **NOT_MODIFIED, **problems(*RESULT)})
+@router.get(operations.SEGMENT_ARROW, response_class=Response, responses={**text(operations.ARROW_TYPE), **RESULT})
 def export_segment_as_arrow(
     request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader
 ) -> Response:
     """Export a segment's rows as an Arrow IPC stream; uint256 as text."""
     segment, reader = container.segments.result(segment_id)
-    return _export(request, segment, "arrow", ARROW_TYPE, results.arrow(segment, reader))
+    return _export(request, segment, "arrow", operations.ARROW_TYPE, results.arrow(segment, reader))
 
 
 def _export(
