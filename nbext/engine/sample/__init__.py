@@ -4,7 +4,7 @@ The contracts in `known` have their true addresses, symbols and decimals. Everyt
 code from a fixed seed: the wallets' addresses, the transfers, the blocks and the spam contracts. Nothing
 in it says anything about a real person, and no figure counted in it is a fact about a chain.
 
-    known       the well-known contracts, which ingest recognises too
+    known       the well-known contracts of known.json, which ingest recognises too
     prepared/   the sample's tables as Parquet; tests/sample_generator makes them
     unpack      the tables in a data folder, as the generation that is served before anything was ingested
     examples    a part of the sample as files to try `nbext ingest` on
