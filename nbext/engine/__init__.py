@@ -5,8 +5,8 @@
     catalog      contracts by address, by symbol, and by search
     block_times  times to blocks, and blocks to times
     schema       the prepared tables, the same on every engine
+    storage      generations in a data folder, and the processes that use it
     ingest/      files of chain data become one generation of tables
-    storage/     generations in a data folder, and who is using it
     query/       what engines share: Ibis expressions, statements, parameters, history
     duckdb/      segments on DuckDB: bitmaps, addresses, spilling
     remote/      segments on Spark, BigQuery and Trino

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from nbext.core.untrusted_text import quoted
-from nbext.engine.storage import generation
+from nbext.engine import storage
 from nbext.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Dataset
-    from nbext.engine.storage.generation import Generation
+    from nbext.engine.storage import Generation
 
 # Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
 MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
@@ -53,12 +53,12 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
 
 
 def _generation(data_dir: Path) -> Generation:
-    chosen = generation.current(data_dir)
+    chosen = storage.current(data_dir)
     if chosen is not None:
         return chosen
     from nbext.engine.sample.unpack import ensure_sample
 
-    return generation.read(ensure_sample(data_dir))
+    return storage.read(ensure_sample(data_dir))
 
 
 def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:

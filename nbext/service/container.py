@@ -11,7 +11,7 @@ from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
 from nbext.engine.dataset import Dataset
-from nbext.engine.storage.process_lock import Lease
+from nbext.engine.storage import ProcessLock
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.accounts.signups import SignUps
@@ -40,7 +40,7 @@ class Container:
         self.store = SegmentStore(self.database)
         self.results = Results(state_dir)
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
-        self.lease = Lease(state_dir / "leases")
+        self.lease = ProcessLock(state_dir / "leases")
         self.metadata = Metadata(dataset)
         self.metrics = Metrics()
         self.segments = SegmentService(

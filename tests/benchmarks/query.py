@@ -155,7 +155,7 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
 
 def ours_tables(data_dir: Path) -> Path:
     """Return the DuckDB file of the data."""
-    from nbext.engine.storage.generation import current
+    from nbext.engine.storage import current
 
     generation = current(data_dir)
     assert generation is not None

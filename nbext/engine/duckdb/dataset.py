@@ -27,15 +27,14 @@ from nbext.engine.duckdb.bitmaps import combined, first_of, placed
 from nbext.engine.query.exact import as_text
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
 from nbext.engine.query.statements import RETURNED, WALLET, Build, Statement, Statements
-from nbext.engine.storage.generation import about
-from nbext.engine.storage.process_lock import Lease
+from nbext.engine.storage import ProcessLock, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from nbext.engine.duckdb.bitmaps import Wallets
-    from nbext.engine.storage.generation import Generation
+    from nbext.engine.storage import Generation
 
 Result = TypeVar("Result")
 # With the libraries, the addresses' file and the wallets under way, a service stays below 1.5 GB.
@@ -233,9 +232,9 @@ class Spill:
 
     def __init__(self, data_dir: Path) -> None:
         place = data_dir / "spill"
-        self._lease: Lease | None = None
+        self._lease: ProcessLock | None = None
         try:
-            self._lease = Lease(place)
+            self._lease = ProcessLock(place)
         except (OSError, sqlite3.OperationalError):
             # A data folder that may only be read: questions spill among the system's temporary files.
             self.folder = Path(tempfile.mkdtemp(prefix="nbext-spill-"))

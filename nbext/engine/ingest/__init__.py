@@ -8,7 +8,7 @@
     transfers/   rows of text become integers; repeated and bad rows are set apart
     derive/      the tables that segments are asked of: balances, history, owners, activity, contracts
 
-`nbext.engine.storage.generation` makes the end of a run visible in one step.
+`nbext.engine.storage` makes the end of a run visible in one step.
 """
 
 from __future__ import annotations

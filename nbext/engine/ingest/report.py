@@ -14,7 +14,7 @@ from nbext.engine.ingest.sources.files import shown
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.ingest.transfers.wallets import zero
 from nbext.engine.schema import TABLES
-from nbext.engine.storage.generation import FORMAT
+from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError
 
 # A report is read on a terminal: the files beside the data have the rest.

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 
 from nbext.core.chains import Chain, chain_of
+from nbext.engine import storage
 from nbext.engine.ingest import report as counts
 from nbext.engine.ingest.derive import activity, contracts, tables
 from nbext.engine.ingest.report import FileTaken, Report
@@ -25,7 +26,6 @@ from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage, storage_errors
 from nbext.engine.ingest.transfers import keys, rows, snapshots, wallets
 from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 from nbext.engine.open import MEMORY_SIZE
-from nbext.engine.storage import generation
 from nbext.errors import IngestError, StorageError, ValidationError
 
 Progress = Callable[[str, float], None]
@@ -120,7 +120,7 @@ def ingest(
     found, refused = files.find(paths)
     # What is served now may change until the lock is held, so nothing of the data folder is read before.
     with _locked(folder):
-        previous = generation.current(folder)
+        previous = storage.current(folder)
         fresh, skipped = _not_taken(found, previous)
         job = Job(folder, named, options or SnapshotOptions(), memory, progress or (lambda step, done: None))
         report = _take(job, previous, fresh, refused)
@@ -153,7 +153,7 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
 
 
-def _not_taken(found: list[Source], previous: generation.Generation | None) -> tuple[list[Source], list[Source]]:
+def _not_taken(found: list[Source], previous: storage.Generation | None) -> tuple[list[Source], list[Source]]:
     """Split the files into those to ingest and those that an earlier run ingested."""
     taken = previous.manifest["files"] if previous else []
     places = {(entry["path"], entry["size"], entry["mtime"]) for entry in taken}
@@ -170,14 +170,14 @@ def _not_taken(found: list[Source], previous: generation.Generation | None) -> t
 
 
 def _take(
-    job: Job, previous: generation.Generation | None, fresh: list[Source], refused: list[IngestError]
+    job: Job, previous: storage.Generation | None, fresh: list[Source], refused: list[IngestError]
 ) -> Report:
     shutil.rmtree(job.folder / ".stage", ignore_errors=True)  # of a run that was killed
     while True:
         report = Report(refused=refused, generation=previous.folder.name if previous else None)
         if not fresh:
             return report
-        building = generation.begin(job.folder)
+        building = storage.begin(job.folder)
         with Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory) as stage:
             try:
                 return _walk(Run(job, stage, report), fresh)
@@ -361,7 +361,7 @@ def _publish(run: Run, fresh: list[Source]) -> None:
     report.tables = manifest["tables"]
     # DETACH writes what is still in memory: only then is the file whole enough to be renamed.
     stage.run("DETACH out")
-    published = generation.publish(run.job.folder, stage.building, manifest)
+    published = storage.publish(run.job.folder, stage.building, manifest)
     report.generation = published.folder.name
     # Files without a new row are recorded all the same: the next run then skips them by size and digest.
     report.changed = previous is None or previous.fingerprint != fingerprint

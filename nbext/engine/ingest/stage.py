@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from nbext.engine.ingest.sources.files import Source
-from nbext.engine.storage.generation import TABLES, Generation
+from nbext.engine.storage import TABLES_FILE, Generation
 from nbext.errors import StorageError
 
 # Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
@@ -96,7 +96,7 @@ class Stage:
             "autoload_known_extensions": "false",
         })
         self.run("SET enable_progress_bar = false")  # the command draws its own
-        self.run(f"ATTACH {quoted(building / TABLES)} AS out")
+        self.run(f"ATTACH {quoted(building / TABLES_FILE)} AS out")
         if previous:
             self.run(f"ATTACH {quoted(previous.tables)} AS prev (READ_ONLY)")
         self._shut(sources)

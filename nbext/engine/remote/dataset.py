@@ -11,12 +11,12 @@ from nbext.engine.block_times import TableClock
 from nbext.engine.catalog import TableCatalog
 from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value, ended
 from nbext.engine.query.statements import MATCHED, Build, Statement, Statements, answer, unbound_tables
-from nbext.engine.storage.generation import about
+from nbext.engine.storage import about
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nbext.engine.storage.generation import Generation
+    from nbext.engine.storage import Generation
 
 # Each waits for the engine elsewhere, not for this machine; more would only queue there.
 _QUESTIONS_AT_ONCE = 8

@@ -19,7 +19,7 @@ from nbext.errors import ConfigError, SegmentFailed, StorageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nbext.engine.storage.generation import Generation
+    from nbext.engine.storage import Generation
 
 FOLDER = "parquet"
 _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}

@@ -10,7 +10,7 @@ from pathlib import Path
 from nbext.core.atomic_files import whole_folder
 from nbext.engine.query import sort_key
 from nbext.engine.schema import TABLES
-from nbext.engine.storage.generation import MANIFEST
+from nbext.engine.storage import MANIFEST
 from nbext.errors import StorageError
 
 PREPARED = Path(__file__).parent / "prepared"

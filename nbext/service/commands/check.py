@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from nbext.engine.storage.generation import damage_of
+from nbext.engine.storage import damage_of
 from nbext.errors import StorageError
 from nbext.service import commands
 from nbext.service.accounts.database import Database

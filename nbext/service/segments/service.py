@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from nbext.engine.dataset import Cancel, Dataset
-from nbext.engine.storage.process_lock import Lease
+from nbext.engine.storage import ProcessLock
 from nbext.errors import NbextError, QueryCancelled, SegmentExpired, StorageError
 from nbext.service.accounts.keys import Key
 from nbext.service.http.problems import Problem, problem_of
@@ -51,7 +51,7 @@ class SegmentService:
     """All segments of a data folder, and those that run in this process."""
 
     def __init__(
-        self, dataset: Dataset, *, store: SegmentStore, results: Results, lease: Lease, limits: Limits, log: Log
+        self, dataset: Dataset, *, store: SegmentStore, results: Results, lease: ProcessLock, limits: Limits, log: Log
     ) -> None:
         self.dataset, self.store = dataset, store
         self.results, self.lease, self.limits = results, lease, limits

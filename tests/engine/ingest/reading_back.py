@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
+from nbext.engine import storage
 from nbext.engine.ingest import ingest
-from nbext.engine.storage import generation
 
 BASE = 10**26
 ZERO = "0x" + "0" * 40
@@ -25,7 +25,7 @@ class Tables:
     """The served generation, read with plain SQL and Python's integers."""
 
     def __init__(self, data_dir):
-        self.generation = generation.current(data_dir)
+        self.generation = storage.current(data_dir)
         self.connection = duckdb.connect(str(self.generation.tables), read_only=True)
 
     def __enter__(self):

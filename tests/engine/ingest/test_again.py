@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from nbext.engine import storage
 from nbext.engine.ingest import stage
-from nbext.engine.storage import generation
 from nbext.errors import StorageError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
@@ -214,7 +214,7 @@ def test_a_process_killed_at_any_moment_leaves_what_was_before_or_what_comes_aft
     before = everything(data)
     for place, nth in moments:
         lived = killed_at(place, nth, days[0][1], data)
-        assert everything(data) == (after if generation.current(data).number == 2 else before)
+        assert everything(data) == (after if storage.current(data).number == 2 else before)
         assert not lived, f"nothing happened at {place} {nth}"
     take(data, days[0][1])
     assert everything(data) == after
@@ -230,10 +230,10 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path, days):
 
 def test_what_is_served_between_the_rename_and_the_switch_is_the_old_generation(data, days):
     take(data, days[0][0])
-    served = generation.current(data)
+    served = storage.current(data)
     orphan = data / "generations" / "000002-0000aaaa"
     orphan.mkdir()
-    assert generation.current(data) == served
+    assert storage.current(data) == served
     take(data, days[0][1])
-    assert generation.current(data).number == 2
+    assert storage.current(data).number == 2
     assert not orphan.exists()

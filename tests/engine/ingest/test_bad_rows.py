@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nbext.engine.storage import generation
+from nbext.engine import storage
 from nbext.errors import IngestError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
@@ -87,7 +87,7 @@ def test_when_no_file_can_be_used_nothing_is_made(data, tmp_path):
     (tmp_path / "empty.csv").touch()
     with pytest.raises(IngestError, match="0 bytes"):
         take(data, tmp_path / "empty.csv")
-    assert generation.current(data) is None
+    assert storage.current(data) is None
 
 
 BAD_VALUES = {

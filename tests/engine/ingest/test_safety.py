@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from nbext.engine import storage
 from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.storage import generation
 from nbext.errors import IngestError
 from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import take
@@ -100,7 +100,7 @@ def test_a_zip_is_not_unpacked(data, tmp_path, log):
 
 def test_the_stage_reads_its_sources_and_nothing_else(tmp_path, secret, log):
     path = write_parquet(tmp_path / "a.parquet", [log()])
-    building = generation.begin(tmp_path / "data")
+    building = storage.begin(tmp_path / "data")
     with Stage(tmp_path / "data" / ".stage", building, None, [files.source_of(path)]) as stage:
         assert stage.value(f"SELECT count(*) FROM read_parquet('{path}')") == 1
         for sql in (f"SELECT * FROM read_parquet('{secret}')", "SELECT * FROM read_text('/etc/passwd')",

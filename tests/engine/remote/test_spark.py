@@ -13,7 +13,7 @@ from nbext.engine.query.set_tree import Leaf
 from nbext.engine.remote.dataset import RemoteDataset
 from nbext.engine.remote.spark import twin
 from nbext.engine.schema import TABLES
-from nbext.engine.storage.generation import current
+from nbext.engine.storage import current
 from nbext.errors import ConfigError, QueryCancelled
 from tests.engine import forms
 from tests.engine.cluster import cluster

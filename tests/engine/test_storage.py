@@ -6,25 +6,25 @@ import json
 
 import pytest
 
+from nbext.engine import storage
 from nbext.engine.dataset import ChainExtent
-from nbext.engine.storage import generation
 from nbext.errors import StorageError
 
 
 def build(data_dir, fingerprint):
-    folder = generation.begin(data_dir)
-    (folder / generation.TABLES).write_bytes(b"tables")
+    folder = storage.begin(data_dir)
+    (folder / storage.TABLES_FILE).write_bytes(b"tables")
     chains = [{"chain_id": 1, "first_block": 5, "last_block": 9, "last_timestamp": None}]
-    return generation.publish(data_dir, folder, {"fingerprint": fingerprint, "chains": chains})
+    return storage.publish(data_dir, folder, {"fingerprint": fingerprint, "chains": chains})
 
 
 def test_a_folder_without_data_has_no_generation(tmp_path):
-    assert generation.current(tmp_path) is None
+    assert storage.current(tmp_path) is None
 
 
 def test_what_was_published_is_what_is_served(tmp_path):
     published = build(tmp_path, "ab12" * 8)
-    served = generation.current(tmp_path)
+    served = storage.current(tmp_path)
     assert served == published
     assert served.folder.name == "000001-" + "ab12" * 4
     assert served.tables.read_bytes() == b"tables"
@@ -36,7 +36,7 @@ def test_the_two_newest_generations_are_kept(tmp_path):
     for fingerprint in ("aaaa", "bbbb", "cccc"):
         build(tmp_path, fingerprint)
     assert sorted(p.name for p in (tmp_path / "generations").iterdir()) == ["000002-bbbb", "000003-cccc"]
-    assert generation.current(tmp_path).number == 3
+    assert storage.current(tmp_path).number == 3
 
 
 def test_what_a_killed_build_left_behind_is_cleared_away(tmp_path):
@@ -44,7 +44,7 @@ def test_what_a_killed_build_left_behind_is_cleared_away(tmp_path):
     orphan = tmp_path / "generations" / "000002-dddd"
     orphan.mkdir()
     (tmp_path / "generations" / ".building-1").mkdir()
-    assert generation.current(tmp_path).number == 1
+    assert storage.current(tmp_path).number == 1
     build(tmp_path, "bbbb")
     assert sorted(p.name for p in (tmp_path / "generations").iterdir()) == ["000001-aaaa", "000002-bbbb"]
 
@@ -53,18 +53,18 @@ def test_what_a_killed_build_left_behind_is_cleared_away(tmp_path):
 def test_a_pointer_that_names_no_generation_is_refused(tmp_path, text):
     (tmp_path / "current").write_text(text)
     with pytest.raises(StorageError, match="is not the name of a generation"):
-        generation.current(tmp_path)
+        storage.current(tmp_path)
 
 
 def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
     folder = build(tmp_path, "aaaa").folder
     (folder / "manifest.json").write_text("{")
     with pytest.raises(StorageError, match=r"manifest\.json cannot be read"):
-        generation.current(tmp_path)
+        storage.current(tmp_path)
 
 
 def test_a_manifest_of_a_later_format_is_refused(tmp_path):
     folder = build(tmp_path, "aaaa").folder
     (folder / "manifest.json").write_text(json.dumps({"format": 2}))
     with pytest.raises(StorageError, match="reads format 1"):
-        generation.current(tmp_path)
+        storage.current(tmp_path)

@@ -6,14 +6,18 @@
 
 A generation is built in a folder whose name starts with a dot, written through to the disk, and renamed;
 `current` is then replaced in one step. A process killed at any moment leaves the old or the new, whole.
+`ProcessLock` shows which processes are alive on a folder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import secrets
 import shutil
+import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +25,12 @@ from typing import Any
 
 from nbext.core.atomic_files import sync, write_whole
 from nbext.core.untrusted_text import quoted
-from nbext.engine import schema
 from nbext.engine.dataset import ChainExtent, DataAbout
+from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
 FORMAT = 1
-TABLES = "tables.duckdb"
+TABLES_FILE = "tables.duckdb"
 MANIFEST = "manifest.json"
 # The generation served, and the one before it for services that still have it open: they look for a new one when
 # they are asked next.
@@ -45,7 +49,7 @@ class Generation:
     @property
     def tables(self) -> Path:
         """The DuckDB file of the tables; to be opened read-only."""
-        return self.folder / TABLES
+        return self.folder / TABLES_FILE
 
     @property
     def number(self) -> int:
@@ -100,8 +104,8 @@ def read(folder: Path) -> Generation:
         raise StorageError(f"{path} cannot be read: {error!r}. Ingest the data again.") from None
     if written != FORMAT:
         raise StorageError(f"{path} has format {written!r}; this version of nbext reads format {FORMAT}.")
-    if not (folder / TABLES).is_file():
-        raise StorageError(f"{folder} has no {TABLES}. Ingest the data again.")
+    if not (folder / TABLES_FILE).is_file():
+        raise StorageError(f"{folder} has no {TABLES_FILE}. Ingest the data again.")
     return Generation(folder, manifest)
 
 
@@ -189,7 +193,7 @@ def damage_of(data_dir: Path) -> Iterator[str]:
             return
         about(served, "duckdb")
         with duckdb.connect(str(served.tables), read_only=True, config={"memory_limit": "1GB"}) as tables:
-            for table in schema.TABLES:
+            for table in TABLES:
                 # DuckDB compares each block with its checksum when it reads it, so reading all is checking all.
                 tables.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
     except StorageError as error:
@@ -197,3 +201,46 @@ def damage_of(data_dir: Path) -> Iterator[str]:
     except duckdb.Error as error:
         assert served is not None
         yield f"chain data: {served.tables}: {str(error).splitlines()[0]}"
+
+
+class ProcessLock:
+    """Shows that its process is alive: a small SQLite file, held in an exclusive transaction.
+
+    The kernel releases the lock when the process ends, also by kill -9; unlike flock it is the same on
+    every platform, and unlike a process id it is never taken over by another process.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.name = secrets.token_hex(8)
+        self._path = folder / f"{self.name}.lease"
+        self._db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        # Never committed: the transaction is the lock, and nothing is stored in it.
+        self._db.execute("BEGIN EXCLUSIVE")
+
+    def release(self) -> None:
+        """Release the lock and remove its file."""
+        self._db.close()
+        self._path.unlink(missing_ok=True)
+
+    def is_alive(self, name: str) -> bool:
+        """Return whether the process of that lock is alive; remove the file of one that is not."""
+        if name == self.name:
+            return True
+        path = self._path.with_name(f"{name}.lease")
+        try:
+            with contextlib.closing(_open_lock(path)) as db:
+                db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            return path.exists()
+        path.unlink(missing_ok=True)
+        return False
+
+    def others(self) -> list[str]:
+        """Return the names of the other locks in the folder, those of ended processes too."""
+        return [path.stem for path in self._path.parent.glob("*.lease") if path.stem != self.name]
+
+
+def _open_lock(path: Path) -> sqlite3.Connection:
+    # mode=rw: looking for a lock that is gone must not create its file again.
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
