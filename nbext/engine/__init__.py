@@ -2,8 +2,7 @@
 
     dataset      what every engine offers: contracts, times, segments, plans
     open         a data folder on the engine that a URL names
-    catalog      contracts by address, by symbol, and by search
-    block_times  times to blocks, and blocks to times
+    catalog      contracts by address, by symbol, and by search; times to blocks, and blocks to times
     schema       the prepared tables, the same on every engine
     storage      generations in a data folder, and the processes that use it
     ingest/      files of chain data become one generation of tables

@@ -86,8 +86,8 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _spark(data_dir: Path, url: SplitResult) -> Dataset:
+    from nbext.engine.remote.backends import Spark
     from nbext.engine.remote.dataset import RemoteDataset
-    from nbext.engine.remote.spark import Spark
 
     _options(url)
     chosen = _generation(data_dir)
@@ -98,8 +98,8 @@ def _spark(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
+    from nbext.engine.remote.backends import bigquery
     from nbext.engine.remote.dataset import RemoteDataset
-    from nbext.engine.remote.warehouse import bigquery
 
     _options(url)
     parts = _path(url, 1, "bigquery://PROJECT/DATASET")
@@ -107,8 +107,8 @@ def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _trino(data_dir: Path, url: SplitResult) -> Dataset:
+    from nbext.engine.remote.backends import trino
     from nbext.engine.remote.dataset import RemoteDataset
-    from nbext.engine.remote.warehouse import trino
 
     _options(url)
     catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")

@@ -19,8 +19,7 @@ import duckdb
 import ibis
 import pyarrow as pa
 
-from nbext.engine.block_times import TableClock
-from nbext.engine.catalog import TableCatalog
+from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import TICK, Answer, Cancel, Catalog, Clock, Question, Tables, Value, ended
 from nbext.engine.duckdb.addresses import Addresses
 from nbext.engine.duckdb.bitmaps import combined, first_of, placed

@@ -25,7 +25,7 @@ ODDITIES = {
     "duplicates": ("duplicate transfer skipped", "duplicate transfers skipped"),
     "conflicts": ("of these differs from an earlier row with the same key; the earlier row was kept",
                   "of these differ from earlier rows with the same keys; the earlier rows were kept"),
-    "told_twice": ("of these matched by content alone, because one source has no log index",) * 2,
+    "matched_by_content": ("of these matched by content alone, because one source has no log index",) * 2,
     "self_transfers": ("transfer from a wallet to itself", "transfers from a wallet to itself"),
     "zero_values": ("ERC20 transfer of zero", "ERC20 transfers of zero"),
     "mints": ("mint (from the zero address)", "mints (from the zero address)"),
@@ -202,7 +202,7 @@ def count_oddities(stage: Stage, report: Report) -> None:
         SELECT coalesce(sum(n) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(n) FILTER ({nft}), 0)::BIGINT,
             count(*) FILTER (NOT {nft}), count(*) FILTER ({nft}), coalesce(sum(self_transfers), 0)::BIGINT,
             coalesce(sum(zeros) FILTER (NOT {nft}), 0)::BIGINT, coalesce(sum(mints), 0)::BIGINT,
-            coalesce(sum(burns), 0)::BIGINT, coalesce(sum(huge), 0)::BIGINT, count(*) FILTER (NOT told)
+            coalesce(sum(burns), 0)::BIGINT, coalesce(sum(huge), 0)::BIGINT, count(*) FILTER (NOT declared)
         FROM read JOIN standards USING (contract)""")[0]
     report.erc20, report.nft, report.erc20_contracts, report.nft_contracts = counted[:4]
     names = ("self_transfers", "zero_values", "mints", "burns", "huge_values", "inferred")
@@ -238,7 +238,7 @@ def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str
         _write(folder / "bad-rows.csv", ("file", "row", "why", "value"),
                [(b.path, b.row, b.why, b.value) for b in rows])
     inferred = stage.rows("SELECT chain_id, address, s.standard FROM standards s JOIN contract_ranks r "
-                          "ON r.rowid = contract WHERE NOT told ORDER BY 1, 2")
+                          "ON r.rowid = contract WHERE NOT declared ORDER BY 1, 2")
     if inferred:
         report.inferred_path = str(folder / "inferred-contracts.csv")
         _write(folder / "inferred-contracts.csv", ("chain_id", "address", "taken_as"), inferred)

@@ -18,12 +18,12 @@ import duckdb
 from nbext.core.chains import Chain, chain_of
 from nbext.engine import storage
 from nbext.engine.ingest import report as counts
-from nbext.engine.ingest.derive import activity, contracts, tables
+from nbext.engine.ingest.derive import contracts, tables
 from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.sources import files, reading, tokens
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage, storage_errors
-from nbext.engine.ingest.transfers import keys, rows, snapshots, wallets
+from nbext.engine.ingest.transfers import rows, snapshots, wallets
 from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 from nbext.engine.open import MEMORY_SIZE
 from nbext.errors import IngestError, StorageError, ValidationError
@@ -207,7 +207,7 @@ def _steps(run: Run, fresh: list[Source]) -> Report:
     _read_transfers(run)
     stage, report = run.stage, run.report
     counts.count_rows(stage)
-    report.odd.update(keys.drop_repeated(stage))
+    report.odd.update(rows.drop_repeated(stage))
     report.new = stage.value("SELECT count(*) FROM incoming")
     _build(run)
     counts.count_oddities(stage, report)
@@ -292,7 +292,7 @@ def _chain_name(run: Run, file: reading.Opened) -> str | None:
 def _read_facts(run: Run) -> None:
     """Read the facts about contracts and blocks, before the rows that they explain."""
     stage = run.stage
-    activity.begin(stage)
+    tables.begin_times(stage)
     for file in run.holding("tokens") + run.holding("contracts"):
         with _refusing(file.source):
             by_row = file.has("chain_id")
@@ -300,7 +300,7 @@ def _read_facts(run: Run) -> None:
             tokens.take_table(stage, file, sql)
     for file in run.holding("blocks"):
         with _refusing(file.source):
-            activity.take_blocks(stage, file, _chain_id(run, file))
+            tables.take_blocks(stage, file, _chain_id(run, file))
     for file in run.holding("transfers"):
         with _refusing(file.source):
             tokens.declare(stage, file, _chain_id(run, file))
@@ -338,16 +338,16 @@ def _build(run: Run) -> None:
     run.job.progress("merging", 0)
     tables.create_tables(stage)
     zero = wallets.zero(stage)
-    activity.save_blocks(stage)
-    activity.save_extents(stage)
+    tables.save_blocks(stage)
+    tables.save_extents(stage)
     wallets.open_snapshots(stage)
     wallets.join_previous(stage)
     contracts.classify(stage)
     rows.save(stage)
-    keys.save(stage)
+    rows.save_keys(stage)
     tables.derive(stage, zero, lambda done: run.job.progress("balances", done))
     run.job.progress("activity", 0)
-    activity.save_activity(stage)
+    tables.save_activity(stage)
     contracts.save_wallets(stage)
     contracts.save_contracts(stage, zero)
 

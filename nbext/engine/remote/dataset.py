@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nbext.engine.block_times import TableClock
-from nbext.engine.catalog import TableCatalog
+from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value, ended
 from nbext.engine.query.statements import MATCHED, Build, Statement, Statements, answer, unbound_tables
 from nbext.engine.storage import about

@@ -163,7 +163,7 @@ def test_transfers_that_etherscan_and_ethereum_etl_tell_both_are_one(data, tmp_p
         report = take(data, *paths.values())
     for run in runs if len(runs) == 2 else []:
         report = take(data, paths[run])
-    assert (report.odd["duplicates"], report.odd["told_twice"]) == (4, 4)
+    assert (report.odd["duplicates"], report.odd["matched_by_content"]) == (4, 4)
     assert "4 of these matched by content alone, because one source has no log index" in str(report)
     # Both again, in files that begin elsewhere, are nothing new.
     again = take(data, write_csv(tmp_path / "again.csv", [one, *both]),

@@ -10,8 +10,8 @@ import pytest
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.open import open_dataset
 from nbext.engine.query.set_tree import Leaf
+from nbext.engine.remote.backends import parquet_files
 from nbext.engine.remote.dataset import RemoteDataset
-from nbext.engine.remote.spark import twin
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import current
 from nbext.errors import ConfigError, QueryCancelled
@@ -83,8 +83,8 @@ def test_a_question_on_spark_is_cancelled_and_the_next_is_answered(on_spark):
 
 
 def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
-    folder = twin(current(data_dir))
-    assert twin(current(data_dir)) == folder
+    folder = parquet_files(current(data_dir))
+    assert parquet_files(current(data_dir)) == folder
     assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.parquet" for name in TABLES)
     types = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
     for name, columns in TABLES.items():

@@ -1,7 +1,6 @@
 """The tables that segments query, derived from the transfers.
 
-    tables      history, balances and owners, by buckets of contracts
+    tables      history, balances and owners, by buckets of contracts; blocks, and who was active when
     holdings    what each wallet held and when, exactly, in arrays of 128-bit integers
-    activity    blocks and their times; who was active, when, and how often
     contracts   which contracts are ERC20 and which are NFTs, and what the data counts of each
 """

@@ -22,25 +22,25 @@ SENT_ON_LATER = 20
 
 
 def classify(stage: Stage) -> None:
-    """Create ``standards``: (contract, standard, told) for each contract; ``told`` is true if metadata has it."""
+    """Create ``standards``: (contract, standard, declared) for each contract; declared is true if metadata has it."""
     stage.run("""
-        CREATE TABLE told AS SELECT c.rowid::INTEGER AS contract, k.standard
+        CREATE TABLE declared AS SELECT c.rowid::INTEGER AS contract, k.standard
         FROM contract_ranks c JOIN known k USING (chain_id, address) WHERE k.standard IS NOT NULL""")
     _evidence(stage)
     stage.run(f"""
         CREATE TABLE standards AS
-        SELECT contract, standard, true AS told FROM told
+        SELECT contract, standard, true AS declared FROM declared
         UNION ALL SELECT contract, CASE WHEN {_is_nft()} THEN 'ERC721' ELSE 'ERC20' END, false FROM evidence
         UNION ALL SELECT contract, CASE WHEN bool_or(has_id) THEN 'ERC721' ELSE 'ERC20' END, false
-                  FROM opened ANTI JOIN told USING (contract) ANTI JOIN evidence USING (contract) GROUP BY 1""")
-    stage.drop("evidence", "told")
+                  FROM opened ANTI JOIN declared USING (contract) ANTI JOIN evidence USING (contract) GROUP BY 1""")
+    stage.drop("evidence", "declared")
 
 
 def _evidence(stage: Stage) -> None:
     """Create ``evidence``: for each contract without metadata, how its values moved."""
     stage.run(f"""
         CREATE TEMP TABLE weighed AS
-        SELECT contract, (count(*) + {SAMPLE - 1}) // {SAMPLE} AS thin FROM arrived ANTI JOIN told USING (contract)
+        SELECT contract, (count(*) + {SAMPLE - 1}) // {SAMPLE} AS thin FROM arrived ANTI JOIN declared USING (contract)
         GROUP BY 1""")
     stage.run("""
         CREATE TABLE evidence AS

@@ -123,12 +123,12 @@ def settle(stage: Stage) -> None:
 
 def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> None:
     """Store the decimals that were given for a snapshot's token, where no metadata has them."""
-    told = stage.rows("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
-    if told and told[0][0] is not None:
+    known = stage.rows("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
+    if known and known[0][0] is not None:
         return
     stage.run("INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', 0, ?)",
               [chain, address, decimals])
-    if told:
+    if known:
         stage.run("UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?", [decimals, chain, address])
     else:
         stage.run("INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)", [chain, address, decimals])

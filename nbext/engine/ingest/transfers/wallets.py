@@ -51,8 +51,8 @@ def _map_wallets(stage: Stage) -> None:
     """Create ``wallet_map``: the rank of each spelling of an address."""
     # A row's place in a sorted table is its rank, which is cheaper than a window over all addresses. Spellings are
     # looked up by their 64-bit hashes, in a quarter of the memory and of the time, unless two have the same hash.
-    told = stage.value("SELECT count(DISTINCT hash(address)) = count(*) FROM spelled")
-    stage.run(f"CREATE MACRO spelling(address) AS {'hash(address)' if told else 'address'}")
+    distinct = stage.value("SELECT count(DISTINCT hash(address)) = count(*) FROM spelled")
+    stage.run(f"CREATE MACRO spelling(address) AS {'hash(address)' if distinct else 'address'}")
     if _all_lower(stage):
         stage.run("CREATE TABLE wallet_map AS SELECT spelling(address) AS spelled, rowid::INTEGER AS wallet "
                   "FROM wallets")
