@@ -23,6 +23,8 @@ _DEPTH = 12
 _LISTED = 12
 # uint256 has 78 digits; int() of an unbounded text takes time that grows with its square.
 _MAX_DIGITS = 78
+# The input for a type that a field may have; any other is typed as text.
+_SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
 _ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
 
 
@@ -32,7 +34,10 @@ def variants(root: Schema, schema: Any, depth: int = 0) -> Iterator[Schema]:
         return
     yield schema
     if isinstance(reference := schema.get("$ref"), str):
-        yield from variants(root, _referred(root, reference), depth + 1)
+        here: Any = root
+        for part in reference.removeprefix("#").split("/")[1:]:
+            here = here.get(part) if isinstance(here, Mapping) else None
+        yield from variants(root, here, depth + 1)
     for word in ("anyOf", "oneOf", "allOf"):
         for other in schema.get(word) or ():
             yield from variants(root, other, depth + 1)
@@ -40,13 +45,11 @@ def variants(root: Schema, schema: Any, depth: int = 0) -> Iterator[Schema]:
 
 def at_path(root: Schema, path: Sequence[str]) -> list[Schema]:
     """Return every schema that a place may follow; lists on the way to it are looked through."""
-    # A key that stands once and a list under the key lead to the same fields.
-    found = _with_items(root, list(variants(root, root)))
+    found = list(variants(root, root))
     for name in path:
-        inner: list[Schema] = []
-        for schema in found:
-            inner += variants(root, (schema.get("properties") or {}).get(name))
-        found = _with_items(root, inner)
+        found = [one for schema in found for one in variants(root, (schema.get("properties") or {}).get(name))]
+        # A key that stands once and a list under the key lead to the same fields.
+        found += [one for schema in found for one in variants(root, schema.get("items"))]
     return found
 
 
@@ -68,42 +71,28 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     """Return the conditions and what they mean, or the fields of one."""
     top = keys(root, ["filters"])
     if condition is None:
-        return [
-            {
-                "condition": name,
-                "fields": ", ".join(_inside(root, ["filters", name])[:_LISTED]),
-                "meaning": _meaning(root, schema),
-            }
-            for name, schema in top.items()
-        ]
+        fields = {name: ", ".join(_inside(root, ["filters", name])[:_LISTED]) for name in top}
+        return [{"condition": one, "fields": fields[one], "meaning": _meaning(root, top[one])} for one in top]
     if condition not in top:
         raise UsageError(
             f"%nbext schema: unknown condition {quoted(condition)}.{did_you_mean(condition, top)} "
             f"Conditions: {', '.join(map(visible, top))}."
         )
-    return [
-        {
-            "field": name,
-            "allowed": ", ".join(_inside(root, ["filters", condition, name])[:_LISTED]) or _types(root, schema),
-            "meaning": _meaning(root, schema),
-        }
-        for name, schema in keys(root, ["filters", condition]).items()
-    ]
+    found = []
+    for name, schema in keys(root, ["filters", condition]).items():
+        allowed = ", ".join(_inside(root, ["filters", condition, name])[:_LISTED]) or _types(root, schema)
+        found.append({"field": name, "allowed": allowed, "meaning": _meaning(root, schema)})
+    return found
 
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """One field: the kind of input it takes, its words, and every schema that its value may follow.
-
-    Attributes
-    ----------
-    accepts
-        What one typed text may be: of a list, what a member may be; of a pair, what either bound may be.
-    """
+    """One field: the kind of input it takes, its words, and every schema that its value may follow."""
 
     name: str
     shape: Shape
     help: str
+    # What one typed text may be: of a list, what a member may be; of a pair, what either bound may be.
     accepts: tuple[Schema, ...]
     examples: tuple[Any, ...] = ()
     choices: tuple[str, ...] = ()
@@ -160,12 +149,8 @@ def grammar_of(schema: Schema | None) -> Grammar:
     groups = {name: _meaning(root, filters[name]) for name in GROUP_KEYS if name in filters}
     scope = [name for name in filters if name not in conditions and name not in groups]
     limit = keys(root, ()).get("limit", {})
-    return Grammar(
-        conditions,
-        groups,
-        tuple(_field(root, name, filters[name], required=False) for name in scope),
-        limit.get("maximum", 1_000_000),
-    )
+    fields = tuple(_field(root, name, filters[name], required=False) for name in scope)
+    return Grammar(conditions, groups, fields, limit.get("maximum", 1_000_000))
 
 
 def encoded(text: str, accepts: Sequence[Schema]) -> Any:
@@ -207,43 +192,21 @@ def _condition(root: Schema, name: str) -> ConditionSpec:
 
 def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldSpec:
     accepts = tuple(variants(root, schema))
-    shape, inner, choices, pair = _shape(accepts)
+    choices = next((tuple(one["enum"]) for one in accepts if one.get("enum")), ())
+    # Choices before types: a chain is one of the listed names, or any text, and a list to choose from helps more.
+    # Compared one by one: a stranger's type may be a list, which no dict can look up.
+    typed = next((one for one in accepts if not choices and one.get("type") in tuple(_SHAPES)), {})
+    shape = "choice" if choices else _SHAPES.get(typed.get("type"), "text")
+    bounds = (typed.get("properties") or {}) if shape == "pair" else {}
+    inner = typed.get("items") if shape == "list" else next(iter(bounds.values()), None)
     return FieldSpec(
         name, shape, _meaning(root, schema), accepts if inner is None else tuple(variants(root, inner)),
-        tuple(schema.get("examples") or ()), choices, pair, schema.get("default"), required,
+        tuple(schema.get("examples") or ()), choices, tuple(bounds), schema.get("default"), required,
     )  # fmt: skip
-
-
-def _shape(accepts: Sequence[Schema]) -> tuple[Shape, Schema | None, tuple[str, ...], tuple[str, ...]]:
-    """Return the kind of input, the schema of its parts where it has some, its choices, and its pair of keys."""
-    # Choices before types: a chain is one of the listed names, or any text, and a list to choose from helps more.
-    for schema in accepts:
-        if schema.get("enum"):
-            return "choice", None, tuple(schema["enum"]), ()
-    for schema in accepts:
-        if schema.get("type") == "boolean":
-            return "flag", None, (), ()
-        if schema.get("type") == "object":
-            bounds = schema.get("properties") or {}
-            return "pair", next(iter(bounds.values()), {}), (), tuple(bounds)
-        if schema.get("type") == "array":
-            return "list", schema.get("items"), (), ()
-    return "text", None, (), ()
 
 
 def _inside(root: Schema, path: Sequence[str]) -> list[str]:
     return values(root, path) or list(keys(root, path))
-
-
-def _with_items(root: Schema, found: list[Schema]) -> list[Schema]:
-    return found + [inner for schema in found for inner in variants(root, schema.get("items"))]
-
-
-def _referred(root: Schema, reference: str) -> Any:
-    here: Any = root
-    for part in reference.removeprefix("#").split("/")[1:]:
-        here = here.get(part) if isinstance(here, Mapping) else None
-    return here
 
 
 def _meaning(root: Schema, schema: Schema) -> str:
@@ -251,8 +214,6 @@ def _meaning(root: Schema, schema: Schema) -> str:
 
 
 def _types(root: Schema, schema: Schema) -> str:
-    found: dict[str, None] = {}
-    for variant in variants(root, schema):
-        kinds = variant.get("type") or []
-        found.update(dict.fromkeys(map(str, [kinds] if isinstance(kinds, str) else kinds)))
-    return " or ".join(found)
+    kinds = [one.get("type") or () for one in variants(root, schema)]
+    each = [str(name) for kind in kinds for name in ([kind] if isinstance(kind, str) else kind)]
+    return " or ".join(dict.fromkeys(each))
