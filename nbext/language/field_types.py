@@ -21,7 +21,7 @@ from nbext.core.constants import MAX_SYMBOL, SEGMENT_ID, SEGMENT_ID_PATTERN, is_
 from nbext.core.uint256 import MAX_UINT256
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
-from nbext.language.errors import Report, at
+from nbext.language.describe import Report, at
 from nbext.language.fields import Field
 from nbext.language.model import Bounds, Span, Time
 

@@ -19,8 +19,7 @@ from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
 from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Blocks, Range
 from nbext.errors import did_you_mean
-from nbext.language.describe import chain_name, contract_name
-from nbext.language.errors import Report, at
+from nbext.language.describe import Report, at, chain_name, contract_name
 from nbext.language.model import Bounds, Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Segment, Span, Time
 
 if TYPE_CHECKING:

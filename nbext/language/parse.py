@@ -14,7 +14,7 @@ from nbext.core.untrusted_text import shown
 from nbext.errors import did_you_mean
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
-from nbext.language.errors import Report, at
+from nbext.language.describe import Report, at
 from nbext.language.field_types import read
 from nbext.language.fields import GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY
 from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Scope

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import InvalidSegment
-from nbext.language.errors import CODES
+from nbext.language.describe import CODES
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH
 from nbext.language.parse import parse
 

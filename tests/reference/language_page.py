@@ -7,7 +7,7 @@ from typing import Any
 
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
-from nbext.language.errors import CODES
+from nbext.language.describe import CODES
 from nbext.language.fields import GROUPS, RULES, SCOPE, Field
 from tests.reference import table
 

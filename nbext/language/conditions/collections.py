@@ -11,7 +11,7 @@ from nbext.engine.query.bounds import Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import Condition, counts
-from nbext.language.errors import at
+from nbext.language.describe import at
 from nbext.language.fields import CHAIN, MAX_COLLECTIONS, Field
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from nbext.engine.query.bounds import Amounts, Blocks, Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import Condition, amounts, counts, window
-from nbext.language.errors import at
+from nbext.language.describe import at
 from nbext.language.fields import CHAIN, UNIT, VITALIK, Field
 from nbext.language.model import Span
 
