@@ -1,9 +1,8 @@
 """What a user sees in a notebook: magics, completion, display and forms. Knows IPython and ipywidgets, and no HTTP.
 
 extension   %load_ext and %unload_ext: what is put into a shell, the five magics and %config Nbext included
-session     what the magics and forms of one shell share: settings, client, history, vocabulary
+session     what the magics and forms of one shell share: settings, client, vocabulary, queries that ran or were saved
 keys        the API key, from the environment, the keyring or a prompt
-history     the queries that ran, and the saved ones
 
 line/       the magic's first line: words, options, help
 cell/       the text below it: JSON with Python in it

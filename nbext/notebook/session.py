@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
+from nbext.core.atomic_files import write_whole
 from nbext.core.chains import chain_names
-from nbext.core.untrusted_text import visible
-from nbext.errors import ConfigError, NbextError, QueryCancelled, UsageError
+from nbext.core.untrusted_text import quoted, visible
+from nbext.errors import ConfigError, NbextError, QueryCancelled, StorageError, UsageError, did_you_mean
 from nbext.notebook import keys
-from nbext.notebook.history import History
+from nbext.notebook.cell.request import Query
 from nbext.notebook.results.progress import Bar, view_for
 from nbext.notebook.results.tables import SuspiciousNames
 from nbext.settings import Secret, Settings, default_data_dir
@@ -23,9 +26,10 @@ if TYPE_CHECKING:
 
     from nbext.client import Client
 
-
 # More are not remembered: nobody reads a longer list, and every answer is searched for new ones.
 _MAX_SYMBOLS = 2_000
+HISTORY_COLUMNS = ["number", "segment_id", "operator", "filters", "limit", "matched", "returned", "seconds", "service"]
+_QUERY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
 @dataclass
@@ -51,6 +55,51 @@ class Vocabulary:
         for symbol, address in zip(frame["symbol"], frame["address"], strict=True):
             if isinstance(symbol, str) and isinstance(address, str) and len(self.symbols) < _MAX_SYMBOLS:
                 self.symbols[symbol] = address
+
+
+@dataclass(frozen=True)
+class Run:
+    """One query that ran, and its result's provenance."""
+
+    number: int
+    query: Query
+    about: Mapping[str, Any]
+
+
+@dataclass
+class History:
+    """The queries of one session, the first being number 1."""
+
+    runs: list[Run] = field(default_factory=list)
+
+    def add(self, query: Query, about: Mapping[str, Any]) -> Run:
+        """Add a query, and its result's provenance."""
+        # A copy: the user may change the table, and its attrs with it.
+        self.runs.append(Run(len(self.runs) + 1, query, dict(about)))
+        return self.runs[-1]
+
+    def number(self, number: int | None) -> Run:
+        """Return the query of a number, or the last one."""
+        if not self.runs:
+            raise UsageError("%nbext: no query has run in this session yet.")
+        wanted = len(self.runs) if number is None else number
+        if not 1 <= wanted <= len(self.runs):
+            raise UsageError(f"%nbext: there is no query {wanted}. This session has queries 1 to {len(self.runs)}.")
+        return self.runs[wanted - 1]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one row per query: its request, its id, the rows that matched and were returned, and the seconds."""
+        return [
+            {
+                "number": one.number,
+                "operator": one.query.operator,
+                # Filters from Python may contain Decimals, which json cannot write.
+                "filters": json.dumps(one.query.filters, default=str),
+                "limit": one.query.limit,
+                **{name: one.about.get(name) for name in ("segment_id", "matched", "returned", "seconds", "service")},
+            }
+            for one in self.runs
+        ]
 
 
 class Session:
@@ -163,6 +212,39 @@ def check_address(url: str, *, insecure: bool) -> None:
     from nbext.client.http.base_url import Origin
 
     Origin.of(url, insecure=insecure)
+
+
+def save_query(folder: Path, name: str, query: Query) -> Path:
+    """Save a query under a name, for ``%%segment_query --from NAME``."""
+    path = _query_path(folder, name)
+    # The request, not the cell: the variables of its {{expressions}} are gone in the next session.
+    request = {"operator": query.operator, "filters": query.filters, "fileType": query.file_type, "limit": query.limit}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(request, default=str, indent=2))
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}") from None
+    return path
+
+
+def saved_query(folder: Path, name: str) -> str:
+    """Return the request saved under a name, as JSON text."""
+    path = _query_path(folder, name)
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        names = sorted(file.stem for file in path.parent.glob("*.json"))
+        known = f" Saved: {', '.join(names)}." if names else " `%nbext save NAME` saves the last query."
+        raise UsageError(f"No query is saved as {name!r}.{did_you_mean(name, names)}{known}") from None
+    except (OSError, UnicodeDecodeError):
+        raise StorageError(f"{path} cannot be read. Delete it and save the query again.") from None
+
+
+def _query_path(folder: Path, name: str) -> Path:
+    # The name becomes a file's: it must not lead out of the folder.
+    if not _QUERY_NAME.match(name):
+        raise UsageError(f"{quoted(name)} is not a name for a query. Names use letters, digits, _ and -, at most 64.")
+    return folder / "queries" / f"{name}.json"
 
 
 # Two shells of one process each have a session; the forms use the last one that was loaded.

@@ -233,14 +233,11 @@ class SuspiciousNames:
                 # In Arrow, and each text once: a result may have a million rows, nearly all of them plain addresses.
                 names += pc.unique(texts.filter(pc.match_substring_regex(texts, _SIEVE))).to_pylist()
         for name in names:
-            if len(self._names) < MAX_KEPT and isinstance(name, str) and is_suspicious(name):
+            # A dollar sign or a backslash would be displayed as maths.
+            suspicious = isinstance(name, str) and ("$" in name or "\\" in name or flags(name))
+            if suspicious and len(self._names) < MAX_KEPT:
                 self._names.add(name)
 
     def contains_any(self, labels: Iterable[Any]) -> bool:
         """Return whether one of the values is a name that is remembered."""
         return any(isinstance(label, str) and label in self._names for label in labels)
-
-
-def is_suspicious(text: str) -> bool:
-    """Return whether a text hides something, pretends to be another, or would be displayed as maths."""
-    return "$" in text or "\\" in text or visible(text, None) != text or bool(flags(text))

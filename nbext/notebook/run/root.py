@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 from nbext import __version__
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError, did_you_mean
-from nbext.notebook import history
 from nbext.notebook.completion import schema
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import KEY_REFUSED, Args, value_of
 from nbext.notebook.run.segment import forms
 from nbext.notebook.run.segment import run as run_query
-from nbext.notebook.session import chains_in_words, check_address, data_in_words
+from nbext.notebook.session import HISTORY_COLUMNS, chains_in_words, check_address, data_in_words, save_query
 from nbext.settings import setting_named
 
 if TYPE_CHECKING:
@@ -113,14 +112,14 @@ def _history(session: Session, args: Args, words: list[str]) -> Any:
     if words:
         # With this line's options: `%nbext history 2 -o again` stores the new result.
         return run_query(session, session.history.number(_number(words[0])).query, args)
-    return _table(session.history.rows(), columns=history.COLUMNS)
+    return _table(session.history.rows(), columns=HISTORY_COLUMNS)
 
 
 def _save(session: Session, args: Args, words: list[str]) -> None:
     if not words:
         raise UsageError("%nbext save: a name is missing. Example: %nbext save whales")
     done = session.history.number(_number(words[1]) if len(words) > 1 else None)
-    history.save(session.data_dir, words[0], done.query)
+    save_query(session.data_dir, words[0], done.query)
     print(f"saved query {done.number} as {words[0]}; `%%segment_query --from {words[0]}` runs it")
 
 

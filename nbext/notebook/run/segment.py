@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, ValidationError
-from nbext.notebook import history
 from nbext.notebook.cell.request import Query, query_of
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import Args, value_of
 from nbext.notebook.results import deliver
 from nbext.notebook.run import background
+from nbext.notebook.session import Session, saved_query
 
 if TYPE_CHECKING:
     from nbext.client import Client
-    from nbext.notebook.session import Session
 
 # Columns of a notebook's text output before its lines break.
 WIDTH = 100
@@ -48,7 +47,7 @@ def run_cell(session: Session, args: Args, cell: str | None) -> Any:
     if saved is not None:
         if text.strip():
             raise grammar.error(args, "--from runs a saved query, but the cell has filters too. Use one of them.")
-        text = history.saved(session.data_dir, saved)
+        text = saved_query(session.data_dir, saved)
     elif not text.strip():
         raise UsageError(
             "%%segment_query: the cell has no filters. Write them as JSON below the first line, "
@@ -72,7 +71,7 @@ def run_line(session: Session, args: Args, cell: str | None) -> Any:
         # A Decimal as text, because a bare number with these digits would be read as a float.
         text = value if isinstance(value, str) else json.dumps(value, default="{:f}".format)
     elif args["from"] is not None:
-        text = history.saved(session.data_dir, args["from"])
+        text = saved_query(session.data_dir, args["from"])
     else:
         raise grammar.error(args, f"a segment id or filters are missing. Usage: {grammar.usage}")
     for name in ("json", "csv"):
