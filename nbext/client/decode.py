@@ -118,13 +118,9 @@ class Ours:
 
 
 _STATES = {
-    "queued": State.RUNNING,
-    "running": State.RUNNING,
-    "completed": State.COMPLETED,
-    "failed": State.FAILED,
-    "cancelled": State.CANCELLED,
-    "expired": State.EXPIRED,
-}
+    "queued": State.RUNNING, "running": State.RUNNING, "completed": State.COMPLETED, "failed": State.FAILED,
+    "cancelled": State.CANCELLED, "expired": State.EXPIRED,
+}  # fmt: skip
 
 
 def _segment(document: dict[str, Any], headers: Mapping[str, str]) -> Reading:
@@ -137,13 +133,9 @@ def _segment(document: dict[str, Any], headers: Mapping[str, str]) -> Reading:
         _field(document, name, kind)
     error = document.get("error")
     return Reading(
-        document,
-        id=segment_id,
-        word=status,
-        state=_STATES[status],
+        document, id=segment_id, word=status, state=_STATES[status], retry_after=retry_after(headers),
         reason=str(error.get("detail") or "") if isinstance(error, dict) else "",
-        retry_after=retry_after(headers),
-    )
+    )  # fmt: skip
 
 
 def _page(document: dict[str, Any]) -> Reading:

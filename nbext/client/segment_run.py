@@ -327,21 +327,15 @@ class Run:
         matched = counts.get("matched", reading.stated.get("total"))
         # Plain values only: pandas compares and copies attrs.
         table.attrs["nbext"] = {
-            "segment_id": self.id,
-            "operation": "execute_segment" if body else "export",
-            "service": self.service.transport.origin.url,
-            "status": reading.word,
-            "operator": said.get("operator", body.get("operator")),
-            "filters": said.get("filters", body.get("filters")),
-            "limit": said.get("limit", body.get("limit")),
+            "segment_id": self.id, "operation": "execute_segment" if body else "export",
+            "service": self.service.transport.origin.url, "status": reading.word,
+            "operator": said.get("operator", body.get("operator")), "filters": said.get("filters", body.get("filters")),
+            "limit": said.get("limit", body.get("limit")), "as_of": said.get("asOf"),
             "chain": said.get("chain", (body.get("filters") or {}).get("chain")),
-            "as_of": said.get("asOf"),
-            "matched": matched,
-            "returned": len(table),
+            "matched": matched, "returned": len(table),
             "truncated": bool(said.get("truncated", matched is not None and matched > len(table))),
             "columns": said.get("columns") or frames.columns_of(table),
-            "seconds": round(time.monotonic() - self.deadline.began, 3),
-            "cached": bool(said.get("cached", False)),
+            "seconds": round(time.monotonic() - self.deadline.began, 3), "cached": bool(said.get("cached", False)),
             "warnings": [*(said.get("warnings") or []), *reading.warnings],
-        }
+        }  # fmt: skip
         return table

@@ -31,14 +31,7 @@ class Opened:
 
 
 def opened(answer: Answer) -> Opened:
-    """Return what the body is; HTML, XML and what cannot be read are a ProtocolError."""
-    try:
-        return _opened(answer)
-    except NotJson as error:
-        raise ProtocolError(f"The answer is not JSON: {error}.") from None
-
-
-def _opened(answer: Answer) -> Opened:
+    """Return what the body is: NotJson where it should be JSON; HTML, XML and damaged CSV are a ProtocolError."""
     body = answer.body.strip(b"\xef\xbb\xbf \t\r\n")
     kind = answer.content_type
     if not body:

@@ -93,6 +93,9 @@ def _counted(place: Mapping[str, Any], rows: int) -> Next | None:
     return {"page": str(page + 1)} if more else None
 
 
+_COUNTED = {**dict.fromkeys(COUNTS, "count"), **dict.fromkeys(TOTALS, "total"), **dict.fromkeys(RETURNED, "returned")}
+
+
 def stated(document: Any, headers: Mapping[str, str]) -> dict[str, int]:
     """Return the numbers of rows that the answer states, as ``returned``, ``total`` and ``count``."""
     found: dict[str, int] = {}
@@ -102,15 +105,7 @@ def stated(document: Any, headers: Mapping[str, str]) -> dict[str, int]:
     for _, place in places(document):
         for about in (place, *(v for k, v in place.items() if bare(k) in ABOUT and isinstance(v, Mapping))):
             for name, value in about.items():
-                kind = _kind_of_count(bare(name))
+                kind = _COUNTED.get(bare(name))
                 if kind and type(value) is int:
                     found.setdefault(kind, value)
     return found
-
-
-def _kind_of_count(name: str) -> str | None:
-    if name in RETURNED:
-        return "returned"
-    if name in TOTALS:
-        return "total"
-    return "count" if name in COUNTS else None

@@ -20,6 +20,7 @@ from nbext.client.remote.paging import next_of, stated
 from nbext.client.remote.profile import Profile, pasteable
 from nbext.core.constants import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.core.operations import ARROW_TYPE
+from nbext.core.strict_json import NotJson
 from nbext.errors import AmbiguousAnswer, ApiError, ProtocolError
 from nbext.settings import Secret
 
@@ -57,6 +58,8 @@ def read(answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret 
     except RecursionError:
         # What JSON still takes may be too deep for those who walk it.
         raise ProtocolError("The answer is nested too deeply.") from None
+    except NotJson as error:
+        raise ProtocolError(f"The answer is not JSON: {error}.") from None
 
 
 def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> Reading:
