@@ -72,11 +72,10 @@ class History:
 
     runs: list[Run] = field(default_factory=list)
 
-    def add(self, query: Query, about: Mapping[str, Any]) -> Run:
+    def add(self, query: Query, about: Mapping[str, Any]) -> None:
         """Add a query, and its result's provenance."""
         # A copy: the user may change the table, and its attrs with it.
         self.runs.append(Run(len(self.runs) + 1, query, dict(about)))
-        return self.runs[-1]
 
     def number(self, number: int | None) -> Run:
         """Return the query of a number, or the last one."""
@@ -214,7 +213,7 @@ def check_address(url: str, *, insecure: bool) -> None:
     Origin.of(url, insecure=insecure)
 
 
-def save_query(folder: Path, name: str, query: Query) -> Path:
+def save_query(folder: Path, name: str, query: Query) -> None:
     """Save a query under a name, for ``%%segment_query --from NAME``."""
     path = _query_path(folder, name)
     # The request, not the cell: the variables of its {{expressions}} are gone in the next session.
@@ -224,7 +223,6 @@ def save_query(folder: Path, name: str, query: Query) -> Path:
         write_whole(path, json.dumps(request, default=str, indent=2))
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from None
-    return path
 
 
 def saved_query(folder: Path, name: str) -> str:

@@ -11,7 +11,7 @@ from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
-from nbext.notebook.cell.json_source import at, place_of
+from nbext.notebook.cell.json_source import at, excerpt, place_of
 from nbext.notebook.line.options import Args
 
 
@@ -109,4 +109,6 @@ def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
     checked = limit_of(args["limit"] if given else in_body)
     if isinstance(checked, int):
         return checked
-    raise UsageError(f"--limit: {checked}{args.caret('limit')}") if given else _at_key("limit", checked, read)
+    if not given:
+        raise _at_key("limit", checked, read)
+    raise UsageError(f"--limit: {checked}\n{excerpt(args.line, args.columns['limit'], args.magic + ' ')}")

@@ -73,10 +73,6 @@ class Args:
     def __getitem__(self, name: str) -> Any:
         return self.options.get(name)
 
-    def caret(self, name: str) -> str:
-        """Return the line with a caret under the value of an option, to be put after a message."""
-        return "\n" + excerpt(self.line, self.columns[name], self.magic + " ")
-
 
 HELP = Option(("--help", "-h"), "show this help")
 

@@ -172,7 +172,8 @@ def set_setting(session: Session, name: str, value: Any) -> None:
 
         check_remote(read)
     session.settings.set(name, value)
-    _reconnect_for(session, name)
+    if name in _OF_THE_CONNECTION:
+        session.disconnect()
 
 
 def unset_setting(session: Session, name: str) -> None:
@@ -194,10 +195,6 @@ def unset_setting(session: Session, name: str) -> None:
         # What equals the file's own table need not be set here: the file's next change then takes effect.
         if left != below:
             session.settings.set(name, _as_table(left))
-    _reconnect_for(session, name)
-
-
-def _reconnect_for(session: Session, name: str) -> None:
     if name in _OF_THE_CONNECTION:
         session.disconnect()
 
