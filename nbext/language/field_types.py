@@ -91,13 +91,12 @@ def read_amount(value: Any, pointer: str, field: Field, report: Report) -> Decim
 
 
 def _amount_advice(value: Any) -> str:
-    """Return how to write what somebody probably meant: the digits, where the text has others between them."""
+    """Return how to write what was probably meant: the digits, where the text has other characters between them."""
     text = value.strip() if isinstance(value, str) else ""
     plain = re.sub(r"[,_ ']", "", text)
     # The powers that tokens have: the text itself may be of any length, and its value of any size.
     if _SCIENTIFIC.match(plain):
-        digits = f"{Decimal(plain):f}"
-        return f'Write the digits: "{digits}", or add "unit": "raw" for the smallest unit.'
+        return f'Write the digits: "{Decimal(plain):f}", or add "unit": "raw" for the smallest unit.'
     if AMOUNT.match(plain):
         return f'Write the digits: "{plain}".'
     return 'Write its digits as text, such as "1000" or "0.5".'
@@ -144,8 +143,8 @@ def read_address(value: Any, pointer: str, field: Field, report: Report) -> str 
     """Read an address, into lower case."""
     if isinstance(value, str) and _ENS_NAME.match(value):
         # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
-        detail = f"{shown(value)} is an ENS name. nbext does not resolve names; give the 0x... address."
-        report.add(pointer, "address", detail)
+        advice = "nbext does not resolve names; give the 0x... address."
+        report.add(pointer, "address", f"{shown(value)} is an ENS name. {advice}")
         return None
     try:
         return normalised(value, pointer)
@@ -344,12 +343,8 @@ _CONTRACT = {"type": "string", "minLength": 1}
 
 
 def _object(low: str, high: str, one: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
-    return lambda _: {
-        "type": "object",
-        "properties": {low: dict(one), high: dict(one)},
-        "additionalProperties": False,
-        "minProperties": 1,
-    }
+    bounds = {low: dict(one), high: dict(one)}
+    return lambda _: {"type": "object", "properties": bounds, "additionalProperties": False, "minProperties": 1}
 
 
 def _array(one: Mapping[str, Any], least: int = 1) -> Callable[[Field], dict[str, Any]]:

@@ -43,13 +43,10 @@ def json_schema() -> dict[str, Any]:
 def condition_schema(condition: type[Condition]) -> dict[str, Any]:
     """Return the schema of one condition."""
     schema: dict[str, Any] = {
-        "title": condition.name,
-        "description": condition.help,
-        "type": "object",
-        "properties": {field.name: _field(field) for field in condition.fields},
-        "additionalProperties": False,
+        "title": condition.name, "description": condition.help, "type": "object",
+        "properties": {field.name: _field(field) for field in condition.fields}, "additionalProperties": False,
         "examples": list(condition.examples),
-    }
+    }  # fmt: skip
     if required := [field.name for field in condition.fields if field.required]:
         schema["required"] = required
     # Where no field is required, one that asks something is.
@@ -72,18 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the schema as JSON.
-
-    Raises
-    ------
-    UsageError
-        There is no condition of that name.
-    """
+    """Print the schema as JSON; a `UsageError` where there is no condition of that name."""
     name = args.condition
     if name is not None and name not in CONDITIONS:
-        raise UsageError(
-            f"Unknown condition {quoted(name)}.{did_you_mean(name, CONDITIONS)} Allowed: {', '.join(CONDITIONS)}."
-        )
+        hint = did_you_mean(name, CONDITIONS)
+        raise UsageError(f"Unknown condition {quoted(name)}.{hint} Allowed: {', '.join(CONDITIONS)}.")
     schema = json_schema() if name is None else {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
     print(json.dumps(schema, indent=2, ensure_ascii=False))
     return 0
@@ -105,18 +95,12 @@ def _request() -> dict[str, Any]:
 
 
 def _map(title: str, description: str, more: dict[str, Any]) -> dict[str, Any]:
+    joined = {group.name: _group(group) for group in GROUPS}
     return {
-        "title": title,
-        "description": description,
-        "type": "object",
-        "properties": {
-            **{name: _one_or_many(name) for name in CONDITIONS},
-            **{group.name: _group(group) for group in GROUPS},
-            **more,
-        },
-        "additionalProperties": False,
-        "minProperties": 1,
-    }
+        "title": title, "description": description, "type": "object",
+        "properties": {**{name: _one_or_many(name) for name in CONDITIONS}, **joined, **more},
+        "additionalProperties": False, "minProperties": 1,
+    }  # fmt: skip
 
 
 def _one_or_many(name: str) -> dict[str, Any]:

@@ -152,18 +152,9 @@ def _canonical(query: Query, whole: Segment, chain: Chain, as_of: int | str | No
     """Return the canonical request of a resolved query."""
     assert isinstance(whole.node, AllOf | AnyOf)
     # The scope is written out in full, defaults too: the id must not change when a default does.
-    filters = {
-        **_map(whole.node.children, type(whole.node)),
-        "chain": chain.name,
-        **({} if as_of is None else {"asOf": as_of}),
-        "exclude": list(whole.exclude),
-    }
-    return {
-        "operator": query.operator,
-        "filters": filters,
-        "fileType": query.file_type,
-        "limit": query.limit,
-    }
+    filters = {**_map(whole.node.children, type(whole.node)), "chain": chain.name}
+    filters |= {"exclude": list(whole.exclude)} if as_of is None else {"asOf": as_of, "exclude": list(whole.exclude)}
+    return {"operator": query.operator, "filters": filters, "fileType": query.file_type, "limit": query.limit}
 
 
 def _map(nodes: Sequence[Node], join: type[AllOf | AnyOf]) -> dict[str, Any]:
@@ -200,17 +191,14 @@ def _columns(contracts: Sequence[Contract]) -> list[Column]:
     where they still are, their address.
     """
     # Longer only where needed: "UNI_balance" is what people type, and the chain is nearly always the same.
-    names: list[str] = []
-    parts = [1] * len(contracts)
+    names, parts = list[str](), [1] * len(contracts)
     for _ in range(3):
         names = [_column_name(one, length) for one, length in zip(contracts, parts, strict=True)]
         alike = Counter(map(str.casefold, names))
         if len(alike) == len(names):
             break
         # Names that are already their own stay as they are.
-        parts = [
-            length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)
-        ]
+        parts = [length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)]
     found: list[Column] = [{"name": "address", "type": "string"}]
     for contract, name in zip(contracts, names, strict=True):
         column: Column = {
@@ -234,19 +222,12 @@ def _column_name(contract: Contract, parts: int) -> str:
 
 
 @dataclass
-class _Count:
-    """The conditions of a query, those of the saved segments in it counted each time that they are named."""
-
-    conditions: int = 0
-
-
-@dataclass
 class _Resolver(Context):
     """Walks one query's tree."""
 
     saved: SavedRequest = lambda _: None
     within: tuple[str, ...] = ()  # the saved segments that this query is part of
-    count: _Count = field(default_factory=_Count)
+    counted: list[ParsedCondition] = field(default_factory=list)  # those of saved segments each time they are named
     leaves: list[Node] = field(default_factory=list)
     shown: dict[Contract, int | None] = field(default_factory=dict)
 
@@ -270,10 +251,10 @@ class _Resolver(Context):
         if isinstance(asked, ParsedGroup):
             children = tuple([self.node(child, positive=positive) for child in asked.children])
             return AllOf(children) if asked.name == "all" else AnyOf(children)
-        self.count.conditions += 1
-        if self.count.conditions > MAX_CONDITIONS:
+        self.counted.append(asked)
+        if len(self.counted) > MAX_CONDITIONS:
             # Once, however many more there are.
-            if self.count.conditions == MAX_CONDITIONS + 1:
+            if len(self.counted) == MAX_CONDITIONS + 1:
                 detail = f"A segment has at most {MAX_CONDITIONS} conditions, those of saved segments counted."
                 self.report.add(asked.pointer, "size", detail)
             return _UNRESOLVED
@@ -310,10 +291,9 @@ class _Resolver(Context):
     def _inner(self, request: Mapping[str, Any], name: str) -> Segment:
         # Only these: the limit and the file type of what was saved say how to return it, not who is in it.
         query = parse({key: request[key] for key in ("operator", "filters") if key in request})
-        # The count is shared: nested saved segments could multiply 200 conditions to millions.
-        inner = _Resolver(
-            query, self.dataset, as_of=self.as_of, saved=self.saved, within=(*self.within, name), count=self.count
-        )
+        # The list is shared: nested saved segments could multiply 200 conditions to millions.
+        within = (*self.within, name)
+        inner = _Resolver(query, self.dataset, as_of=self.as_of, saved=self.saved, within=within, counted=self.counted)
         segment = inner.segment()
         inner.report.close()
         self.warnings.extend(inner.warnings)

@@ -67,9 +67,7 @@ class Context(ABC):
         if DEFAULT_CHAIN.id in self.extents:
             return DEFAULT_CHAIN
         named = list(_chains(self.query.root))
-        if not named or any(chain is None for chain in named):
-            return DEFAULT_CHAIN
-        return named[0] or DEFAULT_CHAIN
+        return named[0] or DEFAULT_CHAIN if named and all(named) else DEFAULT_CHAIN
 
     def chains(self) -> list[Chain]:
         """Return the segment's chains: those of its conditions, or its own where they have none."""
@@ -144,8 +142,7 @@ class Context(ABC):
             detail = f"The data has no contract {checksummed(address)} on {chain.name}.{_elsewhere(others)}"
             self.report.add(pointer, "unknown-contract", detail)
         elif found.standard is not None and found.is_nft != nft:
-            wanted = "an NFT collection" if nft else "an ERC20 token"
-            other = "token" if nft else "nft"
+            wanted, other = ("an NFT collection", "token") if nft else ("an ERC20 token", "nft")
             detail = f"{checksummed(address)} is {found.standard}, not {wanted}. Use {other!r} for it."
             self.report.add(pointer, "standard", detail)
             return None
@@ -157,11 +154,10 @@ class Context(ABC):
         some = ", ".join(checksummed(contract.address) for contract in found[:5])
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         several = f"{len(found)} contracts on {chain.name} have the symbol {shown(symbol)}"
-        detail = f"{several}: {some}{more}. Give the address."
         candidates: list[Any] = [
             {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name} for one in found
         ]
-        self.report.ambiguous(pointer, detail, candidates)
+        self.report.ambiguous(pointer, f"{several}: {some}{more}. Give the address.", candidates)
 
     def _report_unknown_symbol(self, symbol: str, chain: Chain, pointer: str, *, nft: bool) -> None:
         what, catalog = "collection" if nft else "token", self.dataset.catalog
@@ -200,27 +196,18 @@ class Context(ABC):
     ) -> int | None:
         """Return an amount in the smallest unit."""
         label = "the token" if contract is None else contract_name(contract)
-        counted = contract is not None and contract.is_nft
-        if asked.values.get("unit") == "raw" or counted or contract is None:
-            decimals: int | None = 0
-        else:
-            decimals = contract.decimals
+        counted, is_raw = contract is not None and contract.is_nft, asked.values.get("unit") == "raw"
+        decimals = 0 if is_raw or counted or contract is None else contract.decimals
         # A contract can claim any number of decimals; the standard's type ends at 255.
         if decimals is None or not 0 <= decimals <= 255:
-            detail = (
-                f"The data does not have the decimals of {label}. "
-                'Give the amount in its smallest unit, with "unit": "raw".'
-            )
-            self.report.add(pointer, "decimals", detail)
+            advice = 'Give the amount in its smallest unit, with "unit": "raw".'
+            self.report.add(pointer, "decimals", f"The data does not have the decimals of {label}. {advice}")
             return None
         try:
             raw = to_raw(amount, decimals)
         except TooManyDecimals as error:
-            unit = f"{label} has {decimals}"
-            if asked.values.get("unit") == "raw":
-                unit = "raw amounts have none"
-            if counted:
-                unit = "NFTs are counted whole"
+            unit = "raw amounts have none" if is_raw else f"{label} has {decimals}"
+            unit = "NFTs are counted whole" if counted else unit
             places = f"{error.places} decimal{'s' * (error.places > 1)}"
             self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.")
             return None
@@ -241,12 +228,9 @@ class Context(ABC):
 
     def echo(self) -> AsOf:
         """Return the block and the time that the answer holds at."""
-        clock = self.dataset.clock
-        block = self.ats.get(self.default.id)
-        if block is None:
-            block, timestamp = clock.last(self.default.id)
-        else:
-            timestamp = clock.timestamp_of(self.default.id, block)
+        clock, chain_id = self.dataset.clock, self.default.id
+        block = self.ats.get(chain_id)
+        block, timestamp = clock.last(chain_id) if block is None else (block, clock.timestamp_of(chain_id, block))
         return {"block": block, "timestamp": iso(timestamp)}
 
     def canonical_time(self) -> int | str | None:
@@ -310,11 +294,9 @@ class Context(ABC):
 
     def _on_another_chain(self, time: Time, chain: Chain, pointer: str) -> Time:
         """Return a time of the segment's chain as a time that another chain can tell."""
-        clock = self.dataset.clock
-        stamp = (
-            self._timestamp(time, self.default) if time.block is None
-            else clock.timestamp_of(self.default.id, time.block)
-        )
+        clock, stamp = self.dataset.clock, self._timestamp(time, self.default)
+        if time.block is not None:
+            stamp = clock.timestamp_of(self.default.id, time.block)
         if stamp is None:
             detail = f"The data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
             self.report.add(pointer, "no-times", detail)
@@ -358,10 +340,9 @@ class Context(ABC):
         if first <= block <= last and not late:
             return True
         where = "after the end of" if late or block > last else "before the start of"
-        span = f"blocks {first:,} to {last:,}" + (
-            f", the last at {iso(extent.last_timestamp)}" if extent.last_timestamp is not None else ""
-        )
-        self.report.add(pointer, "range", f"{time.shown()} is {where} the data: {chain.name} has {span}.")
+        until = "" if extent.last_timestamp is None else f", the last at {iso(extent.last_timestamp)}"
+        held = f"{chain.name} has blocks {first:,} to {last:,}{until}"
+        self.report.add(pointer, "range", f"{time.shown()} is {where} the data: {held}.")
         return False
 
     def _is_reversed(self, span: Span, chain: Chain) -> bool:

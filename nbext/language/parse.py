@@ -77,13 +77,11 @@ class _Parser:
             self.report.add("/filters", "type", f"Filters are an object of conditions, not {shown(filters)}.")
         if not isinstance(filters, Mapping):
             return (), Scope()
-        scope: dict[str, Any] = {}
-        rest: dict[str, Any] = {}
-        for key, value in filters.items():
-            if key in SCOPE_KEY:
-                scope[key] = read(SCOPE_KEY[key], value, at("/filters", key), self.report)
-            else:
-                rest[key] = value
+        rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
+        scope = {
+            key: read(SCOPE_KEY[key], value, at("/filters", key), self.report)
+            for key, value in filters.items() if key in SCOPE_KEY
+        }  # fmt: skip
         # A scope key alone asks for nothing: filters need a condition beside it.
         if not rest:
             detail = f"The filters have no condition. Give at least one of: {', '.join(MAP_KEYS)}."
@@ -187,15 +185,13 @@ class _Parser:
         defaults = {name: one.default for name, one in fields.items() if one.default is not None}
         return ParsedCondition(condition.name, {**defaults, **values}, pointer)
 
-    def together(
-        self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool
-    ) -> None:
+    def together(self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool) -> None:
         """Check that a condition has the fields that it needs, and none that do not go together."""
-        required = False
-        for one in condition.fields:
-            required = required or one.required
-            if one.required and one.name not in given:
-                self.report.add(pointer, "required", f"{condition.name} needs {one.name!r}: {_lower(one.help)}")
+        required = [one for one in condition.fields if one.required]
+        for one in required:
+            if one.name not in given:
+                what = one.help[:1].lower() + one.help[1:]
+                self.report.add(pointer, "required", f"{condition.name} needs {one.name!r}: {what}")
         if not required and not all_known:
             return
         for name, other in condition.exclusive:
@@ -227,7 +223,3 @@ def _flat(by: By, members: tuple[Parsed, ...]) -> tuple[Parsed, ...]:
         for child in spliced:
             by_key.setdefault(child.name, []).append(child)
     return tuple(chain.from_iterable(by_key.values()))
-
-
-def _lower(sentence: str) -> str:
-    return sentence[:1].lower() + sentence[1:]
