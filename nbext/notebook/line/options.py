@@ -226,7 +226,12 @@ def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
         # A backslash that nothing follows is a character like others.
         end = piece.end() if piece else end + 1
     raw = line[start:end]
-    return Word(_unquoted(raw), start, "quoted" if raw[0] in "'\"" else "word"), end
+    lexer = shlex.shlex(raw, posix=True)
+    # One word is given, so nothing in it separates words or begins a comment.
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = "", True, ""
+    if _WINDOWS or raw.endswith("\\"):
+        lexer.escape = ""
+    return Word(lexer.get_token() or "", start, "quoted" if raw[0] in "'\"" else "word"), end
 
 
 def _unclosed(line: str, position: int, magic: str, opened: str, wanted: str) -> str:
@@ -234,15 +239,6 @@ def _unclosed(line: str, position: int, magic: str, opened: str, wanted: str) ->
         f"{magic}: the {opened} at column {position + 1} of the line is not closed: {wanted} is missing.\n"
         + excerpt(line, position, magic + " ")
     )
-
-
-def _unquoted(raw: str) -> str:
-    lexer = shlex.shlex(raw, posix=True)
-    # One word is given, so nothing in it separates words or begins a comment.
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = "", True, ""
-    if _WINDOWS or raw.endswith("\\"):
-        lexer.escape = ""
-    return lexer.get_token() or ""
 
 
 def _end_of_object(line: str, start: int) -> int:
