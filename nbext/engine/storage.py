@@ -130,7 +130,7 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     """
     before = current(data_dir)
     whole = {"format": FORMAT, "number": before.number + 1 if before else 1, **manifest}
-    write_manifest(building, whole)
+    write_whole(building / MANIFEST, json.dumps(whole, indent=1, ensure_ascii=True) + "\n")
     for path in (*building.rglob("*"), building):
         sync(path)
     name = f"{whole['number']:06d}-{whole['fingerprint'][:16]}"
@@ -142,11 +142,6 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     write_whole(data_dir / "current", name + "\n")
     prune(data_dir)
     return Generation(folder, whole)
-
-
-def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a generation's manifest, through to the disk."""
-    write_whole(folder / MANIFEST, json.dumps({"format": FORMAT, **manifest}, indent=1, ensure_ascii=True) + "\n")
 
 
 def prune(data_dir: Path, keep: int = KEPT) -> None:
@@ -172,13 +167,8 @@ def about(generation: Generation, engine: str) -> DataAbout:
     """
     manifest = generation.manifest
     try:
-        return DataAbout(
-            name=manifest["name"],
-            synthetic=manifest["synthetic"],
-            fingerprint=generation.fingerprint,
-            engine=engine,
-            chains=generation.chains,
-        )
+        return DataAbout(name=manifest["name"], synthetic=manifest["synthetic"], engine=engine,
+                         fingerprint=generation.fingerprint, chains=generation.chains)
     except (KeyError, TypeError) as error:
         raise StorageError(f"{generation.folder / MANIFEST} is damaged: {error!r}. Ingest the data again.") from None
 

@@ -6,14 +6,14 @@ import csv
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nbext import __version__
+from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.chains import CHAINS
+from nbext.core.uint256 import split
 from nbext.engine.ingest.sources.files import shown
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.ingest.transfers.wallets import zero
-from nbext.engine.schema import TABLES
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError
 
@@ -122,11 +122,6 @@ class Report:
         """Return the report in plain words."""
         return [*self._files(), *self._rows(), *self._oddities(), *self._bad(), *self._end()]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counts as plain values."""
-        return {"rows": self.rows, "new": self.new, "erc20": self.erc20, "nft": self.nft, "bad_rows": self.bad_rows,
-                "odd": dict(self.odd), "tables": dict(self.tables), "generation": self.generation}
-
     def _files(self) -> list[str]:
         lines = [f"{shown(f.path)}: {f.kind}, {counted(f.rows, 'row')}" + (f", {f.chain}" if f.chain else "")
                  for f in self.files]
@@ -175,24 +170,18 @@ class Report:
 
 # A gap is this many times the usual distance between two blocks of the data: a quiet token has no row in most blocks.
 _WIDE = 10
-# Where other tools overflow a signed 128-bit integer: people compare their sums with ours.
-_HALF = 2**127
 
 
 def count_rows(stage: Stage) -> None:
     """Count the rows read of each contract, before duplicates are removed."""
-    null = zero(stage)
+    null, half = zero(stage), split(2**127)
+    # From 2**127 on, other tools overflow a signed 128-bit integer: people compare their sums with ours.
     stage.run(f"""
         CREATE TABLE read AS SELECT contract, count(*) AS n,
             count(*) FILTER (sender = recipient) AS self_transfers, count(*) FILTER (sender = {null}) AS mints,
             count(*) FILTER (recipient = {null}) AS burns, count(*) FILTER (hi = 0 AND mid = 0 AND lo = 0) AS zeros,
-            count(*) FILTER ({_huge()}) AS huge
+            count(*) FILTER (hi > 0 OR mid > {half.mid} OR (mid = {half.mid} AND lo >= {half.lo}::HUGEINT)) AS huge
         FROM incoming GROUP BY 1""")
-
-
-def _huge() -> str:
-    limit = (_HALF // 10**52, _HALF // 10**26 % 10**26, _HALF % 10**26)
-    return f"hi > 0 OR mid > {limit[1]} OR (mid = {limit[1]} AND lo >= {limit[2]}::HUGEINT)"
 
 
 def count_oddities(stage: Stage, report: Report) -> None:
@@ -246,15 +235,10 @@ def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str
 
 def _write(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
     # Replaced at every run: a list of an earlier run's bad rows would be taken for this one's.
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with whole_file(path, mode=ORDINARY) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
-
-
-def table_rows(stage: Stage) -> dict[str, int]:
-    """Return how many rows each table of the layout has."""
-    return {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES}
 
 
 def fingerprint(stage: Stage) -> str:

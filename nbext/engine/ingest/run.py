@@ -26,6 +26,7 @@ from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage, storage_errors
 from nbext.engine.ingest.transfers import rows, snapshots, wallets
 from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 from nbext.engine.open import MEMORY_SIZE
+from nbext.engine.schema import TABLES
 from nbext.errors import IngestError, StorageError, ValidationError
 
 Progress = Callable[[str, float], None]
@@ -248,7 +249,10 @@ def _open(run: Run, fresh: list[Source]) -> None:
         run.job.progress("reading", number / len(fresh))
         try:
             with _refusing(source):
-                _open_one(run, number, source)
+                if reading.first_bytes(source).lstrip()[:1] in (b"{", b"["):
+                    run.lists.append((number, source, tokens.take_list(stage, number, source)))
+                else:
+                    run.opened.append(reading.open_table(stage, number, source))
         except _Refused as without:
             # Nothing of the file is in the stage yet: the run can go on.
             run.report.refused.append(without.error)
@@ -256,13 +260,6 @@ def _open(run: Run, fresh: list[Source]) -> None:
         if file.ragged:
             stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", [
                 (file.number, row, why) for row, why in file.ragged])
-
-
-def _open_one(run: Run, number: int, source: Source) -> None:
-    if reading.first_bytes(source).lstrip()[:1] in (b"{", b"["):
-        run.lists.append((number, source, tokens.take_list(run.stage, number, source)))
-    else:
-        run.opened.append(reading.open_table(run.stage, number, source))
 
 
 def _chain_id(run: Run, file: reading.Opened) -> int:
@@ -379,7 +376,7 @@ def _manifest(run: Run, fresh: list[Source], fingerprint: str) -> dict[str, Any]
         "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "chains": [dict(zip(columns, row, strict=True))
                    for row in stage.rows(f"SELECT {', '.join(columns)} FROM extents ORDER BY 1")],
-        "tables": counts.table_rows(stage),
+        "tables": {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES},
         "files": [
             *(stage.previous.manifest["files"] if stage.previous else []),
             *({"path": s.name, "sha256": run.digests[s].result(), "size": s.size, "mtime": s.modified,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import duckdb
@@ -73,15 +72,8 @@ class Stage:
     is off before the first file is opened, and cannot be switched on again.
     """
 
-    def __init__(
-        self,
-        work: Path,
-        building: Path,
-        previous: Generation | None,
-        sources: Iterable[Source],
-        *,
-        memory: str = DEFAULT_MEMORY,
-    ) -> None:
+    def __init__(self, work: Path, building: Path, previous: Generation | None, sources: Iterable[Source], *,
+                 memory: str = DEFAULT_MEMORY) -> None:
         self.work, self.building, self.previous = work, building, previous
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
@@ -141,15 +133,10 @@ class Stage:
         for table in tables:
             self.run(f"DROP TABLE IF EXISTS {table}")
 
-    def close(self) -> None:
-        """Close the files and remove the run's own folder."""
-        self.connection.close()
-        shutil.rmtree(self.work, ignore_errors=True)
-
     def __enter__(self) -> Stage:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *error: object) -> None:
+        """Close the files and remove the run's own folder."""
+        self.connection.close()
+        shutil.rmtree(self.work, ignore_errors=True)

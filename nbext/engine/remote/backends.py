@@ -200,8 +200,5 @@ def bigquery(project: str, dataset: str) -> Warehouse:
 def trino(host: str, port: int, user: str, catalog: str, schema: str) -> Warehouse:
     """Return a Trino schema that holds the tables."""
     where = {"catalog": catalog, "database": schema}
-    return Warehouse(
-        "trino",
-        lambda: ibis.trino.connect(host=host, port=port, user=user, database=catalog, schema=schema),
-        where,
-    )
+    return Warehouse("trino", lambda: ibis.trino.connect(
+        host=host, port=port, user=user, database=catalog, schema=schema), where)

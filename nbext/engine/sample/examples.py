@@ -19,15 +19,8 @@ if TYPE_CHECKING:
 _ON_ETHEREUM = ("ethereum:UNI", "ethereum:LINK", "ethereum:BAYC", "ethereum:AZUKI")
 _ON_BASE = ("base:USDC", "base:DEGEN")
 _NFT_ON_BASE = ("base:OKGO",)
-TRANSFER_COLUMNS = (
-    "token_address",
-    "from_address",
-    "to_address",
-    "value",
-    "transaction_hash",
-    "log_index",
-    "block_number",
-)
+TRANSFER_COLUMNS = ("token_address", "from_address", "to_address", "value", "transaction_hash", "log_index",
+                    "block_number")
 # The tables hold no hashes: this one is the generator's, so that the files stay as they were first published.
 _TRANSFERS = """
     SELECT c.address AS token_address, s.address AS from_address, r.address AS to_address,
@@ -88,8 +81,8 @@ def _transfers(*keys: str) -> str:
     return _TRANSFERS.format(chain=chosen[0].chain, chain_id=chosen[0].chain_id, addresses=addresses, tables=PREPARED)
 
 
-def _times(chain: str, transfers: str) -> str:
-    return _TIMES.format(chain_id=chain_of(chain).id, transfers=transfers, tables=PREPARED)
+def _times(chain: str, transfers: str) -> pa.Table:
+    return _query(_TIMES.format(chain_id=chain_of(chain).id, transfers=transfers, tables=PREPARED))
 
 
 def _query(sql: str) -> pa.Table:
@@ -115,7 +108,7 @@ def _ethereum_etl(folder: Path) -> list[Path]:
     return [
         write_csv(folder / "token_transfers.csv", TRANSFER_COLUMNS, rows),
         write_csv(folder / "tokens.csv", ("address", "symbol", "name", "decimals"), tokens),
-        write_csv(folder / "blocks.csv", ("number", "timestamp"), _rows(_query(_times("ethereum", transfers)))),
+        write_csv(folder / "blocks.csv", ("number", "timestamp"), _rows(_times("ethereum", transfers))),
     ]
 
 
@@ -123,7 +116,7 @@ def _cryo(folder: Path) -> list[Path]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    numbers, seconds = _query(_times("base", _transfers(*_ON_BASE, *_NFT_ON_BASE))).columns
+    numbers, seconds = _times("base", _transfers(*_ON_BASE, *_NFT_ON_BASE)).columns
     span = f"{numbers[0]}_to_{numbers[-1]}"
     tables = {
         "erc20_transfers": _cryo_transfers(_query(_transfers(*_ON_BASE)), "value"),
@@ -171,11 +164,7 @@ def _token_list(path: Path) -> Path:
          "decimals": known.decimals}
         for known in KNOWN if known.key in (*_ON_ETHEREUM, *_ON_BASE) and known.decimals is not None
     ]
-    document = {
-        "name": "nbext example",
-        "timestamp": "2026-01-01T00:00:00Z",
-        "version": {"major": 1, "minor": 0, "patch": 0},
-        "tokens": tokens,
-    }
+    document = {"name": "nbext example", "timestamp": "2026-01-01T00:00:00Z",
+                "version": {"major": 1, "minor": 0, "patch": 0}, "tokens": tokens}
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return path

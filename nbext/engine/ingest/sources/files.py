@@ -14,6 +14,8 @@ from pathlib import Path
 from nbext.errors import IngestError
 
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
+_OTHERS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe",
+           stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 # Two letters at least: C:/ is a drive.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -76,10 +78,13 @@ def source_of(path: Path) -> Source:
     """
     try:
         found = path.lstat()
+    except FileNotFoundError:
+        raise IngestError(f"{path}: no such file.", path=str(path)) from None
     except (OSError, ValueError) as error:
-        raise IngestError(f"{path}: {_reason(error)}.", path=str(path)) from None
+        raise IngestError(f"{path}: {getattr(error, 'strerror', None) or error}.", path=str(path)) from None
     if not stat.S_ISREG(found.st_mode):
-        raise IngestError(f"{path}: {_what(found.st_mode)}; only regular files can be ingested.", path=str(path))
+        what = _OTHERS.get(stat.S_IFMT(found.st_mode), "not a file")
+        raise IngestError(f"{path}: {what}; only regular files can be ingested.", path=str(path))
     # Only the folder is resolved: resolving the name would follow a link that has just been refused.
     return Source(path.parent.resolve() / path.name, found.st_size, found.st_mtime_ns)
 
@@ -111,7 +116,7 @@ def _expand(text: str) -> Iterator[Path]:
         raise IngestError(f"{text[:200]}: a URL, not a path. Download the file first: nbext ingests only files "
                           "on this machine.", path=text[:200])
     path = Path(text).expanduser()
-    if _exists(path):
+    if os.path.lexists(path):  # true of a broken link too, which must be refused as a link
         yield from _below(path) if path.is_dir() and not path.is_symlink() else [path]
         return
     # Path.glob takes no absolute pattern.
@@ -124,40 +129,11 @@ def _expand(text: str) -> Iterator[Path]:
             yield Path(name)
 
 
-def _exists(path: Path) -> bool:
-    try:
-        path.lstat()
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    found = False
-    for place, _, names in sorted(os.walk(folder)):
-        for name in sorted(names):
-            # Downloads under way, and what other programs write aside, have names that begin with a dot.
-            if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                found = True
-                yield Path(place) / name
+def _below(folder: Path) -> list[Path]:
+    # Downloads under way, and what other programs write aside, have names that begin with a dot.
+    found = [Path(place) / name for place, _, names in sorted(os.walk(folder)) for name in sorted(names)
+             if name.lower().endswith(SUFFIXES) and not name.startswith(".")]
     if not found:
         raise IngestError(f"{folder}: the folder contains no file that ends in {', '.join(SUFFIXES)}.",
                           path=str(folder))
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    return str(getattr(error, "strerror", None) or error)
-
-
-def _what(mode: int) -> str:
-    kinds = (
-        (stat.S_ISLNK, "a symbolic link"),
-        (stat.S_ISDIR, "a folder"),
-        (stat.S_ISFIFO, "a pipe"),
-        (stat.S_ISCHR, "a device"),
-        (stat.S_ISBLK, "a device"),
-        (stat.S_ISSOCK, "a socket"),
-    )
-    return next((words for test, words in kinds if test(mode)), "not a file")
+    return found

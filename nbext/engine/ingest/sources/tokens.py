@@ -90,8 +90,8 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
         raise IngestError(f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
                           path=source.name, row=1)
     insert_facts(stage, rows)
-    for entry in bad:
-        stage.run("INSERT INTO bad VALUES (?, ?, ?, ?)", entry)
+    if bad:
+        stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
     stage.run("INSERT INTO odd VALUES (?, ?, ?)", [number, ELSEWHERE, elsewhere])
     return len(tokens)
 
@@ -99,13 +99,9 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
 def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
     """Add facts given as dicts of FACTS' columns; a missing key is unknown."""
     rows = list(rows)
-    text = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
-    arriving = pa.table({
-        column: pa.array([row.get(column) for row in rows], text[kind]) for column, kind in FACTS.items()
-    })
-    stage.connection.register("arriving", arriving)
-    stage.run("INSERT INTO facts SELECT * FROM arriving")
-    stage.connection.unregister("arriving")
+    types = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
+    stage.insert("facts", pa.table({
+        column: pa.array([row.get(column) for row in rows], types[kind]) for column, kind in FACTS.items()}))
 
 
 def settle(stage: Stage) -> None:
@@ -206,9 +202,9 @@ def _standard(file: Opened) -> str:
 
 def well_known() -> Iterator[Mapping[str, Any]]:
     """Return the facts of the well-known catalogue."""
-    from nbext.engine.sample.known import COLLECTIONS, TOKENS
+    from nbext.engine.sample.known import KNOWN
 
-    for entry in (*TOKENS, *COLLECTIONS):
+    for entry in KNOWN:
         yield {"chain_id": entry.chain_id, "address": entry.address, "source": "known", "seq": 0,
                "standard": entry.standard, "name": entry.name, "symbol": entry.symbol, "decimals": entry.decimals,
                "verified": True}

@@ -4,7 +4,7 @@ Amounts and token ids, decimal or hex, become three limbs of 26 digits, exactly 
 
 A transfer is identified by its chain, its transaction's hash and its log index; rows that were ingested before are
 removed. The keys of all transfers ingested so far are stored beside the tables, one Parquet file for each run: 16 bytes
-of the hash (as many as make a forged twin infeasible) and the log index. A new generation shares the files of the one
+of the hash (as many as make a forged key infeasible) and the log index. A new generation shares the files of the one
 before, by hard links.
 """
 
@@ -53,11 +53,8 @@ def spell_hex(stage: Stage, relation: str, column: str) -> None:
         f"SELECT DISTINCT {column} AS text FROM {relation} WHERE {column} LIKE '0x%'")
     while texts := [row[0] for row in found.fetchmany(100_000)]:
         read = [(text, number) for text in texts if (number := uint256_of(text)) is not None]
-        arriving = pa.table({"text": [text for text, _ in read], "digits": [str(number) for _, number in read]},
-                            schema=pa.schema([("text", pa.string()), ("digits", pa.string())]))
-        stage.connection.register("arriving_hex", arriving)
-        stage.run("INSERT INTO hex_digits SELECT * FROM arriving_hex")
-        stage.connection.unregister("arriving_hex")
+        stage.insert("hex_digits", pa.table({"text": pa.array([text for text, _ in read], pa.string()),
+                                             "digits": pa.array([str(number) for _, number in read], pa.string())}))
 
 
 def decimal(number: int) -> str:
@@ -156,7 +153,7 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
 def _texts(file: Opened) -> str:
     tx, log = file.text("tx"), f"TRY_CAST({file.text('log_index')} AS BIGINT)"
     block = f"TRY_CAST({file.text('block')} AS BIGINT)"
-    # 16 bytes of the hash: enough that nobody can forge a twin, in a quarter of the text's space.
+    # 16 bytes of the hash: enough that nobody can forge a second one, in a quarter of the text's space.
     key, key_index = f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, 3, 32) AS UUID) END", log
     if not file.has("log_index"):
         key, key_index, log = _without_log_index(file)

@@ -116,10 +116,8 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
 
 def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]) -> None:
     columns = list(zip(*good, strict=True)) or [()] * len(_ARRIVING)
-    arriving = pa.table([pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)], schema=_ARRIVING)
-    stage.connection.register("arriving", arriving)
-    stage.run("INSERT INTO arrived_holders SELECT * FROM arriving")
-    stage.connection.unregister("arriving")
+    stage.insert("arrived_holders", pa.table(
+        [pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)], schema=_ARRIVING))
     if bad:
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
 
@@ -204,10 +202,9 @@ class _Tokens:
 
     def of(self, contract: str | None, symbol: str | None) -> str:
         """Return the token's address: the row's own, the option's, or that of the only token with the symbol."""
-        key = (contract, symbol)
-        if key not in self.found:
-            self.found[key] = self._find(contract, symbol)
-        return self.found[key]
+        if (contract, symbol) not in self.found:
+            self.found[contract, symbol] = self._find(contract, symbol)
+        return self.found[contract, symbol]
 
     def _find(self, contract: str | None, symbol: str | None) -> str:
         if contract and looks_like_address(contract):
