@@ -5,8 +5,7 @@
     stage        the database that a run works in: bounded in memory, shut off from the outside
     report       what was read, and every oddity, in words and in numbers
     sources/     files, their kinds, their rows as text, and what token lists say of contracts
-    transfers/   rows of text become integers; repeated and bad rows are set apart
-    derive/      the tables that segments are asked of: balances, history, owners, activity, contracts
+    derive/      rows become integers, and these the tables of segments: balances, history, owners, activity, contracts
 
 `nbext.engine.storage` makes the end of a run visible in one step.
 """

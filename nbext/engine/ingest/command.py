@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     """Ingest the files and print the report; return 1 if a file was refused or a row was bad, else 0."""
     # Here, so that `nbext --help` and wrong arguments do not wait for DuckDB and Arrow to load.
     from nbext.engine.ingest import ingest
+    from nbext.engine.ingest.derive.snapshots import SnapshotOptions
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
-    from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 
     options = SnapshotOptions(tokens=_tokens(args.token), decimals=args.decimals, unit=args.unit, block=args.block)
     with _bar(quiet=args.quiet) as progress:

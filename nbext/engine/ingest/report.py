@@ -11,9 +11,9 @@ from nbext import __version__
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.chains import CHAINS
 from nbext.core.uint256 import split
+from nbext.engine.ingest.derive.wallets import zero
 from nbext.engine.ingest.sources.files import shown
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.ingest.transfers.wallets import zero
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError
 

@@ -18,13 +18,12 @@ import duckdb
 from nbext.core.chains import Chain, chain_of
 from nbext.engine import storage
 from nbext.engine.ingest import report as counts
-from nbext.engine.ingest.derive import contracts, tables
+from nbext.engine.ingest.derive import contracts, rows, snapshots, tables, wallets
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.sources import files, reading, tokens
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage, storage_errors
-from nbext.engine.ingest.transfers import rows, snapshots, wallets
-from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
 from nbext.engine.open import MEMORY_SIZE
 from nbext.engine.schema import TABLES
 from nbext.errors import IngestError, StorageError, ValidationError

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from tests.engine.ingest.reading_back import Tables, take
 from tests.shared_data import shared_data
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nbext.engine.ingest.transfers.snapshots import SnapshotOptions
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.errors import IngestError, ValidationError
 from tests.engine.ingest.conftest import write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from nbext.engine.ingest.derive import holdings
 from nbext.engine.ingest.derive.holdings import NOBODY
+from nbext.engine.ingest.derive.rows import DECIMAL, check_times, decimal
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage, ahead, name
-from nbext.engine.ingest.transfers.rows import DECIMAL, check_times, decimal
 from nbext.engine.schema import LIMBS, TABLES
 
 # Two million rows take some hundred megabytes in arrays, and two buckets exist at a time.

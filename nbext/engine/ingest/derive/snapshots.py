@@ -13,10 +13,10 @@ import pyarrow as pa
 from nbext.core.addresses import looks_like_address
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.core.untrusted_text import quoted, visible
+from nbext.engine.ingest.derive.rows import DECIMAL, limbs
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.ingest.transfers.rows import DECIMAL, limbs
 from nbext.engine.schema import FOREVER
 from nbext.errors import IngestError, ValidationError
 
