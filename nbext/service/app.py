@@ -40,22 +40,11 @@ def create_app(
     limits: Limits | None = None,
     log: Log | None = None,
 ) -> FastAPI:
-    """Return the service over one dataset.
+    """Return the service over one dataset, which is closed when the application ends.
 
-    Parameters
-    ----------
-    dataset
-        The chain data; it is closed when the application ends.
-    state_dir
-        The folder for the registry, results, sign-ups and keys. Several services may share it.
-    owner
-        A key that is accepted beside those in the registry, with every scope and no rate.
-    hosts
-        Names that the Host header may have, without ports.
-    limits
-        Limits; the defaults are those of `Limits`.
-    log
-        Where events are written; the default writes JSON lines to stderr.
+    ``state_dir`` has the registry, results, sign-ups and keys, and several services may share it. The key ``owner`` is
+    accepted beside those in the registry, with every scope and no rate. ``hosts`` are the names that the Host header
+    may have, without ports. Events are written to ``log``, by default as JSON lines to stderr.
 
     Raises
     ------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS, is_whole
-from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, SearchType, iso
+from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, iso
 from nbext.core.untrusted_text import quoted
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import AmbiguousSymbol, FieldError, ValidationError, did_you_mean
@@ -20,17 +19,6 @@ DEFAULT_HITS = 20
 MAX_OFFSET = 1_000_000
 # The standards that each ``type`` of a search covers.
 STANDARDS_OF = {"nft": NFT_STANDARDS, "erc721": ("ERC721",), "erc1155": ("ERC1155",), "token": (ERC20,)}
-
-
-@dataclass(frozen=True)
-class Search:
-    """A search: the term, the chain, and the page of hits."""
-
-    type: SearchType
-    chain: Chain
-    term: str
-    limit: int
-    offset: int
 
 
 class Metadata:
@@ -68,16 +56,22 @@ class Metadata:
         }
         return {name: values[name] for name in NFT_FIELDS}
 
-    def search(self, wanted: Search) -> dict[str, Any]:
-        """Return one page of the contracts that fit a term, best first."""
-        self._check_chain(wanted.chain)
-        total, hits = self._dataset.catalog.search(
-            wanted.chain.id, wanted.term, standards=STANDARDS_OF[wanted.type], limit=wanted.limit, offset=wanted.offset
-        )
-        items = [_hit(wanted.chain, hit) for hit in hits]
+    def search(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return one page of the contracts that fit a body's term, best first.
+
+        Raises
+        ------
+        ValidationError
+            The body is not a search; it names every field that is not valid.
+        """
+        wanted = {"type": "nft", "limit": DEFAULT_HITS, "offset": 0, **body}
+        chain = _checked(wanted)
+        self._check_chain(chain)
+        term, page = wanted["searchTerm"].strip(), {"limit": wanted["limit"], "offset": wanted["offset"]}
+        total, hits = self._dataset.catalog.search(chain.id, term, standards=STANDARDS_OF[wanted["type"]], **page)
+        items = [_hit(chain, hit) for hit in hits]
         return {
-            "type": wanted.type, "chain": wanted.chain.name, "searchTerm": wanted.term, "total": total,
-            "limit": wanted.limit, "offset": wanted.offset, "items": items,
+            "type": wanted["type"], "chain": chain.name, "searchTerm": term, "total": total, **page, "items": items
         }
 
     def as_of(self, chain: Chain) -> AsOf | None:
@@ -142,17 +136,17 @@ def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
     }
 
 
-def search_of(body: Mapping[str, Any]) -> Search:
-    """Return the search that a body asks for; ValidationError names every field that is not valid."""
+def _checked(body: Mapping[str, Any]) -> Chain:
+    """Return the chain of a search whose fields are all valid."""
     errors: list[FieldError] = [
         _error(f"/{name}", "unknown-key", f"Unknown field {quoted(name)}.{did_you_mean(name, SEARCH_KEYS)}")
         for name in body
         if name not in SEARCH_KEYS
     ]
     # All faults at once: a caller corrects them in one round.
-    errors += _type_errors(body.get("type", "nft")) + _term_errors(body.get("searchTerm"))
-    errors += _number_errors("limit", body.get("limit", DEFAULT_HITS), 1, MAX_HITS)
-    errors += _number_errors("offset", body.get("offset", 0), 0, MAX_OFFSET)
+    errors += _type_errors(body["type"]) + _term_errors(body.get("searchTerm"))
+    errors += _number_errors("limit", body["limit"], 1, MAX_HITS)
+    errors += _number_errors("offset", body["offset"], 0, MAX_OFFSET)
     chain = DEFAULT_CHAIN
     try:
         chain = chain_of(body.get("chain", DEFAULT_CHAIN.name), "/chain")
@@ -160,10 +154,7 @@ def search_of(body: Mapping[str, Any]) -> Search:
         errors += error.errors
     if errors:
         raise ValidationError(errors)
-    return Search(
-        body.get("type", "nft"), chain, body["searchTerm"].strip(), body.get("limit", DEFAULT_HITS),
-        body.get("offset", 0),
-    )
+    return chain
 
 
 def _error(pointer: str, code: str, detail: str) -> FieldError:

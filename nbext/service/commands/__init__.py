@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from nbext.errors import ConfigError
@@ -38,8 +40,9 @@ def state_dir(args: argparse.Namespace) -> Path:
     return data_dir(args) / STATE
 
 
-def database(args: argparse.Namespace, *, make: bool = False) -> Database:
-    """Return the service's registry.
+@contextlib.contextmanager
+def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Database]:
+    """Lend the service's registry.
 
     Raises
     ------
@@ -50,4 +53,5 @@ def database(args: argparse.Namespace, *, make: bool = False) -> Database:
     # SQLite makes any file that it opens.
     if not make and not path.exists():
         raise ConfigError(f"No service has run on {data_dir(args)}. Name its data folder with --data.")
-    return Database(path)
+    with contextlib.closing(Database(path)) as opened:
+        yield opened

@@ -28,15 +28,12 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.target.exists():
         raise ConfigError(f"{args.target} exists. Name a new folder.")
-    database = commands.database(args)
-    try:
+    with commands.database(args) as database:
         state = args.target / commands.STATE
         copy = Results(state)
         # The registry first: results that are written from here on are in neither.
         database.backup(state / REGISTRY_FILE)
         copied = [_copy(name, Results(commands.state_dir(args)), copy) for name in SegmentStore(database).files()]
-    finally:
-        database.close()
     sync(state)
     print(f"{sum(copied)} results and the registry were copied to {args.target}. For chain data, run ingest.")
     return 0

@@ -25,13 +25,10 @@ def run(args: argparse.Namespace) -> int:
     damage = list(damage_of(data))
     # Chain data is checked, too, before any service ran on it; a folder with neither is an error.
     if (commands.state_dir(args) / REGISTRY_FILE).exists() or not (data / "generations").exists():
-        database = commands.database(args)
-        try:
+        with commands.database(args) as database:
             for pieces, line in _results(database, Results(commands.state_dir(args))):
                 checked += pieces
                 damage += [line] if line else []
-        finally:
-            database.close()
     for line in damage:
         print(line)
     print(f"{checked} results checked: {f'{len(damage)} damaged' if damage else 'all intact'}.")

@@ -28,11 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
-    database = commands.database(args)
-    try:
+    with commands.database(args) as database:
         _ACTIONS[args.action](SignUps(database), args)
-    finally:
-        database.close()
     return 0
 
 

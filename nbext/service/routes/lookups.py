@@ -24,7 +24,6 @@ from nbext.service.http.openapi import (
     problems,
 )
 from nbext.service.http.problems import Problem
-from nbext.service.metadata import search_of
 
 router = APIRouter(tags=["catalog"])
 
@@ -58,7 +57,7 @@ _CollectionName = Annotated[str, _contract("BAYC")]
 )
 async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
-    return json_answer(await container.look_up(container.metadata.search, search_of(body)))
+    return json_answer(await container.look_up(container.metadata.search, body))
 
 
 @router.get(TOKEN, response_model=Token, responses=CONTRACT)

@@ -29,9 +29,7 @@ def read_about(container: FromContainer, key: Reader) -> Response:
     answer: About = {
         "service": "nbext", "version": __version__, "grammar": GRAMMAR, "engine": data.engine,
         "data": {
-            "name": data.name,
-            "synthetic": data.synthetic,
-            "fingerprint": data.fingerprint,
+            "name": data.name, "synthetic": data.synthetic, "fingerprint": data.fingerprint,
             "chains": [
                 {
                     "chain": chain_of(extent.chain_id).name, "chainId": extent.chain_id,
