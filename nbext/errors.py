@@ -99,6 +99,7 @@ class ValidationError(NbextError):
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         self.errors: list[FieldError] = list(errors)
+        # A mistake in the document as a whole has the pointer "": in a message that would be a line that begins with ":".
         super().__init__("\n".join(f"{e['pointer'] or '/'}: {e['detail']}" for e in self.errors))
 
     @classmethod

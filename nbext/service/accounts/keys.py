@@ -84,13 +84,7 @@ class KeyRing:
         return [key for _, key in self._rows()]
 
     def add(self, name: str, scopes: Sequence[str] = SCOPES, rate: str | None = DEFAULT_RATE) -> tuple[Key, Secret]:
-        """Make a key; its text is returned this once and stored nowhere.
-
-        Raises
-        ------
-        ConfigError
-            The name is in use or not allowed; an unknown scope; a rate that cannot be read.
-        """
+        """Make a key; its text is returned this once and stored nowhere. ConfigError where it may not be as given."""
         _check(name, scopes, rate)
         text = "nbx_" + secrets.token_urlsafe(32)
         key = Key(secrets.token_hex(6), name, frozenset(scopes), rate, time.time())
@@ -132,13 +126,7 @@ def _check(name: str, scopes: Sequence[str], rate: str | None) -> None:
 
 @lru_cache(maxsize=256)
 def parse_rate(text: str) -> RateLimitItem:
-    """Return the rate of a text such as ``600/minute`` or ``10 per second``.
-
-    Raises
-    ------
-    ConfigError
-        The text is not a rate.
-    """
+    """Return the rate of a text such as ``600/minute`` or ``10 per second``, or raise ConfigError."""
     try:
         # The library alone reads the first of several rates, and zeros, which would lock a key out.
         return parse(_RATE.fullmatch(text)[0])  # type: ignore[index]  # no match is no rate

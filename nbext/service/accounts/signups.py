@@ -43,13 +43,7 @@ class SignUps:
         self._database = database
 
     def record(self, given: object) -> str:
-        """Store an address and return it as it is stored; a repeat leaves the first consent and looks the same.
-
-        Raises
-        ------
-        ValidationError
-            It is not an e-mail address; the error says why.
-        """
+        """Store an address and return it as it is stored; a repeat leaves the first consent and looks the same."""
         email = normalised(given)
         # The same answer whether it was there or not: else anyone with a key could ask who reads the newsletter.
         with self._database.write() as db:

@@ -29,10 +29,7 @@ _KINDS = {list: "an array", str: "a string", bool: "true or false", type(None): 
 async def read_body(request: Request) -> dict[str, Any]:
     """Return the JSON object that the request carries.
 
-    Raises
-    ------
-    Problem
-        415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not an object.
+    The problem is 415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not an object.
     """
     limits: Limits = request.app.state.container.limits
     _check_media_type(request)

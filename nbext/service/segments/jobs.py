@@ -15,24 +15,16 @@ from nbext.service.http.problems import Problem
 
 @dataclass(eq=False)
 class Job:
-    """One segment to run.
-
-    Attributes
-    ----------
-    plan
-        What the segment language made of the request.
-    waiters
-        Requests that wait for it now.
-    wanted
-        Someone has its id and may come back: it is not cancelled when the last waiter leaves.
-    """
+    """One segment to run; ``plan`` is what the segment language made of its request."""
 
     id: str
     plan: Any
     key_id: str
     cancel: Cancel = field(default_factory=Cancel)
     done: Future[None] = field(default_factory=Future)
+    # Requests that wait for it now.
     waiters: int = 0
+    # Someone has its id and may come back: it is not cancelled when the last waiter leaves.
     wanted: bool = False
 
 

@@ -62,13 +62,7 @@ class Results:
         return result
 
     def open(self, result: ResultFile) -> Any:
-        """Return a pyarrow RecordBatchFileReader over the file.
-
-        Raises
-        ------
-        StorageError
-            The file is missing, or its bytes are not those that were written.
-        """
+        """Return a pyarrow RecordBatchFileReader over the file; StorageError where it is missing or has changed."""
         import pyarrow as pa
 
         self.verify(result)

@@ -66,13 +66,7 @@ class SegmentService:
         return language
 
     def plan(self, body: Mapping[str, Any]) -> Any:
-        """Return the plan of an execute's body.
-
-        Raises
-        ------
-        InvalidSegment, AmbiguousSymbol
-            The body is not a segment, or a symbol in it names several contracts.
-        """
+        """Return the plan of an execute's body; InvalidSegment or AmbiguousSymbol where it has none."""
         query = self.language.parse(body)
         return self.language.resolve(query, self.dataset, saved=self._saved)
 
@@ -133,10 +127,7 @@ class SegmentService:
     def result(self, segment_id: str) -> tuple[Segment, Any]:
         """Return a completed segment and a reader of its rows.
 
-        Raises
-        ------
-        Problem
-            404; 409 while it runs or where it ended without a result; 410 where its result has been deleted.
+        The problem is 404; 409 while it runs or where it ended without a result; 410 where that has been deleted.
         """
         segment = self.read(segment_id)
         error = segment.error or {}

@@ -70,21 +70,13 @@ class ResultFile:
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment as the registry has it; times are seconds since 1970.
-
-    Attributes
-    ----------
-    request
-        The body of execute as it was read: operator, filters, fileType, limit.
-    facts
-        What the compiled plan says of the answer: chain, chainId, asOf, columns, warnings, canonical, words.
-    owner
-        The lease of the service that runs it, or None.
-    """
+    """One segment as the registry has it; times are seconds since 1970."""
 
     id: str
     status: Status
+    # The body of execute as it was read: operator, filters, fileType, limit.
     request: dict[str, Any]
+    # What the plan says of the answer: chain, chainId, asOf, columns, warnings.
     facts: dict[str, Any]
     fingerprint: str
     matched: int | None
@@ -96,6 +88,7 @@ class Segment:
     completed_at: float | None
     used_at: float
     result: ResultFile | None
+    # The lease of the service that runs it, or None.
     owner: str | None
     cancel: bool
 
