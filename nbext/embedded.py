@@ -31,14 +31,8 @@ _starting = threading.Lock()
 def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
     """Return the embedded service over a data folder; start it unless it runs already.
 
-    Raises
-    ------
-    NoService
-        fastapi, uvicorn, ibis or duckdb is not installed.
-    ServiceDied
-        The service ended while it started; its log says why.
-    ConfigError, StorageError
-        The engine's URL or the data folder cannot be used.
+    NoService: fastapi, uvicorn, ibis or duckdb is not installed. ServiceDied: it ended while it started; its log says
+    why. ConfigError, StorageError: the engine's URL or the data folder cannot be used.
     """
     if not all(importlib.util.find_spec(name) for name in _NEEDED):
         raise NoService
@@ -60,15 +54,7 @@ def _stop_all() -> None:
 
 
 class Embedded:
-    """One service in a thread of this process.
-
-    Attributes
-    ----------
-    base_url, api_key
-        Where it listens, and its API key.
-    log_path
-        Its log file: JSON lines, warnings and errors only.
-    """
+    """One service in a thread of this process; its log at ``log_path`` has JSON lines, warnings and errors only."""
 
     def __init__(self, data_dir: Path, engine: str, *, port: int = 0, api_key: Secret | None = None) -> None:
         self._data_dir, self._engine = data_dir, engine

@@ -89,17 +89,11 @@ class NoService(ConfigError):
 
 
 class ValidationError(NbextError):
-    """An argument is not allowed.
-
-    Attributes
-    ----------
-    errors
-        One entry per field: ``pointer``, ``code``, ``detail``.
-    """
+    """An argument is not allowed; ``errors`` has ``pointer``, ``code`` and ``detail`` of each field."""
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         self.errors: list[FieldError] = list(errors)
-        # A mistake in the document as a whole has the pointer "": in a message that would be a line that begins with ":".
+        # A mistake in the document as a whole has the pointer "": its line would begin with a colon.
         super().__init__("\n".join(f"{e['pointer'] or '/'}: {e['detail']}" for e in self.errors))
 
     @classmethod
@@ -113,13 +107,7 @@ class InvalidSegment(ValidationError):
 
 
 class AmbiguousSymbol(ValidationError):
-    """Several contracts have that symbol.
-
-    Attributes
-    ----------
-    candidates
-        The contracts, each as ``chain``, ``address``, ``symbol`` and ``name``.
-    """
+    """Several contracts have that symbol; ``candidates`` has ``chain``, ``address``, ``symbol``, ``name`` of each."""
 
     def __init__(self, errors: Sequence[FieldError], candidates: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(errors)
@@ -127,15 +115,7 @@ class AmbiguousSymbol(ValidationError):
 
 
 class ApiError(NbextError):
-    """The service returned an error.
-
-    Attributes
-    ----------
-    status
-        The HTTP status.
-    problem
-        The answer's problem object (RFC 9457), or an empty dict if the service sent none.
-    """
+    """The service returned an error: HTTP ``status``, and ``problem`` (RFC 9457), empty if the service sent none."""
 
     def __init__(self, message: str, *, status: int, problem: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -208,12 +188,8 @@ class ProtocolError(TransportError):
 class AmbiguousAnswer(ProtocolError):
     """The answer can be read in several ways, and nothing says which one is right.
 
-    Attributes
-    ----------
-    candidates
-        The readings, each as a path into the answer.
-    setting
-        The line of settings that chooses the first of them.
+    ``candidates`` are the readings, each as a path into the answer; ``setting`` is the line of settings that chooses
+    the first of them.
     """
 
     def __init__(self, message: str, *, candidates: Sequence[str], setting: str) -> None:

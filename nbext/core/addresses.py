@@ -37,15 +37,7 @@ def looks_like_address(text: str) -> bool:
 
 
 def normalised(text: object, pointer: str = "address") -> str:
-    """Return the address in lower case.
-
-    An address in one case is accepted as it is; one in mixed case must carry its EIP-55 checksum.
-
-    Raises
-    ------
-    ValidationError
-        Not a string, not 0x and 40 hex digits, or a checksum that does not match.
-    """
+    """Return the address in lower case, or raise ValidationError: in mixed case it must carry its EIP-55 checksum."""
     if not isinstance(text, str) or not looks_like_address(text):
         raise ValidationError.of(
             pointer, "address", f"{shown(text)} is not an address. An address is 0x and 40 hex digits."
@@ -54,8 +46,7 @@ def normalised(text: object, pointer: str = "address") -> str:
     # One case throughout carries no checksum: explorers, files and SQL write addresses so.
     if digits not in (digits.lower(), digits.upper()) and text != checksummed(text):
         raise ValidationError.of(
-            pointer,
-            "checksum",
+            pointer, "checksum",
             f"The checksum of {text} does not match: a letter may be mistyped. "
             f"If the digits are right, write {checksummed(text)}.",
         )

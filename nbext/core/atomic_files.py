@@ -34,10 +34,7 @@ def sync(path: Path) -> None:
 def whole_file(target: Path, *, mode: int = PRIVATE, overwrite: bool = True) -> Iterator[Path]:
     """Lend a path to write to; at the end it becomes the target in one step, or nothing is left.
 
-    Raises
-    ------
-    FileExistsError
-        The target exists at the end, and ``overwrite`` is false.
+    FileExistsError: the target exists at the end, and ``overwrite`` is false.
     """
     part = _aside(target)
     # Made here, with its final mode: a key written into a file of the default mode can be read until it is renamed.

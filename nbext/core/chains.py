@@ -66,13 +66,7 @@ def chain_names() -> tuple[str, ...]:
 
 
 def chain_of(given: object, pointer: str = "chain") -> Chain:
-    """Return the chain that a name, alias, id, hex id or CAIP-2 identifier means.
-
-    Raises
-    ------
-    ValidationError
-        The chain is unknown.
-    """
+    """Return the chain that a name, alias, id, hex id or CAIP-2 identifier means, or raise ValidationError."""
     text = str(given).strip().lower() if isinstance(given, str | int) and given is not True else ""
     chain = _by_alias().get(text)
     if chain is None:

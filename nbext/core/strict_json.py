@@ -47,17 +47,9 @@ def exact_number(digits: str) -> Decimal | int:
 
 
 def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
-    """Return the value of one JSON document.
+    """Return the value of one JSON document; ``fraction`` makes a number with a fraction or an exponent of its text.
 
-    Parameters
-    ----------
-    fraction
-        Makes the value of a number that has a fraction or an exponent, out of its text.
-
-    Raises
-    ------
-    NotJson
-        Not one JSON document, a name twice in one object, NaN or Infinity, or nested too deeply to be read.
+    NotJson: not one document, a name twice in one object, NaN or Infinity, or nested too deeply to be read.
     """
     try:
         return json.loads(text, parse_float=fraction, parse_constant=_no_constant, object_pairs_hook=_unique)
@@ -77,10 +69,7 @@ def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
 def read_request(raw: bytes) -> Any:
     """Return the value of a request's body, which a stranger may have made to do harm.
 
-    Raises
-    ------
-    NotJson
-        As `parse` does; also what is not UTF-8, deeper than MAX_DEPTH, or has a lone surrogate.
+    NotJson: as `parse`; also what is not UTF-8, deeper than MAX_DEPTH, or has a lone surrogate.
     """
     text = _decoded(raw)
     try:
@@ -99,12 +88,8 @@ def read_answer(raw: bytes) -> tuple[Any, list[str]]:
     """Return the value of a service's answer, and warnings about what had to be replaced.
 
     Services that escape texts in UTF-16 cut some of them in the middle of a character: one such name is no reason to
-    refuse a table, so that a lone surrogate becomes U+FFFD. A byte order mark is skipped.
-
-    Raises
-    ------
-    NotJson
-        As `parse` does; also what is not UTF-8.
+    refuse a table, so that a lone surrogate becomes U+FFFD. A byte order mark is skipped. NotJson: as `parse`; also
+    what is not UTF-8.
     """
     text = _decoded(raw.removeprefix(codecs.BOM_UTF8))
     value = parse(text, Decimal)

@@ -70,15 +70,10 @@ class TooManyDecimals(ValueError):
 
 
 def to_raw(amount: Decimal | int, decimals: int) -> int:
-    """Return an amount of token units in the token's smallest unit.
+    """Return an amount of token units in the token's smallest unit; TooManyDecimals where the token has fewer.
 
     >>> to_raw(Decimal("0.5"), 6)
     500000
-
-    Raises
-    ------
-    TooManyDecimals
-        The amount has more decimals than the token.
     """
     sign, digits, exponent = Decimal(amount).as_tuple()
     assert isinstance(exponent, int)
