@@ -73,6 +73,12 @@ class SearchRequest(TypedDict):
 SEARCH_KEYS = tuple(SearchRequest.__annotations__)
 
 
+class SignUpRequest(TypedDict):
+    """The body of POST /v1/signup/newsletter."""
+
+    email: str
+
+
 class Column(TypedDict):
     """One column of a segment's rows.
 
