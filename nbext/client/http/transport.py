@@ -48,6 +48,8 @@ MAX_ERROR_BODY = 1_000_000
 MAX_REDIRECTS = 3
 NO_CAP = sys.maxsize
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+# Not the module's own generator: a retry in a background thread would change what a notebook draws after its seed.
+_jitter = random.Random()
 # A hundred retries at once, and then one for each ten good answers: many callers of a sick service make no storm.
 MAX_RETRIES, REGAINED = 100.0, 0.1
 
@@ -304,7 +306,7 @@ class Exchange:
         seconds = retry_after(self._response.headers if self._response is not None else {})
         if seconds is None:
             # Jitter: many callers must not all ask again at the same moment.
-            seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * random.uniform(0.5, 1.0)
+            seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * _jitter.uniform(0.5, 1.0)
         if self._scope.ended.is_set():
             raise QueryCancelled("Interrupted.")
         again = self._attempt < transport.settings["attempts"] and call.repeat.allows(failure, sent=watch.sent)

@@ -80,6 +80,14 @@ def test_a_passing_fault_is_retried_when_reading(server, quick, status):
     assert len(server.requests) == 2
 
 
+def test_a_retry_leaves_the_notebooks_random_numbers_alone(server, quick):
+    server.script(TOKEN_PATH, reply({}, 503), reply(TOKEN))
+    before = random.getstate()
+    quick.tokens("ethereum", ADDRESS)
+    assert len(server.requests) == 2
+    assert random.getstate() == before
+
+
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
 def test_a_segment_that_was_refused_is_asked_for_again_under_the_same_key(server, quick, status):
     server.script(EXECUTE, reply({}, status), reply({}, status), reply(ROWS))

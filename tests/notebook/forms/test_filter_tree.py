@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
@@ -18,8 +18,6 @@ from nbext.notebook.forms.editors import GroupEditor, TextEditor
 
 GRAMMAR: Grammar = grammar_of(json_schema())
 LEAVES = ("s1", "s2", "s3")
-# Under load twelve recursive examples take more than the second that Hypothesis allows for making them.
-SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite
@@ -66,7 +64,7 @@ def children(key: str, value: Any, true: set[str]) -> list[bool]:
 @given(filters(), st.sampled_from([("AND", all), ("OR", any)]))
 @example({"not": {"any": [{"segment": {"id": "s1"}}, {"segment": {"id": "s2"}}]}}, ("AND", all))
 @example({"not": [{"segment": {"id": "s1"}}, {"segment": {"id": "s2"}}]}, ("OR", any))
-@SETTINGS
+@settings(max_examples=12, deadline=None)
 def test_a_query_that_is_opened_and_written_means_the_same(given, operator):
     word, join = operator
     again = written(given, word)
@@ -76,7 +74,7 @@ def test_a_query_that_is_opened_and_written_means_the_same(given, operator):
 
 
 @given(filters(), st.sampled_from(["AND", "OR"]))
-@SETTINGS
+@settings(max_examples=12, deadline=None)
 def test_every_part_knows_the_pointer_of_its_value(given, operator):
     top = opened(given)
     made = filter_tree.joined(top.children, operator, "/filters")
