@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 _NEEDED = ("fastapi", "uvicorn", "ibis", "duckdb")
 _START_SECONDS = 60.0
+_STOP_SECONDS = 10.0
 _running: dict[tuple[int, Path, str], Embedded] = {}
 _starting = threading.Lock()
+_ending = threading.Event()
 
 
 def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
@@ -48,6 +50,12 @@ def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
 
 @atexit.register
 def _stop_all() -> None:
+    # A thread of a form that misses its service would start it again while the interpreter ends, and the DuckDB of
+    # such a thread aborts the process. One that starts just now is in the table afterwards; the limit is for a forked
+    # child, which may inherit the lock taken.
+    _ending.set()
+    if _starting.acquire(timeout=_STOP_SECONDS):
+        _starting.release()
     for (process, _, _), running in list(_running.items()):
         if process == os.getpid():
             running.stop()
@@ -57,6 +65,8 @@ class Embedded:
     """One service in a thread of this process; its log at ``log_path`` has JSON lines, warnings and errors only."""
 
     def __init__(self, data_dir: Path, engine: str, *, port: int = 0, api_key: Secret | None = None) -> None:
+        if _ending.is_set():
+            raise ServiceDied("Python is ending, so the embedded service does not start again.")
         self._data_dir, self._engine = data_dir, engine
         self.api_key = api_key or Secret(secrets.token_urlsafe(32))
         self.log_path = data_dir / "service" / "embedded.log"
@@ -82,7 +92,7 @@ class Embedded:
     def stop(self) -> None:
         """End the service; segments that run are queued again for its next start."""
         self._server.should_exit = True
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=_STOP_SECONDS)
         _running.pop((os.getpid(), self._data_dir, self._engine), None)
 
     def restart(self) -> Embedded:

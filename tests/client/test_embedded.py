@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 
 import pandas as pd
@@ -159,6 +161,33 @@ def test_a_segment_that_died_with_its_service_is_asked_again_under_the_same_key(
         assert claims == [(asked.headers["idempotency-key"],)]
     finally:
         running.stop()
+
+
+ENDING = """
+import atexit, pathlib, sys, threading
+ended, said = threading.Event(), []
+def ask():
+    ended.wait()
+    try:
+        running.restart()
+    except Exception as error:
+        said.append(type(error).__name__ + ": " + str(error))
+def last():
+    ended.set()
+    thread.join(60)
+    print(*said)
+thread = threading.Thread(target=ask, daemon=True)
+thread.start()
+atexit.register(last)  # before nbext's own, so that it runs after it
+from nbext import embedded
+running = embedded.start(pathlib.Path(sys.argv[1]))
+"""
+
+
+def test_no_service_starts_while_python_ends(tmp_path):
+    ran = subprocess.run([sys.executable, "-c", ENDING, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert ran.stdout == "ServiceDied: Python is ending, so the embedded service does not start again.\n"
+    assert ran.stderr == ""
 
 
 def test_a_service_that_cannot_be_started_again_is_told(settings):
