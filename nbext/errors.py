@@ -89,7 +89,10 @@ class NoService(ConfigError):
 
 
 class ValidationError(NbextError):
-    """An argument is not allowed; ``errors`` has ``pointer``, ``code`` and ``detail`` of each field."""
+    """An argument is not allowed.
+
+    ``errors`` has ``pointer``, ``code`` and ``detail`` of each field.
+    """
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         self.errors: list[FieldError] = list(errors)
@@ -107,7 +110,10 @@ class InvalidSegment(ValidationError):
 
 
 class AmbiguousSymbol(ValidationError):
-    """Several contracts have that symbol; ``candidates`` has ``chain``, ``address``, ``symbol``, ``name`` of each."""
+    """Several contracts have that symbol.
+
+    ``candidates`` has ``chain``, ``address``, ``symbol`` and ``name`` of each.
+    """
 
     def __init__(self, errors: Sequence[FieldError], candidates: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(errors)
@@ -115,7 +121,10 @@ class AmbiguousSymbol(ValidationError):
 
 
 class ApiError(NbextError):
-    """The service returned an error: HTTP ``status``, and ``problem`` (RFC 9457), empty if the service sent none."""
+    """The service returned an error.
+
+    ``status`` is the HTTP status; ``problem`` the answer's problem object (RFC 9457), empty if the service sent none.
+    """
 
     def __init__(self, message: str, *, status: int, problem: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
