@@ -20,32 +20,6 @@ from nbext.errors import AmbiguousSymbol, FieldError, InvalidSegment, Validation
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
 
-# What is wrong, in one word for programs.
-CODES = {
-    "address": "not an address",
-    "ambiguous-symbol": "several contracts have the symbol; `candidates` lists them",
-    "chain": "an unknown chain, or one without data",
-    "checksum": "a mixed-case address whose EIP-55 checksum does not match",
-    "choice": "not one of the allowed words",
-    "decimals": "more decimals than the token has, or a token whose decimals are unknown",
-    "depth": "groups nested too deep",
-    "empty": "an object or a list with nothing to match",
-    "empty-group": "filters or a group without a condition",
-    "exclusive": "fields that do not go together",
-    "needs": "a field that needs another beside it",
-    "no-times": "a time on a chain without block times in the data",
-    "range": "a number or a time out of range",
-    "required": "a required field that is missing",
-    "size": "too many conditions, or too long a list",
-    "standard": "a token where a collection is expected, or the reverse",
-    "symbol": "not a symbol",
-    "twice": "a contract that is in a list twice",
-    "type": "a value of the wrong type",
-    "unknown-contract": "a contract that the data does not have",
-    "unknown-key": "an unknown condition or field",
-    "unknown-segment": "a segment that is not saved here",
-    "unknown-symbol": "a symbol that no contract of the data has",
-}
 # Enough to correct a query by; a hostile body must not make an answer of a megabyte.
 MOST = 50
 _CHAIN_NAMES = {chain.id: chain.name for chain in CHAINS}

@@ -1,4 +1,4 @@
-"""The segment language's groups, scope keys, shared fields, limits and rules; the conditions are in ``conditions/``.
+"""The segment language's groups, scope keys, shared fields and limits; the conditions are in ``conditions/``.
 
 Parsing, the JSON Schema, error messages, help and forms are all made of these. A field's ``kind`` names how its value
 is read and described (`nbext.language.field_types`).
@@ -20,32 +20,6 @@ MAX_LIST = 10_000
 MAX_COLLECTIONS = 100
 # An id of more than 26 digits is three comparisons in the statement, not an element of a list.
 MAX_TOKEN_IDS = 1_000
-
-# What the fields do not say by themselves: for the reference page.
-RULES = (
-    "Amounts are decimal texts in the token's own unit, exact to the last digit; `\"unit\": \"raw\"` takes the "
-    "smallest unit, and is the only way where the data does not have a token's decimals. More decimals than the token "
-    "has is an error. A float from Python counts by the digits that Python shows of it (`0.1 + 0.2` is "
-    "0.30000000000000004): write a text or a Decimal. Bounds are inclusive.",
-    'A bound without `min` starts above zero: `{"max": "10"}` asks for wallets that hold some and at most 10. Only an '
-    'explicit `"min": 0` also matches wallets that hold none: every wallet seen that is not outside the bounds.',
-    "Wallets seen are those with a transfer on a chain of the segment's conditions (up to `asOf`); a segment without "
-    "such a condition has its own chain. `not` beside OR, or alone, is all wallets seen but those.",
-    "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, or "
-    "block numbers. They do not depend on the time of day: the answer says which block it is for. `asOf` is one "
-    "moment for every chain; a block number is one of the segment's own chain.",
-    "A balance is the one at the end of a block: `heldSince` looks at every block from then on, and not at what "
-    "came and went within one. An ERC721's owner is whoever it was last sent to; whoever sends one that the data has "
-    "not seen before counts as its owner from the beginning.",
-    "A transfer to oneself is one transfer. A mint comes from the zero address; a burn goes there or to 0x...dEaD.",
-    "A contract is named by its address or its symbol. A symbol that several contracts have is refused with the "
-    "candidates. Addresses may be written in any case; a mixed-case address must carry its right EIP-55 checksum.",
-    "A condition may name its own chain, so a segment may cross chains: a wallet is the same address on each.",
-    "A saved segment has its own chain, `exclude` and, where it has one, `asOf`; its limit does not matter.",
-    f"At most {MAX_CONDITIONS} conditions, those of saved segments counted, groups {MAX_DEPTH} deep, {MAX_LIST:,} "
-    "members of a list.",
-    "Rows are ordered by address, so a limit returns the same wallets on every engine.",
-)
 
 
 @dataclass(frozen=True)

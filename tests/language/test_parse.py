@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import InvalidSegment
-from nbext.language.describe import CODES
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH
 from nbext.language.parse import parse
+from tests.reference.language_page import CODES
 
 CONDITIONS = "token, nft, collections, transfer, activity, wallet, segment, all, any, not"
 A_TIME = (

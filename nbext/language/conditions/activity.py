@@ -88,12 +88,10 @@ class ActivityCondition(Condition):
     def canonical(self) -> dict[str, Any]:
         """Return it with its windows in blocks."""
         return {
-            "first": window(self.first) or None,
-            "last": window(self.last) or None,
-            "transfers": counts(self.transfers),
-            "activeDays": counts(self.days),
+            "first": window(self.first) or None, "last": window(self.last) or None,
+            "transfers": counts(self.transfers), "activeDays": counts(self.days),
             "chain": describe.chain_name(self.chain_id),
-        }
+        }  # fmt: skip
 
     def words(self) -> str:
         """Return it as "were first seen from block 5 and were active on at least 3 days on ethereum"."""

@@ -40,10 +40,7 @@ class CollectionsCondition(Condition):
               examples=({"min": 5},)),
         CHAIN,
     )  # fmt: skip
-    examples = (
-        {"of": ["BAYC", "MAYC", "AZUKI"], "atLeast": 2},
-        {"distinct": {"min": 5}, "chain": "ethereum"},
-    )
+    examples = ({"of": ["BAYC", "MAYC", "AZUKI"], "atLeast": 2}, {"distinct": {"min": 5}, "chain": "ethereum"})
     exclusive = (("of", "distinct"),)
     needs = (("atLeast", ("of",)),)
     denials = (("own ", "do not own "),)

@@ -29,10 +29,8 @@ class NftCondition(HoldingCondition):
     ids: tuple[int, ...] = ()
 
     name = "nft"
-    help = (
-        "Wallets that own NFTs of a collection. Without count: at least one. Only an explicit min of 0 also takes "
-        "wallets that own none."
-    )
+    help = ("Wallets that own NFTs of a collection. Without count: at least one. Only an explicit min of 0 also takes "
+            "wallets that own none.")  # fmt: skip
     fields = (
         Field("nft", "contract", "The collection's address, or its symbol.", required=True, examples=("BAYC", BAYC)),
         CHAIN,

@@ -98,10 +98,8 @@ class TokenCondition(HoldingCondition):
     """A wallet's balance of an ERC20 token lies within bounds."""
 
     name = "token"
-    help = (
-        "Wallets that hold an ERC20 token. Without balance: more than none. With max alone: some, and at most that. "
-        "Only an explicit min of 0 also takes wallets that hold none."
-    )
+    help = ("Wallets that hold an ERC20 token. Without balance: more than none. With max alone: some, and at most "
+            "that. Only an explicit min of 0 also takes wallets that hold none.")  # fmt: skip
     fields = (
         Field("token", "contract", "The token's address, or its symbol.", required=True, examples=("USDC", USDC)),
         CHAIN,
@@ -110,10 +108,7 @@ class TokenCondition(HoldingCondition):
         UNIT,
         HELD_SINCE,
     )  # fmt: skip
-    examples = (
-        {"token": "USDC", "balance": {"min": "1000"}, "heldSince": "90d"},
-        {"token": USDC, "chain": "ethereum"},
-    )
+    examples = ({"token": "USDC", "balance": {"min": "1000"}, "heldSince": "90d"}, {"token": USDC, "chain": "ethereum"})
     denials = (("hold ", "do not hold "),)
 
     @classmethod
@@ -129,12 +124,9 @@ class TokenCondition(HoldingCondition):
     def canonical(self) -> dict[str, Any]:
         """Return it with the token's address and raw amounts."""
         return {
-            "token": self.contract.address,
-            "chain": describe.chain_name(self.contract.chain_id),
-            "balance": amounts(self.within),
-            "unit": "raw",
-            "heldSince": self.since,
-        }
+            "token": self.contract.address, "chain": describe.chain_name(self.contract.chain_id),
+            "balance": amounts(self.within), "unit": "raw", "heldSince": self.since,
+        }  # fmt: skip
 
     def words(self) -> str:
         """Return it as "hold at least 5 UNI on ethereum"."""

@@ -42,10 +42,8 @@ class TransferCondition(Condition):
     blocks: Blocks
 
     name = "transfer"
-    help = (
-        "Wallets that took part in transfers. Without count: at least one. Only an explicit min of 0, of count or of "
-        "total, also takes wallets with none."
-    )
+    help = ("Wallets that took part in transfers. Without count: at least one. Only an explicit min of 0, of count or "
+            "of total, also takes wallets with none.")  # fmt: skip
     fields = (
         Field("direction", "choice", "The wallet received (in), sent (out), either (any), or was minted to or "
               "burned from.", default="any", choices=("in", "out", "any", "mint", "burn"), examples=("in",)),
@@ -71,12 +69,9 @@ class TransferCondition(Condition):
     exclusive = (("token", "nft"),)
     needs = (("amount", ("token", "nft")), ("total", ("token", "nft")), ("unit", ("token",)))
     denials = (
-        ("received ", "did not receive "),
-        ("sent or received ", "did not send or receive "),
-        ("sent ", "did not send "),
-        ("burned ", "did not burn "),
-        ("were ", "were not "),
-    )
+        ("received ", "did not receive "), ("sent or received ", "did not send or receive "),
+        ("sent ", "did not send "), ("burned ", "did not burn "), ("were ", "were not "),
+    )  # fmt: skip
 
     @classmethod
     def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
@@ -92,25 +87,19 @@ class TransferCondition(Condition):
             detail = f"A {direction} has no counterparty: the other side is the burn address."
             context.report.add(at(asked.pointer, "counterparty"), "exclusive", detail)
         span, end = Span(asked.values.get("after"), asked.values.get("before")), context.at(chain, asked.pointer)
-        return cls(
-            chain.id,
-            direction,
-            contract,
-            tuple(sorted(set(asked.values.get("counterparty", ())))),
-            _moved(asked, "amount", contract, context),
-            _moved(asked, "total", contract, context),
-            _number(asked, context),
-            Blocks(None, end) if span == Span() else context.blocks(span, chain, asked.pointer),
-        )
+        others = tuple(sorted(set(asked.values.get("counterparty", ()))))
+        amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
+        number = _number(asked, context)
+        blocks = Blocks(None, end) if span == Span() else context.blocks(span, chain, asked.pointer)
+        return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets by the number and the sum of their transfers."""
         values: Any = self
         sides = self._sides(self._transfers(tables), tables)
         # Limbs are summed as they are, and carried once: each sum stays within 38 digits.
-        sums = sides.group_by("wallet").agg(
-            number=sides.count(), hi=sides.hi.sum(), mid=sides.mid.sum(), lo=sides.lo.sum()
-        )
+        limbs = {name: sides[name].sum() for name in ("hi", "mid", "lo")}
+        sums = sides.group_by("wallet").agg(number=sides.count(), **limbs)
         fits = values.count.holds(sums.number)
         if values.total is not None:
             fits = fits & values.total.holds_of(exact.carried(exact.of(sums)))
@@ -166,13 +155,11 @@ class TransferCondition(Condition):
             ("nft" if nft else "token"): self.contract and self.contract.address,
             "chain": describe.chain_name(self.chain_id),
             "counterparty": list(self.counterparty) or None,
-            "amount": amounts(self.amount),
-            "total": amounts(self.total),
-            "count": counts(self.count),
+            "amount": amounts(self.amount), "total": amounts(self.total), "count": counts(self.count),
             # Beside a token only: of NFTs and of any contract at all, amounts have no unit.
             "unit": "raw" if self.contract and not nft else None,
             **window(self.blocks),
-        }
+        }  # fmt: skip
 
     def words(self) -> str:
         """Return it as "received USDC on ethereum, at least 10,000 in all"."""
