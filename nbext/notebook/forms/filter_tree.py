@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 
-Operator = str
 # JSON of at most this many characters goes on one line: a notebook's cell is about that wide.
 WIDTH = 72
 _JOIN = {"AND": "all", "OR": "any"}
@@ -28,7 +27,7 @@ class Part(Protocol):
         """Remember the JSON pointer of its value."""
 
 
-def joined(parts: Sequence[Part], operator: Operator, pointer: str) -> dict[str, Any]:
+def joined(parts: Sequence[Part], operator: str, pointer: str) -> dict[str, Any]:
     """Return parts as one object, and place each.
 
     Conditions of one name make a list. An object cannot hold two groups of one name: then all parts go into a list
@@ -100,7 +99,7 @@ def _one(member: Any) -> tuple[str, Any]:
     return "all", [{key: value} for key, value in children]
 
 
-def parsed(query: Any) -> tuple[dict[str, Any], Operator, int | None]:
+def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
     """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table."""
     # A table says by its attrs which query it came from, so a result can be opened again and changed.
     given = getattr(query, "attrs", {}).get("nbext", query)
@@ -148,7 +147,7 @@ def _escaped_if_hidden(found: re.Match[str]) -> str:
     return character if visible(character) == character else json.dumps(character)[1:-1]
 
 
-def cell_text(name: str, filters: Mapping[str, Any], operator: Operator, limit: int | None) -> str:
+def cell_text(name: str, filters: Mapping[str, Any], operator: str, limit: int | None) -> str:
     """Return the cell that runs the query."""
     # Never the operator's own text, which may be a stranger's: "OR --to FILE" would be an option of the cell.
     words = ["%%segment_query", name, "--operator OR" * (operator == "OR")]
