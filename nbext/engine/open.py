@@ -81,8 +81,7 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
         raise ConfigError("engine: duckdb:// has no path. Set the data folder with data_dir.")
     options = _options(url, memory=MEMORY_SIZE, threads=_THREADS)
     threads = int(options["threads"]) if "threads" in options else None
-    memory = options.get("memory", MEMORY)
-    return DuckDataset(_generation(data_dir), data_dir=data_dir, memory=memory, threads=threads)
+    return DuckDataset(_generation(data_dir), data_dir=data_dir, memory=options.get("memory", MEMORY), threads=threads)
 
 
 def _spark(data_dir: Path, url: SplitResult) -> Dataset:

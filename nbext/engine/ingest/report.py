@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nbext import __version__
 from nbext.core.atomic_files import ORDINARY, whole_file
-from nbext.core.chains import CHAINS
+from nbext.core.chains import chain_of
 from nbext.core.uint256 import split
 from nbext.engine.ingest.derive.wallets import zero
 from nbext.engine.ingest.sources.files import shown
@@ -211,21 +211,18 @@ def _gaps(stage: Stage, report: Report) -> None:
         SELECT s.chain_id, s.block - s.step + 1, s.block - 1 FROM steps s JOIN usual u USING (chain_id)
         WHERE s.step > {_WIDE} * u.step AND chain_id IN (SELECT chain_id FROM incoming UNION SELECT chain_id FROM times)
         ORDER BY s.step DESC, 1, 2""")
-    names = {chain.id: chain.name for chain in CHAINS}
     report.gap_count = len(found)
-    largest = sorted(found[:SHOWN])
-    report.gaps = [Gap(names.get(chain, str(chain)), first, last) for chain, first, last in largest]
+    report.gaps = [Gap(chain_of(chain).name, first, last) for chain, first, last in sorted(found[:SHOWN])]
 
 
-def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str]) -> None:
-    """Write the bad rows and the contracts classified by behaviour to files beside the data."""
-    report.bad_rows = stage.value("SELECT count(*) FROM bad")
+def write_lists(stage: Stage, report: Report, folder: Path, paths: list[str]) -> None:
+    """Write the bad rows and the contracts classified by behaviour to files beside the data; paths by their number."""
     bad = stage.rows("SELECT file, row, why, value FROM bad ORDER BY file, row")
+    report.bad_rows = len(bad)
     if bad:
-        rows = [BadRow(paths[file], row, why, value) for file, row, why, value in bad]
-        report.bad, report.bad_path = rows[:SHOWN], str(folder / "bad-rows.csv")
-        _write(folder / "bad-rows.csv", ("file", "row", "why", "value"),
-               [(b.path, b.row, b.why, b.value) for b in rows])
+        rows = [(paths[file], *found) for file, *found in bad]
+        report.bad, report.bad_path = [BadRow(*row) for row in rows[:SHOWN]], str(folder / "bad-rows.csv")
+        _write(folder / "bad-rows.csv", ("file", "row", "why", "value"), rows)
     inferred = stage.rows("SELECT chain_id, address, s.standard FROM standards s JOIN contract_ranks r "
                           "ON r.rowid = contract WHERE NOT declared ORDER BY 1, 2")
     if inferred:

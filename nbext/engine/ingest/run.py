@@ -49,14 +49,9 @@ class Run:
     job: Job
     stage: Stage
     report: Report
+    digests: dict[Source, Future[str]]
     opened: list[reading.Opened] = field(default_factory=list)
     lists: list[tuple[int, Source, int]] = field(default_factory=list)
-    digests: dict[Source, Future[str]] = field(default_factory=dict)
-
-    def names(self) -> dict[int, str]:
-        """Return the path of each file that is ingested, by its number."""
-        return {file.number: file.source.name for file in self.opened} | {
-            number: source.name for number, source, _ in self.lists}
 
     def holding(self, what: str) -> list[reading.Opened]:
         """Return the opened files of one sort: transfers, tokens, contracts, blocks or holders."""
@@ -169,37 +164,31 @@ def _not_taken(found: list[Source], previous: storage.Generation | None) -> tupl
     return fresh, skipped
 
 
-def _take(
-    job: Job, previous: storage.Generation | None, fresh: list[Source], refused: list[IngestError]
-) -> Report:
+def _take(job: Job, previous: storage.Generation | None, fresh: list[Source], refused: list[IngestError]) -> Report:
     shutil.rmtree(job.folder / ".stage", ignore_errors=True)  # of a run that was killed
     while True:
         report = Report(refused=refused, generation=previous.folder.name if previous else None)
         if not fresh:
             return report
         building = storage.begin(job.folder)
-        with Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory) as stage:
+        # Digests need every byte of every file: a thread reads them while the tables are built.
+        with (Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory) as stage,
+              ThreadPoolExecutor(1) as pool):
+            digests = {source: pool.submit(source.digest) for source in fresh}
             try:
-                return _walk(Run(job, stage, report), fresh)
+                return _steps(Run(job, stage, report, digests), fresh)
             except _Refused as without:
                 # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking
                 # them out, and rare: most files that cannot be used are found out when they are opened.
                 refused.append(without.error)
                 fresh = [source for source in fresh if source != without.source]
-
-
-def _walk(run: Run, fresh: list[Source]) -> Report:
-    # Digests need every byte of every file: a thread reads them while the tables are built.
-    with ThreadPoolExecutor(1) as pool:
-        run.digests = {source: pool.submit(source.digest) for source in fresh}
-        try:
-            return _steps(run, fresh)
-        finally:
-            pool.shutdown(cancel_futures=True)
+            finally:
+                pool.shutdown(cancel_futures=True)
 
 
 def _steps(run: Run, fresh: list[Source]) -> Report:
-    _open(run, fresh)
+    opening = fresh
+    _open(run, opening)
     fresh = [*(file.source for file in run.opened), *(source for _, source, _ in run.lists)]
     if not fresh:
         return run.report
@@ -214,7 +203,7 @@ def _steps(run: Run, fresh: list[Source]) -> Report:
     report.files = [FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f)) for f in run.opened]
     report.files += [FileTaken(s.name, "token list", rows, None) for _, s, rows in run.lists]
     report.rows = sum(file.rows for file in report.files)
-    counts.write_lists(stage, report, run.job.folder, run.names())
+    counts.write_lists(stage, report, run.job.folder, [source.name for source in opening])
     # Last before the switch: a file that grew while it was read may have given half a row, or rows of two states.
     for source in fresh:
         with _refusing(source):
@@ -255,10 +244,8 @@ def _open(run: Run, fresh: list[Source]) -> None:
         except _Refused as without:
             # Nothing of the file is in the stage yet: the run can go on.
             run.report.refused.append(without.error)
-    for file in run.opened:
-        if file.ragged:
-            stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", [
-                (file.number, row, why) for row, why in file.ragged])
+    if ragged := [(file.number, row, why) for file in run.opened for row, why in file.ragged]:
+        stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", ragged)
 
 
 def _chain_id(run: Run, file: reading.Opened) -> int:
@@ -268,10 +255,9 @@ def _chain_id(run: Run, file: reading.Opened) -> int:
         named = [row[0] for row in found]
         wanted = run.job.chain or (chain_of(named[0], file.source.name) if len(named) == 1 else None)
         if len(named) > 1 or wanted is None or str(wanted.id) != named[0]:
-            chains = ", ".join(map(str, named))
             given = run.job.chain.name if run.job.chain else None
-            why = (f"its rows are on several chains ({chains}). Split it by chain" if len(named) > 1
-                   else f"its rows are on chain {chains}, but --chain {given} was given")
+            why = (f"its rows are on several chains ({', '.join(map(str, named))}). Split it by chain" if len(named) > 1
+                   else f"its rows are on chain {named[0]}, but --chain {given} was given")
             raise IngestError(f"{file.source.shown}: {why}.", path=file.source.name)
         return wanted.id
     if run.job.chain is None:
@@ -351,8 +337,7 @@ def _build(run: Run) -> None:
 def _publish(run: Run, fresh: list[Source]) -> None:
     run.job.progress("saving", 0)
     stage, report = run.stage, run.report
-    fingerprint = counts.fingerprint(stage)
-    previous = stage.previous
+    previous, fingerprint = stage.previous, counts.fingerprint(stage)
     manifest = _manifest(run, fresh, fingerprint)
     report.tables = manifest["tables"]
     # DETACH writes what is still in memory: only then is the file whole enough to be renamed.
@@ -365,21 +350,17 @@ def _publish(run: Run, fresh: list[Source]) -> None:
 
 def _manifest(run: Run, fresh: list[Source], fingerprint: str) -> dict[str, Any]:
     stage = run.stage
-    kinds = {f.source: (f.kind.name, f.rows, _chain_name(run, f)) for f in run.opened}
-    kinds |= {source: ("token list", rows, None) for _, source, rows in run.lists}
-    columns = ("chain_id", "first_block", "last_block", "last_timestamp")
+    taken = {file.path: file for file in run.report.files}
     return {
-        "fingerprint": fingerprint,
-        "name": "ingested data",
-        "synthetic": False,
+        "fingerprint": fingerprint, "name": "ingested data", "synthetic": False,
         "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "chains": [dict(zip(columns, row, strict=True))
-                   for row in stage.rows(f"SELECT {', '.join(columns)} FROM extents ORDER BY 1")],
+        "chains": stage.arrow("SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1")
+                       .to_pylist(),
         "tables": {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES},
         "files": [
             *(stage.previous.manifest["files"] if stage.previous else []),
             *({"path": s.name, "sha256": run.digests[s].result(), "size": s.size, "mtime": s.modified,
-               "rows": kinds[s][1], "kind": kinds[s][0],
-               "chain_id": chain_of(kinds[s][2]).id if kinds[s][2] else None} for s in fresh),
+               "rows": file.rows, "kind": file.kind, "chain_id": chain_of(file.chain).id if file.chain else None}
+              for s in fresh for file in [taken[s.name]]),
         ],
     }

@@ -48,13 +48,9 @@ class Kind:
         """Return which of the file's columns holds each of ours, or None if a required one is missing."""
         # Reversed, so that the first of two columns that differ in case only is the one that counts.
         spelled = {name.lower(): name for name in reversed(list(names))}
-        found = {
-            ours: next((spelled[name] for name in theirs if name in spelled), None)
-            for ours, theirs in {**self.needs, **self.may}.items()
-        }
-        if any(found[ours] is None for ours in self.needs):
-            return None
-        return {ours: theirs for ours, theirs in found.items() if theirs is not None}
+        found = {ours: next(spelled[name] for name in theirs if name in spelled)
+                 for ours, theirs in {**self.needs, **self.may}.items() if not spelled.keys().isdisjoint(theirs)}
+        return found if self.needs.keys() <= found.keys() else None
 
 
 _LOG = {"sender": ("from_address",), "recipient": ("to_address",), "tx": ("transaction_hash",),
@@ -119,11 +115,7 @@ KINDS = (
 def recognise(names: Iterable[str]) -> tuple[Kind, dict[str, str]] | None:
     """Return the format of a file with these columns, and which column holds what; None if no format fits."""
     names = list(names)
-    for kind in KINDS:
-        columns = kind.columns(names)
-        if columns is not None:
-            return kind, columns
-    return None
+    return next(((kind, columns) for kind in KINDS if (columns := kind.columns(names)) is not None), None)
 
 
 # The first bytes decide, not the name: exports are renamed, and unpacked by browsers.
