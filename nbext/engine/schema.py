@@ -21,6 +21,9 @@ from __future__ import annotations
 LIMBS = ("hi", "mid", "lo")
 # The to_block of a current balance.
 FOREVER = 2**62
+# How DuckDB calls the types.
+SQL_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN",
+             "decimal(38,0)": "DECIMAL(38,0)"}
 
 WALLETS = {"wallet": "int32", "address": "string", "is_contract": "boolean"}
 

@@ -17,7 +17,7 @@ import ibis
 from ibis.common.exceptions import IbisError
 
 from nbext.core.atomic_files import whole_folder
-from nbext.engine.schema import TABLES
+from nbext.engine.schema import SQL_TYPES, TABLES
 from nbext.errors import ConfigError, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from nbext.engine.storage import Generation
 
 FOLDER = "parquet"
-_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
 
 
 class Spark:
@@ -131,7 +130,7 @@ def _write(tables: Path, building: Path) -> None:
         connection.execute(f"ATTACH {_quoted(tables)} AS generation (READ_ONLY)")
         for name, columns in TABLES.items():
             # Each type is named: DuckDB writes a HUGEINT, were there one, as DOUBLE without a word.
-            cast = ", ".join(f'"{column}"::{_TYPES.get(kind, kind)} AS "{column}"' for column, kind in columns.items())
+            cast = ", ".join(f'"{column}"::{SQL_TYPES[kind]} AS "{column}"' for column, kind in columns.items())
             target = _quoted(building / f"{name}.parquet")
             connection.execute(f"COPY (SELECT {cast} FROM generation.{name}) TO {target} (FORMAT parquet)")
 

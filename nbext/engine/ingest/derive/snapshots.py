@@ -88,7 +88,9 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
     stage.run("CREATE OR REPLACE TABLE arrived_holders "
               "(row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, digits VARCHAR)")
     # By Python, not SQL: each row has its own decimals, and "1.5E-18" must come out exact or not at all.
-    moment, needed = _moment(file, options)
+    needed = options.block is None and file.has("block")  # then each row must have a block of its own
+    moment = (f"TRY_CAST({file.text('block')} AS BIGINT)" if needed
+              else file.seconds() if options.block is None else "NULL::BIGINT")
     rows = stage.connection.cursor().execute(f"""
         SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')},
             {moment}
@@ -120,13 +122,6 @@ def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]
         [pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)], schema=_ARRIVING))
     if bad:
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
-
-
-def _moment(file: Opened, options: SnapshotOptions) -> tuple[str, bool]:
-    """Return the SQL of the block or the time of a row's balance, and whether every row must have one."""
-    if options.block is None and file.has("block"):
-        return f"TRY_CAST({file.text('block')} AS BIGINT)", True
-    return ("NULL::BIGINT" if options.block is not None else file.seconds()), False
 
 
 def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:

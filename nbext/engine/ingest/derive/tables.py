@@ -19,12 +19,10 @@ from nbext.engine.ingest.derive.holdings import NOBODY
 from nbext.engine.ingest.derive.rows import DECIMAL, check_times, decimal
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage, ahead, name
-from nbext.engine.schema import LIMBS, TABLES
+from nbext.engine.schema import LIMBS, SQL_TYPES, TABLES
 
 # Two million rows take some hundred megabytes in arrays, and two buckets exist at a time.
 BUCKET_ROWS = 2_000_000
-_SQL_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN",
-              "decimal(38,0)": "DECIMAL(38,0)"}
 _DAY = 86_400
 _UPPER = ("hi", "mid", "id_hi", "id_mid")
 _PLAIN = {("wallets", "address"), ("balances", "lo"), ("history", "lo"), ("transfers", "lo")}
@@ -48,7 +46,7 @@ class _Bucket:
 def create_tables(stage: Stage) -> None:
     """Create the empty tables of the layout."""
     for table, columns in TABLES.items():
-        described = (f"{name(c)} {_SQL_TYPES[t]}{_packed(table, c)}" for c, t in columns.items())
+        described = (f"{name(c)} {SQL_TYPES[t]}{_packed(table, c)}" for c, t in columns.items())
         stage.run(f"CREATE TABLE out.{table} ({', '.join(described)})")
 
 

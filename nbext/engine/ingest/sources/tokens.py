@@ -30,7 +30,6 @@ FACTS = {
 }
 FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
-# JSON can write one half of a surrogate pair, which no UTF-8 file, DuckDB's included, can store.
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
 ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
 
@@ -132,6 +131,7 @@ def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> Non
 
 def clean(text: object) -> str | None:
     """Return text that can be stored: a lone surrogate becomes U+FFFD; anything but text is unknown."""
+    # JSON can write one half of a surrogate pair, which no UTF-8 file, DuckDB's included, can store.
     return LONE_SURROGATE.sub("�", text) if isinstance(text, str) and text else None
 
 
