@@ -136,6 +136,7 @@ class Question:
     wallets: Callable[[Tables, Sequence[ir.Scalar]], Tree]
     columns: Callable[[Tables, Sequence[ir.Scalar]], Sequence[ir.Table]]
     values: tuple[Value, ...] = ()
+    # How many wallets are in each column, where that is known: a small column is read faster whole than joined.
     holders: tuple[int | None, ...] = ()
 
 

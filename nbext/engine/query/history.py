@@ -91,12 +91,10 @@ def activity(chain_id: Any, at: Any, tables: Tables) -> ir.Table:
     received = moved.filter(moved.sender != moved.recipient).select("block", wallet=moved.recipient)
     times = blocks.filter(blocks.chain_id == chain_id).select("block", day=blocks.timestamp // 86_400)
     sides = sent.union(received).left_join(times, "block")
-    return sides.group_by("wallet").agg(
-        first_block=sides.block.min(),
-        last_block=sides.block.max(),
-        transfers=sides.count(),
-        active_days=sides.day.nunique(),
-    )
+    first, last = sides.block.min(), sides.block.max()
+    # One row for each wallet and transfer: counting them is counting the wallet's transfers.
+    counts = {"transfers": sides.count(), "active_days": sides.day.nunique()}
+    return sides.group_by("wallet").agg(first_block=first, last_block=last, **counts)
 
 
 def _changes_721(moved: ir.Table, tables: Tables) -> ir.Table:
