@@ -221,7 +221,7 @@ def read_time(value: object) -> Time | None:
     >>> read_time("90d").back
     7776000
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         return Time(str(value), block=value)
     if not isinstance(value, str):
         return None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nbext.client.remote.field_names import ABOUT, COUNTS, RETURNED, TOTALS, bare, places
+from nbext.core.constants import is_whole
 
 # An address, or what to change in the query of this page's.
 Next = str | Mapping[str, str]
@@ -61,7 +62,7 @@ def _goes_on(place: Mapping[str, Any]) -> bool:
 def _link(value: Any, plain: str) -> Next | None:
     if isinstance(value, Mapping):
         value = value.get("href") or value.get("url")
-    if isinstance(value, int) and not isinstance(value, bool):
+    if is_whole(value):
         return {"page": str(value)}
     if not isinstance(value, str) or not value:
         return None

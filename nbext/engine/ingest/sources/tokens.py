@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import CHAINS
-from nbext.core.constants import STANDARDS
+from nbext.core.constants import STANDARDS, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
@@ -162,7 +162,7 @@ def _list_fault(token: Any, known: set[int]) -> str | None:
 def _list_fact(token: Mapping[str, Any], seq: int) -> dict[str, Any]:
     places = token.get("decimals")
     # True is an int to Python; decimals are a uint8 to a contract.
-    whole = isinstance(places, int) and not isinstance(places, bool) and 0 <= places <= 255
+    whole = is_whole(places) and 0 <= places <= 255
     named = str(token.get("standard", "")).upper()
     return {
         "chain_id": token["chainId"], "address": token["address"].lower(), "source": "list", "seq": seq,
