@@ -7,7 +7,6 @@ has a name that begins with a dot and ends in PART; nothing reads it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -78,12 +77,6 @@ def whole_folder(target: Path) -> Iterator[Path]:
         sync(target.parent)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def secret_file(path: Path, make: str) -> str:

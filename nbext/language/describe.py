@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
@@ -41,7 +42,7 @@ def unit_of(contract: Contract) -> Callable[[int], str]:
     # A contract can claim any number of decimals; the standard's type ends at 255.
     if contract.is_nft or decimals is None or not 0 <= decimals <= 255:
         return str
-    return lambda raw: units_text(raw, decimals)
+    return partial(units_text, decimals=decimals)
 
 
 def amount(within: Range, name: str, written: Callable[[int], str]) -> str:

@@ -69,7 +69,7 @@ class NftCondition(HoldingCondition):
             "chain": describe.chain_name(self.contract.chain_id),
             "count": counts(self.within),
             # As texts, which no reader of JSON rounds.
-            "tokenIds": [str(one) for one in self.ids] or None,
+            "tokenIds": list(map(str, self.ids)) or None,
             "heldSince": self.since,
         }
 

@@ -10,6 +10,7 @@ rows pass through without a Python loop.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import secrets
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.atomic_files import PART, sha256_of, whole_file
+from nbext.core.atomic_files import PART, whole_file
 from nbext.core.operations import SEGMENT_JSON, Column, Page
 from nbext.core.strict_json import to_json
 from nbext.errors import StorageError
@@ -112,6 +113,12 @@ class Results:
         for path in self.folder.iterdir():
             if path.name not in known and (path.suffix in (".arrow", PART)) and path.stat().st_mtime < older_than:
                 yield path
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def page_of(segment: Segment, limit: int, offset: int) -> Page:

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv as arrow_csv
 
 from nbext.service.segments import results
-from nbext.service.segments.results import BATCH, Results, page_of
+from nbext.service.segments.results import BATCH, Results, page_of, sha256_of
 from tests.service.conftest import HOLDERS
 
 ROWS = 3 * BATCH + 5
@@ -78,3 +78,8 @@ def test_a_page_reads_only_the_batches_that_it_needs(big):
     page = page_of(segment, 3, BATCH - 1)
     rows = json.loads(b"".join(results.json_page(segment, reader, page)))["data"]
     assert rows == table.slice(BATCH - 1, 3).to_pylist()
+
+
+def test_the_digest_of_a_file_is_its_bytes_sha_256(tmp_path):
+    (tmp_path / "file").write_text("first\n")
+    assert sha256_of(tmp_path / "file") == "b640e840b19d378660b32fb51ae18d67dccb4a8596a29e7bd72c1b2ae5928f41"
