@@ -11,14 +11,16 @@ import pytest
 REPO = Path(__file__).parents[1]
 CONTRIBUTING = (REPO / "CONTRIBUTING.md").read_text("utf-8")
 WALK = re.findall(r"^\d+\. `([\w/]+\.py)`: `([\w.]+)`", CONTRIBUTING, re.MULTILINE)
+NAMED = re.findall(r"`([\w/]+\.py)`: `([\w.]+)`", CONTRIBUTING)
 
 
 def test_the_walk_of_a_query_is_at_most_fifteen_functions():
     assert 10 <= len(WALK) <= 15
     assert len(re.findall(r"^\d+\. ", CONTRIBUTING, re.MULTILINE)) == len(WALK)
+    assert {"compile", "HoldingCondition.wallets"} <= {function for _, function in WALK}
 
 
-@pytest.mark.parametrize(("file", "function"), WALK, ids=lambda value: value)
+@pytest.mark.parametrize(("file", "function"), NAMED, ids=lambda value: value)
 def test_a_function_of_the_walk_is_in_its_file(file, function):
     node: ast.AST = ast.parse((REPO / file).read_text("utf-8"))
     for name in function.split("."):
