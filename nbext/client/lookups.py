@@ -80,7 +80,7 @@ def metadata(
         table = frames.frame(rows)
     table.attrs["nbext"] = {
         "operation": operation, "service": service.transport.origin.url, "chain": chain,
-        # In order and each once.
+        # Each look-up may bring the same warning: the reader wants it once.
         "warnings": list(dict.fromkeys(warning for one in found.values() for warning in one.warnings)),
     }  # fmt: skip
     return table

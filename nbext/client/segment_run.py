@@ -1,4 +1,4 @@
-"""A segment's way: execute, wait until it is done, fetch its rows; or export the rows of one that is done.
+"""One segment from request to rows: execute, wait until it is done, fetch; or export the rows of one that is done.
 
 The caller hears of it through `Progress` reports.
 """

@@ -164,7 +164,7 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
-        # polars (2.1, as it is imported) has waits for locks go on after an interrupt; Python's own way is set again.
+        # Importing polars (2.1) makes waits for locks go on after an interrupt: this restores Python's own way.
         if hasattr(signal, "siginterrupt") and threading.current_thread() is threading.main_thread():
             signal.siginterrupt(signal.SIGINT, True)
         failure: NbextError

@@ -21,7 +21,7 @@ from __future__ import annotations
 LIMBS = ("hi", "mid", "lo")
 # The to_block of a current balance.
 FOREVER = 2**62
-# How DuckDB calls the types.
+# The names that Ibis has for the types, as DuckDB's CREATE TABLE spells them.
 SQL_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN",
              "decimal(38,0)": "DECIMAL(38,0)"}
 

@@ -59,7 +59,7 @@ class GroupKey:
     examples: tuple[Any, ...]
 
 
-# In examples.
+# Known to every reader, so that an example needs no explanation.
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 BAYC = "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"
 VITALIK = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"

@@ -115,10 +115,10 @@ class Node(ABC):
 
     @abstractmethod
     def wallets(self, tables: Tables) -> Tree:
-        """Build the wallets that it holds of. Its values are Ibis scalars by then (`nbext.engine.query.parameters`)."""
+        """Build the wallets that satisfy it. Its values are Ibis scalars by then (`nbext.engine.query.parameters`)."""
 
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
-        """Yield what every wallet that it holds of has at least, by the contract and the block."""
+        """Yield the least balance of every wallet that satisfies it, by the contract and the block."""
         yield from ()
 
 

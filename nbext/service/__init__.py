@@ -3,10 +3,10 @@
 A request passes ``middleware`` (an id and the last catch, then host, origin, key and rate), a route of ``routes``, and
 the part that does the work: ``segments``, ``accounts`` or ``metadata``. ``http`` reads bodies and writes answers.
 
-    app         the application: routes, middleware, and the one place where errors become answers
+    app         the application: routes, middleware, and the answers to errors of FastAPI itself
     container   the parts of one running service, opened in order and closed in reverse
     server      uvicorn, with time limits for slow connections and an orderly end
-    limits      every limit of a service
+    limits      the limits that a service is started with
     metadata    tokens, collections and search hits, out of the engine's catalog
     middleware  what every request passes; the log and the metrics
     http        bodies, answers, problems, and the OpenAPI document

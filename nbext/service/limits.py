@@ -1,4 +1,4 @@
-"""What a service allows and stores: one place for every limit."""
+"""What a service allows and stores: the limits that it is started with; fixed ones are beside the code they bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Limits:
     """The limits of one service."""
 
-    # The longest body that is read.
+    # A body is held in memory whole, before anybody knows whether it is a query.
     body_bytes: int = 1 << 20
     # How long a request's head, and its body, may take to arrive.
     arrive_seconds: float = 10.0
@@ -29,7 +29,7 @@ class Limits:
     reading: int = 2
     # Segments that wait. At 30 s each, two at once, the last waits for an hour: a longer queue would help nobody.
     queue: int = 256
-    # Segments that one key may have queued or running.
+    # Queued and running: half of the queue, so that one key's loop cannot fill it for all others.
     per_key: int = 128
     # How long after its start a service imports the segment language, if no segment came before.
     warm_up_seconds: float = 0.0

@@ -17,7 +17,6 @@ from nbext.service.http.problems import Problem
 MAX_HITS = 100
 DEFAULT_HITS = 20
 MAX_OFFSET = 1_000_000
-# The standards that each ``type`` of a search covers.
 STANDARDS_OF = {"nft": NFT_STANDARDS, "erc721": ("ERC721",), "erc1155": ("ERC1155",), "token": (ERC20,)}
 
 

@@ -161,7 +161,7 @@ class Metrics:
         Gauge(name, help_text, registry=self._all).set_function(read)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answer."""
+        """Add an answer to the counts by method, route and status, and to the histogram of seconds."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 

@@ -1,4 +1,4 @@
-"""Which address may be asked, who gets the key, and which redirects are followed: checked before any request."""
+"""Which address may be asked and who gets the key, before any request; and which redirects are followed."""
 
 from __future__ import annotations
 

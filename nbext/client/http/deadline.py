@@ -3,7 +3,7 @@
 A socket's own timeout counts from byte to byte, so a service that drips bytes holds a call for ever. Here each exchange
 has a `Watch` over its sockets; at the deadline the `Watchdog` fires it, at Ctrl-C the call's `Scope` does.
 
-The API key is added here, below requests: no session, prepared request, cache entry or redirect ever holds it.
+The API key's header is added here, below requests: no session, prepared request, cache entry or redirect ever holds it.
 
 Metadata is cached for as long as the service's own headers allow (RFC 9111) by CacheControl, the library that pip uses.
 Its controller decides; its adapter is not used, which writes each answer to a temporary file.

@@ -12,7 +12,7 @@ from nbext.core.addresses import looks_like_address
 from nbext.errors import ProtocolError
 
 MAX_DEPTH = 3
-# What a resource of JSON:API consists of.
+# JSON:API hides a record's fields in ``attributes``: an object of these keys alone is such a record.
 _RESOURCE = {"id", "type", "attributes", "links", "relationships", "meta"}
 
 

@@ -45,7 +45,7 @@ _MANY_WALLETS = 100_000
 _BATCH = 100_000
 # A column of so many wallets is read whole: picking some of them is a join, which costs more.
 _READ_WHOLE = 100_000
-# Wallets of conditions that have but few are kept, as the burn addresses' are that most segments leave out.
+# Small sets of wallets are cached, such as the burn addresses, which most segments leave out.
 _FEW = 64
 _KEPT = 1024
 # Columns of a notebook's text output before its lines break; DuckDB's own boxes may take several hundred.
@@ -53,7 +53,7 @@ _WIDTH = 100
 
 
 class DuckDataset:
-    """One generation on DuckDB, with so many cores for a question. Safe to use from several threads.
+    """One generation on DuckDB, asked with ``threads`` cores (None: all). Safe to use from several threads.
 
     ``memory`` is what DuckDB may hold for all questions together; beyond it a question spills into the data folder,
     then fails.

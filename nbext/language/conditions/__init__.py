@@ -9,7 +9,7 @@
     wallet       by what the wallet is
     saved        by a saved segment
 
-Parsing, the JSON Schema, completion, forms, pages and the tests' oracle read `CONDITIONS`.
+Parsing, the JSON Schema, completion, forms and pages are made from `CONDITIONS`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A condition is a frozen dataclass whose attributes are its values on some data. Its class says what people may write
 (`Condition.fields` and the rest), from which parsing, the JSON Schema, completion, forms and pages are made. Its
 methods are the steps from what was written to the wallets. A new condition is a module beside this one, and an entry
-of `nbext.language.conditions.CONDITIONS`.
+of ``_ALL`` in `nbext.language.conditions`.
 """
 
 from __future__ import annotations

@@ -3,5 +3,5 @@
 segment     %%segment_query and %segment: run, count, explain, dry-run, read, export
 background  --bg: a segment that runs while the notebook goes on
 token_nft   %token and %nft: metadata and search
-root        %nbext: one function per command
+root        %nbext, the root of the other commands (status, connect, set, ...): one function per command
 """

@@ -306,7 +306,6 @@ def _moved(value: Any) -> Any:
     return [_moved(inner) for inner in value] if isinstance(value, list) else value
 
 
-# The answers to that segment, from its run to its rows.
 _USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
 _ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
 _OWN = operations.SEGMENT.format(id=_ID)

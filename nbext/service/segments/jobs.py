@@ -22,7 +22,7 @@ class Job:
     key_id: str
     cancel: Cancel = field(default_factory=Cancel)
     done: Future[None] = field(default_factory=Future)
-    # Requests that wait for it now.
+    # Requests that wait for it now: when the last one hangs up, nobody is left to read the result.
     waiters: int = 0
     # Someone has its id and may come back: it is not cancelled when the last waiter leaves.
     wanted: bool = False
@@ -46,7 +46,6 @@ class Jobs:
         # One condition for every change: a new job, one that only stores its result, one that ends.
         self._changed = threading.Condition()
         self._workers, self._bound, self._per_key = workers, queue, per_key
-        # No more jobs are accepted.
         self.stopping = False
         self._threads = [
             threading.Thread(target=self._work, name=f"nbext-job-{number}", daemon=True)

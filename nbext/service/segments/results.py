@@ -102,7 +102,7 @@ class Results:
             path.replace(self.aside / result.file)
 
     def remove(self, file: str) -> None:
-        """Delete an expired result; readers that have it open go on reading."""
+        """Delete a result's file: expired, or of a run that was cancelled; readers that have it open go on reading."""
         (self.folder / file).unlink(missing_ok=True)
 
     def strays(self, known: set[str], *, older_than: float) -> Iterator[Path]:

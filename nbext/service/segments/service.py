@@ -28,11 +28,11 @@ from nbext.service.segments.results import Results
 from nbext.service.segments.store import UNFINISHED, Claim, ResultFile, Segment, SegmentStore
 
 PREVIEW_ROWS = 10
-# Reading a result notes its use at most this often (seconds): else each read would wait for the disk.
+# Reading a result notes its use at most once an hour: else each read would wait for the disk.
 _TOUCH_SECONDS = 3600.0
 # Seconds between two looks for segments to cancel: a caller of another service waits up to five for an answer.
 _LOOK = 0.5
-# Seconds between two rounds through the results.
+# Seconds between two looks for old results: these are stored for days, so that minutes more matter to nobody.
 _ROUND = 600.0
 # A file that no segment names may be one that another service is about to name: it stays this long (seconds).
 _STRAY_SECONDS = 3600.0
@@ -115,7 +115,7 @@ class SegmentService:
         if segment is None:
             return None
         if segment.result and self.is_too_old(segment):
-            self.expire(segment, segment.result)
+            self.expire_result(segment, segment.result)
         elif segment.result and not self.results.present(segment.result):
             self.set_aside(segment, segment.result)
         elif not segment.finished and not (segment.owner and self.lease.is_alive(segment.owner)):
@@ -199,7 +199,7 @@ class SegmentService:
             job.id, self.lease.name, matched=answer.matched, returned=answer.rows.num_rows,
             preview=answer.rows.slice(0, PREVIEW_ROWS).to_pylist(), result=result,
         )
-        # It was cancelled, or taken over by another service that held this one for dead.
+        # It was cancelled, or taken over by another service that took this one for ended.
         if not completed:
             self.results.remove(result.file)
 
@@ -236,9 +236,13 @@ class SegmentService:
         """Return whether a result was last used longer ago than results are stored for."""
         return time.time() - segment.used_at > self.limits.keep_days * 86400
 
-    def expire(self, segment: Segment, result: ResultFile) -> None:
+    def expire_result(self, segment: Segment, result: ResultFile) -> None:
         """Delete a result that is too old, or for which there is no room."""
-        detail = f"Results are stored for {self.limits.keep_days:g} days. Execute the segment again for a new one."
+        if self.is_too_old(segment):
+            why = f"Results are stored for {self.limits.keep_days:g} days."
+        else:
+            why = "The result was deleted to make room for newer ones."
+        detail = f"{why} Execute the segment again for a new one."
         if self.store.expire(segment.id, result, _as_error(Problem("expired", detail))):
             self.results.remove(result.file)
 
@@ -255,7 +259,7 @@ def _as_error(problem: Problem) -> dict[str, Any]:
 
 
 class Maintenance:
-    """One thread beside the service's own."""
+    """A thread that cancels as asked, takes over what ended services left, and deletes old results and stray files."""
 
     def __init__(self, segments: SegmentService, log: Log) -> None:
         self._segments, self._log = segments, log
@@ -295,7 +299,7 @@ class Maintenance:
             if self._segments.jobs.ids():
                 self._cancel_as_asked()
             if time.monotonic() >= next_round:
-                self.expire()
+                self.trim_results()
                 next_round = time.monotonic() + _ROUND
 
     def _adopt(self) -> None:
@@ -318,14 +322,14 @@ class Maintenance:
             if job:
                 self._segments.jobs.cancel(job)
 
-    def expire(self) -> None:
+    def trim_results(self) -> None:
         """Delete the results that are too old, then the least recently used until the rest fits ``keep_bytes``."""
         segments = self._segments
         stored = [(segment, segment.result) for segment in segments.store.with_status("completed") if segment.result]
         total = sum(result.size for _, result in stored)
         for segment, result in stored:
             if segments.is_too_old(segment) or total > segments.limits.keep_bytes:
-                segments.expire(segment, result)
+                segments.expire_result(segment, result)
                 total -= result.size
         segments.store.forget_old_claims()
         self._tidy()

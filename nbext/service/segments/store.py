@@ -223,8 +223,8 @@ class SegmentStore:
             (to_json(reason).decode(),), "id = ? AND file = ? AND status = 'completed'", (segment_id, result.file),
         )
 
-    def touch(self, segment_id: str, *, every: float = 3600.0) -> None:
-        """Note that the result was used; at most once an hour, so that reading does not write."""
+    def touch(self, segment_id: str, *, every: float) -> None:
+        """Note that the result was used, unless that was noted less than ``every`` seconds ago."""
         now = time.time()
         self._set("used_at = ?", (now,), "id = ? AND used_at < ?", (segment_id, now - every))
 

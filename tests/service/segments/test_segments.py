@@ -306,13 +306,15 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
     running = Running(data_dir, tmp_path)
     try:
         kept = [running.execute(body(number)) for number in (1, 2, 3)]
-        running.container.maintenance.expire()
+        running.container.maintenance.trim_results()
         files = sorted((tmp_path / "results").iterdir(), key=lambda path: path.stat().st_mtime)
         together = sum(path.stat().st_size for path in files)
         running.container.segments.limits = Limits(keep_bytes=together - 1)
-        running.container.maintenance.expire()
+        running.container.maintenance.trim_results()
         statuses = [running.get(segment["links"]["self"]).json()["status"] for segment in kept]
         assert statuses == ["expired", "completed", "completed"]
+        gone = "The result was deleted to make room for newer ones. Execute the segment again for a new one."
+        assert running.get(kept[0]["links"]["csv"]).json()["detail"] == gone
         assert sorted((tmp_path / "results").iterdir()) == sorted(files[1:])
     finally:
         running.stop()
