@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from nbext.language.conditions import CONDITIONS
 from nbext.language.json_schema import json_schema
 
 MARK = "h0stile"
@@ -58,7 +59,6 @@ _SHAPES = (
     "<b>{long}</b>",
 )  # fmt: skip
 COUNT = len(_SHAPES)
-CONDITIONS = ("token", "nft", "collections", "transfer", "activity", "wallet", "segment")
 
 
 def names(trap: str) -> list[str]:

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import InvalidSegment
+from nbext.language.conditions import CONDITIONS
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH
 from nbext.language.parse import parse
 from tests.reference.language_page import CODES
 
-CONDITIONS = "token, nft, collections, transfer, activity, wallet, segment, all, any, not"
+ALLOWED = ", ".join([*CONDITIONS, "all", "any", "not"])
 A_TIME = (
     'a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last '
     'block such as "90d", "12h" or "4w", or a block number.'
@@ -38,17 +39,17 @@ EACH = [
     # The request
     ([], "", "type", "Filters are an object of conditions, not a list."),
     (None, "", "type", "Filters are an object of conditions, not null."),
-    ({}, "", "empty-group", f"The filters have no condition. Give at least one of: {CONDITIONS}."),
-    ({"chain": "base"}, "", "empty-group", f"The filters have no condition. Give at least one of: {CONDITIONS}."),
+    ({}, "", "empty-group", f"The filters have no condition. Give at least one of: {ALLOWED}."),
+    ({"chain": "base"}, "", "empty-group", f"The filters have no condition. Give at least one of: {ALLOWED}."),
     # Keys
     ({"tokn": {}}, "/tokn", "unknown-key", "Unknown condition 'tokn'. Did you mean 'token'?"),
     ({"pizza": {}}, "/pizza", "unknown-key",
-     f"Unknown condition 'pizza'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
-    ({7: {}}, "/7", "unknown-key", f"Unknown condition 7. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+     f"Unknown condition 'pizza'. Allowed: {ALLOWED}, chain, asOf, exclude."),
+    ({7: {}}, "/7", "unknown-key", f"Unknown condition 7. Allowed: {ALLOWED}, chain, asOf, exclude."),
     ({"AND": [token()]}, "/AND", "unknown-key", "Unknown condition 'AND'. Use \"all\" for AND and \"any\" for OR."),
     ({"or": [token()]}, "/or", "unknown-key", "Unknown condition 'or'. Use \"all\" for AND and \"any\" for OR."),
     ({"a/b~c": {}}, "/a~1b~0c", "unknown-key",
-     f"Unknown condition 'a/b~c'. Allowed: {CONDITIONS}, chain, asOf, exclude."),
+     f"Unknown condition 'a/b~c'. Allowed: {ALLOWED}, chain, asOf, exclude."),
     ({"tok\ud800en": {}}, "/tok\\ud800en", "unknown-key", "Unknown condition 'tok\\ud800en'. Did you mean 'token'?"),
     ({"all": [{"chain": "base"}]}, "/all/0/chain", "unknown-key",
      "'chain' is allowed at the top of the filters, not inside a group."),

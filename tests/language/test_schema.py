@@ -143,5 +143,5 @@ def test_the_command_prints_the_schema_or_one_condition(capsys):
     assert cli.main(["schema", "nfts"]) == 2
     assert capsys.readouterr().err == (
         "UsageError: Unknown condition 'nfts'. Did you mean 'nft'? "
-        "Allowed: token, nft, collections, transfer, activity, wallet, segment.\n"
+        f"Allowed: {', '.join(CONDITIONS)}.\n"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from nbext.language.conditions import CONDITIONS
+
 # name: (the cell, the error as the notebook shows it)
 MISTAKES = {
     "a cell magic written with one percent sign": (
@@ -153,7 +155,7 @@ ethereum USDC''',
     "an operator among the filters": (
         '''%%segment_query
 {"operator": "OR", "token": {"token": "UNI"}}''',
-        '''InvalidSegment: /filters/operator: Unknown condition 'operator'. Allowed: token, nft, collections, transfer, activity, wallet, segment, all, any, not, chain, asOf, exclude. Write it on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
+        '''InvalidSegment: /filters/operator: Unknown condition 'operator'. Allowed: ''' + ", ".join(CONDITIONS) + ''', all, any, not, chain, asOf, exclude. Write it on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
   line 2, column 2:
     {"operator": "OR", "token": {"token": "UNI"}}
      ^''',

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from IPython.core.completer import provisionalcompleter
 
 from nbext.core.chains import chain_names
+from nbext.language.conditions import CONDITIONS
 from nbext.language.json_schema import json_schema
 from nbext.notebook.cell.json_source import cursor_of
 from nbext.notebook.completion.matcher import offers
 from nbext.notebook.session import current
 
-CONDITIONS = ["token", "nft", "collections", "transfer", "activity", "wallet", "segment", "all", "any", "not"]
-TOP = [*CONDITIONS, "chain", "asOf", "exclude"]
+KEYS = [*CONDITIONS, "all", "any", "not"]
+TOP = [*KEYS, "chain", "asOf", "exclude"]
 REQUEST = ["operator", "filters", "fileType", "limit"]
 
 
@@ -52,7 +53,7 @@ def quoted(names):
         ('%%segment_query\n{"token": {"|', ("", ["token", "chain", "balance", "unit", "heldSince"])),
         ('%%segment_query\n{"token": [{"token": "UNI"}, {"ba|', ("ba", ["balance"])),
         ('%%segment_query\n{"token": {"balance": {"|', ("", ["min", "max"])),
-        ('%%segment_query\n{"not": {"any": [{"|', ("", CONDITIONS)),
+        ('%%segment_query\n{"not": {"any": [{"|', ("", KEYS)),
         ('%%segment_query\n{"filters": {"tr|', ("tr", ["transfer"])),
         ('%%segment_query\n{"operator": "|', ("", ["AND", "OR"])),
         ('%%segment_query\n{"transfer": {"direction": |', ("", ['"in"', '"out"', '"any"', '"mint"', '"burn"'])),
