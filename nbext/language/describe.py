@@ -38,11 +38,15 @@ def contract_name(contract: Contract) -> str:
 
 def unit_of(contract: Contract) -> Callable[[int], str]:
     """Return what writes raw integers in the contract's unit; as they are where nobody knows the decimals."""
-    decimals = contract.decimals
+    decimals = decimals_of(contract)
+    return str if contract.is_nft or decimals is None else partial(units_text, decimals=decimals)
+
+
+def decimals_of(contract: Contract) -> int | None:
+    """Return a contract's decimals; None where the data has none, or none that can be true."""
     # A contract can claim any number of decimals; the standard's type ends at 255.
-    if contract.is_nft or decimals is None or not 0 <= decimals <= 255:
-        return str
-    return partial(units_text, decimals=decimals)
+    known = contract.decimals is not None and 0 <= contract.decimals <= 255
+    return contract.decimals if known else None
 
 
 def amount(within: Range, name: str, written: Callable[[int], str]) -> str:

@@ -363,8 +363,10 @@ KINDS: dict[str, Kind] = {
     "amounts": Kind(_pair("min", "max", read_amount, _bounds), _object("min", "max", _AMOUNT)),
     "counts": Kind(_pair("min", "max", read_count, _bounds), _object("min", "max", _COUNT)),
     "natural": Kind(read_natural, _is({"type": "integer", "minimum": 1})),
-    "contract": Kind(read_contract, _is(_CONTRACT)),
-    "contracts": Kind(_many(read_contract, "addresses or symbols"), _array(_CONTRACT)),
+    # Read alike: of an address or a symbol, only the data knows which of the two it is.
+    "token": Kind(read_contract, _is(_CONTRACT)),
+    "collection": Kind(read_contract, _is(_CONTRACT)),
+    "collections": Kind(_many(read_contract, "addresses or symbols"), _array(_CONTRACT)),
     "chain": Kind(read_chain, _is(_CHAIN)),
     "addresses": Kind(_many(read_address, "addresses"), _array(_ADDRESS)),
     "parties": Kind(read_parties, lambda field: {"anyOf": [_ADDRESS, _array(_ADDRESS)(field)]}),

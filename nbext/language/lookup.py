@@ -19,7 +19,7 @@ from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
 from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Blocks, Range
 from nbext.errors import did_you_mean
-from nbext.language.describe import Report, at, chain_name, contract_name
+from nbext.language.describe import Report, at, chain_name, contract_name, decimals_of
 from nbext.language.model import Bounds, Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Segment, Span, Time
 
 if TYPE_CHECKING:
@@ -99,7 +99,9 @@ class Context(ABC):
     def contract(self, asked: ParsedCondition, name: str, chain: Chain) -> Contract | None:
         """Return the contract that a field names; None where it is not given, or the data does not hold it."""
         text = asked.values.get(name)
-        return None if text is None else self._contract(text, chain, at(asked.pointer, name), nft=name == "nft")
+        if text is None:
+            return None
+        return self._contract(text, chain, at(asked.pointer, name), nft=asked.kinds[name] == "collection")
 
     def contracts(self, asked: ParsedCondition, name: str, chain: Chain) -> tuple[Contract, ...]:
         """Return the collections that a list names, each once."""
@@ -197,9 +199,8 @@ class Context(ABC):
         """Return an amount in the smallest unit."""
         label = "the token" if contract is None else contract_name(contract)
         counted, is_raw = contract is not None and contract.is_nft, asked.values.get("unit") == "raw"
-        decimals = 0 if is_raw or counted or contract is None else contract.decimals
-        # A contract can claim any number of decimals; the standard's type ends at 255.
-        if decimals is None or not 0 <= decimals <= 255:
+        decimals = 0 if is_raw or counted or contract is None else decimals_of(contract)
+        if decimals is None:
             advice = 'Give the amount in its smallest unit, with "unit": "raw".'
             self.report.add(pointer, "decimals", f"The data does not have the decimals of {label}. {advice}")
             return None
@@ -362,7 +363,7 @@ def _chains(node: Parsed) -> Iterator[Chain | None]:
     elif isinstance(node, ParsedGroup):
         for child in node.children:
             yield from _chains(child)
-    elif node.name not in ("wallet", "segment"):
+    elif "chain" in node.kinds:
         yield node.values.get("chain")
 
 

@@ -56,11 +56,15 @@ class Span:
 
 @dataclass(frozen=True)
 class ParsedCondition:
-    """One condition of a query: its name, what its fields were read as, and where it is in the body."""
+    """One condition of a query: its name, what its fields were read as, and where it is in the body.
+
+    ``kinds`` has every field that the condition takes, given or not: what is looked up depends on it, not on names.
+    """
 
     name: str
     values: Mapping[str, Any]
     pointer: str
+    kinds: Mapping[str, str]
 
 
 @dataclass(frozen=True)

@@ -164,12 +164,12 @@ class _Parser:
             self.report.add(pointer, "size", f"A segment has at most {MAX_CONDITIONS} conditions.")
         if not isinstance(value, Mapping):
             # A contract in the place of a condition is the commonest slip: it is shown as it is written right.
-            takes_it = isinstance(value, str) and condition.fields[0].kind == "contract"
+            takes_it = isinstance(value, str) and condition.fields[0].kind in ("token", "collection")
             example = {condition.fields[0].name: value} if takes_it else condition.examples[0]
             text = json.dumps({condition.name: example}, ensure_ascii=False)
             detail = f'{shown(value)} is not an object with the fields of "{condition.name}". Write {text}.'
             self.report.add(pointer, "type", detail)
-            return ParsedCondition(condition.name, {}, pointer)
+            return ParsedCondition(condition.name, {}, pointer, {})
         fields = {field.name: field for field in condition.fields}
         values: dict[str, Any] = {}
         for key, one in value.items():
@@ -181,9 +181,10 @@ class _Parser:
                 self.report.add(here, "unknown-key", f"Unknown field {shown(key)} of {condition.name}.{hint}")
         # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
         self.together(condition, values, pointer, all_known=len(values) == len(value))
+        kinds = {name: one.kind for name, one in fields.items()}
         # What is not given is filled in here, so that a default and its spelling out have one canonical form.
         defaults = {name: one.default for name, one in fields.items() if one.default is not None}
-        return ParsedCondition(condition.name, {**defaults, **values}, pointer)
+        return ParsedCondition(condition.name, {**defaults, **values}, pointer, kinds)
 
     def together(self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool) -> None:
         """Check that a condition has the fields that it needs, and none that do not go together."""

@@ -32,7 +32,7 @@ class CollectionsCondition(Condition):
     name = "collections"
     help = "Wallets by how many NFT collections they own from: at least so many of a list, or of all collections."
     fields = (
-        Field("of", "contracts", "The collections, each as an address or a symbol.", most=MAX_COLLECTIONS,
+        Field("of", "collections", "The collections, each as an address or a symbol.", most=MAX_COLLECTIONS,
               examples=(["BAYC", "MAYC", "AZUKI"],)),
         Field("atLeast", "natural", "How many of them the wallet owns from.", unit="collections", default=1,
               examples=(2,)),

@@ -32,7 +32,7 @@ class NftCondition(HoldingCondition):
     help = ("Wallets that own NFTs of a collection. Without count: at least one. Only an explicit min of 0 also takes "
             "wallets that own none.")  # fmt: skip
     fields = (
-        Field("nft", "contract", "The collection's address, or its symbol.", required=True, examples=("BAYC", BAYC)),
+        Field("nft", "collection", "The collection's address, or its symbol.", required=True, examples=("BAYC", BAYC)),
         CHAIN,
         Field("count", "counts", "How many the wallet owns, bounds included.", unit="NFTs",
               examples=({"min": 2}, {"min": 1, "max": 5})),

@@ -101,7 +101,7 @@ class TokenCondition(HoldingCondition):
     help = ("Wallets that hold an ERC20 token. Without balance: more than none. With max alone: some, and at most "
             "that. Only an explicit min of 0 also takes wallets that hold none.")  # fmt: skip
     fields = (
-        Field("token", "contract", "The token's address, or its symbol.", required=True, examples=("USDC", USDC)),
+        Field("token", "token", "The token's address, or its symbol.", required=True, examples=("USDC", USDC)),
         CHAIN,
         Field("balance", "amounts", "How much the wallet holds, bounds included.", unit="token",
               examples=({"min": "1000"}, {"min": "0", "max": "0.5"})),

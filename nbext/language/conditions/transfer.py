@@ -47,8 +47,8 @@ class TransferCondition(Condition):
     fields = (
         Field("direction", "choice", "The wallet received (in), sent (out), either (any), or was minted to or "
               "burned from.", default="any", choices=("in", "out", "any", "mint", "burn"), examples=("in",)),
-        Field("token", "contract", "Transfers of this token only: its address or symbol.", examples=("USDC",)),
-        Field("nft", "contract", "Transfers of this collection only: its address or symbol.", examples=("BAYC",)),
+        Field("token", "token", "Transfers of this token only: its address or symbol.", examples=("USDC",)),
+        Field("nft", "collection", "Transfers of this collection only: its address or symbol.", examples=("BAYC",)),
         CHAIN,
         Field("counterparty", "parties", "The other side: an address, or a list of addresses, any of which matches.",
               examples=(VITALIK, [VITALIK])),

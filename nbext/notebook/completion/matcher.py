@@ -23,7 +23,7 @@ _SHOWN = 200
 # The keys of a whole request; a cell may be one.
 _REQUEST = {("filters",), ("operator",), ("fileType",), ("limit",)}
 _BREAKING = set("\"\\{}")
-# Keys whose values are symbols or addresses of contracts.
+# Keys whose values are symbols or addresses of contracts, where a service publishes no schema that would say so.
 _CONTRACTS = {"token", "nft", "of"}
 
 Offer = tuple[str, list[str]]
@@ -122,9 +122,11 @@ def _in_body(session: Session, text: str) -> Offer:
 def _values(session: Session, path: tuple[str, ...]) -> list[str]:
     if path[-1] == "chain":
         return list(session.vocabulary.chains)
-    if path[-1] in _CONTRACTS:
+    known = session.vocabulary.schema
+    # Words, addresses and times have a list or a pattern in the schema: a text that has neither is a contract's symbol.
+    if schema.takes_any_text(known, path) if known else path[-1] in _CONTRACTS:
         return list(session.vocabulary.symbols)
-    return schema.values(session.vocabulary.schema or {}, path)
+    return schema.values(known or {}, path)
 
 
 def tables(session: Session) -> list[str]:

@@ -67,6 +67,12 @@ def values(root: Schema, path: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one for one in listed if isinstance(one, str)))
 
 
+def takes_any_text(root: Schema, path: Sequence[str]) -> bool:
+    """Say whether a place takes a text without saying which: no list of words, no pattern."""
+    texts = [one for one in at_path(root, path) if one.get("type") == "string"]
+    return any(not {"enum", "const", "pattern"} & set(one) for one in texts)
+
+
 def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     """Return the conditions and what they mean, or the fields of one."""
     top = keys(root, ["filters"])

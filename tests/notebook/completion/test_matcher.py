@@ -83,6 +83,22 @@ def test_each_place_offers_what_may_stand_there(session, cell, expected):
     assert offered(session, cell) == expected
 
 
+def test_symbols_are_offered_wherever_the_schema_takes_a_contract(session):
+    for name, condition in CONDITIONS.items():
+        for field in condition.fields:
+            many = "[" * (field.kind == "collections")
+            _, words = offered(session, f'%%segment_query\n{{"{name}": {{"{field.name}": {many}"|') or ("", [])
+            is_contract = field.kind in ("token", "collection", "collections")
+            assert (words == ["USDC", "UNI"]) == is_contract, (name, field.name)
+
+
+def test_a_service_without_a_schema_has_its_symbols_offered_too(session):
+    session.vocabulary.schema = None
+    assert offered(session, '%%segment_query\n{"token": {"token": "U|') == ("U", ["USDC", "UNI"])
+    assert offered(session, '%%segment_query\n{"collections": {"of": ["U|') == ("U", ["USDC", "UNI"])
+    assert offered(session, '%%segment_query\n{"token": {"unit": "|') == ("", [])
+
+
 @pytest.mark.parametrize("cell", ["imp|", "x = {'|", "%time to|", "%%time\n{|", "%%bash\n%token |x", "token eth|"])
 def test_other_cells_are_left_alone(session, cell):
     assert offered(session, cell) is None
