@@ -1,7 +1,7 @@
 """What people read of a request: its errors, gathered, and phrases of its plan in English.
 
-Errors are reported together, each with a JSON pointer. Phrases are names, numbers and windows; the sentences are the
-conditions' own.
+`Report` gathers the errors, each with a JSON pointer that `at` extends. Phrases are names, numbers and windows;
+the sentences are the conditions' own.
 """
 
 from __future__ import annotations

@@ -50,7 +50,10 @@ class Parameters:
     values: list[Value] = field(default_factory=list)
 
     def shape_of(self, part: Any) -> Any:
-        """Return the part of a plan with a slot in place of each value. Words that decide the statement stay."""
+        """Return the part of a plan with a slot in place of each value. Words that decide the statement stay.
+
+        A text alone counts as such a word: an address has to be held in a tuple, or each one is compiled anew.
+        """
         if isinstance(part, Contract):
             # Of a contract, only which one it is and its standard matter to the statement.
             return Contract(self.shape_of(part.contract), 0, "", part.standard)
