@@ -16,6 +16,7 @@ from nbext.engine.dataset import Contract
 from tests.language.tables import ZERO, Transfer, World
 
 GROUPS = ("all", "any", "not")
+NO_CHAIN = ("wallet",)
 SCOPE = ("chain", "asOf", "exclude")
 
 
@@ -77,7 +78,7 @@ class One:
                 elif key == "segment":
                     inner = One(self.oracle, self.oracle.saved[one["id"]])
                     found |= inner.own_chains({k: v for k, v in inner.filters.items() if k not in SCOPE})
-                elif key != "wallet":
+                elif key not in NO_CHAIN:
                     found.add(self.chain(one))
         return found
 

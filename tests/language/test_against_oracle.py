@@ -132,7 +132,7 @@ def conditions(draw: Any, end: dict[int, int], saved: bool) -> dict[str, Any]:
         return {name: {"id": "first"}}
     chain = draw(st.sampled_from([1, 1, 10]))
     asked = globals()[f"draw_{name}"](draw, chain, end[chain])
-    if chain == 10 and name != "wallet":
+    if chain == 10 and any(field.name == "chain" for field in CONDITIONS[name].fields):
         asked["chain"] = draw(st.sampled_from(["optimism", 10, "oeth"]))
     return {name: asked}
 
