@@ -29,23 +29,40 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from nbext.analysis.changes import changes
+    from nbext.analysis.concentration import concentration
+    from nbext.analysis.funnel import funnel
+    from nbext.analysis.overlap import overlap
+    from nbext.analysis.profile import profile
+    from nbext.analysis.retention import retention
+    from nbext.analysis.trend import trend
+    from nbext.analysis.wallet import wallet
     from nbext.client import Client
     from nbext.connect import connect
     from nbext.notebook.forms import search_form, segment_form, show, signup_form
-    from nbext.notebook.results.units import to_units
 
 __version__ = "0.1.0"
-__all__ = ["Client", "connect", "search_form", "segment_form", "show", "signup_form", "to_units"]
+__all__ = [
+    "Client", "changes", "concentration", "connect", "funnel", "overlap", "profile", "retention", "search_form",
+    "segment_form", "show", "signup_form", "trend", "wallet",
+]  # fmt: skip
 
 # Public names are imported when first used: `import nbext` and `%load_ext nbext` stay light.
 _HOMES = {
     "Client": "nbext.client",
+    "changes": "nbext.analysis",
+    "concentration": "nbext.analysis",
     "connect": "nbext.connect",
+    "funnel": "nbext.analysis",
+    "overlap": "nbext.analysis",
+    "profile": "nbext.analysis",
+    "retention": "nbext.analysis",
     "search_form": "nbext.notebook.forms",
     "segment_form": "nbext.notebook.forms",
     "show": "nbext.notebook.forms",
     "signup_form": "nbext.notebook.forms",
-    "to_units": "nbext.notebook.results.units",
+    "trend": "nbext.analysis",
+    "wallet": "nbext.analysis",
 }
 
 

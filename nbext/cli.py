@@ -6,26 +6,40 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from nbext import __version__
 from nbext.errors import NbextError
+from nbext.settings import without_urls
 
 # name -> (module with add_arguments(parser) and run(args) -> int, one line of help). A module is imported when its
 # command runs: `nbext --help` answers at once, and `nbext schema` loads neither FastAPI nor pandas.
 COMMANDS = {
     "serve": ("nbext.service.commands.serve", "serve the eight operations over HTTP"),
-    "keys": ("nbext.service.commands.keys", "add, list and revoke API keys of the service"),
+    "keys": ("nbext.service.commands.keys", "add, list, rotate and revoke API keys of the service"),
     "signups": ("nbext.service.commands.signups", "export or delete newsletter sign-ups"),
+    "audit": ("nbext.service.commands.audit", "print who did what with segments, keys and sign-ups"),
     "backup": ("nbext.service.commands.backup", "copy the service's registry and results to a folder"),
     "check": ("nbext.service.commands.check", "check the stored data and results, and report what is damaged"),
     "ingest": ("nbext.engine.ingest.command", "ingest chain data: transfers, tokens, token lists, holders"),
+    "fetch": ("nbext.fetch", "fetch transfers from a node's JSON-RPC URL, and ingest them"),
+    "sources": ("nbext.engine.ingest.taken", "list the files that were ingested, and how each was read"),
+    "remove": ("nbext.engine.ingest.removal", "take a file that was ingested out of the data"),
+    "compact": ("nbext.engine.ingest.compact", "fold what ingest has added into one base, for the fastest queries"),
+    "examples": ("nbext.notebook.run.examples", "copy the example notebooks to a folder"),
     "schema": ("nbext.language.json_schema", "print the JSON Schema of segment filters"),
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        # argparse repeats what it does not know: a node's URL, or a database's, in the wrong place would show its key.
+        super().error(without_urls(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the command line, one subcommand for each entry of COMMANDS."""
-    top = argparse.ArgumentParser(prog="nbext", description="Wallet segments and chain metadata.")
+    top = _Parser(prog="nbext", description="Wallet segments and chain metadata.")
     top.add_argument("--version", action="version", version=f"nbext {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (_, line) in COMMANDS.items():
@@ -40,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     module_name, line = COMMANDS[known.command]
     try:
         module = import_module(module_name)
-        own = argparse.ArgumentParser(prog=f"nbext {known.command}", description=line)
+        own = _Parser(prog=f"nbext {known.command}", description=line)
         module.add_arguments(own)
         return int(module.run(own.parse_args(rest)) or 0)
     except NbextError as error:

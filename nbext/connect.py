@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from nbext.client import Client
-from nbext.settings import Secret, Settings, default_data_dir
+from nbext.settings import Secret, Settings, current, default_data_dir
 
 __all__ = ["connect"]
 
@@ -18,8 +18,9 @@ def connect(
 ) -> Client:
     """Return a client of the service that the settings name.
 
-    Without a ``base_url`` (argument, NBEXT_BASE_URL, ``[tool.nbext]``) the embedded service starts on loopback, over
-    the data that ``nbext ingest`` stored, or over synthetic sample data if there is none.
+    In a notebook these are the session's, so that `%nbext set base_url URL` counts here too. Without a ``base_url``
+    (argument, session, NBEXT_BASE_URL, ``[tool.nbext]``) the embedded service starts on loopback, over the data that
+    ``nbext ingest`` stored, or over synthetic sample data if there is none.
 
     Raises
     ------
@@ -28,7 +29,7 @@ def connect(
     ConfigError
         A setting or the key cannot be used.
     """
-    settings = settings or Settings()
+    settings = settings or current()
     url = base_url or settings["base_url"]
     if url:
         # Not one of the settings: those are shown, listed and read from files.

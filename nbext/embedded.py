@@ -1,12 +1,14 @@
 """The embedded service: a uvicorn thread in this process, on loopback, with a random port and key.
 
 It needs no account and no network. Ctrl-C in a cell ends the cell, not the service: only the main thread receives the
-interrupt. A forked child starts a service of its own, because a thread does not survive a fork.
+interrupt. A forked child asks its parent's service: a second one in the child would wait for ever for a lock that a
+thread of the parent held at the fork.
 """
 
 from __future__ import annotations
 
 import atexit
+import importlib
 import importlib.util
 import os
 import secrets
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nbext.errors import NoService, ServiceDied
-from nbext.settings import Secret
+from nbext.settings import Secret, service_folder
 
 if TYPE_CHECKING:
     from nbext.service.server import Server
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
 _NEEDED = ("fastapi", "uvicorn", "ibis", "duckdb")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
-_running: dict[tuple[int, Path, str], Embedded] = {}
+_running: dict[tuple[Path, str], Embedded] = {}
 _starting = threading.Lock()
 _ending = threading.Event()
 
 
 def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
-    """Return the embedded service over a data folder; start it unless it runs already.
+    """Return the embedded service over a data folder, serving what was ingested until now; start it unless it runs.
 
     NoService: fastapi, uvicorn, ibis or duckdb is not installed. ServiceDied: it ended while it started; its log says
     why. ConfigError, StorageError: the engine's URL or the data folder cannot be used.
@@ -39,26 +41,48 @@ def start(data_dir: Path, engine: str = "duckdb://") -> Embedded:
     if not all(importlib.util.find_spec(name) for name in _NEEDED):
         raise NoService
     data_dir = data_dir.expanduser().absolute()
-    # With the process id: a forked child inherits the table, but not the threads in it.
-    name = (os.getpid(), data_dir, engine)
     with _starting:
-        running = _running.get(name)
+        running = _running.get((data_dir, engine))
         if running is None or not running.is_alive:
-            running = _running[name] = Embedded(data_dir, engine)
+            running = _running[(data_dir, engine)] = Embedded(data_dir, engine)
+        else:
+            # It may have begun before an ingest that has just ended.
+            running.look()
     return running
+
+
+def look(data_dir: Path, engine: str = "duckdb://") -> str | None:
+    """Have the service over a folder serve what was ingested until now; return the fingerprint of what it serves.
+
+    It looks each second by itself: this is for a cell right after an ingest. None where no service of this process
+    runs there.
+    """
+    running = _running.get((data_dir.expanduser().absolute(), engine))
+    return running.look() if running is not None else None
 
 
 @atexit.register
 def _stop_all() -> None:
     # A thread of a form that misses its service would start it again while the interpreter ends, and the DuckDB of
-    # such a thread aborts the process. One that starts just now is in the table afterwards; the limit is for a forked
-    # child, which may inherit the lock taken.
+    # such a thread aborts the process. One that starts just now is in the table afterwards.
     _ending.set()
     if _starting.acquire(timeout=_STOP_SECONDS):
         _starting.release()
-    for (process, _, _), running in list(_running.items()):
-        if process == os.getpid():
-            running.stop()
+    for running in list(_running.values()):
+        running.stop()
+
+
+def _after_fork() -> None:
+    # The parent's table is this child's too, but the lock may be one that a thread of the parent held, and the child's
+    # copy of a listening socket would take connections that nobody answers once the parent has ended.
+    _starting.acquire(blocking=False)
+    _starting.release()
+    for running in _running.values():
+        running.leave_to_parent()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Embedded:
@@ -68,10 +92,12 @@ class Embedded:
         if _ending.is_set():
             raise ServiceDied("Python is ending, so the embedded service does not start again.")
         self._data_dir, self._engine = data_dir, engine
+        self._is_parents = False
         self.api_key = api_key or Secret(secrets.token_urlsafe(32))
-        self.log_path = data_dir / "service" / "embedded.log"
+        self.log_path = service_folder(data_dir) / "embedded.log"
         self._listener = _listen(port)
-        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._port = self._listener.getsockname()[1]
+        self.base_url = f"http://127.0.0.1:{self._port}"
         try:
             self._server = self._make()
         except BaseException:  # Ctrl-C too: a second start must find the port free
@@ -87,41 +113,62 @@ class Embedded:
     @property
     def is_alive(self) -> bool:
         """Whether the service answers requests."""
+        if self._is_parents:
+            return _is_listening(self._port)
         return self._thread.is_alive() and not self._server.should_exit
 
+    def look(self) -> str | None:
+        """Serve what was ingested until now, and return its fingerprint; None in a forked child, and at the end."""
+        if self._is_parents or not self.is_alive:
+            return None
+        self._generations.look()
+        fingerprint: str = self._generations.newest.about.fingerprint
+        return fingerprint
+
     def stop(self) -> None:
-        """End the service; segments that run are queued again for its next start."""
-        self._server.should_exit = True
-        self._thread.join(timeout=_STOP_SECONDS)
-        _running.pop((os.getpid(), self._data_dir, self._engine), None)
+        """End the service; segments that run are queued again for its next start. A forked child only forgets it."""
+        if not self._is_parents:
+            self._server.should_exit = True
+            self._thread.join(timeout=_STOP_SECONDS)
+        _running.pop((self._data_dir, self._engine), None)
+
+    def leave_to_parent(self) -> None:
+        """Do in a forked child what makes this the parent's service: it is asked here, and neither run nor ended."""
+        self._is_parents = True
+        self._listener.close()
 
     def restart(self) -> Embedded:
-        """Return a new service over the same data, with the same key and, if it is free, the same port."""
+        """Return a new service over the same folder, with the same key and, if it is free, the same port."""
         with _starting:
             self.stop()
-            again = Embedded(
-                self._data_dir, self._engine, port=int(self.base_url.rpartition(":")[2]), api_key=self.api_key
-            )
-            _running[(os.getpid(), self._data_dir, self._engine)] = again
+            again = Embedded(self._data_dir, self._engine, port=self._port, api_key=self.api_key)
+            _running[(self._data_dir, self._engine)] = again
         return again
 
     def _make(self) -> Server:
+        # First of all by the caller's thread, in a cell: imported by one of the service's, pandas would take a notebook
+        # for a terminal. See nbext/notebook/warm_up.py.
+        importlib.import_module("pandas")
+
         # Imported here: these load FastAPI, Ibis and DuckDB, which only an embedded service needs.
-        from nbext.engine.open import open_dataset
+        from nbext.engine.open import Newest
         from nbext.service.app import create_app
         from nbext.service.limits import Limits
         from nbext.service.middleware import Log
         from nbext.service.server import Server
 
-        dataset = open_dataset(self._data_dir, self._engine)
+        data = Newest(self._data_dir, self._engine)
+        dataset = data.open()
         try:
             self.log_path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
             # The first cell is often a %token: it must not wait for the imports that only a segment needs.
             app = create_app(
-                dataset, self.log_path.parent, owner=self.api_key, limits=Limits(warm_up_seconds=5.0),
+                dataset, self.log_path.parent, newer=data.newer, owner=self.api_key,
+                limits=Limits(query_seconds=data.query_seconds, warm_up_seconds=5.0, audit_days=0),
                 log=Log(self._log, level="warning"),
             )
+            self._generations = app.state.container.generations
         except BaseException:  # Ctrl-C too: an open DuckDB file blocks the next ingest
             dataset.close()
             raise
@@ -140,6 +187,14 @@ class Embedded:
             if not self._thread.is_alive() or time.monotonic() > until:
                 raise ServiceDied(f"The embedded service did not start. Its log: {self.log_path}")
             time.sleep(0.005)  # uvicorn has no event to wait for
+
+
+def _is_listening(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=_STOP_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _listen(port: int) -> socket.socket:

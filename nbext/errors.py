@@ -22,6 +22,7 @@ NbextError
 │   ├── ResponseTooLarge     the decoded body is larger than allowed
 │   ├── ProtocolError        the answer is not one that this interface allows
 │   │   └── AmbiguousAnswer  the answer can be read in several ways; ``candidates``, ``setting``
+│   ├── NodeError            no node answered, or what it says of its chain cannot be trusted; ``meaning``
 │   ├── OutcomeUnknown       the request may have been carried out; ``idempotency_key``
 │   └── ServiceDied          the embedded service ended and could not be started again
 ├── SegmentFailed            the segment ended without a result; ``reason``
@@ -31,15 +32,20 @@ NbextError
 ├── QueryCancelled           the query was interrupted
 ├── IngestError              a file could not be ingested; ``path``, ``row``
 └── StorageError             a stored file is damaged or cannot be written
+    └── DiskFull             the disk has no room for it
 """
 
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
+
+# As many as anybody reads; a hostile body has a hundred thousand, which must not make an answer of megabytes.
+MOST_ERRORS = 20
 
 
 class FieldError(TypedDict):
@@ -54,7 +60,9 @@ def did_you_mean(got: str, allowed: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the nearest allowed word, or nothing."""
     # Without regard to case: "TOKEN" shares no letter with "token", and so would be near to nothing.
     by_lower = {word.lower(): word for word in allowed}
-    near = difflib.get_close_matches(got.lower(), by_lower, n=1)
+    # Two letters that changed places are the commonest slip, and to difflib as far off as another letter.
+    near = [word for word in by_lower if sorted(word) == sorted(got.lower())]
+    near += difflib.get_close_matches(got.lower(), by_lower, n=1)
     return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
@@ -91,13 +99,23 @@ class NoService(ConfigError):
 class ValidationError(NbextError):
     """An argument is not allowed.
 
-    ``errors`` has ``pointer``, ``code`` and ``detail`` of each field.
+    ``errors`` has ``pointer``, ``code`` and ``detail`` of each field; ``more`` is how many others were only counted.
     """
 
-    def __init__(self, errors: Sequence[FieldError]) -> None:
+    def __init__(self, errors: Sequence[FieldError], more: int = 0) -> None:
         self.errors: list[FieldError] = list(errors)
+        self.more = more
         # A mistake in the document as a whole has the pointer "": its line would begin with a colon.
-        super().__init__("\n".join(f"{e['pointer'] or '/'}: {e['detail']}" for e in self.errors))
+        super().__init__("\n".join([*(f"{e['pointer'] or '/'}: {e['detail']}" for e in self.errors), *self.counted()]))
+
+    def counted(self) -> list[str]:
+        """Return the line that says how many more errors there are, where there are any."""
+        return [f"and {self.more:,} more {'error' if self.more == 1 else 'errors'}"] if self.more else []
+
+    def below(self, pointer: str) -> ValidationError:
+        """Return the error of a document in which that of this error is at a pointer."""
+        errors: list[FieldError] = [{**one, "pointer": pointer + one["pointer"]} for one in self.errors]
+        return type(self)(errors, self.more)
 
     @classmethod
     def of(cls, pointer: str, code: str, detail: str) -> ValidationError:
@@ -115,9 +133,15 @@ class AmbiguousSymbol(ValidationError):
     ``candidates`` has ``chain``, ``address``, ``symbol`` and ``name`` of each.
     """
 
-    def __init__(self, errors: Sequence[FieldError], candidates: Sequence[Mapping[str, Any]]) -> None:
-        super().__init__(errors)
+    def __init__(
+        self, errors: Sequence[FieldError], candidates: Sequence[Mapping[str, Any]], more: int = 0
+    ) -> None:
+        super().__init__(errors, more)
         self.candidates = [dict(c) for c in candidates]
+
+    def below(self, pointer: str) -> AmbiguousSymbol:
+        """Return the error of a document in which that of this error is at a pointer, with its candidates."""
+        return AmbiguousSymbol(InvalidSegment(self.errors).below(pointer).errors, self.candidates, self.more)
 
 
 class ApiError(NbextError):
@@ -207,6 +231,18 @@ class AmbiguousAnswer(ProtocolError):
         self.setting = setting
 
 
+class NodeError(TransportError):
+    """No node answered, or what it says of its chain cannot be trusted.
+
+    ``meaning`` is the kind of refusal, such as ``PRUNED``; empty where the node did not refuse. No part of the node's
+    URL is in the message.
+    """
+
+    def __init__(self, message: str, *, meaning: str = "") -> None:
+        super().__init__(message)
+        self.meaning = meaning
+
+
 class OutcomeUnknown(TransportError):
     """The service may have carried the request out, and repeating it could do it twice."""
 
@@ -255,3 +291,13 @@ class IngestError(NbextError):
 
 class StorageError(NbextError):
     """A stored file is damaged, or cannot be written."""
+
+
+class DiskFull(StorageError):
+    """The disk has no room for what was to be stored."""
+
+    @staticmethod
+    def where(error: BaseException, message: str) -> StorageError:
+        """Return the error of a failed write: this one where the disk or a quota is full, else StorageError."""
+        full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        return DiskFull(message) if full else StorageError(message)

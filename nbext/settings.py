@@ -7,10 +7,12 @@ A value is taken from the first source that has it: an argument (`%nbext set`, `
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -102,7 +104,8 @@ class Setting:
             return {"1": True, "true": True, "yes": True, "on": True,
                     "0": False, "false": False, "no": False, "off": False}[str(value).strip().lower()]
         if self.kind is dict:
-            return dict(value)
+            # A name in place of the table is that of a profile.
+            return {"profile": value} if isinstance(value, str) else dict(value)
         # int() would cut 1.5 to 1, and take True for 1.
         if self.kind is int and (isinstance(value, bool) or (isinstance(value, float) and value % 1)):
             raise ValueError(value)
@@ -121,21 +124,22 @@ SETTINGS = (
     Setting("base_url", None, str, "URL of the service. Without one, the embedded service answers."),
     Setting("data_dir", None, str, "Folder of the embedded service's data. Without one, the user's data folder."),
     Setting("engine", "duckdb://", str, "Engine of the embedded service: duckdb://, pyspark://HOST:PORT, ..."),
-    Setting("chain", "ethereum", str, "Chain of a search that names none. A segment names its own."),
+    Setting("chain", "ethereum", str, "Chain of a search that names none. A segment, %token and %nft name their own."),
     Setting("limit", DEFAULT_LIMIT, int, "Rows that a segment returns when no limit is given.", 1, MAX_LIMIT),
     Setting("connect_timeout", 5.0, float, "Seconds to wait for a connection to the service.", 0.01, 600),
     Setting("read_timeout", 30.0, float, "Seconds to wait for the next piece of an answer.", 0.01, 3600),
     Setting("deadline", 60.0, float, "Seconds for one call, retries included.", 0.01, 86400),
     Setting("execute_deadline", 300.0, float, "Seconds to wait for a segment to finish.", 0.01, 86400),
-    Setting("download_deadline", 600.0, float, "Seconds for an export, retries included.", 0.01, 86400),
+    Setting("download_deadline", 600.0, float, "Seconds for an export, all pages and retries included.", 0.01, 86400),
     Setting("attempts", 3, int, "Number of times to try a call before giving up.", 1, 10),
     Setting("max_body_mb", 256, int, "Largest answer to hold in memory, in megabytes after decoding.", 1, 65536),
     Setting("insecure", False, bool, "Allow sending the key over http:// to another machine."),
     Setting("ca_bundle", None, str, "File of CA certificates to trust instead of the system's."),
     Setting("frame", "pandas", str, "Library of the tables that calls return.", choices=("pandas", "polars", "arrow")),
     Setting("progress", True, bool, "Show a progress bar when a call takes longer than half a second."),
+    Setting("warm_up", True, bool, "Prepare the first call in the background after %load_ext."),
     Setting("images", False, bool, "Show collection images in forms (https only)."),
-    Setting("remote", {}, dict, "How to read a remote service's answers: paths.id, paths.status, paths.rows, ..."),
+    Setting("remote", {}, dict, "How to read a remote service's answers: a profile's name, or paths.rows, ..."),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
@@ -207,6 +211,26 @@ class Settings:
         return {setting.name: self.where(setting.name) for setting in SETTINGS}
 
 
+# The settings of each notebook that has the extension loaded, the last one last: `nbext.connect()` takes these, so that
+# `%nbext set base_url URL` and a client made in Python name one service.
+_OF_NOTEBOOKS: list[Settings] = []
+
+
+def share(settings: Settings) -> None:
+    """Make a notebook's settings those that `current` returns."""
+    _OF_NOTEBOOKS.append(settings)
+
+
+def unshare(settings: Settings) -> None:
+    """Take a notebook's settings back."""
+    _OF_NOTEBOOKS[:] = [each for each in _OF_NOTEBOOKS if each is not settings]
+
+
+def current() -> Settings:
+    """Return the settings of the notebook, where the extension is loaded; else new ones, of the other sources."""
+    return _OF_NOTEBOOKS[-1] if _OF_NOTEBOOKS else Settings()
+
+
 def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:
     for place in (folder, *folder.parents):
         path = place / "pyproject.toml"
@@ -230,9 +254,60 @@ def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:
 
 
 def default_data_dir(settings: Settings) -> Path:
-    """Return the folder for data: the setting, or the user's data folder of this platform."""
+    """Return the folder for data: the setting, or the user's data folder of this platform.
+
+    Raises
+    ------
+    ConfigError
+        The setting is a URL.
+    """
     if settings["data_dir"]:
-        return Path(settings["data_dir"]).expanduser()
+        return data_folder(settings["data_dir"])
     import platformdirs
 
     return Path(platformdirs.user_data_dir("nbext", appauthor=False))
+
+
+def service_folder(data_dir: Path) -> Path:
+    """Return the folder of what a service stores: in its data folder; where that is read-only, the user's own."""
+    inside = data_dir / "service"
+    if not data_dir.exists() or os.access(inside if inside.exists() else data_dir, os.W_OK):
+        return inside
+    import platformdirs
+
+    name = f"service-{sha256(str(data_dir.resolve()).encode()).hexdigest()[:12]}"
+    return Path(platformdirs.user_state_dir("nbext", appauthor=False)) / name
+
+
+# https://..., https:/..., user:password@..., localhost:8545, host.example/v3/...; but not the network 10.0.0.0/8
+_URL = re.compile(r"""(?<![^\s'"=])['"]?(?!(?:\d+\.){3}\d+/\d\d?(?![^\s.,'"]))"""
+                  r"""(?:[^\s'"=]*(?:://|:[^\s@/]+@)|(?:https?|wss?):|localhost[:/]|"""
+                  r"""[\w-]+(?:\.[\w-]+)*\.(?:[A-Za-z]{2,}|\d+)[:/?])\S*""", re.IGNORECASE)
+
+
+def could_be_url(text: str) -> bool:
+    """Say whether a text has what could be a URL, with or without its scheme: a node's holds a provider's key.
+
+    >>> [could_be_url(text) for text in ("node.example/v3/a-key", "10.0.0.7/v3", "10.0.0.7/83/v3", "10.0.0.7:8545")]
+    [True, True, True, True]
+    >>> [could_be_url(text) for text in ("./node.example/v3", "eip155:137", "10.0.0.7", "such as 10.0.0.0/8.")]
+    [False, False, False, False]
+    """
+    return _URL.search(text) is not None
+
+
+def without_urls(text: str) -> str:
+    """Return a message without what in it could be a URL.
+
+    >>> without_urls("unrecognized arguments: https://node.example/v3/a-key --quiet")
+    'unrecognized arguments: (a URL, not shown) --quiet'
+    """
+    return _URL.sub("(a URL, not shown)", text)
+
+
+def data_folder(text: str) -> Path:
+    """Return the path of a data folder; ConfigError for a URL, which would become a folder called ``s3:``."""
+    # Two letters at least: C:/ is a drive.
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
+        raise ConfigError(f"{quoted(text)} is a URL. The data folder is a path on this machine, such as /srv/nbext.")
+    return Path(text).expanduser()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,7 @@ class Sentence(NamedTuple):
         return f"{self.path}:{self.line}  {self.text}"
 
 
+@cache
 def sentences() -> list[Sentence]:
     """Return every sentence of the package, in the order of the files."""
     return [

@@ -42,10 +42,10 @@ def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipytho
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("limit", "ten", "limit (argument): 'ten' is not a whole number from 1 to 1,000,000."),
-        ("limit", 0, "limit (argument): 0 is not a whole number from 1 to 1,000,000."),
-        ("limit", True, "limit (argument): 'True' is not a whole number from 1 to 1,000,000."),
-        ("limit", 1.5, "limit (argument): '1.5' is not a whole number from 1 to 1,000,000."),
+        ("limit", "ten", "limit (argument): 'ten' is not a whole number from 1 to 10,000,000."),
+        ("limit", 0, "limit (argument): 0 is not a whole number from 1 to 10,000,000."),
+        ("limit", True, "limit (argument): 'True' is not a whole number from 1 to 10,000,000."),
+        ("limit", 1.5, "limit (argument): '1.5' is not a whole number from 1 to 10,000,000."),
         ("deadline", "nan", "deadline (argument): nan is not a number from 0.01 to 86,400."),
         ("insecure", "maybe", "insecure (argument): 'maybe' is not true or false."),
         ("frame", "polar", "frame (argument): 'polar' is not one of pandas, polars, arrow. Did you mean 'polars'?"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from nbext.client import frames, lookups, validate
-from nbext.client.decode import Want
+from nbext.client import frames, lists, lookups, validate
+from nbext.client.decode import Outline, Want
+from nbext.client.files import writer
 from nbext.client.http.transport import Repeat
 from nbext.client.segment_run import Reporter, Run
 from nbext.client.service import Service, public
@@ -92,10 +93,25 @@ class Client:
         return self._transport.answered
 
     @property
+    def data(self) -> str | None:
+        """The fingerprint of the data that our own service served at its last answer; None of another's."""
+        return self._transport.data
+
+    @property
     @public
     def is_ours(self) -> bool:
         """Whether the service is nbext's own. A service that is not known yet is asked once (GET /about)."""
         return self._service.is_ours()
+
+    @property
+    def outline(self) -> Outline | None:
+        """What is remembered of the last answer, where the service is not nbext's own: ``outline.text()`` shows it."""
+        return self._service.last_answer
+
+    @property
+    def profile(self) -> str:
+        """The profile that reads the answers of a service that is not nbext's own; "none" where none does."""
+        return self._service.profile
 
     @public
     def about(self) -> dict[str, Any]:
@@ -123,16 +139,20 @@ class Client:
     def request_for(
         self, filters: Mapping[str, Any], operator: str = "AND", file_type: str = "json", limit: int | None = None
     ) -> dict[str, Any]:
-        """Return the request that `execute_segment` would send: ``method``, ``url`` and ``body``. Nothing is sent."""
+        """Return the request that `execute_segment` would send: ``method``, ``url`` and ``body``. Nothing is sent.
+
+        ``lists`` are the long lists of wallets in it, by id: our own service has to have them first.
+        """
         # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
         counting = self._service.ours is not False
+        settled, named = lists.settled(filters, ours=counting)
         body = {
             "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
-            "filters": validate.filters_of(filters),
+            "filters": validate.filters_of(settled),
             "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
             "limit": validate.limit_of(self.settings["limit"] if limit is None else limit, counting=counting),
         }
-        return {"method": "POST", "url": self._transport.origin.url + op.EXECUTE, "body": body}
+        return {"method": "POST", "url": self._transport.origin.url + op.EXECUTE, "body": body, "lists": named}
 
     @public
     def execute_segment(
@@ -142,21 +162,28 @@ class Client:
         file_type: str = "json",
         limit: int | None = None,
         *,
+        to: str | os.PathLike[str] | None = None,
+        overwrite: bool = False,
+        raw: bool = False,
         progress: Reporter | None = None,
     ) -> pd.DataFrame:
-        """Run a segment and return its wallets.
+        """Run a segment and return its wallets, or write them to a file.
 
         Parameters
         ----------
         filters
-            The conditions. They go out as they are: a remote's grammar is its own.
+            The conditions. They go out as they are: a remote's grammar is its own. ``{"wallet": {"in": ...}}`` takes
+            a list, column, set, a frame with an ``address`` column, or a file as text, ``"@allow.csv"`` (.csv, .txt,
+            .parquet). Our own service is sent a list of more than 1,000 wallets once, and asked by its hash.
         operator
             AND or OR, between the direct children of ``filters``.
         file_type
             ``json`` or ``csv``: how the rows are fetched. Where the service offers Arrow, that is taken.
         limit
-            1 to 1,000,000; none means the setting ``limit``. Our own service also takes 0: it only counts,
+            1 to 10,000,000; none means the setting ``limit``. Our own service also takes 0: it only counts,
             and the table has no rows; the count is ``df.attrs["nbext"]["matched"]``.
+        to, overwrite, raw
+            A file, as `export_csv` writes it; our own service's rows go there while they come, in little memory.
         progress
             Called with a `Progress` while the service works and while rows come.
 
@@ -164,9 +191,13 @@ class Client:
         -------
         pandas.DataFrame
             One row per wallet, as the service orders them (ours: by ``address``). ``address`` str, 0x and 40
-            lower-case hex digits; ``<SYMBOL>_balance`` in the token's smallest unit, exact: int64 where every
-            value fits, else str of digits. No match: no rows, same columns. ``df.attrs["nbext"]`` says where
-            its rows are from: segment_id, filters, as_of, matched, returned, truncated, columns, warnings, ...
+            lower-case hex digits. An amount comes twice: ``<SYMBOL>_balance``, float64 in the token's unit, and
+            ``<SYMBOL>_balance_raw``, exact in its smallest unit: ArrowDtype(decimal128(38, 0)); where a value or
+            their sum has more digits decimal256(76, 0), then str, with a warning. Compare it with a Decimal.
+            Decimals unknown: the second alone. ``<SYMBOL>_count`` of NFTs: int64. No match: no rows, same columns.
+            With ``to``, one row: ``file`` str, ``rows`` int64, ``bytes`` int64.
+            ``df.attrs["nbext"]`` says where its rows are from: segment_id, filters, as_of, matched, returned,
+            truncated, columns, warnings, ...
 
         Raises
         ------
@@ -185,10 +216,16 @@ class Client:
         ------
         POST /v1/segment/execute, then GET /v1/segment/{id}, and its export.
         """
-        body = self.request_for(filters, operator, file_type, limit)["body"]
-        if body["limit"] == 0 and not self._service.is_ours():
+        # A file that cannot be written is refused before anything is asked for.
+        path = None if to is None else writer.target_of(to, overwrite=overwrite)
+        body, named = self._asked(filters, operator, file_type, limit)
+        if body["limit"] == 0 and not self._service.found_ours():
             validate.limit_of(0)
-        return Run(self._service, "execute_deadline", body["fileType"], progress).execute(body)
+        run = Run(self._service, "execute_deadline", body["fileType"], progress)
+        table = run.execute(body, path, overwrite=overwrite, raw=raw)
+        if named:
+            table.attrs["nbext"]["lists"] = {name: str(one) for name, one in named.items()}
+        return table
 
     @public
     def segment(self, segment_id: str) -> pd.DataFrame:
@@ -209,8 +246,8 @@ class Client:
         ------
         GET /v1/segment/{id}
         """
-        run = Run(self._service, "deadline", "json", None, validate.segment_id_of(segment_id))
-        call = run.call("GET", op.SEGMENT.format(id=run.id))
+        run = Run(self._service, "deadline", "json", None, self._segment_id(segment_id))
+        call = run.call("GET", run.path(op.SEGMENT))
         reading = self._service.read(call, Want.SEGMENT)
         table = run.table(reading, call, {}, {}, None) if reading.rows is not None else _description(reading.document)
         table.attrs["nbext"] = {
@@ -230,13 +267,13 @@ class Client:
     ) -> pd.DataFrame:
         """Return a segment's rows, asked for as JSON; or write them to a file.
 
-        See `export_csv`, which is faster for many rows.
+        See `export_csv`, which is faster for many rows. Our own service is asked for Arrow either way.
 
         Source
         ------
         GET /v1/segment/{id}/json, page by page
         """
-        run = Run(self._service, "download_deadline", "json", progress, validate.segment_id_of(segment_id))
+        run = Run(self._service, "download_deadline", "json", progress, self._segment_id(segment_id))
         return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
 
     @public
@@ -256,7 +293,7 @@ class Client:
         segment_id
             The segment.
         to
-            A file ending in .csv, .json or .parquet. It appears when it is whole, or not at all.
+            A file ending in .csv, .json, .parquet or .arrow. It appears when it is whole, or not at all.
         overwrite
             Replace a file that is there.
         raw
@@ -285,7 +322,7 @@ class Client:
         ------
         GET /v1/segment/{id}/csv
         """
-        run = Run(self._service, "download_deadline", "csv", progress, validate.segment_id_of(segment_id))
+        run = Run(self._service, "download_deadline", "csv", progress, self._segment_id(segment_id))
         return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
 
     @public
@@ -296,8 +333,80 @@ class Client:
         ------
         POST /explain
         """
-        body = {**self.request_for(filters, operator, limit=limit)["body"], "parts": True}
+        body = {**self._asked(filters, operator, limit=limit)[0], "parts": True}
         return self._service.document(self._service.call("POST", op.EXPLAIN, body, "execute_deadline"))
+
+    @public
+    def counts(
+        self, segments: Sequence[tuple[Mapping[str, Any], str]], together: Sequence[Sequence[int]], *,
+        amounts: bool = False,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return how many wallets segments have in common, from our own service in one request.
+
+        Parameters
+        ----------
+        segments
+            Filters and operator of each.
+        together
+            For each count the places of some of the segments, from 0.
+        amounts
+            What each segment's wallets hold together, too, of the first contract of its rows.
+
+        Returns
+        -------
+        dict
+            ``counts``, in the order asked; ``segments``: words, canonical, asOf, warnings of each, and ``held``.
+
+        Source
+        ------
+        POST /counts
+        """
+        asked = [self._asked(filters, operator, limit=0)[0] for filters, operator in segments]
+        bodies = [{"operator": one["operator"], "filters": one["filters"]} for one in asked]
+        body: dict[str, Any] = {"segments": bodies, "counts": [list(places) for places in together]}
+        body |= {"amounts": True} if amounts else {}
+        return self._service.document(self._service.call("POST", op.COUNTS, body, "execute_deadline"))
+
+    @public
+    def funnel(self, filters: Mapping[str, Any], operator: str = "AND") -> dict[str, Any]:
+        """Return each condition of a segment counted alone, and with those before it, by our own service.
+
+        Source
+        ------
+        POST /funnel
+        """
+        body = self._asked(filters, operator, limit=0)[0]
+        return self._service.document(self._service.call("POST", op.FUNNEL, body, "execute_deadline"))
+
+    @public
+    def holdings(
+        self, wallets: Sequence[str], chain: str | None = None, as_of: str | int | None = None
+    ) -> dict[str, Any]:
+        """Return what wallets hold, as our own service knows it: asOf, chains, warnings, holdings.
+
+        Source
+        ------
+        POST /holdings
+        """
+        asked = {"wallets": list(wallets), "chain": chain, "asOf": as_of}
+        body = {name: value for name, value in asked.items() if value is not None}
+        return self._service.document(self._service.call("POST", op.HOLDINGS, body, "execute_deadline"))
+
+    @public
+    def segment_profile(
+        self, filters: Mapping[str, Any], operator: str = "AND", base: tuple[Mapping[str, Any], str] | None = None,
+        least: int | None = None, *, progress: Reporter | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Return what our own service says of a segment, with its ``profile`` beside ``base``: filters and operator.
+
+        Source
+        ------
+        POST /profile, then GET /v1/segment/{id}
+        """
+        sides = [self._asked(one, how, limit=0)[0] for one, how in [(filters, operator), *([base] if base else [])]]
+        segment, *others = ({"operator": one["operator"], "filters": one["filters"]} for one in sides)
+        body = {**segment, **({"base": others[0]} if others else {}), **({} if least is None else {"least": least})}
+        return Run(self._service, "execute_deadline", "json", progress).profile(body)
 
     @public
     def cancel(self, segment_id: str) -> None:
@@ -416,7 +525,7 @@ class Client:
         """
         address = validate.email_of(email)
         call = replace(
-            self._service.call("POST", op.SIGN_UP, {"email": address}),
+            self._service.call("POST", op.SIGN_UP, {"email": address}, operation="signup"),
             headers={op.IDEMPOTENCY_HEADER: str(uuid.uuid4())},
             repeat=Repeat.NEVER_TWICE,
         )
@@ -426,6 +535,18 @@ class Client:
         table = frames.frame([row], op.SIGN_UP_FIELDS)
         table.attrs["nbext"] = {"operation": "sign_up", "service": self.base_url, "warnings": reading.warnings}
         return table
+
+    def _segment_id(self, given: str) -> str:
+        return validate.segment_id_of(given, ours=self._service.ours is True)
+
+    def _asked(self, filters: Mapping[str, Any], *options: Any, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the body of a request whose lists the service has, and these lists."""
+        # Whose service it is decides how lists go out; others need not be asked for it.
+        if self._service.ours is None and lists.are_in(filters):
+            self._service.is_ours()
+        request = self.request_for(filters, *options, **more)
+        lists.store(self._service, request["lists"])
+        return request["body"], request["lists"]
 
     def _chain(self, chain: Any) -> str:
         given = self.settings["chain"] if chain is None else chain

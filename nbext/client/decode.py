@@ -6,7 +6,8 @@ any other. What guesses at a stranger's answers is `nbext.client.remote`, which 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -57,6 +58,10 @@ class Reading:
     id: str | None = None
     # Where the rows are, in place of the rows.
     url: str | None = None
+    # The address that answered, where an answer before it named that.
+    source: str | None = None
+    # Where its state can be asked for, in place of by its id.
+    poll: str | None = None
     # The service's own word for the state.
     word: str | None = None
     state: State | None = None
@@ -76,30 +81,66 @@ class Reading:
         return None if self.table is None else int(self.table.num_rows)
 
 
+# Ends every error about a stranger's answer.
+HINT = "`%nbext last-answer` shows the answer's fields and the lines of settings that read them."
+
+
+class Outline(Protocol):
+    """What is remembered of a stranger's answer: its fields, and how it was read."""
+
+    def text(self, *, values: bool = False) -> str:
+        """Return it for reading; with ``values``, with one value of each field."""
+
+    def advice(self, roles: Sequence[str]) -> str:
+        """Return what an error about the answer can suggest for its ``id`` or ``rows``."""
+
+
 class Decoder(Protocol):
-    """Makes a `Reading` of an answer; ``types`` are those of columns that the settings state for all answers."""
+    """Makes a `Reading` of an answer to an operation: segment, export, search, token, nft or signup.
 
-    types: Mapping[str, str]
+    ``idempotent`` says whether a segment may be sent again under its Idempotency-Key.
+    """
 
-    def read(self, came: Incoming, want: Want, types: Mapping[str, str]) -> Reading:
+    idempotent: bool
+
+    def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says, given the columns' types as far as the caller knows them."""
+
+    def batches(self, came: Incoming, types: Mapping[str, str], operation: str) -> tuple[Any, Iterator[Any]]:
+        """Return the Arrow schema of a CSV, and its batches while they arrive: it may have more rows than memory."""
+
+    def types(self, operation: str) -> Mapping[str, str]:
+        """Return the types of columns that the settings state for all answers of an operation."""
+
+    def outline(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> Outline | None:
+        """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
 
 
 class Ours:
     """Decodes the answers of our own service."""
 
-    # Our service states the types of all columns: the settings have nothing to add.
-    types: Mapping[str, str] = {}
+    idempotent = True
 
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
 
-    def read(self, came: Incoming, want: Want, types: Mapping[str, str]) -> Reading:
+    def batches(self, came: Incoming, types: Mapping[str, str], operation: str) -> tuple[Any, Iterator[Any]]:
+        """Return the Arrow schema of a CSV, and its batches."""
+        return csv_text.batches(came, types)
+
+    def types(self, operation: str) -> Mapping[str, str]:
+        """Return nothing: our service states the types of all columns, and the settings have none to add."""
+        return {}
+
+    def outline(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> None:
+        """Return nothing: our own service's answers have one reading."""
+
+    def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says."""
         if came.content_type == ARROW_TYPE:
             return Reading(table=read_arrow(came))
         if came.content_type == "text/csv":
-            return Reading(table=csv_text.read_stream(came, types))
+            return Reading(table=csv_text.read_stream(came, types, canonical=True))
         document, warnings = json_object(came.whole(self._max_body))
         if want is Want.RECEIPT:
             reading = Reading(document)
@@ -186,9 +227,30 @@ def read_arrow(source: Any) -> pa.Table:
     """Return an Arrow IPC stream as a table, batch by batch as it arrives."""
     import pyarrow as pa
 
+    with _not_arrow(), pa.ipc.open_stream(source) as batches:
+        return batches.read_all()
+
+
+def arrow_batches(source: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the schema of an Arrow IPC stream, and its batches while they arrive: they may be more than memory."""
+    import pyarrow as pa
+
+    with _not_arrow():
+        reader = pa.ipc.open_stream(source)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with _not_arrow():
+            yield from reader
+
+    return reader.schema, batches()
+
+
+@contextlib.contextmanager
+def _not_arrow() -> Iterator[None]:
+    import pyarrow as pa
+
     try:
-        with pa.ipc.open_stream(source) as batches:
-            return batches.read_all()
+        yield
     except pa.ArrowInvalid as error:
         raise ProtocolError(f"The answer is not a valid Arrow stream: {str(error)[:200]}") from None
 

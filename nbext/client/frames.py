@@ -2,10 +2,14 @@
 
     string   str
     integer  int64; Int64 where some are missing
-    uint256  int64 where every value of the column fits; else the exact digits, as str
+    uint256  decimal128(38, 0) in Arrow; decimal256(76, 0), or text, where a value or their sum has more digits
+    float64  float64
     number   float64 where that is exact; else the exact digits, as str
+    timestamp  datetime64[s, UTC]
     boolean  boolean
     object   object: lists and objects, as Python has them
+
+Whole numbers without a stated type are int64 where every value of the column fits; else the exact digits, as str.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from nbext.core import operations as op
+from nbext.core.uint256 import digits_of_column
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
 
@@ -57,16 +63,19 @@ def column(values: Sequence[Any], kind: str | None) -> Any:
     if fits is None or not all(fits(value) for value in present):
         # No type, or the answer has something else than its type says: it stays as it came.
         kind = inferred(present)
-    if kind in ("integer", "uint256"):
+    if kind in ("integer", "whole"):
         return _integers([None if v is None else int(v) for v in values], len(present) < len(values))
-    if kind == "number":
-        # NaN is a number to float64: a missing one needs the masked dtype.
-        dtype = "float64" if len(present) == len(values) else "Float64"
+    if kind in ("number", "float64"):
+        # NaN is a number to float64: a missing one needs the masked dtype, unless the dtype is promised.
+        dtype = "float64" if kind == "float64" or len(present) == len(values) else "Float64"
         return array([None if v is None else float(v) for v in values], dtype=dtype)
+    if kind == "timestamp":
+        return array(pd.to_datetime(list(values), format="ISO8601", utc=True), dtype=pd.DatetimeTZDtype("s", "UTC"))
     if kind == "boolean":
         return pd.array(list(values), dtype="boolean")
-    if kind == "string":
-        return pd.array([None if v is None else str(v) for v in values], dtype=text_dtype())
+    if kind in ("string", "uint256"):
+        texts = [None if v is None else str(v) for v in values]
+        return pd.array(texts, dtype=text_dtype()) if kind == "string" else _exact_column(texts)
     return pd.Series(list(values), dtype=object).array
 
 
@@ -77,7 +86,7 @@ def inferred(present: Sequence[Any]) -> str:
     if all(isinstance(v, bool) for v in present):
         return "boolean"
     if all(_is_int(v) for v in present):
-        return "uint256"
+        return "whole"
     if all(_is_int(v) or isinstance(v, Decimal) for v in present):
         return "number" if all(_exact_as_float(v) for v in present) else "string"
     return "object"
@@ -91,6 +100,71 @@ def text_dtype() -> Any:
 
     # Named in full: "str" alone is another dtype where pyarrow is not installed, and in pandas 2.
     return pd.StringDtype("pyarrow", na_value=np.nan)
+
+
+def _exact_column(texts: Sequence[str | None]) -> Any:
+    import pyarrow as pa
+
+    return _from_arrow(pa.chunked_array([pa.array(texts, pa.string())]), "uint256")
+
+
+def exact_part(texts: pa.Array) -> pa.Array:
+    """Return the digits of whole numbers as decimals of 38 digits; of 76, or as they are, where one has more."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # Measured first: a cast of 39 digits to 38, and of 78 to 76, may return another number without a word.
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest > 38:
+        longest = pc.max(pc.binary_length(pc.utf8_ltrim(texts, "-"))).as_py()
+    if longest > 76:
+        return texts
+    return texts.cast(pa.decimal128(38, 0) if longest <= 38 else pa.decimal256(76, 0))
+
+
+def exact_whole(parts: Sequence[pa.Array], text: Any = None) -> pa.ChunkedArray:
+    """Return such parts as one column: of the narrowest decimals that hold its sum, too, or as ``text``, or string."""
+    import pyarrow as pa
+
+    narrow, wide = pa.decimal128(38, 0), pa.decimal256(76, 0)
+    digits = None
+    if all(pa.types.is_decimal(part.type) for part in parts):
+        # First by the largest number of each part, which takes a tenth of the time of a sum.
+        size = sum(_size_at_most(part) for part in parts)
+        # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
+        digits = digits_of_column(size if size < 10**38 else sum(_size_of(part.cast(wide)) for part in parts))
+    kind = {38: narrow, 76: wide, None: text or pa.string()}[digits]
+    return pa.chunked_array([part.cast(kind) for part in parts], kind)
+
+
+def _size_at_most(amounts: pa.Array) -> int:
+    import pyarrow.compute as pc
+
+    extremes = pc.min_max(amounts).as_py().values()
+    return len(amounts) * max(abs(int(extreme or 0)) for extreme in extremes)
+
+
+def _size_of(amounts: pa.Array) -> float:
+    import pyarrow.compute as pc
+
+    amounts = pc.abs(amounts)
+    near = pc.sum(amounts.cast("float64")).as_py() or 0
+    # Near enough where an exact sum might not fit; exact where it decides.
+    return near if near > 1e70 else int(pc.sum(amounts).as_py() or 0)
+
+
+def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
+    """Return a note for each exact column that is wider than 38 digits, by its types: as stated, and as found."""
+    notes = []
+    for name in (name for name, kind in stated.items() if kind == "uint256" and name in found):
+        found_type = str(found[name]).removesuffix("[pyarrow]")
+        if found_type.startswith("decimal256"):
+            notes.append(f"{name} or its sum has more than 38 digits: its type is {found_type}, which polars, DuckDB "
+                         "and Spark do not know. It is text in polars and in Parquet files.")  # fmt: skip
+        elif found_type in ("str", "string", "large_string"):
+            notes.append(f"{name} or its sum has more than 76 digits: it is text, which sorts 9 after 10. "
+                         ".map(int) makes numbers of it.")  # fmt: skip
+    return notes
 
 
 def _integers(values: Sequence[int | None], missing: bool) -> Any:
@@ -141,7 +215,9 @@ _FITS: dict[str, Any] = {
     "integer": _is_int,
     "uint256": _digits,
     "number": _is_number,
+    "float64": lambda value: _is_int(value) or isinstance(value, float | Decimal),
     "boolean": lambda value: isinstance(value, bool),
+    "timestamp": lambda value: isinstance(value, str) and op.TIMESTAMP.match(value) is not None,
     "object": lambda value: True,
 }
 
@@ -162,13 +238,15 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
 
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if is_text and kind == "uint256":
-        try:
-            values = values.cast(pa.int64())
-        except pa.ArrowInvalid:
-            kind = "string"
-        is_text = kind == "string"
-    if is_text:
+        whole = exact_whole([exact_part(part) for part in values.chunks])
+        # As they came, where only text holds them: a stranger may write 007.
+        values = whole if pa.types.is_decimal(whole.type) else values
+    if pa.types.is_decimal(values.type) and kind == "uint256":
+        return pd.arrays.ArrowExtensionArray(values)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return text_dtype().__from_arrow__(values)
+    if pa.types.is_floating(values.type):
+        return values.to_numpy()
     if pa.types.is_integer(values.type):
         # Without the mask a missing value would turn the whole column into floats.
         return _masked(pd.Int64Dtype(), values) if values.null_count else values.to_numpy()
@@ -179,6 +257,13 @@ def _from_arrow(values: pa.ChunkedArray, kind: str) -> Any:
 
 def _masked(dtype: Any, values: pa.ChunkedArray) -> Any:
     return dtype.__from_arrow__(values)
+
+
+def texts_of(schema: pa.Schema) -> dict[str, str]:
+    """Return the type of the columns that come as text from a service that chose their types: they stay text."""
+    import pyarrow as pa
+
+    return {field.name: "string" for field in schema if pa.types.is_string(field.type)}
 
 
 def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
@@ -207,11 +292,40 @@ def _has_one_type(values: pd.Series[Any]) -> bool:
     return True
 
 
+def in_iso(rows: Any) -> Any:
+    """Return a table or a batch of rows with its timestamps as texts, in ISO-8601 UTC."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            # Without the zone first: where pyarrow finds no database of zones it formats none, and this one is UTC.
+            plain = rows.column(place).cast(pa.timestamp("s"))
+            rows = rows.set_column(place, field.name, pc.strftime(plain, "%Y-%m-%dT%H:%M:%SZ"))
+    return rows
+
+
+def as_texts(rows: Any, *, wide: bool = False) -> Any:
+    """Return an Arrow table or batch with exact numbers as their digits; ``wide``: only those of more than 38."""
+    import pyarrow as pa
+
+    given = pa.types.is_decimal256 if wide else pa.types.is_decimal
+    for number, field in enumerate(rows.schema):
+        if given(field.type):
+            rows = rows.set_column(number, field.name, rows.column(number).cast(pa.string()))
+    return rows
+
+
 def records_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield a table's rows as plain values, None where one is missing."""
     names = [str(name) for name in table.columns]
+    exact_ones = [name for name, dtype in table.dtypes.items() if str(dtype).startswith("decimal")]
     for start in range(0, len(table), _ROWS_AT_ONCE):
-        part = table.iloc[start : start + _ROWS_AT_ONCE].astype(object)
+        part = table.iloc[start : start + _ROWS_AT_ONCE].copy(deep=False)
+        for name, times in part.select_dtypes("datetimetz").items():
+            part[name] = times.dt.strftime("%Y-%m-%dT%H:%M:%SZ")
+        # JSON's readers take numbers for floats: exact ones are written as their digits.
+        part = part.astype(dict.fromkeys(exact_ones, "str")).astype(object)
         for row in part.where(part.notna(), None).itertuples(index=False, name=None):
             yield dict(zip(names, row, strict=True))
 
@@ -253,3 +367,20 @@ def _replaced(record: Record, parts: Record) -> dict[str, Any]:
     for name, value in record.items():
         found |= {f"asOf{part.title()}": value for part, value in parts.items()} if name == "asOf" else {name: value}
     return found
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the tables of several pages as one."""
+    import pyarrow as pa
+
+    return tables[0] if len(tables) == 1 else pa.concat_tables(alike(tables))
+
+
+def alike(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the tables; a ProtocolError where one has other columns than the first."""
+    schema = None
+    for number, table in enumerate(tables, 1):
+        schema = table.schema if schema is None else schema
+        if table is None or table.schema != schema:
+            raise ProtocolError(f"Page {number:,} of the answer has other columns than the first.")
+        yield table

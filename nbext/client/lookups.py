@@ -5,7 +5,8 @@ One bad address spoils one row, not the table.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import re
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -17,10 +18,13 @@ from nbext.client import frames, validate
 from nbext.client.decode import Reading, Want, check_count
 from nbext.client.service import Service
 from nbext.core import operations as op
+from nbext.core.addresses import looks_like_address
+from nbext.core.chains import CHAINS, Chain
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
     AuthError,
+    NotFound,
     ProtocolError,
     RateLimited,
     ServerError,
@@ -34,17 +38,25 @@ POOL = 8
 # Errors that concern one address. Anything else (the key, the network) would fail for the others as well.
 _OF_ONE = (ValidationError, AmbiguousSymbol, ApiError, ProtocolError)
 _OF_ALL = (AuthError, RateLimited, ServerError)
-_KINDS = {"tokens": (op.TOKEN, op.TOKEN_FIELDS), "nfts": (op.NFT, op.NFT_FIELDS)}
+_KINDS = {"tokens": ("token", op.TOKEN, op.TOKEN_FIELDS), "nfts": ("nft", op.NFT, op.NFT_FIELDS)}
 
 
-def _looked_up(service: Service, path: str, chain: str, name: Any, *, strict: bool, refresh: bool) -> Reading:
+def _looked_up(
+    service: Service, kind: str, path: str, chain: str, name: Any, *, strict: bool, refresh: bool
+) -> Reading:
     """Return the reading of an address's record; where only this address has none, its error as the record."""
     try:
         address = str(name).strip() if validate.is_symbol(name) and service.is_ours() else validate.address_of(name)
-        call = service.call("GET", path.format(chain=quote(chain, safe=""), address=quote(address, safe="")))
+        target = path.format(chain=quote(chain, safe=""), address=quote(address, safe=""))
+        call = service.call("GET", target, operation=kind)
         reading = service.read(replace(call, headers={"Cache-Control": "no-cache"} if refresh else {}), Want.RECORD)
         if not reading.records:
             raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
+        other = str(reading.records[0].get("address"))
+        if looks_like_address(address) and looks_like_address(other) and other.lower() != address.lower():
+            raise ProtocolError(f"The service was asked for {address}, and answered for {other}.")
+        if not service.ours:
+            _refuse_other_contract(reading.records[0], chain, address)
     except _OF_ONE as error:
         if strict or isinstance(error, _OF_ALL):
             raise
@@ -52,14 +64,42 @@ def _looked_up(service: Service, path: str, chain: str, name: Any, *, strict: bo
     return reading
 
 
+# Names of a record's own contract and chain, without case and separators.
+_OWN_ADDRESS = ("address", "checksumaddress", "id", "contract", "caip", "assetid", "hash")
+_OWN_CHAIN = ("chain", "chainid", "network", "blockchain", "chainname")
+
+
+def _refuse_other_contract(record: Mapping[str, Any], chain: str, address: str) -> None:
+    """Refuse a stranger's record that names another contract, or another of the chains that nbext knows."""
+    inner = record.get("contract")
+    for place in (record, inner) if isinstance(inner, dict) else (record,):
+        for name, value in place.items():
+            plain, text = name.lower().replace("_", ""), str(value).strip().lower()
+            found = re.fullmatch(r"(?:.*[:/])?(0x[0-9a-f]{40})", text) if plain in _OWN_ADDRESS else None
+            if found and looks_like_address(address) and found[1] != address.lower():
+                raise ProtocolError(f"The service was asked for {address}, and answered for {found[1]}.")
+            number = re.match(r"eip155:(\d+)", text) if plain in _OWN_ADDRESS + _OWN_CHAIN else None
+            named = number[1] if number else text if plain in _OWN_CHAIN else ""
+            other, ours = (next((one.name for one in CHAINS if _is_named(one, text)), None) for text in (named, chain))
+            if other and ours and other != ours:
+                raise ProtocolError(f"The service was asked for a contract on {ours}, and answered for {other}.")
+        if any(place.get(name) is False for name in ("found", "exists")):
+            raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
+
+
+def _is_named(chain: Chain, text: str) -> bool:
+    """Say whether a text is the name or the number of a chain."""
+    return text.lower() in (chain.name, str(chain.id), *chain.aliases)
+
+
 def metadata(
     service: Service, operation: str, chain: str, addresses: str | Iterable[Any], *, strict: bool, refresh: bool
 ) -> pd.DataFrame:
     """Return the metadata of contracts, one row for each address; one that appears twice is asked for once."""
     names = _listed(addresses)
-    path, types = _KINDS[operation]
+    kind, path, types = _KINDS[operation]
     strict = strict or isinstance(addresses, str)
-    look_up = partial(_looked_up, service, path, chain, strict=strict, refresh=refresh)
+    look_up = partial(_looked_up, service, kind, path, chain, strict=strict, refresh=refresh)
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:
         found = {distinct[0]: look_up(distinct[0])}
@@ -77,7 +117,8 @@ def metadata(
     if service.ours or any(row.keys() >= types.keys() for row in rows):
         table = frames.frame([frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types))
     else:
-        table = frames.frame(rows)
+        known = {name: kind for one in found.values() for name, kind in one.types.items()}
+        table = frames.frame(rows, settled={**known, **service.decoder.types(kind)})
     table.attrs["nbext"] = {
         "operation": operation, "service": service.transport.origin.url, "chain": chain,
         # Each look-up may bring the same warning: the reader wants it once.
@@ -106,22 +147,42 @@ def _listed(addresses: str | Iterable[Any]) -> list[Any]:
 
 def search(service: Service, term: str, chain: str, kind: str, *, limit: int, offset: int) -> pd.DataFrame:
     """Return the collections that match a term, best first."""
-    text = validate.search_term_of(term)
+    # Only ours is known to list what it has: a stranger is asked whose it is before an empty term is refused.
+    is_empty = isinstance(term, str) and not term.strip()
+    text = validate.search_term_of(term, all_allowed=is_empty and service.is_ours())
     body: dict[str, Any] = {"type": validate.one_of(kind, op.SEARCH_TYPES, "/type"), "chain": chain, "searchTerm": text}
     validate.whole_number(limit, "/limit", 1, 100)
     validate.whole_number(offset, "/offset", 0, 2**31)
     # A stranger may refuse a body with fields that its interface does not have.
     if (limit, offset) != (20, 0) and service.is_ours():
         body |= {"limit": int(limit), "offset": int(offset)}
-    reading = service.read(service.call("POST", op.SEARCH, body))
-    check_count(reading.rows or 0, reading.stated, None, is_page=True)
+    call = service.call("POST", op.SEARCH, body, operation="search")
+    reading = service.read(call)
+    if service.ours:
+        check_count(reading.rows or 0, reading.stated, None, is_page=True)
+    else:
+        cap = service.settings["max_body_mb"] * 1_000_000
+        pages = list(service.pages(reading, call, {}, limit=limit, cap=cap))
+        reading.records = [row for page in pages for row in page.records or []]
+        tables = [page.table for page in pages if page.table is not None]
+        reading.table = frames.joined(tables) if tables else None
+        # Only a limit that somebody chose: a stranger does not know of ours.
+        if limit != 20 and (reading.rows or 0) > limit:
+            reading.warnings.append(f"The service sent {reading.rows:,} hits: the first {limit:,} are here.")
+            reading.records = reading.records[:limit]
+            reading.table = reading.table.slice(0, limit) if reading.table is not None else None
     document = reading.document
     known = isinstance(document, dict) and {"type", "chain", "searchTerm", "items"} <= document.keys()
     types = {**op.SEARCH_FIELDS, **reading.types} if known else reading.types
     if reading.table is not None:
-        table = frames.arrow_frame(reading.table, types)
+        table = frames.arrow_frame(reading.table, {**service.decoder.types("search"), **types})
     else:
-        table = frames.frame(reading.records or [], types or ({} if reading.records else op.SEARCH_FIELDS))
+        settled = service.decoder.types("search")
+        if not service.ours and not known:
+            # A stranger's columns stay in its own order.
+            types, settled = ({} if reading.records else op.SEARCH_FIELDS), {**types, **settled}
+        types = types or ({} if reading.records else op.SEARCH_FIELDS)
+        table = frames.frame(reading.records or [], types, settled)
     table.attrs["nbext"] = {
         "operation": "search_nfts", "service": service.transport.origin.url, "warnings": reading.warnings,
         "term": text, "matched": reading.stated.get("total"),

@@ -11,11 +11,13 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from nbext.client import frames
-from nbext.client.decode import Reading, State, Want, check_count
+from nbext.client.decode import Reading, State, Want, arrow_batches, check_count
 from nbext.client.files import csv_text, writer
 from nbext.client.http.body import Incoming
 from nbext.client.http.deadline import SCOPE, Deadline, Scope
@@ -26,8 +28,10 @@ from nbext.core import operations as op
 from nbext.errors import (
     ApiError,
     AuthError,
+    BadRequest,
     Conflict,
     DeadlineExceeded,
+    NbextError,
     NotFound,
     ProtocolError,
     QueryCancelled,
@@ -89,60 +93,137 @@ class Run:
         self._word, self._reported = "", 0.0
         # What the service says of the segment: its columns, without which integers would stay text, and its counts.
         self._described, self._types, self._counts = Reading(), dict[str, str](), dict[str, int]()
+        # The limit that a stranger's segment was run with, and what is to be known of the rows beside them.
+        self._limit: int | None = None
+        # Where a stranger has the segment's state asked for, if not under its id.
+        self._monitor: str | None = None
+        # Where its rows will be, if the service has said that.
+        self._rows_at: str | None = None
+        self._notes: list[str] = []
+        # What was asked for the description: pages of rows in it follow from there.
+        self._asked: Call
 
-    def execute(self, body: Mapping[str, Any]) -> pd.DataFrame:
-        """Run the query; return its rows, with where they come from in ``attrs["nbext"]``."""
-        headers = {
-            op.IDEMPOTENCY_HEADER: str(uuid.uuid4()),
-            # A short wait here: a long query is then known by its id, and can be stopped.
-            "Prefer": "wait=1",
-            "Accept": f"application/json, {_ACCEPT['csv']};q=0.9",
-        }
-        call = replace(
-            self.call("POST", op.EXECUTE, headers),
-            body=json.dumps(body).encode(),
-            # Only our own service is known to honour the Idempotency-Key.
-            repeat=Repeat.ALWAYS if self.service.ours else Repeat.IF_REFUSED,
-            patient=True,
-        )
-        reading = self._settled(self.service.read(call, Want.SEGMENT))
+    def execute(
+        self, body: Mapping[str, Any], to: Path | None = None, *, overwrite: bool = False, raw: bool = False
+    ) -> pd.DataFrame:
+        """Run the query; return its rows, with where they come from in ``attrs["nbext"]``, or write them to a file."""
+        reading = self._begun(op.EXECUTE, body)
+        self._recognize(reading.document)
         self._learn(reading)
         limit, counts = body["limit"], self._counts
         if limit == 0:
             table = frames.frame([], self._types)
+        elif to is not None and self.service.ours:
+            # The time for running a query is not meant for ten million rows.
+            self.deadline = Deadline(self.service.settings["download_deadline"])
+            return self._written(to, reading, body, overwrite=overwrite, raw=raw)
         elif reading.rows is not None:
-            table = self.table(reading, call, counts, {}, limit)
-        elif reading.url is not None:
-            call = self.call("GET", reading.url)
+            table = self._beside_id(reading, self._asked, counts, limit)
+        elif self._rows_at is not None:
+            call = self.call("GET", self._rows_at)
             table = self.table(self.service.read(call, types=self._types), call, counts, {}, limit)
         else:
-            links = reading.document.get("links") if isinstance(reading.document, dict) else None
-            table = self.fetch(self._types, counts, links if isinstance(links, dict) else {}, limit)
-        return self._with_provenance(table, reading, body)
+            table = self._fetched(reading, counts, self._links, limit)
+        table = self._with_provenance(table, reading, body)
+        if to is None:
+            return table
+        writer.save(table, to, overwrite=overwrite, raw=raw)
+        return _file_of(to, len(table), table.attrs["nbext"])
+
+    def profile(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Have our own service make a segment's profile; return the segment's description, which has it."""
+        document = self._begun(op.PROFILE, body).document
+        assert isinstance(document, dict), "our decoder has read it as a segment"
+        return document
+
+    def _begun(self, target: str, body: Mapping[str, Any]) -> Reading:
+        """Send what begins a segment, and wait until it is done."""
+        headers = {
+            op.IDEMPOTENCY_HEADER: str(uuid.uuid4()),
+            # A short wait here: a long query is then known by its id, and can be stopped.
+            "Prefer": "wait=1",
+            "Accept": "application/json, text/csv;q=0.9",
+        }
+        call = replace(
+            self.call("POST", target, headers),
+            body=json.dumps(body).encode(),
+            # Our own service honours the Idempotency-Key; of another one the settings may say so.
+            repeat=Repeat.ALWAYS if self.service.decoder.idempotent else Repeat.IF_REFUSED,
+            patient=True,
+        )
+        self._asked = call
+        return self._settled(self.service.read(call, Want.SEGMENT))
+
+    def _beside_id(self, reading: Reading, call: Call, counts: Mapping[str, int], limit: int | None) -> pd.DataFrame:
+        """Return the rows of the first answer; where they are not all, or none, those under the segment's id."""
+        failure: NbextError | None = None
+        parts = getattr(reading, "parts", None)
+        if reading.rows or parts or self.id is None or self.service.ours:
+            try:
+                return self.table(reading, call, counts, {}, limit)
+            except ProtocolError as error:
+                if self.id is None or self.service.ours:
+                    raise
+                failure = error
+        try:
+            return self.fetch(self._types, counts, {}, limit)
+        except (BadRequest, NotFound, ProtocolError):
+            if failure is not None:
+                raise failure from None
+        # Nowhere else are any rows: that there are none is the answer.
+        return self.table(reading, call, counts, {}, limit)
+
+    def _fetched(
+        self, reading: Reading, counts: Mapping[str, int], links: Mapping[str, Any], limit: int | None
+    ) -> pd.DataFrame:
+        if self.id is None:
+            text = "The service says that the segment is done, but not where its rows are."
+            raise self._unread(text, "id", "rows", "url")
+        try:
+            return self.fetch(self._types, counts, links, limit)
+        except NotFound:
+            # What may be rows in the first answer is asked about only where there are none under the id.
+            instead: NbextError | None = getattr(reading, "instead", None)
+            if instead is None:
+                raise
+        raise instead
 
     def _settled(self, reading: Reading) -> Reading:
         """Ask until the segment is done, or the deadline ends the wait."""
-        wait, asked = FIRST_POLL, False
+        wait, asked, doubts, word = FIRST_POLL, False, 0, ""
         while True:
-            self.id = reading.id or self.id
+            self.id, self._monitor = reading.id or self.id, reading.poll or self._monitor
+            self._rows_at = reading.url or self._rows_at
             self.raise_failure(reading)
             # A stranger may name a segment and say nothing of its state; it is asked once, whether it is there.
-            unclear = reading.state is None and reading.rows is None and self.id is not None and not asked
-            if reading.state is not State.RUNNING and not unclear:
+            unclear = reading.state is None and not reading.rows and self.id is not None and not asked
+            doubt: NbextError | None = getattr(reading, "doubt", None)
+            if reading.state is not State.RUNNING and not unclear and doubt is None:
                 self._scope.segment_id = None
                 return reading
             self._report_running(reading.word or "")
-            if reading.state is State.RUNNING:
+            doubts, word = (doubts + 1 if doubt is not None and reading.word == word else 1), reading.word or ""
+            # A word that nobody knows, and that another look does not change, is asked about at once.
+            if doubt is not None and doubts > 1:
+                raise doubt
+            if reading.state is State.RUNNING or doubt is not None:
                 self._scope.segment_id = self.id
-                self._sleep(wait if reading.retry_after is None else min(reading.retry_after, LONGEST_POLL))
+                self._sleep(wait if reading.retry_after is None else reading.retry_after)
             wait, asked = min(wait * 1.5, LONGEST_POLL), True
             reading = self._poll(reading)
 
+    def _unread(self, text: str, *roles: str) -> ProtocolError:
+        return self.service.advise(ProtocolError(text), *roles)
+
     def _poll(self, last: Reading) -> Reading:
-        if self.id is None:
-            raise ProtocolError("The service says that the segment is running, but gives no id to ask for it by.")
+        if self.id is None and self._monitor is None:
+            raise self._unread(
+                "The service says that the segment is running, but gives no id to ask for it by.", "id", "poll"
+            )
+        origin = self.service.transport.origin
+        target = origin.follow(self._monitor, origin.url + "/") if self._monitor else self.path(op.SEGMENT)
         # A longer wait than at first: the segment can be stopped by now.
-        call = self.call("GET", op.SEGMENT.format(id=self.id), {"Prefer": "wait=10"})
+        self._asked = call = self.call("GET", target, {"Prefer": "wait=10"})
         try:
             return self.service.read(call, Want.SEGMENT)
         except DeadlineExceeded:
@@ -156,8 +237,8 @@ class Run:
     def _too_late(self) -> DeadlineExceeded:
         last = f" Its last status was {shown(self._word, length=60)!r}." if self._word else ""
         return DeadlineExceeded(
-            f"Segment {self.id} was not done within {self.deadline.seconds:g} s.{last} It may still finish: "
-            f"read it by its id later, or raise the setting execute_deadline.",
+            f"Segment {shown(self.id, length=80)} was not done within {self.deadline.seconds:g} s.{last} "
+            "It may still finish: read it by its id later, or raise the setting execute_deadline.",
             segment_id=self.id,
         )
 
@@ -172,21 +253,21 @@ class Run:
         """Raise the error that the segment ended with, if it ended without a result."""
         if reading.state is State.CANCELLED:
             self._scope.segment_id = None
-            raise QueryCancelled(f"Segment {self.id} was cancelled.")
+            raise QueryCancelled(f"Segment {shown(self.id, length=80)} was cancelled.")
         kind = _FAILURES.get(reading.state)
         if kind:
             key = self.service.transport.key
             reason = shown(reading.reason, key) or "the service gives no reason"
-            message = f"Segment {self.id} {shown(reading.word, key, 60)}: {reason}" if self.id else reason
-            raise kind(message, segment_id=self.id)
+            named = f"Segment {shown(self.id, key, 80)} {shown(reading.word, key, 60)}: " if self.id else ""
+            raise kind(f"{named}{reason}", segment_id=self.id)
 
     def fetch(
         self, types: Mapping[str, str], counts: Mapping[str, int], links: Mapping[str, Any], limit: int | None = None
     ) -> pd.DataFrame:
         """Return the rows of the segment by its id: as Arrow where that is offered, else by file type."""
-        offered = links.get("arrow")
-        kind, path = ("arrow", offered) if isinstance(offered, str) else (self.file_type, _PATHS[self.file_type])
-        call = self.call("GET", path if kind == "arrow" else path.format(id=self.id), {"Accept": _ACCEPT[kind]})
+        arrow = self._arrow(links)
+        kind, target = ("arrow", arrow) if arrow else (self.file_type, self.path(_PATHS[self.file_type]))
+        call = self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export")
         wait = FIRST_POLL
         while True:
             try:
@@ -197,10 +278,14 @@ class Run:
                     raise
             else:
                 if reading.rows is not None:
+                    if kind == "arrow" and self.service.ours and reading.table is not None:
+                        types = {**types, **frames.texts_of(reading.table.schema)}
                     return self.table(reading, call, counts, types, limit)
                 if reading.state is not State.RUNNING:
                     self.raise_failure(reading)
-                    raise ProtocolError("The service was asked for rows, and its answer has none.")
+                    if instead := getattr(reading, "instead", None):
+                        raise instead
+                    raise self._unread("The service was asked for rows, and its answer has none.", "rows", "url")
             self._report_running("not ready")
             self._sleep(wait)
             wait = min(wait * 1.5, LONGEST_POLL)
@@ -209,25 +294,40 @@ class Run:
         self, reading: Reading, call: Call, counts: Mapping[str, int], types: Mapping[str, str], limit: int | None
     ) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
-        types = {**reading.types, **types}
-        stated, settled = {**reading.stated, **counts}, self.service.decoder.types
-        if reading.table is not None:
-            check_count(reading.table.num_rows, stated, limit)
-            return frames.arrow_frame(reading.table, {**settled, **types})
-        records: list[dict[str, Any]] = []
-        for page in self.service.pages(reading, call, types):
-            records += page
-        check_count(len(records), stated, limit)
+        types, settled = {**reading.types, **types}, self.service.decoder.types(call.operation)
+        records, tables = list[dict[str, Any]](), []
+        cap = self.service.settings["max_body_mb"] * 1_000_000
+        for page in self.service.pages(reading, call, types, limit=limit, counts=counts, cap=cap):
+            records += page.records or []
+            tables += [] if page.table is None else [page.table]
+        self._notes += [note for note in reading.warnings if note not in self._notes]
+        came = len(records) + sum(table.num_rows for table in tables)
+        if limit and came > limit:
+            raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")
+        if tables:
+            return frames.arrow_frame(frames.joined(tables), {**settled, **types})
         # A table of a million rows and their records at once would take twice the memory.
         reading.records, reading.document = None, None if reading.id is None else reading.document
         return frames.frame(records, types, settled)
 
+    def _arrow(self, links: Mapping[str, Any]) -> str | None:
+        """Return where the rows are offered as Arrow."""
+        offered, origin = links.get("arrow"), self.service.transport.origin
+        if not isinstance(offered, str):
+            return None
+        # Our own operation's path: the link has what a proxy put before it, and so has base_url.
+        return self.path(op.SEGMENT_ARROW) if self.service.ours else origin.follow(offered, origin.url + "/")
+
+    @property
+    def _links(self) -> Mapping[str, Any]:
+        document = self._described.document
+        links = document.get("links") if isinstance(document, dict) else None
+        return links if isinstance(links, dict) else {}
+
     def describe(self) -> None:
         """Ask what the service says of the segment, before its rows; learn from that whose service it is."""
-        if self.service.ours is False:
-            return
         try:
-            found = self.service.read(self.call("GET", op.SEGMENT.format(id=self.id)), Want.SEGMENT)
+            found = self.service.read(self.call("GET", self.path(op.SEGMENT)), Want.SEGMENT)
         except AuthError:
             raise
         except (ApiError, SegmentExpired, ProtocolError) as error:
@@ -237,20 +337,23 @@ class Run:
             return
         if not isinstance(found.document, dict) or not {"columns", "links", "counts"} <= found.document.keys():
             self.service.ours = False
-            return
-        # All fields of our answer, which no stranger has by chance.
-        if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= found.document.keys():
-            self.service.ours = True
+            found = self._settled(found)
+        self._recognize(found.document)
         self._learn(found)
         self.raise_failure(found)
+
+    def _recognize(self, document: Any) -> None:
+        """Learn that the service is ours from all fields of our answer, which no stranger has by chance."""
+        fields = document.keys() if isinstance(document, dict) else ()
+        if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= set(fields):
+            self.service.ours = True
 
     def exported(self) -> pd.DataFrame:
         """Return the rows of a segment that is done as a DataFrame."""
         self.describe()
-        document = self._described.document or {}
-        # The caller named the format: Arrow is only taken where rows come as a stream of the same values.
-        links = document.get("links") or {} if self.file_type == "csv" else {}
-        table = self.fetch(self._types, self._counts, links)
+        # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
+        links = self._links if self.file_type == "csv" or self.service.ours else {}
+        table = self.fetch(self._types, self._counts, links, self._limit)
         return self._with_provenance(table, self._described, {})
 
     def exported_to(self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool) -> pd.DataFrame:
@@ -258,8 +361,18 @@ class Run:
         # A file that cannot be written is refused before anything is asked for.
         path = writer.target_of(to, overwrite=overwrite)
         self.describe()
-        target, accept = _PATHS[self.file_type].format(id=self.id), {"Accept": _ACCEPT[self.file_type]}
-        call = replace(self.call("GET", target, accept), cap=NO_CAP)
+        return self._written(path, self._described, {}, overwrite=overwrite, raw=raw)
+
+    def _written(
+        self, path: Path, reading: Reading, body: Mapping[str, Any], *, overwrite: bool, raw: bool
+    ) -> pd.DataFrame:
+        """Write the rows of the segment to a file, while they arrive."""
+        kind, target = self.file_type, self.path(_PATHS[self.file_type])
+        # Our own service's Arrow has the columns' types; its CSV is for a file that has it byte for byte.
+        arrow = self._arrow(self._links) if self.service.ours else None
+        if arrow and not (raw and path.suffix.lower() == ".csv"):
+            kind, target = "arrow", arrow
+        call = replace(self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export"), cap=NO_CAP)
         for attempt in self.service.transport.exchange(call):
             with attempt as exchange:
                 came = exchange.open()
@@ -267,38 +380,61 @@ class Run:
                 with writer.written(path, overwrite=overwrite) as file:
                     rows = self._save(came, path, file, call, raw=raw)
                     came.finish()
-                    check_count(rows, self._counts, None)
-        table = frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
-        self._with_provenance(table, self._described, {})
-        table.attrs["nbext"]["returned"] = rows
-        return table
+                    if self.service.ours:
+                        check_count(rows, self._counts, None)
+        about = self._with_provenance(frames.frame([]), reading, body).attrs["nbext"]
+        return _file_of(path, rows, {**about, "returned": rows})
 
     def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
         ending, types, decoder = path.suffix.lower(), self._types, self.service.decoder
+        if came.content_type == op.ARROW_TYPE and self.service.ours:
+            schema, batches = arrow_batches(came)
+            self._notes += frames.wide_columns(types, {field.name: field.type for field in schema})
+            return writer.write(ending, schema, batches, file, raw=raw)
         vague = came.content_type in csv_text.VAGUE_TYPES and self.file_type == "csv"
-        if came.content_type in csv_text.MEDIA_TYPES or vague:
+        is_csv = came.content_type in csv_text.MEDIA_TYPES or vague
+        if is_csv and not self.service.is_paged(came, call):
             if raw and ending == ".csv":
                 csv_text.refuse_other_kinds(came.peek(4096))
-                return writer.copy(came, file)
-            # Batch by batch: a file may hold more rows than the memory does.
-            schema, batches = csv_text.batches(came, {**decoder.types, **types})
-            return writer.write(ending, schema, batches, file, raw=raw)
-        reading = decoder.read(came, Want.SEGMENT, types)
+                self.service.check_beginning(came, call)
+                rows = writer.copy(came, file)
+            else:
+                # Batch by batch: a file may hold more rows than the memory does.
+                schema, batches = decoder.batches(came, types, call.operation)
+                rows = writer.write(ending, schema, batches, file, raw=raw)
+            self._notes += self.service.check_end(came, rows, self._counts, self._limit)
+            return rows
+        reading = self.service.decoded(came, Want.SEGMENT, types, call.operation)
         if reading.rows is None:
             running = reading.state is State.RUNNING
             raise ProtocolError(
                 "The segment has not finished yet." if running else "The service was asked for rows, and sent none."
             )
-        if reading.table is not None:
-            return writer.write(ending, reading.table.schema, reading.table.to_batches(), file, raw=raw)
-        pages = self.service.pages(reading, call, types)
-        rows = writer.write_pages(pages, {**reading.types, **types}, path, file, raw=raw)
-        check_count(rows, reading.stated, None)
+        pages = self.service.pages(reading, call, types, limit=self._limit, counts=self._counts)
+        # The first page with rows says what they are: an answer may list the files that hold them.
+        first = next((page for page in pages if page.rows), reading)
+        pages = chain([first], pages)
+        if first.table is not None:
+            if raw:
+                raise ProtocolError("The CSV comes in several pages, which raw cannot join. Leave out raw (--raw).")
+            each = (batch for table in frames.alike(page.table for page in pages) for batch in table.to_batches())
+            rows = writer.write(ending, first.table.schema, each, file, raw=raw)
+        else:
+            lists = (page.records or [] for page in pages)
+            rows = writer.write_pages(lists, {**first.types, **types}, path, file, raw=raw)
+        self._notes += [note for note in reading.warnings if note not in self._notes]
         return rows
 
-    def call(self, method: str, target: str, headers: Mapping[str, str] | None = None) -> Call:
+    def path(self, template: str) -> str:
+        """Return an operation's path for this segment: a stranger's id may have any characters."""
+        return template.format(id=quote(self.id or "", safe=""))
+
+    def call(
+        self, method: str, target: str, headers: Mapping[str, str] | None = None, operation: str = "segment"
+    ) -> Call:
         """Return a request within this segment's deadline."""
-        return Call(method, target, self.deadline, headers=headers or {}, report=self._report_fetching)
+        report = self._report_fetching
+        return Call(method, target, self.deadline, headers=headers or {}, report=report, operation=operation)
 
     def _report_running(self, word: str) -> None:
         self._word = word
@@ -319,6 +455,11 @@ class Run:
         self._types = frames.types_of(columns) if isinstance(columns, list) else {}
         returned = counts.get("returned") if isinstance(counts, dict) else None
         self._counts = {"returned": returned} if type(returned) is int else {}
+        if self.service.ours or described.rows is not None:
+            return
+        limit = document.get("limit")
+        self._limit = limit if type(limit) is int and limit > 0 else None
+        self._counts = self._counts or dict(described.stated)
 
     def _with_provenance(self, table: pd.DataFrame, reading: Reading, body: Mapping[str, Any]) -> pd.DataFrame:
         """Write where the table comes from into ``attrs``: what the answer says of it, else what was asked for."""
@@ -336,6 +477,20 @@ class Run:
             "truncated": bool(said.get("truncated", matched is not None and matched > len(table))),
             "columns": said.get("columns") or frames.columns_of(table),
             "seconds": round(time.monotonic() - self.deadline.began, 3), "cached": bool(said.get("cached", False)),
-            "warnings": [*(said.get("warnings") or []), *reading.warnings],
+            "warnings": list(dict.fromkeys([
+                *_texts(said.get("warnings")), *reading.warnings, *self._notes,
+                *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
+            ])),
         }  # fmt: skip
         return table
+
+
+def _file_of(path: Path, rows: int, about: Mapping[str, Any]) -> pd.DataFrame:
+    table = frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
+    table.attrs["nbext"] = dict(about)
+    return table
+
+
+def _texts(warnings: Any) -> list[str]:
+    """Return warnings as texts: a stranger may have anything under that name."""
+    return [str(warning) for warning in warnings] if isinstance(warnings, list) else [str(warnings)] if warnings else []

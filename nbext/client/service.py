@@ -14,15 +14,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from nbext.client.decode import Decoder, Ours, Reading, Want, json_object
+from nbext.client.decode import HINT, Decoder, Ours, Outline, Reading, State, Want, check_count, json_object
+from nbext.client.http.body import Answer, Incoming
 from nbext.client.http.deadline import SCOPE, Deadline, Scope
 from nbext.client.http.errors import redacted
-from nbext.client.http.transport import NO_CAP, Call, Transport
+from nbext.client.http.transport import NO_CAP, Call, Exchange, Transport
 from nbext.core import operations as op
-from nbext.errors import ApiError, NbextError, ProtocolError, QueryCancelled
+from nbext.errors import AmbiguousAnswer, ApiError, NbextError, ProtocolError, QueryCancelled
 from nbext.settings import Secret, Settings
 
 # A service that sends us further than this, or to more pages, sends us in a circle.
@@ -47,31 +48,48 @@ class Service:
         self.settings = settings
         self.transport = Transport(base_url, api_key, settings, restart)
         self.ours: bool | None = True if restart else None
+        # The outline of a stranger's last answer, for `%nbext last-answer`.
+        self.last_answer: Outline | None = None
         self._our_decoder = Ours(settings["max_body_mb"] * 1_000_000)
         # Settings that make no sense are refused now, and not by the first answer.
-        self._stranger: Decoder | None = _stranger(settings, self.transport.key) if settings["remote"] else None
+        self._stranger: _Stranger | None = self._new_stranger() if settings["remote"] else None
 
     @property
     def decoder(self) -> Decoder:
         """What reads the answers. A service that is not known to be ours is read as a stranger's."""
-        if self.ours:
-            return self._our_decoder
+        return self._our_decoder if self.ours else self._strangers()
+
+    def _strangers(self) -> _Stranger:
         if self._stranger is None:
-            self._stranger = _stranger(self.settings, self.transport.key)
+            self._stranger = self._new_stranger()
         return self._stranger
+
+    @property
+    def profile(self) -> str:
+        """The profile that reads the service's answers; "none" where none does."""
+        return "none" if self.ours else self._strangers().profile
+
+    def _new_stranger(self) -> _Stranger:
+        origin, cap = self.transport.origin, self.settings["max_body_mb"] * 1_000_000
+        return _stranger(self.settings["remote"], origin.host, self.transport.key, cap)
 
     def is_ours(self) -> bool:
         """Say whether the service is nbext's own; one that is not known yet is asked (GET /about)."""
+        try:
+            return self.found_ours()
+        except QueryCancelled:
+            raise
+        except NbextError:
+            # It could not be asked now: nothing is known, and nothing is remembered.
+            return False
+
+    def found_ours(self) -> bool:
+        """Say whether the service is nbext's own, as `is_ours` does; raise the error of one that cannot be asked."""
         if self.ours is None:
             try:
                 self.about()
             except (ApiError, ProtocolError):
                 self.ours = False
-            except QueryCancelled:
-                raise
-            except NbextError:
-                # It could not be asked now: nothing is known, and nothing is remembered.
-                return False
         return bool(self.ours)
 
     def about(self) -> dict[str, Any]:
@@ -80,10 +98,12 @@ class Service:
         self.ours = found.get("service") == "nbext"
         return found
 
-    def call(self, method: str, target: str, body: Any = None, deadline: str = "deadline") -> Call:
+    def call(
+        self, method: str, target: str, body: Any = None, deadline: str = "deadline", operation: str = "segment"
+    ) -> Call:
         """Return a request; ``deadline`` names the setting with its seconds."""
         data = None if body is None else json.dumps(body).encode()
-        return Call(method, target, Deadline(self.settings[deadline]), data)
+        return Call(method, target, Deadline(self.settings[deadline]), data, operation=operation)
 
     def document(self, call: Call) -> dict[str, Any]:
         """Return the JSON object that one of our own service's operations answers with."""
@@ -93,37 +113,102 @@ class Service:
         """Return what the answer says; where it only says where the rows are, what is there."""
         # Tables become Arrow while they arrive: the decoder bounds what is held whole.
         call = replace(call, cap=NO_CAP)
-        for _ in range(MAX_HOPS):
+        for hop in range(MAX_HOPS):
             for attempt in self.transport.exchange(call):
                 with attempt as exchange:
-                    reading = self.decoder.read(exchange.open(), want, types or {})
-            if reading.url is None or reading.rows is not None or reading.id is not None:
+                    reading = self.decoded(self._opened(exchange, call), want, types or {}, call.operation)
+            waits = reading.id is not None or reading.state is State.RUNNING
+            if reading.url is None or reading.rows is not None or waits:
+                reading.source = call.target if hop else None
                 return reading
             target = self.transport.origin.follow(reading.url, self.transport.origin.url + "/")
             call, want = replace(call, method="GET", target=target, body=None), Want.TABLE
         raise ProtocolError("The service sends us from one address to the next, and never to rows.")
 
-    def pages(self, reading: Reading, call: Call, types: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
-        """Yield the rows page by page, the first one being read already; the next is asked for when it is wanted."""
-        came = reading.rows or 0
-        yield reading.records or []
-        url = call.target if "://" in call.target else self.transport.origin.url + call.target
+    def _opened(self, exchange: Exchange, call: Call) -> Incoming:
+        try:
+            return exchange.open()
+        except ApiError as error:
+            if not self.ours:
+                body = json.dumps(error.problem).encode() if error.problem else b""
+                self._remember(Answer(error.status, {}, body, call.target), call.operation, None, str(error))
+            raise
+
+    def decoded(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
+        """Return what an answer says; of a stranger's the outline is remembered."""
+        if self.ours:
+            return self._our_decoder.read(came, want, types, operation)
+        try:
+            reading = self.decoder.read(came, want, types, operation)
+        except NbextError as error:
+            answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
+            self._remember(answer, operation, None, str(error))
+            if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer) and self.last_answer:
+                self.advise(error, *(("id", "rows", "url", "poll") if want is Want.SEGMENT else ("rows",)))
+            raise
+        self._remember(came.answer or Answer(came.status, came.headers, b"", came.url), operation, reading, "")
+        return reading
+
+    def advise(self, error: ProtocolError, *roles: str) -> ProtocolError:
+        """Return an error about a stranger's last answer with the settings that would read it."""
+        if self.last_answer is not None and not self.ours:
+            error.args = (f"{str(error).rstrip('.')}. {self.last_answer.advice(roles)}".strip(),)
+        return error
+
+    def _remember(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> None:
+        self.last_answer = self.decoder.outline(answer, operation, reading, failure)
+        if scope := SCOPE.get():
+            scope.remembered = True
+
+    def pages(
+        self, reading: Reading, call: Call, types: Mapping[str, str], *,
+        limit: int | None = None, counts: Mapping[str, int] | None = None, cap: int | None = None,
+    ) -> Iterator[Reading]:  # fmt: skip
+        """Yield an answer page by page, the first one being read already; the next is asked for when it is wanted.
+
+        An error where the rows are not as many as ``counts``, or the answer, state; the ``limit`` excuses fewer.
+        ``cap`` bounds the bytes of all pages.
+        """
+        counts = counts or {}
+        if self.ours:
+            yield from self._our_pages(reading, call, types, counts, limit)
+            return
+        origin, stranger = self.transport.origin, self._strangers()
+        if reading.source is not None:
+            # A link is relative to the address that it came from.
+            call = replace(call, method="GET", target=reading.source, body=None)
+        read = partial(self.read, types=types)
+        yield from stranger.pages(read, origin.follow, origin.url, reading, call, limit=limit, counts=counts, cap=cap)
+
+    def is_paged(self, came: Incoming, call: Call) -> bool:
+        """Say whether a stranger's answer has pages after it, as far as its headers say."""
+        return not self.ours and self._strangers().is_paged(came, call.operation)
+
+    def check_beginning(self, came: Incoming, call: Call) -> None:
+        """Refuse a stranger's text or error that is declared as CSV."""
+        if not self.ours:
+            self._strangers().check_beginning(came, call.operation)
+
+    def check_end(self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None) -> list[str]:
+        """Refuse a stranger's body with fewer rows than are stated, or that may be cut; return notes on its end."""
+        return [] if self.ours else self._strangers().check_end(came, rows, counts, limit)
+
+    def _our_pages(
+        self, reading: Reading, call: Call, types: Mapping[str, str], counts: Mapping[str, int], limit: int | None
+    ) -> Iterator[Reading]:
+        came, stated, origin = reading.rows or 0, {**reading.stated, **counts}, self.transport.origin
+        yield reading
         seen: set[str] = set()
-        while reading.next is not None:
-            if not isinstance(reading.next, str) and call.method != "GET":
-                # A POST has no query that a cursor could go into.
-                raise ProtocolError(f"Only the first {came:,} rows came, without an address for the others.")
-            following = reading.next if isinstance(reading.next, str) else _with_query(url, reading.next)
-            url = self.transport.origin.follow(following, url)
+        while isinstance(reading.next, str):
+            url = origin.follow(reading.next, origin.url + call.target if call.target[:1] == "/" else call.target)
             if url in seen or len(seen) >= MAX_PAGES:
                 raise ProtocolError(f"The pages of the answer lead in a circle after {came:,} rows.")
             seen.add(url)
             call = replace(call, method="GET", target=url, body=None)
             reading = self.read(call, types=types)
-            if not reading.rows:
-                break
-            came += reading.rows
-            yield reading.records or []
+            came += reading.rows or 0
+            yield reading
+        check_count(came, stated, limit)
 
     def stop(self, segment_id: str) -> str:
         """Tell our own service to stop a segment whose wait was interrupted; return the words that say so."""
@@ -138,22 +223,37 @@ class Service:
         return f" Segment {segment_id} may still be running at the service."
 
 
-def _with_query(url: str, changes: Mapping[str, str]) -> str:
-    parts = urlsplit(url)
-    query = {**dict(parse_qsl(parts.query, keep_blank_values=True)), **changes}
-    return urlunsplit(parts._replace(query=urlencode(query)))
+class _Stranger(Decoder, Protocol):
+    """The decoder in ``client/remote``, which also walks a stranger's pages; ``profile`` is the one it reads by."""
+
+    profile: str
+
+    def pages(
+        self, read: Callable[[Call], Reading], follow: Callable[[str, str], str], root: str, page: Reading, call: Call,
+        *, limit: int | None, counts: Mapping[str, int], cap: int | None,
+    ) -> Iterator[Reading]:  # fmt: skip
+        """Yield an answer's pages."""
+
+    def is_paged(self, came: Incoming, operation: str) -> bool:
+        """Say whether the headers hint at pages after this one."""
+
+    def check_beginning(self, came: Incoming, operation: str) -> None:
+        """Refuse a text or an error that is declared as CSV."""
+
+    def check_end(self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None) -> list[str]:
+        """Refuse a body that is not whole; return notes on its end."""
 
 
-def _stranger(settings: Settings | Mapping[str, Any], key: Secret) -> Decoder:
-    # The one import of client/remote: 700 lines that our own service does without.
+def _stranger(remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> _Stranger:
+    # The one import of client/remote: 900 lines that our own service does without.
     from nbext.client.remote.reading import Stranger
 
-    return Stranger(settings["remote"], key, settings["max_body_mb"] * 1_000_000)
+    return Stranger(remote, host, key, max_body)
 
 
 def check_remote(remote: Mapping[str, Any]) -> None:
     """Refuse settings under ``remote`` that a client would refuse, with a ConfigError."""
-    _stranger({"remote": remote, "max_body_mb": 0}, Secret(""))
+    _stranger(remote, "", Secret(""), 0)
 
 
 def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
@@ -180,6 +280,8 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
             SCOPE.reset(outer)
             # On whichever thread they are: a pool of look-ups would go on without anybody who waits for it.
             scope.end()
+        if isinstance(failure, ProtocolError) and scope.remembered:
+            failure.args = (f"{str(failure).rstrip('.')}. {HINT}",)
         if isinstance(failure, QueryCancelled) and scope.segment_id:
             failure = QueryCancelled(f"Interrupted.{self._service.stop(scope.segment_id)}")
         # Raised outside of the except block: what was handled there would hang on it, frames and all.

@@ -22,6 +22,7 @@ from nbext.core.untrusted_text import quoted
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
 
 MAX_LEVELS, MAX_VALUES, MAX_BYTES = 64, 50_000, 1_000_000
+MAX_ID = 512
 # Beyond this, a reader of JSON that keeps numbers as doubles would change the last digits.
 _EXACT = 2**53
 
@@ -61,12 +62,19 @@ def limit_of(given: object, *, counting: bool = False) -> int:
     raise ValidationError.of("/limit", "bound", limit)
 
 
-def segment_id_of(given: object) -> str:
-    """Return a segment's id."""
-    if isinstance(given, str) and SEGMENT_ID.match(given):
+def segment_id_of(given: object, *, ours: bool = True) -> str:
+    """Return a segment's id. Another service's may have any characters that can be seen."""
+    if isinstance(given, str) and (SEGMENT_ID.match(given) if ours else is_foreign_id(given)):
         return given
     named = f"{given!r}"[:60] if isinstance(given, str) and len(given) <= 200 else type(given).__name__
-    raise ValidationError.of("id", "id", f"{named} is not a segment id. Ids have 1 to 128 letters, digits, - and _.")
+    allowed = "1 to 128 letters, digits, - and _" if ours else f"1 to {MAX_ID} characters, none of them hidden"
+    raise ValidationError.of("id", "id", f"{named} is not a segment id. Ids have {allowed}.")
+
+
+def is_foreign_id(text: str) -> bool:
+    """Say whether another service's id can be a part of a path, once percent-encoded."""
+    # A path's . and .. are steps, however they are written.
+    return 0 < len(text) <= MAX_ID and text not in (".", "..") and text.isprintable()
 
 
 def chain_of(given: object, *, ours: bool) -> str:
@@ -105,12 +113,16 @@ def is_symbol(given: object) -> bool:
     )
 
 
-def search_term_of(given: object) -> str:
-    """Return the text to search for."""
+def search_term_of(given: object, *, all_allowed: bool) -> str:
+    """Return the text to search for; an empty one, for all there is, where the service takes that."""
     text = given if isinstance(given, str) else ""
+    if all_allowed and given is not None and not text.strip():
+        return ""
     if not text.strip() or len(text) > MAX_SEARCH_TERM:
-        detail = f"The term has {len(text):,} characters" if text.strip() else "The term is empty"
-        raise ValidationError.of("/searchTerm", "length", f"{detail}. Allowed: 1 to {MAX_SEARCH_TERM} characters.")
+        detail = f"The term has {len(text):,} characters. Allowed: 1 to {MAX_SEARCH_TERM}."
+        if not text.strip():
+            detail = "The term is empty. This service needs a name or a symbol; only nbext's own lists all it has."
+        raise ValidationError.of("/searchTerm", "length", detail)
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise ValidationError.of("/searchTerm", "characters", "The term has a control character or half a character.")
     return text
@@ -155,7 +167,7 @@ def _refused(path: str, detail: str) -> InvalidSegment:
 def _plain(given: Any, path: str, level: int, values: Iterator[int]) -> Any:
     """Return one value of the filters, with all in it; ``values`` counts them."""
     if next(values) > MAX_VALUES:
-        raise _refused("$", f"The filters have more than {MAX_VALUES:,} values. Save them as a list of wallets.")
+        raise _refused("$", f"The filters have more than {MAX_VALUES:,} values, the most that a request can have.")
     if given is None or isinstance(given, bool):
         return given
     if not isinstance(given, Mapping | list | tuple):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from collections.abc import Iterable
+from hashlib import sha256
 
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError
@@ -10,6 +13,9 @@ from nbext.errors import ValidationError
 # Tokens are minted from it; nobody has its key, nor that of 0x...dead, to which people send what they destroy.
 ZERO_ADDRESS = "0x" + "0" * 40
 BURN_ADDRESSES = (ZERO_ADDRESS, "0x" + "0" * 36 + "dead")
+# A list of wallets is stored and sent as the 20 bytes of each address.
+WIDTH = 20
+LIST_ID_PATTERN = "ls_[A-Za-z0-9_-]{24}"
 _HEX = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 
@@ -36,11 +42,23 @@ def looks_like_address(text: str) -> bool:
     return _HEX.match(text) is not None
 
 
+def list_id(pieces: Iterable[bytes | memoryview]) -> str:
+    """Return the id of a list of wallets: the hash of its addresses' bytes, in order and each once."""
+    digest = sha256()
+    for piece in pieces:
+        digest.update(piece)
+    # 144 bits, as in a segment's id: two lists never meet.
+    return "ls_" + base64.urlsafe_b64encode(digest.digest()[:18]).decode("ascii")
+
+
 def normalised(text: object, pointer: str = "address") -> str:
     """Return the address in lower case, or raise ValidationError: in mixed case it must carry its EIP-55 checksum."""
     if not isinstance(text, str) or not looks_like_address(text):
+        # What a spreadsheet or a database without the prefix holds, or one that writes all in capitals.
+        digits = text.removeprefix("0X") if isinstance(text, str) else ""
+        what = f"Write 0x{digits}." if looks_like_address(f"0x{digits}") else "An address is 0x and 40 hex digits."
         raise ValidationError.of(
-            pointer, "address", f"{shown(text)} is not an address. An address is 0x and 40 hex digits."
+            pointer, "address", f"{shown(text)} is not an address. {what}"
         )
     digits = text[2:]
     # One case throughout carries no checksum: explorers, files and SQL write addresses so.

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from nbext.core.untrusted_text import shown
 
 DEFAULT_LIMIT = 1_000
-MAX_LIMIT = 1_000_000
+MAX_LIMIT = 10_000_000
 MAX_SEARCH_TERM = 256
 # The longest address that SMTP can carry (RFC 5321, 4.5.3.1.3, without its angle brackets).
 MAX_EMAIL = 254
@@ -17,6 +17,8 @@ MAX_EMAIL = 254
 # For JSON Schema, which searches: there the pattern carries ^ and $.
 SEGMENT_ID_PATTERN = "[A-Za-z0-9_-]{1,128}"
 SEGMENT_ID = re.compile(SEGMENT_ID_PATTERN + r"\Z")
+# Ours, which tells them from addresses in a list.
+SAVED_PATTERN = "sg_[A-Za-z0-9_-]{1,125}"
 
 ERC20 = "ERC20"
 NFT_STANDARDS = ("ERC721", "ERC1155")
@@ -38,7 +40,7 @@ def limit_of(given: object, least: int = 0) -> int | str:
     >>> limit_of(5)
     5
     >>> limit_of("many", least=1)
-    "'many' is not a limit. Write a whole number from 1 to 1,000,000."
+    "'many' is not a limit. Write a whole number from 1 to 10,000,000."
     """
     if is_whole(given) and least <= int(given) <= MAX_LIMIT:
         return int(given)

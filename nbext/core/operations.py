@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any, Literal, NotRequired, get_args, overload
 
@@ -34,18 +35,33 @@ SEGMENT_ARROW = "/v1/segment/{id}/arrow"
 ABOUT = "/about"
 SCHEMA = "/schema"
 EXPLAIN = "/explain"
+COUNTS = "/counts"
+FUNNEL = "/funnel"
+HOLDINGS = "/holdings"
+PROFILE = "/profile"
 HEALTH = "/healthz"
+READY = "/readyz"
 METRICS = "/metrics"
+LISTS = "/lists"
+LIST = "/lists/{id}"
 OPENAPI = "/openapi.json"
 DOCS = "/docs"
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotency-Replayed"
 REQUEST_ID_HEADER = "x-request-id"
+# The fingerprint of the data that our own service serves now, in each answer to a key.
+DATA_HEADER = "x-nbext-data"
 
 PROBLEM_TYPE = "application/problem+json"
 ARROW_TYPE = "application/vnd.apache.arrow.stream"
 CSV_TYPE = "text/csv; charset=utf-8"
+# Segments of one request for counts, and counts: those of all subsets of 12 segments.
+MAX_COMPARED, MAX_COUNTS = 128, 4095
+# Wallets of one request for what they hold.
+MAX_WALLETS = 100
+# A list of wallets: the 20 bytes of each address, one after the other.
+ADDRESSES_TYPE = "application/octet-stream"
 
 
 class ExecuteRequest(TypedDict):
@@ -82,12 +98,15 @@ class SignUpRequest(TypedDict):
 class Column(TypedDict):
     """One column of a segment's rows.
 
-    ``type`` is ``string``, ``integer`` (fits 64 bits) or ``uint256`` (digits as text in JSON).
-    ``decimals`` is set where the column is an amount of a token in its smallest unit.
+    ``type`` is ``string``, ``integer`` (fits 64 bits), ``uint256`` (whole numbers of any size, digits as text in
+    JSON), ``float64`` or ``timestamp`` (ISO-8601 UTC, to the second). An amount of a token comes as two columns:
+    ``unit`` is ``token`` in that of floats, each the float nearest to the exact amount, and ``raw`` in the exact one,
+    in the token's smallest unit. Where ``decimals`` is null the exact one is alone.
     """
 
     name: str
-    type: Literal["string", "integer", "uint256"]
+    type: Literal["string", "integer", "uint256", "float64", "timestamp"]
+    unit: NotRequired[Literal["token", "raw"]]
     decimals: NotRequired[int | None]
     symbol: NotRequired[str | None]
     chain: NotRequired[str]
@@ -108,9 +127,44 @@ class Counts(TypedDict):
     returned: int | None
 
 
-class SegmentAnswer(TypedDict):
-    """The answer to executing a segment, and to reading one by its id."""
+class CommonContract(TypedDict):
+    """A contract, and how many wallets of a segment and of its base hold it."""
 
+    chain: str
+    contract: str
+    symbol: str | None
+    name: str | None
+    tokenType: str | None
+    possibleSpam: bool | None
+    wallets: int
+    base: int
+
+
+class CommonActivity(TypedDict):
+    """A condition on how old or how active wallets are, and how many of a segment and of its base match it."""
+
+    words: str
+    filters: dict[str, Any]
+    wallets: int
+    base: int
+
+
+class Profile(TypedDict):
+    """What the wallets of a segment hold, those contracts first that they hold most beyond those of the base.
+
+    ``contracts`` is how many contracts at least ``least`` of them hold; ``holdings`` the first 200.
+    """
+
+    wallets: int
+    base: int
+    baseWords: str
+    least: int
+    contracts: int
+    holdings: list[CommonContract]
+    activity: list[CommonActivity]
+
+
+class _Segment(TypedDict):
     id: str
     status: Status
     operator: Operator
@@ -131,6 +185,23 @@ class SegmentAnswer(TypedDict):
     cached: bool
     warnings: list[str]
     error: dict[str, Any] | None
+
+
+class SegmentAnswer(_Segment, total=False):
+    """The answer to executing a segment, and to reading one by its id; its keys tell our own service from others.
+
+    ``profile`` is there of a segment's profile, once it is made. Where annotations are texts, as here, Python takes
+    a key that is NotRequired for a required one.
+    """
+
+    profile: Profile
+
+
+class StoredList(TypedDict):
+    """The answer to storing a list of wallets, and to asking for one: its id, and how many wallets are in it."""
+
+    id: str
+    wallets: int
 
 
 class Page(TypedDict):
@@ -177,6 +248,10 @@ SEGMENT_FIELDS: dict[str, str] = {
     "returned": "integer", "truncated": "boolean", "createdAt": "string", "completedAt": "string",
     "durationMs": "integer", "cached": "boolean", "warnings": "object", "error": "object",
 }
+
+
+# What `iso` writes.
+TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")
 
 
 @overload

@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from functools import partial
@@ -19,6 +20,9 @@ MAX_DEPTH = 64
 REPLACED = "A text in the answer has half a character (a lone surrogate); it is shown as U+FFFD."
 # Python reads integers of at most 4,300 digits; an exponent beyond this is small as text and gigabytes as an integer.
 _MAX_DIGITS = 400
+# Python reads as deep as its recursion limit. Where a library or a cell raised that, brackets alone end the process.
+_SAFE_LIMIT, _DEEPEST = 3_000, 900
+_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{\]}]', re.DOTALL)
 # Only an escape can bring a surrogate in, since the text was UTF-8. A pair of escapes is one whole character.
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 # Half of a character, as UTF-16 writes one: legal in JSON and in Python, and nothing that UTF-8 can carry.
@@ -51,6 +55,8 @@ def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
 
     NotJson: not one document, a name twice in one object, NaN or Infinity, or nested too deeply to be read.
     """
+    if sys.getrecursionlimit() > _SAFE_LIMIT and _is_too_deep(text):
+        raise NotJson("depth", "nested too deeply")
     try:
         return json.loads(text, parse_float=fraction, parse_constant=_no_constant, object_pairs_hook=_unique)
     except NotJson as error:
@@ -64,6 +70,15 @@ def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
         fault, message = "digits", "a number has too many digits"
     # Raised outside of the except block: else the decoder's frames, with all of the text in them, hang on the error.
     raise NotJson(fault, message)
+
+
+def _is_too_deep(text: str) -> bool:
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        if depth > _DEEPEST:
+            return True
+    return False
 
 
 def read_request(raw: bytes) -> Any:
@@ -153,7 +168,7 @@ def _depths(value: Any) -> Iterator[int]:
         if isinstance(item, dict | list):
             yield depth
             inner = item.values() if isinstance(item, dict) else item
-            stack.extend((each, depth + 1) for each in inner)
+            stack.extend((each, depth + 1) for each in inner if isinstance(each, dict | list))
 
 
 def _has_surrogate(value: Any) -> bool:

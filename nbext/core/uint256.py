@@ -17,6 +17,8 @@ LIMB_BASE: int = 10**LIMB_DIGITS
 # int() also takes signs, spaces and underscores. The length is bounded: a million digits would take it its time.
 _DECIMAL = re.compile(r"[0-9]{1,78}\Z")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
+# A sum that 256 bits hold, with room for what floats round.
+_MOST_IN_76 = 5e76
 # Wide enough that nothing of a uint256 is rounded away.
 _EXACT = Context(prec=100)
 
@@ -59,6 +61,20 @@ def uint256_of(text: str) -> int | None:
     else:
         return None
     return number if number <= MAX_UINT256 else None
+
+
+def digits_of_column(size: float) -> int | None:
+    """Return how many digits the decimals of a column need: 38, 76, or None, where only text holds its numbers.
+
+    ``size`` is the sum of its numbers without their signs, a number or infinity: Arrow, and pandas with it, returns
+    another number for a sum of more digits than the type has.
+
+    >>> digits_of_column(10**38 - 1), digits_of_column(10**38), digits_of_column(1e77)
+    (38, 76, None)
+    """
+    if size < 10**38:
+        return 38
+    return 76 if size < _MOST_IN_76 else None
 
 
 class TooManyDecimals(ValueError):

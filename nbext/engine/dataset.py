@@ -4,35 +4,107 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nbext.core.addresses import WIDTH
 from nbext.core.constants import NFT_STANDARDS
-from nbext.errors import NbextError, QueryCancelled, QueryTimeout
+from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, SegmentExpired
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
+    from nbext.engine.query.rows import Rows
     from nbext.engine.query.set_tree import Tree
 
 # How soon a cancelled question is noticed, in seconds.
 TICK = 0.05
+# Rows times columns of one answer, which take up to 3 GB of the disk while they are made.
+MOST_VALUES = 100_000_000
+# More than anybody reads of a plan: 200 conditions have megabytes of it.
+MOST_EXPLAINED = 100_000
 Tables = Mapping[str, "ir.Table"]
+
+
+@dataclass(frozen=True)
+class WalletList:
+    """A stored list of wallets. Its file has the 20 bytes of each address, in order and each once."""
+
+    id: str
+    wallets: int
+    path: Path = field(compare=False)
+
+    def pieces(self, addresses: int = 1_000_000) -> Iterator[bytes]:
+        """Yield the bytes of its addresses, so many addresses at a time."""
+        try:
+            with self.path.open("rb") as file:
+                while piece := file.read(addresses * WIDTH):
+                    yield piece
+        except FileNotFoundError:
+            gone = "was deleted to make room before the segment ran. Execute the segment again."
+        else:
+            return
+        raise SegmentExpired(f"The list of wallets {self.id} {gone}")
+
+
 # What can be bound to a statement; a tuple is one array, so its length is no part of the statement.
-Value = int | str | tuple[int, ...] | tuple[str, ...]
+Value = int | str | tuple[int, ...] | tuple[str, ...] | WalletList
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How many of some holders' balances the contract itself said to be as in the data, at a block.
+
+    ``cause`` is why the others differ: ``unlogged`` where the contract moves balances without a transfer, ``left out``
+    where the node that the data was fetched from left logs out, ``unknown`` where it is one of these.
+    """
+
+    block: int
+    equal: int
+    of: int
+    cause: str | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether answers about the contract have to say so."""
+        return self.equal < self.of or self.cause is not None
 
 
 @dataclass(frozen=True)
 class ChainExtent:
-    """What the data holds of one chain; ``last_timestamp`` is seconds since 1970, or None."""
+    """What the data holds of one chain; ``last_timestamp`` is seconds since 1970, or None.
+
+    ``gaps`` are ranges of blocks without a row, both ends included, on a chain nearly every block of which has one.
+    ``differing`` are the contracts that said of holders other balances than the data has. ``covered`` are contracts of
+    which the data has every transfer of some ranges of blocks, both ends included: there a gap means nothing.
+    """
 
     chain_id: int
     first_block: int
     last_block: int
     last_timestamp: int | None
+    gaps: tuple[tuple[int, int], ...] = ()
+    differing: Mapping[str, Compared] = field(default_factory=dict)
+    covered: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+
+    def covers(self, contract: str, first: int, last: int) -> bool:
+        """Return whether the data is known to have every transfer of a contract in a range of blocks."""
+        return any(start <= first and last <= end for start, end in self.covered.get(contract, ()))
+
+    def uncovered(self, contract: str, first: int) -> list[tuple[int, int]]:
+        """Return the blocks from one on to the chain's last that are not known to be complete, of a contract of which
+        some are.
+        """
+        found = []
+        for start, end in self.covered.get(contract, ()):
+            if start > first:
+                found.append((first, start - 1))
+            first = max(first, end + 1)
+        return [*found, (first, self.last_block)] if contract in self.covered and first <= self.last_block else found
 
 
 @dataclass(frozen=True)
@@ -48,7 +120,12 @@ class DataAbout:
 
 @dataclass(frozen=True)
 class Contract:
-    """What is known of one contract; None where nothing is."""
+    """What is known of one contract; None where nothing is.
+
+    ``below_zero`` is how many wallets have a balance below zero, because transfers are missing; ``burned`` is the sort
+    key (`nbext.engine.query.sort_key`) of what the address 0x...dEaD holds. ``size`` is about the sum of the balances
+    without their signs, where one of them has more than 28 digits, else 0.
+    """
 
     contract: int
     chain_id: int
@@ -65,6 +142,9 @@ class Contract:
     total_supply: int | None = None
     holders: int | None = None
     transfers: int | None = None
+    below_zero: int = 0
+    burned: int = 0
+    size: float = 0.0
 
     @property
     def is_nft(self) -> bool:
@@ -80,11 +160,32 @@ class Found:
     score: float
 
 
+@dataclass(frozen=True)
+class Holding:
+    """A wallet's balance of one contract, in its smallest unit; below zero where transfers are missing."""
+
+    address: str
+    contract: Contract
+    amount: int
+
+
+@dataclass(frozen=True)
+class Common:
+    """A contract, and how many wallets of a segment and of a base hold it."""
+
+    contract: Contract
+    wallets: int
+    base: int
+
+
 class Catalog(Protocol):
     """The contracts of the data."""
 
     def contract(self, chain_id: int, address: str) -> Contract | None:
         """Return the contract at that (lower-case) address, or None."""
+
+    def contracts(self, places: Sequence[tuple[int, str]]) -> Sequence[Contract]:
+        """Return the contracts at chains and addresses, all of which are known."""
 
     def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
         """Return the contracts that bear the symbol (any case), verified ones first."""
@@ -112,6 +213,27 @@ class Clock(Protocol):
 
 
 @dataclass(frozen=True)
+class Order:
+    """How rows are ordered: by a returned column, ties by address.
+
+    Attributes
+    ----------
+    column
+        Its place among the question's columns; None for the address itself.
+    keys
+        Builds a table of ``wallet`` and integers, of which the first orders the wallets and the others decide
+        where it is equal.
+    missing_last
+        A wallet that is not in the table, or null there, comes last; otherwise it has 0.
+    """
+
+    column: int | None
+    descending: bool
+    keys: Callable[[Tables, Sequence[ir.Scalar]], ir.Table] | None = None
+    missing_last: bool = False
+
+
+@dataclass(frozen=True)
 class Question:
     """A compiled segment, its values kept apart from its shape.
 
@@ -123,13 +245,17 @@ class Question:
         Builds the matching wallets: a tree of sets (`nbext.engine.query.set_tree`), which each engine combines in
         its own way.
     columns
-        Builds a table of ``wallet`` and one column for each column that is returned after the address
-        (``nbext.core.operations.Column``): a count, or an amount as `nbext.engine.query.exact.column`. A wallet that
-        is not in it has 0.
+        Builds a table of ``wallet`` and one column for each exact column that is returned after the address
+        (``nbext.core.operations.Column``): a count, or what `nbext.engine.query.exact` makes of an amount, a time or
+        a number that may be missing. A wallet that is not in it has 0, or misses it.
+    floats
+        The amounts that are answered in their token's unit too, by the name of the exact column: the name of the column
+        of floats, which is answered before it, and the token's decimals.
     values
         The values of the scalars that both builders get, in order. An int within 64 bits is an int64
         scalar, a larger one decimal(38,0) (limbs), a str string; a tuple of them is an array scalar,
-        for long lists: ``scalar.unnest().name("address").as_table()`` is a table to join.
+        for long lists: ``scalar.unnest().name("address").as_table()`` is a table to join. A WalletList is a
+        table of its wallets' ids, or such an array.
     """
 
     shape: str
@@ -138,14 +264,24 @@ class Question:
     values: tuple[Value, ...] = ()
     # How many wallets are in each column, where that is known: a small column is read faster whole than joined.
     holders: tuple[int | None, ...] = ()
+    # None: by address.
+    order: Order | None = None
+    floats: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    # The size that an exact column has at least (`nbext.core.uint256.digits_of_column`), whichever rows are returned.
+    sizes: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How many wallets match, and the first rows of them by address."""
+    """How many wallets match, and the first rows of them in the question's order, stored until they are closed."""
 
     matched: int
-    rows: pa.Table
+    stored: Rows
+
+    @property
+    def rows(self) -> pa.Table:
+        """All of the rows in memory."""
+        return self.stored.table()
 
 
 @dataclass
@@ -155,17 +291,49 @@ class Cancel:
     asked: threading.Event = field(default_factory=threading.Event)
     deadline: float | None = None
 
+    def reason(self) -> NbextError | None:
+        """Return why the question should end now, or None."""
+        if self.asked.is_set():
+            return QueryCancelled("The segment was cancelled.")
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            advice = "Narrow it, or raise the service's --query-seconds."
+            return QueryTimeout(f"The segment ran past its time limit. {advice}")
+        return None
+
+    def check(self) -> None:
+        """Raise that reason: called between the steps that no engine can interrupt, such as compiling a condition."""
+        if reason := self.reason():
+            try:
+                raise reason
+            finally:
+                # Else this frame refers to its own error: see `DuckDataset._on_a_cursor`.
+                del reason
+
+
+def check_size(rows: int, question: Question, columns: int) -> None:
+    """Refuse an answer of more values than `MOST_VALUES`; ``columns`` is how many exact ones follow the address."""
+    columns += 1 + len(question.floats)
+    if rows * columns > MOST_VALUES:
+        raise ResourceLimit(
+            f"The answer would have {rows * columns:,} values: {rows:,} rows of {columns:,} columns. The service "
+            f"returns at most {MOST_VALUES:,}. Lower the limit to {MOST_VALUES // columns:,}, or name fewer tokens "
+            "and collections."
+        )
+
 
 def ended(running: Future[Any], cancel: Cancel | None) -> NbextError | None:
     """Wait until a question that runs in another thread ends; return None then, or why it should be ended now."""
     # Without a way to cancel there is nothing to look at in between: one wait, no wake-ups.
     while not wait([running], TICK if cancel else None).done:
-        if cancel and cancel.asked.is_set():
-            return QueryCancelled("The segment was cancelled.")
-        if cancel and cancel.deadline is not None and time.monotonic() >= cancel.deadline:
-            advice = "Narrow it, or raise the service's --query-seconds."
-            return QueryTimeout(f"The segment ran past its time limit. {advice}")
+        if cancel and (reason := cancel.reason()):
+            return reason
     return None
+
+
+def cut(text: str) -> str:
+    """Return a text of `Dataset.explain`, cut where nobody reads on."""
+    more = len(text) - MOST_EXPLAINED
+    return text if more <= 0 else f"{text[:MOST_EXPLAINED]}\n... and {more:,} more characters"
 
 
 class Dataset(Protocol):
@@ -174,6 +342,8 @@ class Dataset(Protocol):
     about: DataAbout
     catalog: Catalog
     clock: Clock
+    # How many addresses a list of wallets may have; None where the engine takes any number.
+    longest_list: int | None
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
         """Answer a question. ``limit=0`` only counts.
@@ -183,8 +353,36 @@ class Dataset(Protocol):
         QueryCancelled, QueryTimeout, ResourceLimit
         """
 
-    def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
-        """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans."""
+    def count(
+        self, questions: Sequence[Question], together: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+    ) -> list[int]:
+        """Return how many wallets several questions have in common, for each of ``together``: their places.
+
+        What the questions share is read once, where the engine can. Errors as `ask`.
+        """
+
+    def holdings(
+        self, addresses: Sequence[str], ends: Mapping[int, int], *, now: bool, cancel: Cancel | None = None
+    ) -> list[Holding]:
+        """Return what wallets hold, without what is zero; see `nbext.engine.holdings`. Errors as `ask`."""
+
+    def total(self, question: Question, *, cancel: Cancel | None = None) -> tuple[int, int]:
+        """Return how many wallets match, and the sum of the first column: of a balance or a count. Errors as `ask`."""
+
+    def profile(
+        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,
+        cancel: Cancel | None = None,
+    ) -> list[Common]:
+        """Return the contracts that at least so many wallets of a segment hold, those with the highest lift first.
+
+        ``ends`` and ``now`` as `nbext.engine.holdings`. Errors as `ask`.
+        """
+
+    def explain(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Mapping[str, Any]:
+        """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans.
+
+        Each is cut at `MOST_EXPLAINED` characters, and says so. Errors as `ask`.
+        """
 
     def close(self) -> None:
         """Give back files and memory."""

@@ -1,4 +1,4 @@
-"""Open a data folder on the engine that a URL names."""
+"""Open a data folder on the engine that a URL names, and again when an ingest has switched it."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
 MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
 _THREADS = re.compile(r"[1-9]\d{0,2}\Z")
+# How long a segment may run where nobody says: elsewhere each is planned, sent and collected, and the data is larger.
+QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE = 30.0, 300.0
 
 
 def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
@@ -52,10 +54,49 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
     return _ENGINES[url.scheme](data_dir, url)
 
 
-def _generation(data_dir: Path) -> Generation:
-    chosen = storage.current(data_dir)
-    if chosen is not None:
-        return chosen
+class Newest:
+    """The generation that a data folder serves, opened again whenever an ingest has switched it.
+
+    Attributes
+    ----------
+    query_seconds
+        How long a segment may run on this engine, where its operator does not say.
+    """
+
+    def __init__(self, data_dir: Path, engine: str = "duckdb://") -> None:
+        self._data_dir, self._engine = data_dir, engine
+        self._switched: tuple[int, int] | None = None
+        # What a warehouse answers from is loaded by its operator: here only a local engine's tables are replaced.
+        self._follows = urlsplit(engine).scheme in ("duckdb", "pyspark")
+        self.query_seconds = QUERY_SECONDS if urlsplit(engine).scheme == "duckdb" else QUERY_SECONDS_ELSEWHERE
+
+    def open(self) -> Dataset:
+        """Open what is served now; errors as of `open_dataset`."""
+        # Before the data is opened: an ingest that ends in between only makes one opening too many.
+        switched = self._switch()
+        dataset = open_dataset(self._data_dir, self._engine)
+        self._switched = switched
+        return dataset
+
+    def newer(self) -> Dataset | None:
+        """Open what is served now, where an ingest has switched it since it was opened, else return None; one stat."""
+        # A folder that is gone, as of a disk that is not mounted now, is no reason to go on with the sample.
+        return self.open() if self._follows and self._switch() not in (None, self._switched) else None
+
+    def _switch(self) -> tuple[int, int] | None:
+        """Return what is another after each switch of ``current``, which is replaced by a new file."""
+        try:
+            found = (self._data_dir / "current").stat()
+        except OSError:  # opening the data reports what is wrong with it
+            return None
+        return found.st_ino, found.st_mtime_ns
+
+
+def chosen(data_dir: Path) -> Generation:
+    """Return the generation that a data folder serves now, or else the sample."""
+    found = storage.current(data_dir)
+    if found is not None:
+        return found
     from nbext.engine.sample.unpack import ensure_sample
 
     return storage.read(ensure_sample(data_dir))
@@ -81,7 +122,8 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
         raise ConfigError("engine: duckdb:// has no path. Set the data folder with data_dir.")
     options = _options(url, memory=MEMORY_SIZE, threads=_THREADS)
     threads = int(options["threads"]) if "threads" in options else None
-    return DuckDataset(_generation(data_dir), data_dir=data_dir, memory=options.get("memory", MEMORY), threads=threads)
+    found = chosen(data_dir)
+    return DuckDataset(found, data_dir=data_dir, memory=options.get("memory", MEMORY), threads=threads)
 
 
 def _spark(data_dir: Path, url: SplitResult) -> Dataset:
@@ -89,11 +131,11 @@ def _spark(data_dir: Path, url: SplitResult) -> Dataset:
     from nbext.engine.remote.dataset import RemoteDataset
 
     _options(url)
-    chosen = _generation(data_dir)
+    found = chosen(data_dir)
     if url.netloc == "local":
-        return RemoteDataset(chosen, Spark(chosen, "local[*]"))
+        return RemoteDataset(found, Spark(found, "local[*]"))
     _needs(url, bool(url.hostname and url.port), "pyspark://HOST:PORT, or pyspark://local")
-    return RemoteDataset(chosen, Spark(chosen, f"spark://{url.netloc}"))
+    return RemoteDataset(found, Spark(found, f"spark://{url.netloc}"))
 
 
 def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
@@ -102,7 +144,7 @@ def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
 
     _options(url)
     parts = _path(url, 1, "bigquery://PROJECT/DATASET")
-    return RemoteDataset(_generation(data_dir), bigquery(url.netloc, *parts))
+    return RemoteDataset(chosen(data_dir), bigquery(url.netloc, *parts))
 
 
 def _trino(data_dir: Path, url: SplitResult) -> Dataset:
@@ -112,7 +154,7 @@ def _trino(data_dir: Path, url: SplitResult) -> Dataset:
     _options(url)
     catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")
     found = trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema)
-    return RemoteDataset(_generation(data_dir), found)
+    return RemoteDataset(chosen(data_dir), found)
 
 
 def _path(url: SplitResult, parts: int, form: str) -> list[str]:

@@ -9,9 +9,10 @@ Balances also have a ``size``, which orders them (`nbext.engine.query.sort_key`)
 A ``wallet`` is the rank of its address among all addresses of the data, over all chains: ordering by
 wallet is ordering by address, and addresses are joined only for the rows that are returned. A
 ``contract`` is one address on one chain. ``block`` is the clock of a chain; times are turned into
-blocks before a segment is compiled (`nbext.engine.catalog`).
+blocks before a segment is compiled (`nbext.engine.catalog`). Where rows were added to a base, their new wallets have
+the next numbers instead, in no order (`nbext.engine.layers`); elsewhere than on DuckDB a wallet is always a rank.
 
-Each generation is immutable. Rows are sorted: ``balances`` by contract and wallet, ``history`` by contract,
+Each generation is immutable. A base's rows are sorted: ``balances`` by contract and wallet, ``history`` by contract,
 wallet and from_block, ``owners`` by contract and id, ``transfers`` by contract, block and log_index, ``activity``
 by chain_id and wallet, ``blocks`` by chain_id and block, ``wallets`` by wallet, ``contracts`` by contract.
 """

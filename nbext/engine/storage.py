@@ -1,55 +1,76 @@
 """Generations: immutable folders of tables, and the one line of text that says which of them is served.
 
-    DATA/generations/000002-5f3a.../tables.duckdb    the tables of `nbext.engine.schema`, only ever read
-    DATA/generations/000002-5f3a.../manifest.json    what they hold, and which files they came from
+    DATA/generations/000002-5f3a.../tables.duckdb    the tables of `nbext.engine.schema`, only ever read: the base
+    DATA/generations/000002-5f3a.../delta.duckdb     what later runs have added to it (`nbext.engine.layers`)
+    DATA/generations/000002-5f3a.../manifest.json    what they hold, which files they came from, and their SHA-256
     DATA/current                                     the folder's name
 
 A generation is built in a folder whose name starts with a dot, written through to the disk, and renamed;
 `current` is then replaced in one step. A process killed at any moment leaves the old or the new, whole.
+Generations on one base share its file, by hard links: whichever of them is removed last takes it along.
+A generation of an earlier format is read as it is: `_STEPS` says what has changed since.
 `ProcessLock` shows which processes are alive on a folder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nbext.core.atomic_files import sync, write_whole
+from nbext.core.constants import is_whole
 from nbext.core.untrusted_text import quoted
-from nbext.engine.dataset import ChainExtent, DataAbout
+from nbext.engine.dataset import ChainExtent, Compared, DataAbout
 from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
 
-FORMAT = 1
+FORMAT = 3
 TABLES_FILE = "tables.duckdb"
+DELTA_FILE = "delta.duckdb"
 MANIFEST = "manifest.json"
 # The generation served, and the one before it for services that still have it open: they look for a new one when
 # they are asked next.
 KEPT = 2
+# How every DuckDB of ours is set.
+DUCKDB: Mapping[str, str] = {
+    # It would otherwise fetch an extension from the network when a file or a statement seems to need one.
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    # 1.5.1 to 1.5.6 take two joins with one table for the same where the arms of a UNION ALL read other columns of
+    # them, and then answer wrong without a word (duckdb/duckdb#25819). No statement of ours is planned with this step.
+    "disabled_optimizers": "common_subplan",
+}
 _BUILDING = ".building-"
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{4,64})\Z")
 
 
 @dataclass(frozen=True)
 class Generation:
-    """One generation: its folder and its manifest."""
+    """One generation: its folder, its manifest in today's format, and the format that its tables were written in."""
 
     folder: Path
     manifest: Mapping[str, Any]
+    written: int = FORMAT
 
     @property
     def tables(self) -> Path:
-        """The DuckDB file of the tables; to be opened read-only."""
+        """The DuckDB file of the base; to be opened read-only."""
         return self.folder / TABLES_FILE
+
+    @property
+    def delta(self) -> Path | None:
+        """The DuckDB file of what was added to the base since; None where nothing was."""
+        return self.folder / DELTA_FILE if DELTA_FILE in self.manifest["digests"] else None
 
     @property
     def number(self) -> int:
@@ -64,7 +85,27 @@ class Generation:
     @property
     def chains(self) -> tuple[ChainExtent, ...]:
         """The extent of each chain in the tables, in the order of the chains' ids."""
-        return tuple(ChainExtent(**chain) for chain in self.manifest["chains"])
+        return tuple(
+            ChainExtent(**{**chain, "gaps": tuple(map(tuple, chain.get("gaps", ()))), "differing": {
+                address: Compared(**one) for address, one in self.differing.get(str(chain["chain_id"]), {}).items()
+            }, "covered": {
+                address: tuple(map(tuple, ranges))
+                for address, ranges in self.covered.get(str(chain["chain_id"]), {}).items()
+            }})
+            for chain in self.manifest["chains"]
+        )
+
+    @property
+    def differing(self) -> Mapping[str, Mapping[str, Any]]:
+        """Each chain's contracts (by the text of its id) that said other balances than the data has."""
+        found: Mapping[str, Mapping[str, Any]] = self.manifest.get("differing", {})
+        return found
+
+    @property
+    def covered(self) -> Mapping[str, Mapping[str, Any]]:
+        """Each chain's contracts (by the text of its id) with the ranges of blocks that are known to be complete."""
+        found: Mapping[str, Mapping[str, Any]] = self.manifest.get("covered", {})
+        return found
 
 
 def current(data_dir: Path) -> Generation | None:
@@ -102,11 +143,79 @@ def read(folder: Path) -> Generation:
         written = manifest["format"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{path} cannot be read: {error!r}. Ingest the data again.") from None
-    if written != FORMAT:
-        raise StorageError(f"{path} has format {written!r}; this version of nbext reads format {FORMAT}.")
-    if not (folder / TABLES_FILE).is_file():
+    if not is_whole(written) or not 1 <= written <= FORMAT:
+        raise StorageError(f"{path} has format {written!r}; this version of nbext reads formats 1 to {FORMAT}.")
+    for number in range(written, FORMAT):
+        manifest = _STEPS[number](manifest)
+    found = Generation(folder, manifest, written)
+    if why := _fault(found):
+        raise StorageError(f"{path} is damaged: {why}. Ingest the data again.")
+    if not found.tables.is_file():
         raise StorageError(f"{folder} has no {TABLES_FILE}. Ingest the data again.")
-    return Generation(folder, manifest)
+    if found.delta and not found.delta.is_file():
+        raise StorageError(f"{folder} has no {DELTA_FILE}. Ingest the data again.")
+    return found
+
+
+# From each earlier format to the next; `nbext.engine.ingest.previous` reads the tables of each. Format 1 had no
+# digests, and format 2 did not tell the rows of one file from those of another: all belong to source 0.
+_STEPS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: lambda manifest: {**manifest, "format": 2, "digests": {}},
+    2: lambda manifest: {**manifest, "format": 3, "files": _of_no_source(manifest.get("files"))},
+}
+
+
+def _of_no_source(files: Any) -> Any:
+    return [{**entry, "source": 0} if isinstance(entry, dict) else entry for entry in files] if files else files
+
+
+_TYPES: Mapping[str, type] = {
+    "number": int, "fingerprint": str, "name": str, "synthetic": bool, "chains": list, "tables": dict, "files": list,
+    "digests": dict,
+}
+_OF_A_FILE: Mapping[str, type] = {"source": int, "path": str, "sha256": str, "size": int, "mtime": int}
+
+
+def _fault(found: Generation) -> str | None:
+    """Return what is wrong with a manifest, or None."""
+    for name, kind in _TYPES.items():
+        if not isinstance(found.manifest.get(name), kind):
+            return f"{name!r} is missing or is not of type {kind.__name__}"
+    for entry in found.manifest["files"]:
+        if not isinstance(entry, dict) or not all(isinstance(entry.get(key), kind) for key, kind in _OF_A_FILE.items()):
+            return "an entry of 'files' is incomplete"
+    try:
+        numbers = [number for chain in found.chains for number in (chain.chain_id, chain.first_block, chain.last_block)]
+        numbers += [number for chain in found.chains for one in chain.differing.values()
+                    for number in (one.block, one.equal, one.of)]
+        numbers += [number for chain in found.chains for ranges in chain.covered.values()
+                    for first, last in ranges for number in (first, last)]
+    except (TypeError, AttributeError, ValueError):
+        return "an entry of 'chains' is incomplete"
+    return None if all(map(is_whole, numbers)) else "a number of 'chains' is not a whole number"
+
+
+def verify(generation: Generation) -> None:
+    """Read every byte of a generation's files, and compare each file with its SHA-256 in the manifest.
+
+    Raises
+    ------
+    StorageError
+        A file is missing or damaged.
+    """
+    for name, expected in generation.manifest["digests"].items():
+        path = generation.folder / name
+        try:
+            found = _digest(path)
+        except OSError as error:
+            raise StorageError(f"{path} cannot be read: {error.strerror}. Ingest the data again.") from None
+        if found != expected:
+            raise StorageError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. Ingest the data again.")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def begin(data_dir: Path) -> Path:
@@ -123,13 +232,25 @@ def begin(data_dir: Path) -> Path:
     return building
 
 
+def share(path: Path, building: Path) -> None:
+    """Have a file of a generation, such as its base, in a folder that is being built, too."""
+    try:
+        os.link(path, building / path.name)
+    except OSError:  # a file system without links, or a file of another user: a copy is as good, and slower
+        shutil.copyfile(path, building / path.name)
+
+
 def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Generation:
     """Serve a built folder from now on, and remove the generations that nobody can need.
 
-    ``manifest`` is as in the module's description; ``format`` and ``number`` are filled in here.
+    ``manifest`` is as in the module's description; ``format`` and ``number`` are filled in here, and the ``digests`` of
+    the files that it has none of.
     """
     before = current(data_dir)
-    whole = {"format": FORMAT, "number": before.number + 1 if before else 1, **manifest}
+    known = manifest.get("digests", {})
+    digests = {name: known.get(name) or _digest(path) for path in sorted(building.rglob("*")) if path.is_file()
+               for name in [path.relative_to(building).as_posix()]}
+    whole = {"format": FORMAT, "number": before.number + 1 if before else 1, **manifest, "digests": digests}
     write_whole(building / MANIFEST, json.dumps(whole, indent=1, ensure_ascii=True) + "\n")
     for path in (*building.rglob("*"), building):
         sync(path)
@@ -138,8 +259,12 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     if folder.exists():  # renamed by a process that was killed before it could switch `current`
         shutil.rmtree(folder)
     building.rename(folder)
-    sync(folder.parent)
-    write_whole(data_dir / "current", name + "\n")
+    try:
+        sync(folder.parent)
+        write_whole(data_dir / "current", name + "\n")
+    except OSError:  # a full disk: nobody can be served what nothing names
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     prune(data_dir)
     return Generation(folder, whole)
 
@@ -158,19 +283,14 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
 
 
 def about(generation: Generation, engine: str) -> DataAbout:
-    """Return the description of a generation's data, as read through an engine.
-
-    Raises
-    ------
-    StorageError
-        The manifest is incomplete.
-    """
-    manifest = generation.manifest
-    try:
-        return DataAbout(name=manifest["name"], synthetic=manifest["synthetic"], engine=engine,
-                         fingerprint=generation.fingerprint, chains=generation.chains)
-    except (KeyError, TypeError) as error:
-        raise StorageError(f"{generation.folder / MANIFEST} is damaged: {error!r}. Ingest the data again.") from None
+    """Return the description of a generation's data, as read through an engine."""
+    manifest, fingerprint = generation.manifest, generation.fingerprint
+    if generation.differing:
+        # Answers from the same rows have other warnings then: none of those before is given again.
+        text = json.dumps([fingerprint, generation.differing], sort_keys=True)
+        fingerprint = hashlib.sha256(text.encode()).hexdigest()[: len(fingerprint)]
+    return DataAbout(name=manifest["name"], synthetic=manifest["synthetic"], engine=engine, fingerprint=fingerprint,
+                     chains=generation.chains)
 
 
 def damage_of(data_dir: Path) -> Iterator[str]:
@@ -181,16 +301,24 @@ def damage_of(data_dir: Path) -> Iterator[str]:
         served = current(data_dir)
         if served is None:
             return
-        about(served, "duckdb")
-        with duckdb.connect(str(served.tables), read_only=True, config={"memory_limit": "1GB"}) as tables:
-            for table in TABLES:
-                # DuckDB compares each block with its checksum when it reads it, so reading all is checking all.
-                tables.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
+        verify(served)
+        for path in (served.tables, served.delta):
+            if path:
+                _read_all(path)
     except StorageError as error:
         yield f"chain data: {error}"
     except duckdb.Error as error:
         assert served is not None
         yield f"chain data: {served.tables}: {str(error).splitlines()[0]}"
+
+
+def _read_all(path: Path) -> None:
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True, config={"memory_limit": "1GB"}) as tables:
+        for table in TABLES:
+            # DuckDB compares each block with its checksum when it reads it, so reading all is checking all.
+            tables.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
 
 
 class ProcessLock:

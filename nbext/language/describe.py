@@ -6,29 +6,36 @@ the sentences are the conditions' own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.addresses import BURN_ADDRESSES
-from nbext.core.chains import CHAINS
+from nbext.core.addresses import BURN_ADDRESSES, checksummed
+from nbext.core.chains import CHAINS, Chain
 from nbext.core.uint256 import units_text
-from nbext.core.untrusted_text import visible
-from nbext.engine.query.bounds import NO_BLOCKS, Blocks, Range
-from nbext.errors import AmbiguousSymbol, FieldError, InvalidSegment, ValidationError
+from nbext.core.untrusted_text import shown, visible
+from nbext.engine.query.bounds import NO_BLOCKS, Block, Blocks, Range
+from nbext.errors import MOST_ERRORS, AmbiguousSymbol, FieldError, InvalidSegment, ValidationError, did_you_mean
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
 
-# Enough to correct a query by; a hostile body must not make an answer of a megabyte.
-MOST = 50
+# A symbol may have thousands of copies, and a query names 200: an answer has no more candidates than this.
+_MOST_CANDIDATES = 1_000
 _CHAIN_NAMES = {chain.id: chain.name for chain in CHAINS}
 
 
 def chain_name(chain_id: int) -> str:
     """Return a chain's name, or its CAIP-2 identifier where it has none here."""
     return _CHAIN_NAMES.get(chain_id, f"eip155:{chain_id}")
+
+
+def same_symbol(symbol: str, found: Sequence[Contract], chain: Chain) -> str:
+    """Return which contracts have a symbol, and what to write: a popular one has hundreds of copies, five are named."""
+    some = ", ".join(checksummed(contract.address) for contract in found[:5])
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return f"{len(found)} contracts on {chain.name} have the symbol {shown(symbol)}: {some}{more}. Give the address."
 
 
 def contract_name(contract: Contract) -> str:
@@ -76,13 +83,18 @@ def window(blocks: Blocks) -> str:
     """Return bounds in blocks."""
     if blocks == NO_BLOCKS:
         return " in no block of the data"
-    first = "" if blocks.first is None else f" from block {blocks.first:,}"
-    return first + ("" if blocks.last is None else f" up to block {blocks.last:,}")
+    first = "" if blocks.first is None else f" from block {block(blocks.first)}"
+    return first + ("" if blocks.last is None else f" up to block {block(blocks.last)}")
+
+
+def block(number: int) -> str:
+    """Return a block's number, with the time that was written for it."""
+    return f"{number:,}" + (f" ({number.written})" if isinstance(number, Block) else "")
 
 
 def on_chain(chain_id: int, at: int | None = None) -> str:
     """Return where something holds, and when: on a chain, as of a block where history is asked."""
-    return f" on {chain_name(chain_id)}" + ("" if at is None else f" as of block {at:,}")
+    return f" on {chain_name(chain_id)}" + ("" if at is None else f" as of block {block(at)}")
 
 
 def excluding(exclude: tuple[str, ...]) -> str:
@@ -92,27 +104,78 @@ def excluding(exclude: tuple[str, ...]) -> str:
     return f"; without {listed(exclude)}" if exclude else "; burn addresses too"
 
 
+def ordered(order_by: str | None) -> str:
+    """Return the order of the rows, where it is not that of their addresses."""
+    if order_by is None:
+        return ""
+    name, descending = order_by.removeprefix("-"), order_by.startswith("-")
+    lowest, highest = ("earliest", "latest") if name in ("firstSeen", "lastSeen") else ("smallest", "largest")
+    return f"; ordered by {name}, {highest if descending else lowest} first"
+
+
+# What other tools and languages call our words.
+_SAME = {
+    **dict.fromkeys(("erc20", "coin", "currency"), ("token",)),
+    **dict.fromkeys(("erc721", "erc1155", "collection"), ("nft",)),
+    **dict.fromkeys(("symbol", "address", "contract", "name"), ("token", "nft", "id", "in")),
+    **dict.fromkeys(("wallets", "holder", "holders", "owner", "owners"), ("wallet",)),
+    **dict.fromkeys(("count", "amount", "quantity", "value", "holds", "min", "max"), ("balance", "count", "amount")),
+    "balance": ("count",), "id": ("tokenIds",), "ids": ("tokenIds",),
+    **dict.fromkeys(("gt", "gte", ">", ">=", "above", "minimum", "atleast"), ("min", "after")),
+    **dict.fromkeys(("lt", "lte", "<", "<=", "below", "maximum", "atmost"), ("max", "before")),
+    **dict.fromkeys(("since", "start"), ("heldSince", "after", "first")),
+    **dict.fromkeys(("until", "end"), ("before", "last")),
+    **dict.fromkeys(("from", "to", "sender", "recipient", "receiver", "with"), ("counterparty",)),
+    **dict.fromkeys(("sent", "send", "outgoing"), ("out",)),
+    **dict.fromkeys(("received", "receive", "incoming"), ("in",)),
+    **dict.fromkeys(("notin", "none", "without", "except"), ("not", "exclude")),
+    **dict.fromkeys(("sort", "order", "order_by", "sortby"), ("orderBy",)),
+    **dict.fromkeys(("date", "at", "block"), ("asOf",)), "network": ("chain",), "wei": ("raw",),
+}  # fmt: skip
+
+
 @dataclass
 class Report:
-    """The errors found so far."""
+    """The errors found so far: the first ones, and how many ``more`` there are."""
 
     errors: list[FieldError] = field(default_factory=list)
-    candidates: list[Mapping[str, Any]] = field(default_factory=list)
+    more: int = 0
+    _candidates: dict[tuple[Any, Any], Mapping[str, Any]] = field(default_factory=dict)
+    _ambiguous: bool = True
+
+    @property
+    def full(self) -> bool:
+        """Whether further errors are only counted: nothing is worded for them."""
+        return len(self.errors) >= MOST_ERRORS
 
     def add(self, pointer: str, code: str, detail: str) -> None:
         """Add one error."""
-        if len(self.errors) < MOST:
+        self._ambiguous = self._ambiguous and code == "ambiguous-symbol"
+        if self.full:
+            self.more += 1
+        else:
             self.errors.append({"pointer": pointer, "code": code, "detail": detail})
+
+    def unknown(self, pointer: str, key: object, what: str, allowed: Iterable[str]) -> None:
+        """Add a key that is not allowed, as "Unknown condition 'tokn'. Did you mean ...": ``what`` has the ``{}``."""
+        detail = ""
+        # To find the nearest word takes longer than all else, and a body may have a hundred thousand such keys.
+        if not self.full:
+            hint = meant(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
+            detail = f"Unknown {what.format(shown(key))}.{hint}"
+        self.add(pointer, "unknown-key", detail)
 
     def take(self, error: ValidationError) -> None:
         """Add the errors that a reader raised."""
         for one in error.errors:
             self.add(one["pointer"], one["code"], one["detail"])
+        self.more += error.more
 
     def ambiguous(self, pointer: str, detail: str, candidates: list[Mapping[str, Any]]) -> None:
         """Add a symbol that several contracts have."""
         self.add(pointer, "ambiguous-symbol", detail)
-        self.candidates.extend(one for one in candidates if one not in self.candidates)
+        for one in candidates[: _MOST_CANDIDATES - len(self._candidates)]:
+            self._candidates.setdefault((one["chain"], one["address"]), one)
 
     def close(self) -> None:
         """Raise what was found, or return.
@@ -126,9 +189,16 @@ class Report:
         """
         if not self.errors:
             return
-        if all(error["code"] == "ambiguous-symbol" for error in self.errors):
-            raise AmbiguousSymbol(self.errors, self.candidates)
-        raise InvalidSegment(self.errors)
+        if self._ambiguous:
+            raise AmbiguousSymbol(self.errors, list(self._candidates.values()), self.more)
+        raise InvalidSegment(self.errors, self.more)
+
+
+def meant(got: str, allowed: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the allowed word that means the same, or else is spelt nearly so."""
+    allowed = list(allowed)
+    same = next((one for one in _SAME.get(got.lower(), ()) if one in allowed), None)
+    return f" Did you mean {same!r}?" if same else did_you_mean(got, allowed)
 
 
 def at(pointer: str, key: object) -> str:

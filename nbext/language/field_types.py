@@ -7,21 +7,23 @@ schema (checksums, ``min`` above ``max``): the schema is never the stricter of t
 
 from __future__ import annotations
 
+import calendar
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from nbext.core.addresses import normalised
+from nbext.core.addresses import LIST_ID_PATTERN, normalised
 from nbext.core.chains import chain_names, chain_of
-from nbext.core.constants import MAX_SYMBOL, SEGMENT_ID, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.constants import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.operations import iso
 from nbext.core.uint256 import MAX_UINT256
 from nbext.core.untrusted_text import shown
 from nbext.errors import ValidationError, did_you_mean
-from nbext.language.describe import Report, at
+from nbext.language.describe import Report, at, meant
 from nbext.language.fields import Field
 from nbext.language.model import Bounds, Span, Time
 
@@ -39,10 +41,18 @@ AMOUNT = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?\Z")
 BURN = "burn"
 _ENS_NAME = re.compile(r"[\w.-]{1,255}\.eth\Z")
 _SCIENTIFIC = re.compile(r"[0-9]{1,78}(\.[0-9]{1,78})?[eE]\+?([0-9]{1,2})\Z")
+# A column's name is made of these characters only.
+_ORDER = re.compile("^-?[A-Za-z0-9_]{1,200}$")
 _A_TIME = (
     'Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last block '
     'such as "90d", "12h" or "4w", or a block number.'
 )
+
+# A span as people write it elsewhere, and how many hours or days its unit has.
+_LOOSE_BACK = re.compile(
+    r"-?([0-9]{1,4}) ?(h|hr|hour|d|day|w|wk|week|m|mo|month|y|yr|year)s?( ago)?", re.ASCII | re.IGNORECASE
+)
+_LOOSE_UNITS = {"h": (1, "h"), "d": (1, "d"), "w": (1, "w"), "m": (30, "d"), "y": (365, "d")}
 
 Read = Callable[[Any, str, Field, Report], Any]
 
@@ -187,13 +197,39 @@ def read_segment(value: Any, pointer: str, field: Field, report: Report) -> str 
     return None
 
 
+def read_list(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    """Read a list's id."""
+    if isinstance(value, str) and re.fullmatch(LIST_ID_PATTERN, value):
+        return value
+    wrong_type(report, pointer, "the id of a list", value, 'Write addresses under "in"; POST /lists answers with ids.')
+    return None
+
+
 def read_choice(value: Any, pointer: str, field: Field, report: Report) -> str | None:
     """Read one of the field's words."""
     if isinstance(value, str) and value in field.choices:
         return value
-    hint = did_you_mean(value[:80], field.choices) if isinstance(value, str) else ""
+    hint = meant(value[:80], field.choices) if isinstance(value, str) and not report.full else ""
     report.add(pointer, "choice", f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(field.choices)}.")
     return None
+
+
+def read_order(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    """Read the name of a column, with or without "-" in front; which columns there are, the conditions decide."""
+    if isinstance(value, str) and _ORDER.fullmatch(value):
+        return value
+    advice = 'Write its name, with "-" in front for the largest first: "-UNI_balance".'
+    wrong_type(report, pointer, "the name of a column", value, advice)
+    return None
+
+
+def read_columns(value: Any, pointer: str, field: Field, report: Report) -> Any:
+    """Read a list of columns, each of them once."""
+    names = _many(read_choice, "columns")(value, pointer, field, report)
+    for index, name in enumerate(names or ()):
+        if name is not None and name in names[:index]:
+            report.add(at(pointer, index), "twice", f"{shown(name)} is in the list twice.")
+    return names
 
 
 def read_boolean(value: Any, pointer: str, field: Field, report: Report) -> bool | None:
@@ -211,7 +247,42 @@ def read_moment(value: Any, pointer: str, field: Field, report: Report) -> Any:
         return None
     time = read_time(value)
     if time is None:
-        wrong_type(report, pointer, "a time", value, _A_TIME)
+        wrong_type(report, pointer, "a time", value, _time_advice(value))
+    return time
+
+
+def _time_advice(value: object) -> str:
+    """Return how to write the time that was probably meant."""
+    if not isinstance(value, str):
+        return _A_TIME
+    if re.fullmatch("[0-9]{1,18}", value):
+        number = int(value)
+        back = f' For {number} days back, write "{number}d".' if 0 < number < 1_000 else ""
+        return f"A block number is written without quotes: {number}.{back}{unix_hint(number)}"
+    if loose := _LOOSE_BACK.fullmatch(value.strip()):
+        times, unit = _LOOSE_UNITS[loose[2][0].lower()]
+        span = f"{int(loose[1]) * times}{unit}"
+        return f'Write "{span}". The units are h, d and w.' if _BACK_TEXT.match(span) else _A_TIME
+    if _ISO_TEXT.match(value):
+        year, month, day = (int(part) for part in value[:10].split("-"))
+        last = calendar.monthrange(year, month)[1] if year and 1 <= month <= 12 else day
+        if day > last:
+            return f"{calendar.month_name[month]} {year} has {last} days."
+    return _A_TIME
+
+
+def unix_hint(number: int) -> str:
+    """Return the date of a number that cannot be a block, as a sentence; nothing where it can be one."""
+    # No chain has a billion blocks: so large a number counts the seconds since 1970, or their thousandths.
+    seconds = number // 1000 if number >= 10**12 else number
+    return f' As a Unix time it is "{iso(seconds)}": write that.' if 10**9 <= seconds < 2**32 else ""
+
+
+def read_until(value: Any, pointer: str, field: Field, report: Report) -> Any:
+    """Read a time up to which something is; a date alone is the whole day."""
+    time = read_moment(value, pointer, field, report)
+    if time is not None and time.timestamp is not None and len(time.text) == len("2024-06-30"):
+        return replace(time, timestamp=time.timestamp + _SECONDS["d"] - 1, day=True)
     return time
 
 
@@ -237,12 +308,12 @@ def read_time(value: object) -> Time | None:
     return Time(value, timestamp=int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1))
 
 
-def _pair(low: str, high: str, one: Read, build: Callable[..., Any]) -> Read:
-    """Return a reader of an object of two bounds, of which at least one is given."""
+def _pair(low: str, high: str, one: Read, build: Callable[..., Any], last: Read | None = None) -> Read:
+    """Return a reader of an object of two bounds, of which at least one is given; ``last`` reads the upper one."""
 
     def read(value: Any, pointer: str, field: Field, report: Report) -> Any:
         if not isinstance(value, Mapping):
-            report.add(pointer, "type", f"{_named(field.name)} is an object: {_bounds_example(low, value, field)}.")
+            report.add(pointer, "type", f"{_named(field.name)} is an object: {_example({low: value}, value, field)}.")
             return None
         if not value:
             report.add(pointer, "empty", f"{field.name} is empty. Give {low}, {high} or both.")
@@ -250,11 +321,15 @@ def _pair(low: str, high: str, one: Read, build: Callable[..., Any]) -> Read:
         bounds: dict[str, Any] = {}
         # Both bounds are read even where one is wrong, and unknown keys are named: all errors in one answer.
         for key, bound in value.items():
-            if key in (low, high):
-                bounds[key] = one(bound, at(pointer, key), field, report)
+            if key in (low, high) and bound is None:
+                # As Python's None becomes it: without the other bound, nothing would be left.
+                out = key if any(one is not None for one in value.values()) else field.name
+                detail = f'null is not a bound. Leave out "{out}", or give "{key}" a value.'
+                report.add(at(pointer, key), "type", detail)
+            elif key in (low, high):
+                bounds[key] = (last if last and key == high else one)(bound, at(pointer, key), field, report)
             else:
-                hint = did_you_mean(str(key)[:80], (low, high)) or f" Allowed: {low}, {high}."
-                report.add(at(pointer, key), "unknown-key", f"Unknown field {shown(key)} of {field.name}.{hint}")
+                report.unknown(at(pointer, key), key, f"field {{}} of {field.name}", (low, high))
         return build(bounds.get(low), bounds.get(high), pointer, report)
 
     return read
@@ -267,23 +342,26 @@ def _named(name: str) -> str:
     return f'"{name}"'
 
 
-def _bounds_example(low: str, value: Any, field: Field) -> str:
-    """Return an object of bounds: with the value that was given as the lower one, where it can be one."""
-    own = {low: value}
-    fits = isinstance(value, str | int) and not isinstance(value, bool)
+def _example(own: Any, value: Any, field: Field) -> str:
+    """Return how a field is written: as ``own``, of the single value that was given, where the field takes that."""
     trial = Report()
+    fits = isinstance(value, str | int) and not isinstance(value, bool)
     if fits:
         read(field, own, "", trial)
-    return json.dumps(own if fits and not trial.errors else field.examples[0], ensure_ascii=False)
+    return json.dumps(own if fits and not trial.errors else field.examples[0])
 
 
 def _bounds(low: Any, high: Any, pointer: str, report: Report) -> Bounds:
-    if low is not None and high is not None and low > high:
-        report.add(pointer, "range", f"min {shown(low)} is above max {shown(high)}.")
-    elif low is None and high == 0:
+    if low is None and high == 0:
         # Without min, some is meant: at least some and at most none is nobody.
         detail = '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'
         report.add(pointer, "range", detail)
+    return _bounds_from_0(low, high, pointer, report)
+
+
+def _bounds_from_0(low: Any, high: Any, pointer: str, report: Report) -> Bounds:
+    if low is not None and high is not None and low > high:
+        report.add(pointer, "range", f"min {shown(low)} is above max {shown(high)}.")
     return Bounds(low, high)
 
 
@@ -296,7 +374,9 @@ def _many(one: Read, what: str) -> Read:
 
     def read(value: Any, pointer: str, field: Field, report: Report) -> Any:
         if not isinstance(value, list | tuple):
-            wrong_type(report, pointer, f"a list of {what}", value, f"Write {json.dumps(field.examples[0])}.")
+            # What is wrong with a text that would be no member either is said by who reads members.
+            if not isinstance(value, str) or one(value, pointer, field, report) is not None:
+                wrong_type(report, pointer, f"a list of {what}", value, f"Write {_example([value], value, field)}.")
             return None
         if not value:
             report.add(pointer, "empty", f"{field.name} is an empty list. Give at least one.")
@@ -316,6 +396,20 @@ def read_parties(value: Any, pointer: str, field: Field, report: Report) -> Any:
     return (read_address(value, pointer, field, report),)
 
 
+def read_wallets(value: Any, pointer: str, field: Field, report: Report) -> Any:
+    """Read a list of addresses and ids of saved segments, or one such id."""
+    return (value,) if is_saved(value) else _many(_address_or_saved, "addresses")(value, pointer, field, report)
+
+
+def is_saved(value: Any) -> bool:
+    """Say whether a value has the form of a saved segment's id."""
+    return isinstance(value, str) and re.fullmatch(SAVED_PATTERN, value) is not None
+
+
+def _address_or_saved(value: Any, pointer: str, field: Field, report: Report) -> str | None:
+    return str(value) if is_saved(value) else read_address(value, pointer, field, report)
+
+
 def read_exclude(value: Any, pointer: str, field: Field, report: Report) -> Any:
     """Read a list of addresses and the word burn; it may be empty."""
     # An empty list says that nobody is left out; everywhere else an empty list is a slip.
@@ -326,20 +420,23 @@ def read_exclude(value: Any, pointer: str, field: Field, report: Report) -> Any:
 
 def _address_or_burn(value: Any, pointer: str, field: Field, report: Report) -> str | None:
     if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
-        hint = did_you_mean(value[:80], (BURN,))
+        hint = "" if report.full else did_you_mean(value[:80], (BURN,))
         report.add(pointer, "address", f'{shown(value)} is neither an address nor the word "burn".{hint}')
         return None
     return BURN if value == BURN else read_address(value, pointer, field, report)
 
 
 _ADDRESS = {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{40}$"}
+_SAVED = {"type": "string", "pattern": f"^{SAVED_PATTERN}$"}
 _AMOUNT = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$"}, {"type": "number", "minimum": 0}]}
 _COUNT = {"type": "integer", "minimum": 0}
 # As text too: ids of 256 bits do not survive JavaScript's or pandas' numbers.
 _ID = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}$"}, _COUNT]}
 _TIME = {"anyOf": [{"type": "string", "pattern": TIME_PATTERN}, _COUNT]}
 # No pattern: a symbol can be any text, and only the parser can tell a mistyped address from one.
-_CONTRACT = {"type": "string", "minLength": 1}
+# What the text names, so that completion offers it: the keyword is ours, and validators pass over it.
+_TOKEN = {"type": "string", "minLength": 1, "x-contract": "token"}
+_COLLECTION = {**_TOKEN, "x-contract": "collection"}
 
 
 def _object(low: str, high: str, one: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
@@ -361,20 +458,27 @@ _CHAIN = {"anyOf": [{"type": "string", "enum": list(chain_names())}, {"type": "s
 
 KINDS: dict[str, Kind] = {
     "amounts": Kind(_pair("min", "max", read_amount, _bounds), _object("min", "max", _AMOUNT)),
+    # Of transfers: those of nothing are what address-poisoning sends.
+    "moved": Kind(_pair("min", "max", read_amount, _bounds_from_0), _object("min", "max", _AMOUNT)),
     "counts": Kind(_pair("min", "max", read_count, _bounds), _object("min", "max", _COUNT)),
     "natural": Kind(read_natural, _is({"type": "integer", "minimum": 1})),
     # Read alike: of an address or a symbol, only the data knows which of the two it is.
-    "token": Kind(read_contract, _is(_CONTRACT)),
-    "collection": Kind(read_contract, _is(_CONTRACT)),
-    "collections": Kind(_many(read_contract, "addresses or symbols"), _array(_CONTRACT)),
+    "token": Kind(read_contract, _is(_TOKEN)),
+    "collection": Kind(read_contract, _is(_COLLECTION)),
+    "collections": Kind(_many(read_contract, "addresses or symbols"), _array(_COLLECTION)),
     "chain": Kind(read_chain, _is(_CHAIN)),
-    "addresses": Kind(_many(read_address, "addresses"), _array(_ADDRESS)),
+    "wallets": Kind(read_wallets, lambda field: {"anyOf": [_SAVED, _array({"anyOf": [_ADDRESS, _SAVED]})(field)]}),
     "parties": Kind(read_parties, lambda field: {"anyOf": [_ADDRESS, _array(_ADDRESS)(field)]}),
     "exclude": Kind(read_exclude, _array({"anyOf": [{"const": BURN}, _ADDRESS]}, least=0)),
     "ids": Kind(_many(read_id, "token ids"), _array(_ID)),
     "time": Kind(read_moment, _is(_TIME)),
-    "window": Kind(_pair("after", "before", read_moment, _span), _object("after", "before", _TIME)),
+    "until": Kind(read_until, _is(_TIME)),
+    "window": Kind(_pair("after", "before", read_moment, _span, read_until), _object("after", "before", _TIME)),
     "choice": Kind(read_choice, lambda field: {"type": "string", "enum": list(field.choices)}),
+    "order": Kind(read_order, _is({"type": "string", "pattern": _ORDER.pattern})),
+    "columns": Kind(read_columns, lambda field: {
+        **_array({"type": "string", "enum": list(field.choices)})(field), "maxItems": len(field.choices)}),
     "boolean": Kind(read_boolean, _is({"type": "boolean"})),
+    "list": Kind(read_list, _is({"type": "string", "pattern": f"^{LIST_ID_PATTERN}$"})),
     "segment": Kind(read_segment, _is({"type": "string", "pattern": f"^{SEGMENT_ID_PATTERN}$"})),
 }

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 # Raised when a query of the same text would mean something else: it is part of each segment's id.
-GRAMMAR = 1
+GRAMMAR = 2
 # Every level takes several frames in each step: far below Python's own 1,000, far above what people nest.
 MAX_DEPTH = 16
 # Each is a statement of its own on DuckDB: this bounds what one request may cost.
 MAX_CONDITIONS = 200
+# Of these each is counted twice where a segment has no wallet.
+MAX_EXPLAINED = 10
 # A warehouse gets the list as text in the statement: BigQuery's may have 1 MB, and 10,000 addresses are 450 KB.
 MAX_LIST = 10_000
 MAX_COLLECTIONS = 100
@@ -72,16 +74,24 @@ UNIT = Field(
     default="token", choices=("token", "raw"), examples=("raw",),
 )  # fmt: skip
 HELD_SINCE = Field(
-    "heldSince", "time", "Since this time the holding never fell below min; without min, never to zero.",
+    "heldSince", "time",
+    "Since this time (a date: its 00:00 UTC) the holding never fell below min; without min, never to zero.",
     examples=("90d", "2024-01-01", 19_000_000),
 )  # fmt: skip
 
 SCOPE = (
     Field("chain", "chain", "The chain of conditions that do not name one.", default="ethereum", examples=("base",)),
-    Field("asOf", "time", "Answer as of this time or block; without it, the data's last block.",
+    Field("asOf", "until", "Answer as of this time or block; a date is the end of its day. Without it, the data's last "
+          "block.",
           examples=("2024-06-30T00:00:00Z", "30d", 19_000_000)),
     Field("exclude", "exclude", "Wallets never to return: addresses, and \"burn\" for the zero address and 0x...dEaD. "
           "An empty list excludes none.", default=["burn"], examples=(["burn", VITALIK], [])),
+    Field("orderBy", "order", "The column that orders the rows, with \"-\" in front for the largest first; ties by "
+          "address. The limit returns the first rows of all that match. Without it: by address.",
+          examples=("-UNI_balance", "firstSeen", "-address")),
+    Field("columns", "columns", "More columns beside the balances: when the wallet was first and last seen on the "
+          "segment's chain, how many transfers it took part in there, and on how many days.",
+          choices=("firstSeen", "lastSeen", "transfers", "activeDays"), examples=(["firstSeen", "transfers"],)),
 )  # fmt: skip
 
 GROUPS = (

@@ -13,24 +13,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.core.constants import MAX_COLUMN_SYMBOL
-from nbext.core.untrusted_text import shown
-from nbext.engine.dataset import Question, Tables
-from nbext.engine.query import exact, history
+from nbext.core.untrusted_text import shown, visible
+from nbext.engine.dataset import Cancel, Order, Question
 from nbext.engine.query.parameters import Parameters, bound
-from nbext.errors import ValidationError
+from nbext.errors import ValidationError, did_you_mean
+from nbext.language import columns, describe
+from nbext.language.columns import ActivityColumn, BalanceColumn, RowOrder, ShownColumn
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
-from nbext.language.describe import at, chain_name
+from nbext.language.describe import at, listed
 from nbext.language.field_types import BURN
-from nbext.language.fields import GRAMMAR, MAX_CONDITIONS, MAX_DEPTH
+from nbext.language.fields import GRAMMAR, MAX_CONDITIONS, MAX_DEPTH, MAX_EXPLAINED
 from nbext.language.json_schema import json_schema
 from nbext.language.lookup import Context
 from nbext.language.model import (
@@ -50,26 +48,34 @@ from nbext.language.model import (
 from nbext.language.parse import parse
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-
     from nbext.core.chains import Chain
     from nbext.core.operations import Column
-    from nbext.engine.dataset import Contract, Dataset
+    from nbext.engine.dataset import Contract, Dataset, WalletList
 
-__all__ = ["compile", "json_schema", "parse", "parts", "resolve", "segment_id"]
+__all__ = ["compile", "funnel", "json_schema", "parse", "parts", "resolve", "segment_id", "why_none"]
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
+StoredLists = Callable[[str], "WalletList | None"]
+Count = Callable[[Sequence[Question], Sequence[Sequence[int]]], list[int]]
 # In place of a condition that could not be resolved; its error is reported, so no plan is made of it.
 _UNRESOLVED = AllOf(())
 
 
-def resolve(query: Query, dataset: Dataset, saved: SavedRequest | None = None) -> Plan:
+def resolve(
+    query: Query, dataset: Dataset, saved: SavedRequest | None = None, lists: StoredLists | None = None,
+    cancel: Cancel | None = None,
+) -> Plan:
     """Return what a query means on a dataset.
 
     Parameters
     ----------
     saved
-        Returns the request (``operator``, ``filters``) of a saved segment by its id, or None.
+        Returns the request (``operator``, ``filters``, ``limit``) of a saved segment by its id, or None; beside it
+        ``matched``, and ``changed`` where it was saved on other data.
+    lists
+        Returns a stored list of wallets by its id, or None.
+    cancel
+        Looked at before each condition.
 
     Raises
     ------
@@ -77,21 +83,28 @@ def resolve(query: Query, dataset: Dataset, saved: SavedRequest | None = None) -
         A contract, chain or time that the data does not hold; an amount that its token cannot have.
     AmbiguousSymbol
         Symbols that several contracts bear, with the candidates.
+    QueryCancelled, QueryTimeout
     """
-    resolver = _Resolver(query, dataset, saved=saved or (lambda _: None))
+    saved, lists = saved or (lambda _: None), lists or (lambda _: None)
+    resolver = _Resolver(query, dataset, saved=saved, lists=lists, cancel=cancel or Cancel())
     whole = resolver.segment()
+    shown = resolver.columns()
+    described = columns.described(shown)
+    order = resolver.order(described)
     resolver.report.close()
+    order_by = None if order is None else "-" * order.descending + described[order.column]["name"]
     return Plan(
         whole=whole,
-        shown=tuple(resolver.shown.items()),
-        columns=_columns(list(resolver.shown)),
+        shown=shown,
+        columns=described,
+        order=order,
         chain=resolver.default,
         as_of=resolver.echo(),
         operator=query.operator,
         limit=query.limit,
         file_type=query.file_type,
-        canonical=_canonical(query, whole, resolver.default, resolver.canonical_time()),
-        words=f"wallets that {whole.words()}",
+        canonical=_canonical(query, whole, resolver.default, resolver.canonical_time(), order_by),
+        words=f"wallets that {whole.words()}{describe.ordered(order_by)}",
         leaves=tuple(resolver.leaves),
         warnings=resolver.warnings,
     )
@@ -99,7 +112,7 @@ def resolve(query: Query, dataset: Dataset, saved: SavedRequest | None = None) -
 
 def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
     """Return the plan's question."""
-    return question(plan.whole, plan.shown, plan.columns)
+    return question(plan.whole, plan.shown, plan.columns, plan.order)
 
 
 def parts(plan: Plan) -> list[tuple[str, Question]]:
@@ -108,35 +121,89 @@ def parts(plan: Plan) -> list[tuple[str, Question]]:
     return [(leaf.words(), question(Segment(leaf, whole.seen, whole.exclude))) for leaf in plan.leaves]
 
 
+def why_none(plan: Plan, count: Count) -> list[str]:
+    """Return which of the conditions that must all hold leave no wallet, in two lines."""
+    nodes = plan.whole.node.children[:MAX_EXPLAINED] if isinstance(plan.whole.node, AllOf) else ()
+    # Of one condition, or of some of which any would do, the answer says it all.
+    if len(nodes) < 2:
+        return []
+    steps = funnel(replace(plan, whole=replace(plan.whole, node=AllOf(nodes))), count)
+    end = next((number for number, step in enumerate(steps) if not step.remaining), len(steps))
+    each = "; ".join(f"{step.alone:,} {visible(step.words, 120)}" for step in steps)
+    left = ", then ".join(f"{step.remaining:,}" for step in steps[: end + 1])
+    last = f': nobody is left with "{visible(steps[end].words, 120)}"' if end < len(steps) else ""
+    return [f"No wallet matches. Each condition alone: {each}.", f"Together, in this order: {left}{last}."]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A condition that must hold: how many wallets match it alone, and it and those before it together.
+
+    ``filters`` is the condition as a map of a request, with nothing left to look up.
+    """
+
+    words: str
+    filters: dict[str, Any]
+    alone: int
+    remaining: int
+
+
+def funnel(plan: Plan, count: Count) -> list[Step]:
+    """Return the conditions that must all hold, in order, counted; ``count`` is `Dataset.count`."""
+    whole = plan.whole
+    nodes = whole.node.children if isinstance(whole.node, AllOf) else (whole.node,)
+    places = range(len(nodes))
+    # Complements of each are taken from the wallets that the whole segment sees.
+    questions = [question(replace(whole, node=node)) for node in nodes]
+    counts = count(questions, [*([place] for place in places), *(range(place + 1) for place in places)])
+    return [
+        Step(node.words(), _member(node), alone, remaining)
+        for node, alone, remaining in zip(nodes, counts, counts[len(nodes) :], strict=False)
+    ]
+
+
 def question(
-    whole: Segment, shown: Sequence[tuple[Contract, int | None]] = (), columns: Sequence[Column] = ()
+    whole: Segment, shown: Sequence[ShownColumn] = (), described: Sequence[Column] = (), order: RowOrder | None = None
 ) -> Question:
-    """Return the question for a segment's wallets, with a column of balances for each contract shown."""
+    """Return the question for a segment's wallets, with the columns that are shown, in the order of the rows."""
     parameters = Parameters()
     # Of two conditions on one contract the later bound counts: each alone would be right.
     least = dict(whole.node.least_balances())
     segment = parameters.shape_of(whole)
-    rows = parameters.shape_of(tuple((contract, at, least.get((contract.contract, at))) for contract, at in shown))
-    # A column's name is an alias in the compiled text, so it belongs to the shape.
-    names = tuple(column["name"] for column in columns[1:])
+    rows = parameters.shape_of(tuple(
+        replace(one, least=least.get((one.contract.contract, one.at))) if isinstance(one, BalanceColumn) else one
+        for one in shown
+    ))  # fmt: skip
+    # A column's name is an alias in the compiled text, so it belongs to the shape. The engine reads exact ones alone.
+    names = tuple(column["name"] for column in described[1:] if column["type"] != "float64")
     return Question(
-        shape=repr((segment, rows, names)),
+        shape=repr((segment, rows, names, order)),
         wallets=lambda tables, scalars: bound(segment, scalars).wallets(tables),
         columns=lambda tables, scalars: [
-            _column(contract, at, needed, name, tables)
-            for (contract, at, needed), name in zip(bound(rows, scalars), names, strict=True)
+            column.values(name, tables) for column, name in zip(bound(rows, scalars), names, strict=True)
         ],
         values=tuple(parameters.values),
-        holders=tuple(contract.holders if at is None else None for contract, at in shown),
+        holders=tuple(one.contract.holders if isinstance(one, BalanceColumn) and one.at is None else None
+                      for one in shown),
+        order=None if order is None else _order(order, rows, described),
+        floats={
+            f"{column['name']}_raw": (column["name"], column["decimals"] or 0)
+            for column in described if column["type"] == "float64"
+        },
+        sizes={name: one.contract.size for one, name in zip(shown, names, strict=True)
+               if isinstance(one, BalanceColumn) and one.contract.size},
+    )  # fmt: skip
+
+
+def _order(order: RowOrder, rows: Any, described: Sequence[Column]) -> Order:
+    if order.column == 0:
+        return Order(None, order.descending)
+    # The engine knows the exact columns alone.
+    place = sum(column["type"] != "float64" for column in described[1 : order.column])
+    missing_last = isinstance(rows[place], ActivityColumn) and rows[place].may_be_missing
+    return Order(
+        place, order.descending, lambda tables, scalars: bound(rows[place], scalars).sort_keys(tables), missing_last
     )
-
-
-def _column(contract: Any, at: Any, least: Any, name: str, tables: Tables) -> ir.Table:
-    held = history.balances(contract, at, tables)
-    if least is not None:
-        # Smaller balances are no matching wallet's; not to read them halves the work, or better.
-        held = held.filter(held.size >= least.low.size)
-    return held.select("wallet", **{name: held.size if contract.is_nft else exact.column(exact.of(held))})
 
 
 def segment_id(plan: Plan, fingerprint: str) -> str:
@@ -148,12 +215,17 @@ def segment_id(plan: Plan, fingerprint: str) -> str:
     return "sg_" + base64.urlsafe_b64encode(digest[:18]).decode("ascii")
 
 
-def _canonical(query: Query, whole: Segment, chain: Chain, as_of: int | str | None) -> dict[str, Any]:
+def _canonical(
+    query: Query, whole: Segment, chain: Chain, as_of: int | str | None, order_by: str | None
+) -> dict[str, Any]:
     """Return the canonical request of a resolved query."""
     assert isinstance(whole.node, AllOf | AnyOf)
     # The scope is written out in full, defaults too: the id must not change when a default does.
     filters = {**_map(whole.node.children, type(whole.node)), "chain": chain.name}
     filters |= {"exclude": list(whole.exclude)} if as_of is None else {"asOf": as_of, "exclude": list(whole.exclude)}
+    # Not written out where they are not given: what was asked before they existed keeps its id.
+    filters |= {"columns": list(query.scope.columns)} if query.scope.columns else {}
+    filters |= {"orderBy": order_by} if order_by else {}
     return {"operator": query.operator, "filters": filters, "fileType": query.file_type, "limit": query.limit}
 
 
@@ -184,51 +256,16 @@ def _member(node: Node) -> dict[str, Any]:
     return _map(node.children if isinstance(node, AllOf) else (node,), AllOf)
 
 
-def _columns(contracts: Sequence[Contract]) -> list[Column]:
-    """Return ``address`` and a column for each contract: ``<SYMBOL>_balance``, or ``<SYMBOL>_count`` of NFTs.
-
-    Where two would be equal (engines compare names without regard to case), both get their chain, and
-    where they still are, their address.
-    """
-    # Longer only where needed: "UNI_balance" is what people type, and the chain is nearly always the same.
-    names, parts = list[str](), [1] * len(contracts)
-    for _ in range(3):
-        names = [_column_name(one, length) for one, length in zip(contracts, parts, strict=True)]
-        alike = Counter(map(str.casefold, names))
-        if len(alike) == len(names):
-            break
-        # Names that are already their own stay as they are.
-        parts = [length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)]
-    found: list[Column] = [{"name": "address", "type": "string"}]
-    for contract, name in zip(contracts, names, strict=True):
-        column: Column = {
-            "name": name,
-            "type": "integer" if contract.is_nft else "uint256",
-            "symbol": contract.symbol,
-            "chain": chain_name(contract.chain_id),
-            "address": contract.address,
-        }
-        # A count has no decimals to be divided by.
-        found.append(column if contract.is_nft else {**column, "decimals": contract.decimals})
-    return found
-
-
-def _column_name(contract: Contract, parts: int) -> str:
-    # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
-    symbol = re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL] or contract.address[:10]
-    chain = chain_name(contract.chain_id).replace("-", "_")
-    kind = "count" if contract.is_nft else "balance"
-    return "_".join([*(symbol, chain, contract.address)[:parts], kind])
-
-
 @dataclass
 class _Resolver(Context):
     """Walks one query's tree."""
 
     saved: SavedRequest = lambda _: None
+    lists: StoredLists = lambda _: None
     within: tuple[str, ...] = ()  # the saved segments that this query is part of
+    cancel: Cancel = field(default_factory=Cancel)
     counted: list[ParsedCondition] = field(default_factory=list)  # those of saved segments each time they are named
-    leaves: list[Node] = field(default_factory=list)
+    leaves: list[Condition] = field(default_factory=list)
     shown: dict[Contract, int | None] = field(default_factory=dict)
 
     def segment(self) -> Segment:
@@ -240,6 +277,13 @@ class _Resolver(Context):
         node = self.node(self.query.root, positive=True)
         seen = tuple([SeenWallets(chain.id, self.at(chain, "/filters/chain")) for chain in self.chains()])
         excluded: set[str] = set()
+        held = node.burned()
+        # Counts of holders elsewhere have the burn address among them, and then differ by one.
+        if scope.exclude is None and not self.within and held:
+            names = listed(list(dict.fromkeys(held)))
+            self.warnings.append(
+                f'{names}: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
+            )
         for name in (BURN,) if scope.exclude is None else scope.exclude:
             excluded.update(BURN_ADDRESSES if name == BURN else (name,))
         return Segment(node, seen, tuple(sorted(excluded)))
@@ -258,6 +302,7 @@ class _Resolver(Context):
                 detail = f"A segment has at most {MAX_CONDITIONS} conditions, those of saved segments counted."
                 self.report.add(asked.pointer, "size", detail)
             return _UNRESOLVED
+        self.cancel.check()
         # A condition that could not be resolved has reported why; the others are resolved all the same.
         leaf = CONDITIONS[asked.name].resolve(asked, self)
         if leaf is None:
@@ -269,9 +314,40 @@ class _Resolver(Context):
             self.shown.setdefault(*column)
         return leaf
 
+    def columns(self) -> tuple[ShownColumn, ...]:
+        """Return the columns of the rows: balances, then the facts that were asked for."""
+        shown: list[ShownColumn] = [BalanceColumn(contract, at) for contract, at in self.shown.items()]
+        facts, chains = self.query.scope.columns, self.chains()
+        # One chain's: of the segment's, or where no condition is on it, of the first that one is on.
+        chain = self.default if self.default in chains else chains[0]
+        moment = self.at(chain, "/filters/columns") if facts else None
+        for fact in facts:
+            if fact != "transfers" and chain.id in self.extents:
+                self.timed(chain, "/filters/columns", f'Leave out "{fact}".')
+            shown.append(ActivityColumn(fact, chain.id, moment))
+        return tuple(shown)
+
+    def order(self, described: Sequence[Column]) -> RowOrder | None:
+        """Return the order of the rows; None for that of their addresses."""
+        written = self.query.scope.order_by
+        # Columns that could not be looked up are no reason to refuse an order by them.
+        if written is None or self.report.errors:
+            return None
+        name, descending = written.removeprefix("-"), written.startswith("-")
+        names = [column["name"] for column in described]
+        # Two columns of one order, which has one canonical form.
+        amounts = {f"{column['name']}_raw": column["name"] for column in described if column["type"] == "float64"}
+        found = amounts.get(name, name)
+        if found not in names:
+            hint = did_you_mean(name, names) or f" Allowed: {', '.join(names)}."
+            more = f' Add it to "columns": {json.dumps([name])}.' if name in columns.FACTS else hint
+            self.report.add("/filters/orderBy", "column", f"The rows have no column {shown(name)}.{more}")
+            return None
+        return None if found == "address" and not descending else RowOrder(names.index(found), descending)
+
     def saved_segment(self, asked: ParsedCondition) -> Segment | None:
         """Resolve the saved segment that a condition names, on this data, as of this segment's time."""
-        name, pointer = asked.values["id"], at(asked.pointer, "id")
+        name, pointer = asked.values["id"], at(asked.pointer, "id") if asked.kinds else asked.pointer
         request = self.saved(name)
         if request is None:
             self.report.add(pointer, "unknown-segment", f"No segment {shown(name)} is saved here.")
@@ -288,16 +364,43 @@ class _Resolver(Context):
                 self.report.add(pointer, one["code"], detail)
             return None
 
+    def wallet_list(self, asked: ParsedCondition) -> WalletList | None:
+        """Return the stored list of wallets that a condition names."""
+        name, pointer = asked.values["list"], at(asked.pointer, "list")
+        found, most = self.lists(name), self.dataset.longest_list
+        if found is None:
+            # The client looks for this code, and stores the list again.
+            detail = f"No list {name} is stored here: lists are deleted when they are not used. Send it to POST /lists."
+            self.report.add(pointer, "unknown-list", detail)
+        elif most is not None and found.wallets > most:
+            detail = f"The list has {found.wallets:,} wallets. {self.dataset.about.engine} takes at most {most:,}."
+            self.report.add(pointer, "size", detail)
+        return found
+
     def _inner(self, request: Mapping[str, Any], name: str) -> Segment:
         # Only these: the limit and the file type of what was saved say how to return it, not who is in it.
         query = parse({key: request[key] for key in ("operator", "filters") if key in request})
         # The list is shared: nested saved segments could multiply 200 conditions to millions.
         within = (*self.within, name)
-        inner = _Resolver(query, self.dataset, as_of=self.as_of, saved=self.saved, within=within, counted=self.counted)
+        inner = _Resolver(
+            query, self.dataset, as_of=self.as_of, saved=self.saved, lists=self.lists, within=within,
+            cancel=self.cancel, counted=self.counted,
+        )
         segment = inner.segment()
         inner.report.close()
-        self.warnings.extend(inner.warnings)
+        self.warnings += [line for line in (*_retaken(request, name), *inner.warnings) if line not in self.warnings]
         self.used.extend(chain for chain in inner.chains() if chain not in self.used)
         # It may look at a later time than this segment does, and so hold wallets not seen yet.
         loose = any(self.at(chain, "/filters/asOf") is not None for chain in inner.chains())
         return replace(segment, loose=loose)
+
+
+def _retaken(request: Mapping[str, Any], name: str) -> list[str]:
+    """Return that a saved segment has other wallets now than its rows had, in a line, where that is so."""
+    limit, matched, changed = request.get("limit") or 0, request.get("matched"), bool(request.get("changed"))
+    is_cut = limit > 0 and (matched is None or matched > limit)
+    if not (is_cut or changed):
+        return []
+    how = " and ".join([f"with limit {limit:,}"] * is_cut + ["on other data"] * changed)
+    count = "" if changed or matched is None else f"{matched:,} "
+    return [f"{name} was saved {how}: all {count}wallets that match {'now ' * changed}are taken."]

@@ -7,7 +7,7 @@ that all errors are reported together.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,22 @@ from nbext.core.chains import DEFAULT_CHAIN, Chain
 from nbext.core.operations import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
-from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Blocks, Range
+from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Block, Blocks, Range
 from nbext.errors import did_you_mean
-from nbext.language.describe import Report, at, chain_name, contract_name, decimals_of
+from nbext.language.describe import Report, at, chain_name, contract_name, decimals_of, same_symbol
+from nbext.language.field_types import unix_hint
 from nbext.language.model import Bounds, Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Segment, Span, Time
 
 if TYPE_CHECKING:
     from nbext.core.operations import AsOf
-    from nbext.engine.dataset import Contract, Dataset
+    from nbext.engine.dataset import Contract, Dataset, WalletList
+
+_UNLOGGED = "it changes balances without a transfer, as tokens do that rebase or take a fee"
+# Why a contract's balances differ from those of the data, by `Compared.cause`.
+_CAUSES = {
+    "unlogged": f"{_UNLOGGED}. Its amounts are approximate.",
+    "unknown": f"{_UNLOGGED}, or the node left logs out. Its amounts are approximate.",
+}
 
 
 @dataclass
@@ -59,6 +67,10 @@ class Context(ABC):
     def saved_segment(self, asked: ParsedCondition) -> Segment | None:
         """Return the saved segment that a condition names."""
 
+    @abstractmethod
+    def wallet_list(self, asked: ParsedCondition) -> WalletList | None:
+        """Return the stored list of wallets that a condition names."""
+
     # Chains
 
     def _default_chain(self) -> Chain:
@@ -90,8 +102,9 @@ class Context(ABC):
         # Ten conditions on a chain that is not there are one mistake.
         if chain.id not in self.extents and chain.id not in self._unknown_chains:
             self._unknown_chains.add(chain.id)
-            held = ", ".join(map(chain_name, self.extents)) or "no chain"
-            self.report.add(pointer, "chain", f"The data has nothing on {chain.name}. It has: {held}.")
+            held = ", ".join(map(chain_name, self.extents))
+            self.report.add(pointer, "chain", f"The data has nothing on {chain.name}. It has: {held}." if held else
+                            "The data has metadata only: no transfers or holders are ingested.")
         return chain.id in self.extents
 
     # Contracts
@@ -133,7 +146,38 @@ class Context(ABC):
                 self.warnings.append(f"{pointer}: {who} is marked as spam.")
             if not contract.transfers and not contract.holders:
                 self.warnings.append(f"{pointer}: the data has no transfer and no holder of {who}.")
+        if contract is not None:
+            self._warn_of_what_is_missing(contract, chain)
         return contract
+
+    def _warn_of_what_is_missing(self, contract: Contract, chain: Chain) -> None:
+        """Warn, in one line for each contract, where its balances cannot be complete."""
+        extent, lacks = self.extents[chain.id], list[str]()
+        gaps = [gap for gap in extent.gaps if not extent.covers(contract.address, *gap)]
+        deployed = contract.deployed_block
+        if deployed is not None and deployed < extent.first_block and not extent.covers(
+            contract.address, deployed, extent.first_block
+        ):
+            lacks.append(f"the data starts at block {extent.first_block:,}, and the contract at "
+                         f"{deployed:,}")  # fmt: skip
+        if gaps:
+            lacks.append(f"the data has no row of {_widest(gaps)}")
+        if unread := extent.uncovered(contract.address, deployed or 0):
+            lacks.append(f"{_widest(unread)} were not fetched")
+        if contract.below_zero:
+            wallets = f"{contract.below_zero:,} wallet{'s' * (contract.below_zero != 1)}"
+            lacks.append(f"{wallets} with a balance below zero, which no wallet can have, are left out")
+        line = f"{contract_name(contract)} on {chain.name}: transfers are missing: {'; '.join(lacks)}."
+        if lacks and line not in self.warnings:
+            self.warnings.append(line)
+        if (compared := extent.differing.get(contract.address)) is not None:
+            line = ("transfers are missing: the node that they were fetched from left logs out. Fetch it again, from "
+                    "another node." if compared.cause == "left out" else
+                    f"{compared.of - compared.equal:,} of {compared.of:,} balances differed from the contract's own at "
+                    f"block {compared.block:,}: {_CAUSES[compared.cause or 'unlogged']}")
+            line = f"{contract_name(contract)} on {chain.name}: {line}"
+            if line not in self.warnings:
+                self.warnings.append(line)
 
     def _by_address(self, address: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
         catalog = self.dataset.catalog
@@ -152,16 +196,16 @@ class Context(ABC):
         return found
 
     def _report_ambiguous(self, symbol: str, found: list[Contract], chain: Chain, pointer: str) -> None:
-        # A popular symbol has hundreds of copies: five are enough for the message, the error's data has them all.
-        some = ", ".join(checksummed(contract.address) for contract in found[:5])
-        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-        several = f"{len(found)} contracts on {chain.name} have the symbol {shown(symbol)}"
         candidates: list[Any] = [
             {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name} for one in found
         ]
-        self.report.ambiguous(pointer, f"{several}: {some}{more}. Give the address.", candidates)
+        self.report.ambiguous(pointer, same_symbol(symbol, found, chain), candidates)
 
     def _report_unknown_symbol(self, symbol: str, chain: Chain, pointer: str, *, nft: bool) -> None:
+        # All symbols of the chain are compared for a suggestion: it is made for errors that are shown.
+        if self.report.full:
+            self.report.add(pointer, "unknown-symbol", "")
+            return
         what, catalog = "collection" if nft else "token", self.dataset.catalog
         hint = did_you_mean(symbol, [one for one in catalog.symbols(chain.id, nft=nft) if one])
         if not hint and catalog.by_symbol(chain.id, symbol, nft=not nft):
@@ -210,7 +254,9 @@ class Context(ABC):
             unit = "raw amounts have none" if is_raw else f"{label} has {decimals}"
             unit = "NFTs are counted whole" if counted else unit
             places = f"{error.places} decimal{'s' * (error.places > 1)}"
-            self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.")
+            # As a mean in pandas has them. An NFT is not to be rounded.
+            rounded = "" if counted else f" Round it: {amount:.{decimals}f}."
+            self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.{rounded}")
             return None
         if raw > MAX_UINT256:
             self.report.add(pointer, "range", f"{amount} is out of range: more than 2^256-1 in the smallest unit.")
@@ -232,7 +278,7 @@ class Context(ABC):
         clock, chain_id = self.dataset.clock, self.default.id
         block = self.ats.get(chain_id)
         block, timestamp = clock.last(chain_id) if block is None else (block, clock.timestamp_of(chain_id, block))
-        return {"block": block, "timestamp": iso(timestamp)}
+        return {"block": int(block), "timestamp": iso(timestamp)}
 
     def canonical_time(self) -> int | str | None:
         """Return asOf as a block; as a time where several chains turn it into blocks of their own."""
@@ -271,8 +317,10 @@ class Context(ABC):
             last = end if last is None else min(end, last)
         latest = self.dataset.clock.last(chain.id)[0] if last is None else last
         # Not an error: of a chain whose data is young, the right answer to "before 2020" is nobody.
-        if latest < 0 or (first or 0) > latest:
+        empty = latest < 0 or (first or 0) > latest
+        if empty or latest < self.extents[chain.id].first_block:
             self.warnings.append(f"{pointer}: no block of the data is in this window.")
+        if empty:
             return NO_BLOCKS
         return Blocks(first, last)
 
@@ -319,17 +367,25 @@ class Context(ABC):
     def _last_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
         """Return the last block at or before a time; -1 where that is before the data."""
         if time.block is not None or not self.timed(chain, pointer):
-            return time.block
+            return self._known_block(time, chain, pointer)
         found = self.dataset.clock.block_at(chain.id, self._timestamp(time, chain) or 0)
-        return -1 if found is None else found
+        return Block(-1 if found is None else found, time.written())
 
     def _first_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
         """Return the first block at or after a time."""
         if time.block is not None or not self.timed(chain, pointer):
-            return time.block
+            return self._known_block(time, chain, pointer)
         # The clock finds the last block at or before a time: the one after it is the first not before.
         before = self.dataset.clock.block_at(chain.id, (self._timestamp(time, chain) or 0) - 1)
-        return 0 if before is None else before + 1
+        return Block(0 if before is None else before + 1, time.written())
+
+    def _known_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
+        """Return a block that was written as a number, where the data reaches it."""
+        # The canonical form of a window without blocks is beyond every chain.
+        if time.block in (None, NO_BLOCKS.first) or time.block <= self.extents[chain.id].last_block:
+            return time.block
+        self._report_outside(time, chain, pointer, "after the end of")
+        return None
 
     def _within_data(self, block: int, chain: Chain, time: Time, pointer: str) -> bool:
         """Check that a block lies within the data of its chain."""
@@ -338,13 +394,20 @@ class Context(ABC):
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
         asked = self._timestamp(time, chain) if time.block is None and block == last else None
         late = end is not None and asked is not None and asked > end
+        if late and time.day and asked is not None and end is not None and asked - 86_399 <= end:
+            self.warnings.append(f"{pointer}: the data of {chain.name} ends at {iso(end)}, before {time.text} ends.")
+            late = False
         if first <= block <= last and not late:
             return True
         where = "after the end of" if late or block > last else "before the start of"
-        until = "" if extent.last_timestamp is None else f", the last at {iso(extent.last_timestamp)}"
-        held = f"{chain.name} has blocks {first:,} to {last:,}{until}"
-        self.report.add(pointer, "range", f"{time.shown()} is {where} the data: {held}.")
+        self._report_outside(time, chain, pointer, where)
         return False
+
+    def _report_outside(self, time: Time, chain: Chain, pointer: str, where: str) -> None:
+        extent = self.extents[chain.id]
+        until = "" if extent.last_timestamp is None else f", the last at {iso(extent.last_timestamp)}"
+        held = f"{chain.name} has blocks {extent.first_block:,} to {extent.last_block:,}{until}"
+        self.report.add(pointer, "range", f"{time.shown()} is {where} the data: {held}.{unix_hint(time.block or 0)}")
 
     def _is_reversed(self, span: Span, chain: Chain) -> bool:
         after, before = span.after, span.before
@@ -365,6 +428,13 @@ def _chains(node: Parsed) -> Iterator[Chain | None]:
             yield from _chains(child)
     elif "chain" in node.kinds:
         yield node.values.get("chain")
+
+
+def _widest(ranges: Sequence[tuple[int, int]]) -> str:
+    first, last = max(ranges, key=lambda one: one[1] - one[0])
+    others = len(ranges) - 1
+    more = f" and of {others:,} more range{'s' * (others != 1)}" if others else ""
+    return f"blocks {first:,} to {last:,}{more}"
 
 
 def _elsewhere(chain_ids: list[int]) -> str:

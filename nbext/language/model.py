@@ -20,8 +20,9 @@ from nbext.language.describe import excluding
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
     from nbext.core.operations import AsOf, Column, FileType, Operator
-    from nbext.engine.dataset import Contract, Tables
+    from nbext.engine.dataset import Tables
     from nbext.engine.query.bounds import Amounts
+    from nbext.language.columns import RowOrder, ShownColumn
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,24 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Time:
-    """A time as it was written: exactly one of ``timestamp`` (seconds since 1970), ``back`` (seconds) and ``block``."""
+    """A time as it was written: exactly one of ``timestamp`` (seconds since 1970), ``back`` (seconds) and ``block``.
+
+    ``day``: it was written as a date alone, and means the last second of that day.
+    """
 
     text: str
     timestamp: int | None = None
     back: int | None = None
     block: int | None = None
+    day: bool = False
 
     def shown(self) -> str:
         """Return the time as a message shows it."""
         return repr(self.text) if self.block is None else f"block {self.block:,}"
+
+    def written(self) -> str:
+        """Return a time that is not a block as words show it beside its block."""
+        return self.text if self.back is None else f"{self.text} before the last block"
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,8 @@ class Scope:
     chain: Chain | None = None
     as_of: Time | None = None
     exclude: tuple[str, ...] | None = None
+    order_by: str | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,6 +136,10 @@ class Node(ABC):
         """Yield the least balance of every wallet that satisfies it, by the contract and the block."""
         yield from ()
 
+    def burned(self) -> tuple[str, ...]:
+        """Return the contracts, by name, of which the burn address holds what is asked; none where it is no match."""
+        return ()
+
 
 @dataclass(frozen=True)
 class AllOf(Node):
@@ -145,6 +160,11 @@ class AllOf(Node):
         for child in self.children:
             yield from child.least_balances()
 
+    def burned(self) -> tuple[str, ...]:
+        """Return those of all children, where each has some."""
+        held = [child.burned() for child in self.children]
+        return tuple(name for names in held for name in names) if all(held) else ()
+
 
 @dataclass(frozen=True)
 class AnyOf(Node):
@@ -159,6 +179,10 @@ class AnyOf(Node):
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets of which a child holds."""
         return Or([child.wallets(tables) for child in self.children])
+
+    def burned(self) -> tuple[str, ...]:
+        """Return those of any child."""
+        return tuple(name for child in self.children for name in child.burned())
 
 
 @dataclass(frozen=True)
@@ -178,18 +202,23 @@ class NoneOf(Node):
 
 @dataclass(frozen=True)
 class SeenWallets:
-    """The wallets with a transfer on a chain, up to a block where history is asked."""
+    """The wallets with a transfer on a chain, or with a part in a snapshot; where history is asked, up to a block."""
 
     chain_id: int
     at: int | None = None
 
     def wallets(self, tables: Tables) -> Tree:
         """Build these wallets."""
-        activity = tables["activity"]
-        on_chain = activity.chain_id == self.chain_id
-        # A wallet first seen later had not been seen at that block.
-        seen = on_chain if self.at is None else on_chain & (activity.first_block <= self.at)
-        return Leaf(activity.filter(seen).select("wallet"))
+        activity, contracts, held = tables["activity"], tables["contracts"], tables["history"]
+        activity = activity.filter(activity.chain_id == self.chain_id)
+        if self.at is None:
+            return Leaf(activity.select("wallet"))
+        # A wallet first seen later had not been seen at that block, unless an NFT that it sent later was its own from
+        # the beginning: else an OR with a complement would lose a wallet that another of its branches returns.
+        nfts = contracts.filter(contracts.chain_id == self.chain_id, contracts.standard == "ERC721")
+        held = history.standing(held.filter(held.lo > 0), self.at).semi_join(nfts, "contract")
+        first = Leaf(activity.filter(activity.first_block <= self.at).select("wallet"))
+        return Or([first, Leaf(held.select("wallet").distinct())])
 
 
 @dataclass(frozen=True)
@@ -226,9 +255,11 @@ class Plan:
     whole
         The tree, the wallets it sees and the addresses it excludes.
     shown
-        The contracts that give the rows a column each, in order, and the block they are looked at.
+        What the rows show of each wallet, in order: balances, then facts of its activity.
     columns
         The rows' columns: ``address``, then one for each of ``shown``.
+    order
+        The order of the rows; None for that of their addresses.
     canonical
         The query with all names resolved, JSON-able: two queries that mean the same have the same.
     leaves
@@ -236,8 +267,9 @@ class Plan:
     """
 
     whole: Segment
-    shown: tuple[tuple[Contract, int | None], ...]
+    shown: tuple[ShownColumn, ...]
     columns: list[Column]
+    order: RowOrder | None
     chain: Chain
     as_of: AsOf
     operator: Operator

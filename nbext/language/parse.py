@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from nbext.errors import did_you_mean
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
 from nbext.language.describe import Report, at
-from nbext.language.field_types import read
+from nbext.language.field_types import is_saved, read
 from nbext.language.fields import GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY
 from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Scope
 
@@ -39,8 +39,7 @@ def parse(body: object) -> Query:
     assert isinstance(body, Mapping)
     for key in body:
         if key not in EXECUTE_KEYS:
-            hint = did_you_mean(str(key)[:80], EXECUTE_KEYS) or f" Allowed: {', '.join(EXECUTE_KEYS)}."
-            report.add(at("", key), "unknown-key", f"Unknown field {shown(key)} of a segment request.{hint}")
+            report.unknown(at("", key), key, "field {} of a segment request", EXECUTE_KEYS)
     # Each is read even after an error in another: one answer names them all.
     operator = parser.word("operator", body.get("operator", "AND"), OPERATORS)
     file_type = parser.word("fileType", body.get("fileType", "json"), FILE_TYPES)
@@ -87,7 +86,10 @@ class _Parser:
             detail = f"The filters have no condition. Give at least one of: {', '.join(MAP_KEYS)}."
             self.report.add("/filters", "empty-group", detail)
         children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
-        return children, Scope(scope.get("chain"), scope.get("asOf"), scope.get("exclude"))
+        return children, Scope(
+            scope.get("chain"), scope.get("asOf"), scope.get("exclude"), scope.get("orderBy"),
+            scope.get("columns") or (),
+        )
 
     def map(self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]) -> Iterator[Parsed]:
         """Read the children of a map: one for each key, or for each member of a key's list."""
@@ -108,16 +110,15 @@ class _Parser:
                 self.unknown(key, here, allowed)
 
     def unknown(self, key: object, pointer: str, allowed: tuple[str, ...]) -> None:
+        # AND and OR are what operator takes, so people write them as keys; no key is spelled nearly so.
         if key in SCOPE_KEY:
             detail = f"{shown(key)} is allowed at the top of the filters, not inside a group."
+            self.report.add(pointer, "unknown-key", detail)
+        elif str(key).lower() in ("and", "or"):
+            detail = f'Unknown condition {shown(key)}. Use "all" for AND and "any" for OR.'
+            self.report.add(pointer, "unknown-key", detail)
         else:
-            # AND and OR are what operator takes, so people write them as keys; no key is spelled nearly so.
-            if str(key).lower() in ("and", "or"):
-                hint = ' Use "all" for AND and "any" for OR.'
-            else:
-                hint = did_you_mean(str(key)[:80], allowed) or f" Allowed: {', '.join(allowed)}."
-            detail = f"Unknown condition {shown(key)}.{hint}"
-        self.report.add(pointer, "unknown-key", detail)
+            self.report.unknown(pointer, key, "condition {}", allowed)
 
     def group(self, key: str, value: Any, pointer: str, depth: int) -> Iterator[Parsed]:
         """Read ``all``, ``any`` (a list of maps) or ``not`` (a map, or a list of them)."""
@@ -131,6 +132,11 @@ class _Parser:
             return
         if not value:
             self.report.add(pointer, "empty-group", f'"{key}" is empty. Give at least one object with conditions.')
+        # Each member has at least one condition, or an error: more of them than conditions are allowed are not read.
+        if len(value) > MAX_CONDITIONS:
+            detail = f'"{key}" has {len(value):,} members. A segment has at most {MAX_CONDITIONS} conditions.'
+            self.report.add(pointer, "size", detail)
+            value = value[:MAX_CONDITIONS]
         members = tuple(self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value))
         if key == "not":
             yield from (ParsedNot(member) for member in members)
@@ -157,11 +163,29 @@ class _Parser:
         for index, one in enumerate(values[: MAX_CONDITIONS + 1]):
             yield self.condition(condition, one, at(pointer, index))
 
-    def condition(self, condition: type[Condition], value: Any, pointer: str) -> ParsedCondition:
-        self.conditions += 1
-        # Said once; the conditions after it are still read, so that their errors come too.
-        if self.conditions == MAX_CONDITIONS + 1:
-            self.report.add(pointer, "size", f"A segment has at most {MAX_CONDITIONS} conditions.")
+    def condition(self, condition: type[Condition], value: Any, pointer: str) -> Parsed:
+        """Read one condition; each saved segment in its list of wallets becomes the condition that asks for it."""
+        asked = self.fields(condition, value, pointer)
+        among = asked.values.get("in") or () if asked.kinds.get("in") == "wallets" else ()
+        saved = {one: index for index, one in enumerate(among) if is_saved(one)}
+        if not saved:
+            return asked
+        for _ in saved:
+            self.count(pointer)
+        addresses = tuple(one for one in among if one not in saved)
+        beside = {name: one for name, one in asked.values.items() if name != "in"}
+        here, alone = at(pointer, "in"), isinstance(value["in"], str)
+        # Without kinds: its value is what the pointer points to, and no object with fields.
+        either: list[Parsed] = [
+            ParsedCondition("segment", {"id": one}, here if alone else at(here, index), {})
+            for one, index in saved.items()
+        ]
+        either += [replace(asked, values={"in": addresses})] if addresses else []
+        return _join("all", (_join("any", tuple(either)), *([replace(asked, values=beside)] if beside else [])))
+
+    def fields(self, condition: type[Condition], value: Any, pointer: str) -> ParsedCondition:
+        """Read the fields of one condition."""
+        self.count(pointer)
         if not isinstance(value, Mapping):
             # A contract in the place of a condition is the commonest slip: it is shown as it is written right.
             takes_it = isinstance(value, str) and condition.fields[0].kind in ("token", "collection")
@@ -176,15 +200,23 @@ class _Parser:
             here = at(pointer, key)
             if key in fields:
                 values[key] = read(fields[key], one, here, self.report)
+            elif key in MAP_KEYS:
+                detail = f"{shown(key)} is a condition, not a field of {condition.name}."
+                self.report.add(here, "unknown-key", f'{detail} Close "{condition.name}" before it.')
             else:
-                hint = did_you_mean(str(key)[:80], fields) or f" Allowed: {', '.join(fields)}."
-                self.report.add(here, "unknown-key", f"Unknown field {shown(key)} of {condition.name}.{hint}")
+                self.report.unknown(here, key, f"field {{}} of {condition.name}", fields)
         # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
         self.together(condition, values, pointer, all_known=len(values) == len(value))
         kinds = {name: one.kind for name, one in fields.items()}
         # What is not given is filled in here, so that a default and its spelling out have one canonical form.
         defaults = {name: one.default for name, one in fields.items() if one.default is not None}
         return ParsedCondition(condition.name, {**defaults, **values}, pointer, kinds)
+
+    def count(self, pointer: str) -> None:
+        """Count a condition; one too many is said once, and those after it are still read for their errors."""
+        self.conditions += 1
+        if self.conditions == MAX_CONDITIONS + 1:
+            self.report.add(pointer, "size", f"A segment has at most {MAX_CONDITIONS} conditions.")
 
     def together(self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool) -> None:
         """Check that a condition has the fields that it needs, and none that do not go together."""

@@ -1,13 +1,14 @@
 """What a user sees in a notebook: magics, completion, display and forms. Knows IPython and ipywidgets, and no HTTP.
 
 extension   %load_ext and %unload_ext: what is put into a shell, the five magics and %config Nbext included
+warm_up     what the first call would wait for, in the background after %load_ext
 session     what the magics and forms of one shell share: settings, client, vocabulary, queries that ran or were saved
 keys        the API key, from the environment, the keyring or a prompt
 
 line/       the magic's first line: words, options, help
 cell/       the text below it: JSON with Python in it
 run/        what each magic does
-results/    where a result goes, how tables are displayed, the progress bar, amounts in units
+results/    where a result goes, how tables are displayed, the progress bar
 completion/ the words that fit at the cursor
 forms/      search, sign-up, builder and card, as widgets
 

@@ -16,12 +16,13 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.completion import matcher
 from nbext.notebook.line import grammars
+from nbext.notebook.line.names import names_at_the_call
 from nbext.notebook.line.options import Args, Grammar
 from nbext.notebook.results import tables
 from nbext.notebook.results.deliver import prepare
 from nbext.notebook.run import root, segment, token_nft
 from nbext.notebook.session import Session, begin, end, loaded_line
-from nbext.settings import SETTINGS, Setting, Settings
+from nbext.settings import SETTINGS, Setting, Settings, share, unshare
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -83,12 +84,12 @@ def _magic(grammar: Grammar, run: Callable[[Session, Args, str | None], Any], *,
                 f"%{grammar.magic} is not a cell magic. Write it on one line, with one percent sign: "
                 f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
             )
-        args = grammar.parse(line)
+        args = grammar.parse(line, names_at_the_call(self.session.names))
         # Before the options are checked: who asks for help may have written them wrong.
         if args["help"]:
             print(grammar.help())
             return None
-        prepare(grammar, args, self.session.names)
+        prepare(grammar, args)
         return run(self.session, args, cell)
 
     magic.__name__, magic.__doc__ = grammar.magic.lstrip("%"), grammar.help()
@@ -152,7 +153,9 @@ def load(shell: InteractiveShell) -> None:
     configurables: list[Any] = shell.configurables
     configurables.append(configurable)
     shell.input_transformers_cleanup.insert(0, with_a_body)
+    shell.events.register("post_run_cell", made.after_cell)
     _LOADED[shell] = loaded
+    share(made.settings)
     begin(made)
     print(loaded_line(made.settings))
 
@@ -163,6 +166,7 @@ def unload(shell: InteractiveShell) -> None:
     loaded = _LOADED.pop(shell, None)
     if loaded is None:
         return
+    unshare(loaded.session.settings)
     for (kind, name), old in loaded.replaced.items():
         if old is None:
             shell.magics_manager.magics[kind].pop(name, None)
@@ -178,6 +182,7 @@ def unload(shell: InteractiveShell) -> None:
         if ours in things:
             things.remove(ours)
     shell.magics_manager.registry.pop(type(loaded.magics).__name__, None)
+    shell.events.unregister("post_run_cell", loaded.session.after_cell)
     loaded.formatters.remove()
     end(loaded.session)
 

@@ -4,57 +4,34 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import threading
 from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
 from nbext.core.atomic_files import write_whole
-from nbext.core.chains import chain_names
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, NbextError, QueryCancelled, StorageError, UsageError, did_you_mean
 from nbext.notebook import keys
 from nbext.notebook.cell.request import Query
+from nbext.notebook.completion.vocabulary import Vocabulary
 from nbext.notebook.results.progress import Bar, view_for
 from nbext.notebook.results.tables import SuspiciousNames
+from nbext.notebook.warm_up import WarmUp
 from nbext.settings import Secret, Settings, default_data_dir
 
 if TYPE_CHECKING:
-    import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
     from nbext.client import Client
+    from nbext.client.decode import Outline
 
-# More are not remembered: nobody reads a longer list, and every answer is searched for new ones.
-_MAX_SYMBOLS = 2_000
 HISTORY_COLUMNS = ["number", "segment_id", "operator", "filters", "limit", "matched", "returned", "seconds", "service"]
 _QUERY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
-
-
-@dataclass
-class Vocabulary:
-    """The words to offer; filled by a connection and by answers, read by completion."""
-
-    # All chains, those of the service's data first; the schema of a request, None where the service publishes none;
-    # and the address of each token and collection in answers.
-    chains: tuple[str, ...] = field(default_factory=chain_names)
-    schema: Mapping[str, Any] | None = None
-    symbols: dict[str, str] = field(default_factory=dict)
-
-    def learn_service(self, about: Mapping[str, Any], schema: Mapping[str, Any] | None) -> None:
-        """Remember the service's schema, and its chains before all others."""
-        held = [str(chain.get("chain")) for chain in (about.get("data") or {}).get("chains") or []]
-        self.chains = tuple(dict.fromkeys([*held, *chain_names()]))
-        self.schema = schema
-
-    def learn_rows(self, frame: pd.DataFrame) -> None:
-        """Remember the symbols and addresses of an answer's rows."""
-        if not {"symbol", "address"} <= set(frame.columns):
-            return
-        for symbol, address in zip(frame["symbol"], frame["address"], strict=True):
-            if isinstance(symbol, str) and isinstance(address, str) and len(self.symbols) < _MAX_SYMBOLS:
-                self.symbols[symbol] = address
 
 
 @dataclass(frozen=True)
@@ -74,8 +51,14 @@ class History:
 
     def add(self, query: Query, about: Mapping[str, Any]) -> None:
         """Add a query, and its result's provenance."""
-        # A copy: the user may change the table, and its attrs with it.
-        self.runs.append(Run(len(self.runs) + 1, query, dict(about)))
+        # Imported here: a query that ran has loaded the client.
+        from nbext.client.lists import remembered
+
+        # Without the addresses of its lists: a session would hold all that it ever asked by.
+        body = query.body and replace(query.body, value=None)
+        # A copy of what is said: the user may change the table, and its attrs with it.
+        light = replace(query, filters=remembered(query.filters), body=body)
+        self.runs.append(Run(len(self.runs) + 1, light, dict(about)))
 
     def number(self, number: int | None) -> Run:
         """Return the query of a number, or the last one."""
@@ -109,6 +92,8 @@ class Session:
         self.settings = settings or Settings()
         # None before the first call: `connected` makes one.
         self.client: Client | None = None
+        # Of the last answer of a client that was dropped, for `%nbext last-answer`.
+        self.outline: Outline | None = None
         self.history = History()
         # Gathered from answers: completion itself asks nobody.
         self.vocabulary = Vocabulary()
@@ -116,6 +101,10 @@ class Session:
         # What our own service says of itself and its data; None for another service.
         self.about: dict[str, Any] | None = None
         self.key_source: str | None = None
+        # Tables that say themselves what is missing in them where they are displayed, and these words.
+        self.untold: list[tuple[Any, str]] = []
+        self._connecting = threading.RLock()
+        self._warm_up: WarmUp | None = None
         # By the service they were typed for: a key is never sent to another.
         self._typed_keys: dict[str, Secret] = {}
 
@@ -136,17 +125,48 @@ class Session:
         return Bar(label, view_for(self.shell, wanted=self.settings["progress"]))
 
     def connected(self) -> Client:
-        """Return the client; the first call connects it, which may start the embedded service."""
-        return self.client or self.connect()
+        """Return the client; the first call connects it, which may start the embedded service.
 
-    def connect(self, base_url: str | None = None) -> Client:
-        """Connect to a service, by default the one that is set, and print in one line which one answers."""
+        Where our own service serves other data than at the call before, a line says which.
+        """
+        # Two threads that make the first call connect once, and say so once.
+        with self._connecting:
+            if self.client is None:
+                return self.connect()
+            if self._other_data():
+                self.ask_about(self.client)
+            return self.client
+
+    def _other_data(self) -> bool:
+        """Say whether our own service serves other data than it said last, as far as is known without asking it."""
+        if self.client is None or self.about is None:
+            return False
+        # Not imported where no embedded service ever ran: it loads what only a service needs.
+        embedded, served = sys.modules.get("nbext.embedded"), self.client.data
+        if embedded is not None and not self.settings["base_url"]:
+            served = embedded.look(self.data_dir, self.settings["engine"])
+        return served not in (None, _data_of(self.about).get("fingerprint"))
+
+    def ask_about(self, client: Client) -> None:
+        """Ask our own service which data it serves; a line says it where that is other data than before."""
+        about = client.about()
+        data, before = _data_of(about), _data_of(self.about or about)
+        self.about = about
+        # An answer out of the client's cache may have named the data before: then nothing has changed.
+        if data.get("fingerprint") != before.get("fingerprint"):
+            self.vocabulary.learn_service(client, about, self.vocabulary.schema)
+            print(f"nbext: {new_data_in_words(data, before)}")
+
+    def connect(self, base_url: str | None = None, *, announce: bool = True) -> Client:
+        """Connect to a service, by default the one that is set, and ``announce`` in one line which one answers."""
         before = self.settings.arguments.get("base_url")
         if base_url is not None:
             self.settings.set("base_url", base_url)
         try:
             self.settings.reread()
             with self.bar("connecting"):
+                if self._warm_up is not None:
+                    self._warm_up.wait()
                 client = self._new_client()
         except (NbextError, KeyboardInterrupt) as error:
             # A typing error in a URL must not leave the notebook without the service that it had.
@@ -156,12 +176,39 @@ class Session:
                 raise QueryCancelled("Interrupted while connecting.") from None
             raise
         self.client = client
-        print(connected_line(self.about, client.base_url, answered=client.answered))
+        if announce:
+            print(connected_line(self.about, client.base_url, answered=client.answered))
         return client
+
+    def warm_up(self) -> None:
+        """Prepare the first call in the background, unless the settings say no."""
+        # A setting that cannot be read is an error of the first call.
+        with suppress(ConfigError):
+            if self.settings["warm_up"]:
+                self._warm_up = WarmUp(self.shell, self.settings, self._learn)
+
+    def _learn(self, client: Client) -> None:
+        self.vocabulary.learn_service(client, client.about(), client.schema())
+        self.vocabulary.fetch("token", self.settings["chain"])
+        self.vocabulary.fetch("collection", self.settings["chain"])
+
+    def after_cell(self, ran: Any) -> None:
+        """Print what the tables of a cell would have said that were assigned and not displayed."""
+        untold, self.untold = self.untold, []
+        for table, words in untold:
+            if table is not ran.result:
+                print(words)
 
     def disconnect(self) -> None:
         """Drop the client; the next call connects again."""
-        self.client = None
+        self.outline = self.client.outline if self.client is not None else self.outline
+        self.client = self.vocabulary.client = None
+
+    def end(self) -> None:
+        """Drop the client, and what is being prepared for it."""
+        self.disconnect()
+        if self._warm_up is not None:
+            self._warm_up.cancel()
 
     def log_in(self, *, keep: bool = False) -> None:
         """Ask for the key of the service that is set and use it; ``keep`` stores it in the keyring too."""
@@ -184,6 +231,16 @@ class Session:
         print("nbext: key removed from this session and the keyring. NBEXT_API_KEY is used as long as it is set.")
 
     def _new_client(self) -> Client:
+        client = self.unasked_client()
+        self.about = None
+        if client.is_ours:
+            # Learned now, because completion must not wait for the network.
+            self.about = client.about()
+            self.vocabulary.learn_service(client, self.about, client.schema())
+        return client
+
+    def unasked_client(self) -> Client:
+        """Return a new client of the service that is set; a remote service is not asked anything for it."""
         from nbext.connect import connect
 
         url = self.settings["base_url"]
@@ -197,13 +254,8 @@ class Session:
                 key, source = keys.find(url)
                 if source == "prompt":
                     self._typed_keys[url] = key
-        client = connect(url, key, settings=self.settings)
-        self.key_source, self.about = source, None
-        if client.is_ours:
-            # Learned now, because completion must not wait for the network.
-            self.about = client.about()
-            self.vocabulary.learn_service(self.about, client.schema())
-        return client
+        self.key_source = source
+        return connect(url, key, settings=self.settings)
 
 
 def check_address(url: str, *, insecure: bool) -> None:
@@ -216,8 +268,11 @@ def check_address(url: str, *, insecure: bool) -> None:
 def save_query(folder: Path, name: str, query: Query) -> None:
     """Save a query under a name, for ``%%segment_query --from NAME``."""
     path = _query_path(folder, name)
+    from nbext.client.lists import remembered
+
     # The request, not the cell: the variables of its {{expressions}} are gone in the next session.
-    request = {"operator": query.operator, "filters": query.filters, "fileType": query.file_type, "limit": query.limit}
+    filters = remembered(query.filters, by_id=True)
+    request = {"operator": query.operator, "filters": filters, "fileType": query.file_type, "limit": query.limit}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(request, default=str, indent=2))
@@ -231,11 +286,16 @@ def saved_query(folder: Path, name: str) -> str:
     try:
         return path.read_text("utf-8")
     except FileNotFoundError:
-        names = sorted(file.stem for file in path.parent.glob("*.json"))
+        names = saved_names(folder)
         known = f" Saved: {', '.join(names)}." if names else " `%nbext save NAME` saves the last query."
         raise UsageError(f"No query is saved as {name!r}.{did_you_mean(name, names)}{known}") from None
     except (OSError, UnicodeDecodeError):
         raise StorageError(f"{path} cannot be read. Delete it and save the query again.") from None
+
+
+def saved_names(folder: Path) -> list[str]:
+    """Return the names under which queries are saved."""
+    return sorted(file.stem for file in (folder / "queries").glob("*.json"))
 
 
 def _query_path(folder: Path, name: str) -> Path:
@@ -249,21 +309,22 @@ def _query_path(folder: Path, name: str) -> Path:
 _CURRENT: list[Session] = []
 
 
-def current() -> Session | None:
+def current_session() -> Session | None:
     """Return the session of the shell in which nbext is loaded, or None where it is loaded in none."""
     return _CURRENT[-1] if _CURRENT else None
 
 
 def begin(session: Session) -> None:
-    """Make a session the current one."""
+    """Make a session the current one, and prepare its first call."""
     _CURRENT.append(session)
+    session.warm_up()
 
 
 def end(session: Session) -> None:
     """Remove a session."""
     if session in _CURRENT:
         _CURRENT.remove(session)
-    session.disconnect()
+    session.end()
 
 
 def loaded_line(settings: Settings) -> str:
@@ -281,7 +342,7 @@ def loaded_line(settings: Settings) -> str:
     except ConfigError as error:
         return f"nbext {__version__}: {error} `%nbext config` lists every setting."
     whose = f"your data in {folder}" if own else "synthetic sample data (`nbext ingest` loads your own)"
-    return f"nbext {__version__}: the embedded service starts at the first call, on {whose}. Start with `%nbext help`."
+    return f"nbext {__version__}: the embedded service answers, on {whose}. Start with `%nbext help`."
 
 
 def connected_line(about: Mapping[str, Any] | None, base_url: str, *, answered: bool) -> str:
@@ -298,6 +359,19 @@ def data_in_words(data: Mapping[str, Any]) -> str:
     """Return the name of the data, marked where it is synthetic."""
     name = visible(data.get("name"))
     return name if not data.get("synthetic") or "synthetic" in name.lower() else f"{name} (synthetic)"
+
+
+def _data_of(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a service says of its data; whoever calls himself nbext may say anything."""
+    data = about.get("data")
+    return data if isinstance(data, Mapping) else {}
+
+
+def new_data_in_words(data: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    """Return the sentence that says which data is served now, and whether it was the sample until then."""
+    was_sample = before.get("synthetic") and not data.get("synthetic")
+    gone = " The synthetic sample is not served any more." if was_sample else ""
+    return f"new data: {chains_in_words(data)}.{gone}"
 
 
 def chains_in_words(data: Mapping[str, Any]) -> str:

@@ -5,13 +5,15 @@ the part that does the work: ``segments``, ``accounts`` or ``metadata``. ``http`
 
     app         the application: routes, middleware, and the answers to errors of FastAPI itself
     container   the parts of one running service, opened in order and closed in reverse
+    generations the data: the newest generation, and each before it until its last question has ended
     server      uvicorn, with time limits for slow connections and an orderly end
     limits      the limits that a service is started with
+    turns       what one key may have of a process at once, and turns at the work that Python does itself
     metadata    tokens, collections and search hits, out of the engine's catalog
     middleware  what every request passes; the log and the metrics
     http        bodies, answers, problems, and the OpenAPI document
     routes      one function for each operation
     segments    segments from request to result
-    accounts    keys and sign-ups, and the SQLite file
+    accounts    keys and sign-ups, and the registry that all parts store in
     commands    what an operator runs
 """

@@ -19,14 +19,15 @@ from starlette.routing import Match
 from nbext import __version__
 from nbext.engine.dataset import Dataset
 from nbext.errors import FieldError
-from nbext.service.container import Container
+from nbext.service.container import REGISTRY_FILE, Container
+from nbext.service.generations import Newer
 from nbext.service.http.problems import Problem, answer_problem
 from nbext.service.limits import Limits
 from nbext.service.middleware import LOOPBACK_HOSTS, Log, Observe, Security
-from nbext.service.routes import lookups, operator, segments
+from nbext.service.routes import analysis, lookups, operator, segments
 from nbext.settings import Secret
 
-_ROUTERS = (segments.router, lookups.router, operator.router)
+_ROUTERS = (segments.router, analysis.router, lookups.router, operator.router)
 # Every route of the service; an application's own list may hold routers instead.
 ROUTES = [route for router in _ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
@@ -35,23 +36,33 @@ def create_app(
     dataset: Dataset,
     state_dir: Path,
     *,
+    newer: Newer = lambda: None,
+    registry: Path | str | None = None,
     owner: Secret | None = None,
     hosts: Iterable[str] = LOOPBACK_HOSTS,
     limits: Limits | None = None,
     log: Log | None = None,
+    root_path: str = "",
 ) -> FastAPI:
     """Return the service over one dataset, which is closed when the application ends.
 
-    ``state_dir`` has the registry, results, sign-ups and keys, and several services may share it. The key ``owner`` is
+    ``newer`` returns a dataset to serve in its place from now on, or None; it is asked each second, and the former one
+    is closed when what began on it has ended.
+    ``state_dir`` has the results, and several services may share it; ``registry`` is the path or URL of all else that
+    is stored, by default a file in it. The key ``owner`` is
     accepted beside those in the registry, with every scope and no rate. ``hosts`` are the names that the Host header
-    may have, without ports. Events are written to ``log``, by default as JSON lines to stderr.
+    may have, without ports. ``root_path`` is the path below which a proxy serves this, as ``/nbext``: links begin with
+    it, and requests may. Events are written to ``log``, by default as JSON lines to stderr.
 
     Raises
     ------
     StorageError
         The folder's registry cannot be used.
     """
-    container = Container(dataset, state_dir, owner=owner, limits=limits or Limits(), log=log or Log(sys.stderr))
+    container = Container(
+        dataset, state_dir, newer=newer, registry=registry or state_dir / REGISTRY_FILE, owner=owner,
+        limits=limits or Limits(), log=log or Log(sys.stderr),
+    )
     app = FastAPI(
         title="nbext", version=__version__, lifespan=_lifespan, openapi_url=None, docs_url=None, redoc_url=None,
         redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
@@ -64,7 +75,10 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _on_invalid)
     # The last one added is the outermost: a refused request is counted and logged, too.
     app.add_middleware(Security, keys=container.keys, rates=container.rates, hosts=hosts)
-    app.add_middleware(Observe, log=container.log, metrics=container.metrics)
+    app.add_middleware(
+        Observe, log=container.log, metrics=container.metrics, root_path=root_path,
+        fingerprint=lambda: container.generations.newest.about.fingerprint,
+    )
     return app
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -10,52 +13,88 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
 
-from nbext.engine.dataset import Dataset
+from nbext.core.addresses import ZERO_ADDRESS
+from nbext.core.atomic_files import write_whole
+from nbext.engine.dataset import Cancel, Dataset
 from nbext.engine.storage import ProcessLock
+from nbext.errors import NbextError
+from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.accounts.signups import SignUps
+from nbext.service.generations import Generations, Newer
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
-from nbext.service.metadata import Metadata
-from nbext.service.middleware import Log, Metrics
+from nbext.service.middleware import Log, Metrics, place_of
+from nbext.service.segments.lists import Lists
+from nbext.service.segments.maintenance import Maintenance
+from nbext.service.segments.owners import Owners
 from nbext.service.segments.results import Results
-from nbext.service.segments.service import Maintenance, SegmentService
+from nbext.service.segments.service import SegmentService
 from nbext.service.segments.store import SegmentStore
+from nbext.service.turns import Share, Turns
 from nbext.settings import Secret
 
 REGISTRY_FILE = "registry.sqlite"
+# What `Container.unready` looks at.
+CHECKS = ("disk", "registry", "data", "queue")
+# Below this the next result or registry page may not fit (bytes).
+_LEAST_FREE = 64 << 20
+_RESERVE = 1 << 20
+_RESERVED = "reserve"
 Result = TypeVar("Result")
 
 
 class Container:
     """The parts of one service over one dataset and one folder of its own (``state_dir``)."""
 
-    def __init__(self, dataset: Dataset, state_dir: Path, *, owner: Secret | None, limits: Limits, log: Log) -> None:
-        self.dataset, self.limits, self.log = dataset, limits, log
-        self.database = Database(state_dir / REGISTRY_FILE)
+    def __init__(
+        self, dataset: Dataset, state_dir: Path, *, newer: Newer, registry: Path | str, owner: Secret | None,
+        limits: Limits, log: Log,
+    ) -> None:
+        self.limits, self.log = limits, log
+        if _make_room(state_dir):
+            log.warning("the disk is full: opened with the room that was kept in reserve")
+        self.database = Database(registry)
         self.keys = KeyRing(self.database, owner)
-        self.rates = Rates()
+        self.rates = Rates(self.database)
         self.signups = SignUps(self.database)
         self.store = SegmentStore(self.database)
         self.results = Results(state_dir)
+        self.lists = Lists(state_dir, limits)
         # Marks this service as alive, so that another on the same folder leaves its segments alone.
         self.lease = ProcessLock(state_dir / "leases")
-        self.metadata = Metadata(dataset)
         self.metrics = Metrics()
+        self.generations = Generations(dataset, newer, self.metrics.serves, log)
         self.segments = SegmentService(
-            dataset, store=self.store, results=self.results, lease=self.lease, limits=limits, log=log
+            self.generations, store=self.store, owners=Owners(self.database), results=self.results, lists=self.lists,
+            lease=self.lease, limits=limits, log=log,
         )
-        self.maintenance = Maintenance(self.segments, log)
+        self.audit = Audit(self.database)
+        self.maintenance = Maintenance(self.segments, self.audit, log, lambda: _keep_reserve(state_dir))
         self._waiting = CapacityLimiter(limits.waiting)
-        self._has_contracts = False
-        self.metrics.watch("nbext_segments_queued", "Segments that wait", lambda: self.segments.jobs.queued)
+        self.exports = Share("exports", per_key=limits.exports_per_key, in_all=limits.exports)
+        self.receiving = Share("lists of wallets", per_key=limits.lists_per_key, in_all=limits.lists)
+        self.large_bodies = Share("large requests", per_key=limits.large_per_key, in_all=limits.large)
+        self.planning = Turns(
+            "requests", threads=limits.planning, each=1, per_key=limits.per_key, in_all=limits.queue
+        )
+        self.explaining = Turns(
+            "explanations", threads=limits.workers, each=1, per_key=limits.explained_per_key, in_all=limits.queue
+        )
+        self._has_contracts: str | None = None
+        self.metrics.watch(
+            "nbext_disk_free_bytes", "Bytes free for results", lambda: shutil.disk_usage(self.results.folder).free
+        )
+        self.metrics.watch("nbext_segments_queued", "Segments that wait", self.store.queued)
+        self.metrics.watch("nbext_queue_age_seconds", "Age of the oldest segment that waits", self.store.queue_age)
         self.metrics.watch("nbext_segments_running", "Segments that run", lambda: self.segments.jobs.running)
+        self.metrics.watch("nbext_exports", "Exports that are being sent", lambda: self.exports.total)
 
     def open(self) -> None:
-        """Repair what the last service left, and begin to look after the folder."""
-        self.maintenance.repair()
+        """Begin to look after the folder, and after what the last service left."""
         self.maintenance.start()
+        self.generations.start()
 
     async def wait_for(self, work: Callable[..., Result], *values: Any) -> Result:
         """Do what waits for the engine or the disk, in one of 40 threads that are only for that.
@@ -66,13 +105,51 @@ class Container:
         """
         return await to_thread.run_sync(work, *values, limiter=self._waiting)
 
-    async def look_up(self, work: Callable[..., Result], *values: Any) -> Result:
-        """Look contracts up, which is quick once the first look-up has fetched them from a remote engine."""
-        if self._has_contracts:
-            return await run_in_threadpool(work, *values)
-        found = await self.wait_for(work, *values)
-        self._has_contracts = True
-        return found
+    async def look_up(self, work: Callable[[Dataset], Result]) -> Result:
+        """Look contracts up, which is quick once the first look-up has fetched them from the engine."""
+        with self.generations.lent() as dataset:
+            fingerprint = dataset.about.fingerprint
+            if self._has_contracts == fingerprint:
+                return await run_in_threadpool(work, dataset)
+            found = await self.wait_for(work, dataset)
+            self._has_contracts = fingerprint
+            return found
+
+    def note(self, request: Request, action: str, segment_id: str) -> None:
+        """Note in the audit log what a caller did with a segment."""
+        if self.limits.audit_days:
+            key: Key = request.scope["nbext.key"]
+            client = None
+            # A proxy may forward what a stranger wrote into X-Forwarded-For.
+            with contextlib.suppress(ValueError):
+                client = str(ipaddress.ip_address(request.client.host)) if request.client else None
+            self.audit.note(action, key_id=key.id, target=segment_id, client=client)
+
+    def unready(self, dataset: Dataset) -> dict[str, str]:
+        """Return what keeps the service from running segments, in the operator's words, by the name of the check."""
+        wrong: dict[str, str] = {}
+        if shutil.disk_usage(self.results.folder).free < _LEAST_FREE:
+            wrong["disk"] = f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
+        for name, read, what in (
+            ("registry", self._read_registry, "The registry cannot be read."),
+            ("data", lambda: _read_data(dataset), "The chain data cannot be read."),
+        ):
+            try:
+                read()
+            except NbextError as error:
+                self.log.warning("not ready", check=name, error=type(error).__name__, where=place_of(error))
+                wrong[name] = what
+        queued = 0 if "registry" in wrong else self.store.queued()
+        if queued >= self.limits.queue:
+            wrong["queue"] = f"The queue is full: {queued} of {self.limits.queue} segments wait."
+        return wrong
+
+    def _read_registry(self) -> None:
+        self.store.get("")
+
+    async def plan(self, key: Key, work: Callable[[Cancel], Result]) -> Result:
+        """Do what Python itself takes long for, as to read a megabyte of JSON or to plan, when it is the key's turn."""
+        return await self.planning.run(key.id, work, Cancel(), self.limits.query_seconds)
 
     def wind_down(self, grace: float) -> None:
         """Accept no more segments; finish those that run, or put them back for the next service."""
@@ -85,7 +162,42 @@ class Container:
         self.wind_down(0)
         self.lease.release()
         self.database.close()
-        self.dataset.close()
+        self.generations.close()
+
+
+def _read_data(dataset: Dataset) -> None:
+    for extent in dataset.about.chains[:1]:
+        dataset.catalog.contract(extent.chain_id, ZERO_ADDRESS)
+
+
+def free_reserve(state_dir: Path) -> bool:
+    """Give the room that is kept in reserve up where the disk is full; return whether it did."""
+    reserve = state_dir / _RESERVED
+    if not reserve.exists() or shutil.disk_usage(state_dir).free >= _RESERVE:
+        return False
+    reserve.unlink()
+    return True
+
+
+def _make_room(state_dir: Path) -> bool:
+    """Keep a little of the disk in reserve; where it is full, give that up, and return True.
+
+    A registry and a lease need a few pages to be opened: without them a service that starts on a full disk could not
+    even read.
+    """
+    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if free_reserve(state_dir):
+        return True
+    _keep_reserve(state_dir)
+    return False
+
+
+def _keep_reserve(state_dir: Path) -> None:
+    """Keep the reserve, unless it is there, or would take the last of the disk."""
+    reserve = state_dir / _RESERVED
+    with contextlib.suppress(OSError):
+        if not reserve.exists() and shutil.disk_usage(state_dir).free > 2 * _RESERVE:
+            write_whole(reserve, "\0" * _RESERVE, mode=0o600)
 
 
 # A coroutine: FastAPI would call a plain function in a thread, once for each request.

@@ -31,9 +31,33 @@ class Limits:
     queue: int = 256
     # Queued and running: half of the queue, so that one key's loop cannot fill it for all others.
     per_key: int = 128
+    # Threads that read large bodies and plan segments: Python runs one at a time, and more only wait for each other.
+    planning: int = 2
+    # Explanations of one key, waiting ones too.
+    explained_per_key: int = 8
+    # Exports under way: each holds a batch of rows in memory, and a connection's buffer.
+    exports_per_key: int = 16
+    exports: int = 64
+    # Lists of wallets that are being received: each may take as much disk as the longest list, until it is stored.
+    lists_per_key: int = 2
+    lists: int = 4
+    # Bodies of more than `LARGE_BODY` bytes under way: read as JSON, a megabyte takes up to 30 of memory.
+    large_per_key: int = 4
+    large: int = 16
     # How long after its start a service imports the segment language, if no segment came before.
     warm_up_seconds: float = 0.0
-    # How long a result is stored after its last use, and how many bytes all results may take: a full disk stops the
-    # service, and whatever else the machine does.
+    # How long a result is stored after its last use, and how many bytes all segments may take, with their requests and
+    # previews: a full disk stops the service, and whatever else the machine does.
     keep_days: float = 30.0
+    # How long the audit log goes back; 0 notes nothing, for a service of one person.
+    audit_days: float = 365.0
     keep_bytes: int = 20 << 30
+    # A quarter of that for one key, so that it cannot displace the results of all others. `nbext serve` has --keep-gib
+    # and --key-gib.
+    key_bytes: int = 5 << 30
+    # The longest list of wallets, of 20 bytes each, and how many bytes all lists may take. They are stored for as long
+    # as results. Ten million take 200 MB on the disk, and a second to sort.
+    list_wallets: int = 10_000_000
+    list_bytes: int = 4 << 30
+    # A body without end may not send less than this for longer than ``arrive_seconds`` (bytes a second).
+    slowest: int = 64 << 10

@@ -9,9 +9,10 @@ from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS, is_whole
 from nbext.core.operations import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, iso
-from nbext.core.untrusted_text import quoted
+from nbext.core.untrusted_text import quoted, shown, visible
 from nbext.engine.dataset import Contract, Dataset, Found
-from nbext.errors import AmbiguousSymbol, FieldError, ValidationError, did_you_mean
+from nbext.errors import MOST_ERRORS, AmbiguousSymbol, FieldError, ValidationError, did_you_mean
+from nbext.language.describe import same_symbol
 from nbext.service.http.problems import Problem
 
 MAX_HITS = 100
@@ -95,7 +96,7 @@ class Metadata:
         found = self._dataset.catalog.by_symbol(chain.id, symbol, nft=nft)
         # Never a guess: a copy of USDC with the same symbol is the commonest fraud there is.
         if len(found) > 1:
-            message = f"{len(found)} contracts on {chain.name} have the symbol {symbol!r}. Name one by its address."
+            message = same_symbol(symbol, found, chain)
             candidates = [
                 {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name} for one in found
             ]
@@ -107,8 +108,9 @@ class Metadata:
 
     def _check_chain(self, chain: Chain) -> None:
         known = [extent.chain_id for extent in self._dataset.about.chains]
-        if chain.id not in known:
-            names = ", ".join(chain_of(chain_id).name for chain_id in known)
+        # Metadata may be all that was ingested of a chain: look-ups need no transfers.
+        if chain.id not in known and not any(self._dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)):
+            names = ", ".join(chain_of(chain_id).name for chain_id in known) or "no chain"
             raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {names}.")
 
     def _base(self, chain: Chain, found: Contract) -> dict[str, Any]:
@@ -137,10 +139,14 @@ def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
 
 def _checked(body: Mapping[str, Any]) -> Chain:
     """Return the chain of a search whose fields are all valid."""
+    unknown = [name for name in body if name not in SEARCH_KEYS]
+    # The first are shown and the others counted: a body may have a hundred thousand, of any length.
     errors: list[FieldError] = [
-        _error(f"/{name}", "unknown-key", f"Unknown field {quoted(name)}.{did_you_mean(name, SEARCH_KEYS)}")
-        for name in body
-        if name not in SEARCH_KEYS
+        _error(
+            f"/{visible(name, 80)}", "unknown-key",
+            f"Unknown field {quoted(name)}.{did_you_mean(name[:80], SEARCH_KEYS)}",
+        )
+        for name in unknown[:MOST_ERRORS]
     ]
     # All faults at once: a caller corrects them in one round.
     errors += _type_errors(body["type"]) + _term_errors(body.get("searchTerm"))
@@ -152,7 +158,7 @@ def _checked(body: Mapping[str, Any]) -> Chain:
     except ValidationError as error:
         errors += error.errors
     if errors:
-        raise ValidationError(errors)
+        raise ValidationError(errors, len(unknown[MOST_ERRORS:]))
     return chain
 
 
@@ -163,13 +169,15 @@ def _error(pointer: str, code: str, detail: str) -> FieldError:
 def _type_errors(given: Any) -> list[FieldError]:
     if given in SEARCH_TYPES:
         return []
-    hint = f"{did_you_mean(str(given), SEARCH_TYPES)} Allowed: {', '.join(SEARCH_TYPES)}."
-    return [_error("/type", "type", f"{quoted(given)} is not a type of contract.{hint}")]
+    hint = did_you_mean(given[:80], SEARCH_TYPES) if isinstance(given, str) else ""
+    detail = f"{shown(given)} is not a type of contract.{hint} Allowed: {', '.join(SEARCH_TYPES)}."
+    return [_error("/type", "type", detail)]
 
 
 def _term_errors(given: Any) -> list[FieldError]:
-    if not isinstance(given, str) or not given.strip():
-        return [_error("/searchTerm", "required", "A search needs a term: a name, a symbol or an address.")]
+    if not isinstance(given, str):
+        detail = 'A search needs a term: a name, a symbol or an address, or "" for all by holders.'
+        return [_error("/searchTerm", "required", detail)]
     if len(given) > MAX_SEARCH_TERM:
         detail = f"A search term has at most {MAX_SEARCH_TERM} characters; this one has {len(given):,}."
         return [_error("/searchTerm", "length", detail)]

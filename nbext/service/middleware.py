@@ -8,9 +8,12 @@ statement or body is ever handed to it: callers pass codes, ids and times.
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import re
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from traceback import walk_tb
 from typing import Any, TextIO
@@ -18,11 +21,15 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nbext.core.operations import DOCS, HEALTH, KEY_HEADER, REQUEST_ID_HEADER
+from nbext.core.chains import chain_of
+from nbext.core.operations import DATA_HEADER, DOCS, HEALTH, KEY_HEADER, READY, REQUEST_ID_HEADER
+from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError
 from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.http.problems import Problem, answer_problem
@@ -38,35 +45,47 @@ _FIXED = {
 }
 # Any other method is counted as "other": a caller could make up names without end, and each is kept in memory.
 _METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH")
-# Neither reveals anything of the data or of who asks; a browser and a load balancer carry no key.
-OPEN_PATHS = (HEALTH, DOCS)
+# Each key has four counters, which the service holds in memory.
+MOST_KEYS = 1_000
+# None reveals anything of the data or of who asks; a browser and a load balancer carry no key.
+OPEN_PATHS = (HEALTH, READY, DOCS)
+# A URL's parser would also take a user in front, as in evil@127.0.0.1.
+_HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9._-]{1,253}))(?::\d{1,5})?")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
 class Observe:
     """Watches every request from its first byte to the last of its answer."""
 
-    def __init__(self, app: ASGIApp, *, log: Log, metrics: Metrics) -> None:
-        self._app, self._log, self._metrics = app, log, metrics
+    def __init__(
+        self, app: ASGIApp, *, log: Log, metrics: Metrics, fingerprint: Callable[[], str], root_path: str = ""
+    ) -> None:
+        self._app, self._log, self._metrics, self._root_path = app, log, metrics, root_path
+        self._fingerprint = fingerprint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, then log and count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id, began, status = secrets.token_hex(8), time.perf_counter(), None
+        request_id, began, status, sent = secrets.token_hex(8), time.perf_counter(), None, 0
         scope["nbext.request_id"] = request_id
+        # Not by the server, which would put it in front of every path: some proxies take it off, others do not.
+        scope["root_path"] = self._root_path
 
         async def watched(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers[REQUEST_ID_HEADER] = request_id
                 headers.update(_FIXED)
+                if scope.get("nbext.key"):
+                    headers[DATA_HEADER] = self._fingerprint()
                 # Answers hold what only this key may see: no cache stores them unless a route says so.
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
+            sent += len(message.get("body", b""))
 
         try:
             await self._app(scope, receive, watched)
@@ -82,13 +101,15 @@ class Observe:
                 raise _CutShort from None
             await answer_problem(Request(scope), error)(scope, receive, watched)
         finally:
-            self._record(scope, request_id, status, time.perf_counter() - began)
+            self._record(scope, request_id, status, time.perf_counter() - began, sent)
 
-    def _record(self, scope: Scope, request_id: str, status: int | None, seconds: float) -> None:
+    def _record(self, scope: Scope, request_id: str, status: int | None, seconds: float, sent: int) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         key = scope.get("nbext.key")
         self._metrics.count(method, route, status or 0, seconds)
+        if key:
+            self._metrics.count_key(key.id, seconds, sent, scope.get("nbext.rows", 0))
         self._log.info(
             "request", request_id=request_id, method=method, route=route, status=status,
             ms=round(seconds * 1000, 1), key=key.id if key else None,
@@ -109,11 +130,17 @@ class Security:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request and pass it on."""
         if scope["type"] == "http":
-            scope["nbext.key"] = self._admit(scope["path"], Headers(scope=scope))
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            scope["nbext.key"] = await self._admit(path, Headers(scope=scope))
         await self._app(scope, receive, send)
 
-    def _admit(self, path: str, headers: Headers) -> Key | None:
+    async def _admit(self, path: str, headers: Headers) -> Key | None:
         """Return the key of a request that may pass, None where the path needs none; else raise the problem."""
+        # Which of the two says where the next request begins differs between servers: a proxy may take a part of this
+        # body for the request of another caller (request smuggling).
+        if "content-length" in headers and "transfer-encoding" in headers:
+            detail = "The request has both Content-Length and Transfer-Encoding. Send one of them."
+            raise Problem("bad-header", detail, headers={"Connection": "close"})
         host = headers.get("host", "")
         # A page that rebinds its name to this address still sends its own name as Host.
         if _name_of(host) not in self._hosts:
@@ -125,35 +152,71 @@ class Security:
             raise Problem("foreign-origin", "A page of another origin may not send requests to this service.")
         if path in OPEN_PATHS:
             return None
-        text = headers.get(KEY_HEADER)
-        if not text:
+        sent = headers.getlist(KEY_HEADER)
+        # A proxy in front may have read another one of them.
+        if len(sent) > 1:
+            raise Problem("bad-header", f"The request has {len(sent)} {KEY_HEADER} headers. Send one.")
+        if not sent or not sent[0]:
             raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
-        key = self._keys.find(text)
+        # The event loop waits for no disk: a key that was not found lately is looked up in a thread.
+        key = self._keys.known(sent[0]) or await run_in_threadpool(self._keys.find, sent[0])
         if key is None:
             raise Problem("key-unknown", f"The service does not know the key in the {KEY_HEADER} header.")
-        self._rates.take(key)
+        if not self._rates.spend(key):
+            await run_in_threadpool(self._rates.take, key)
         return key
 
 
 def _name_of(host: str) -> str:
-    """Return the name in a Host header, without its port; empty where it cannot be read."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:  # a bracket without its other
-        return ""
+    """Return the name in a Host header, without its port; empty where it is not one name and at most a port.
+
+    >>> _name_of("[::1]:8080"), _name_of("Segments.Example:80"), _name_of("evil@127.0.0.1"), _name_of("a, 127.0.0.1")
+    ('::1', 'segments.example', '', '')
+    """
+    found = _HOST.fullmatch(host)
+    return (found["v6"] or found["name"]).lower() if found else ""
+
+
+class _OfProcess(CollectorRegistry):
+    """Metrics with the name of this process in a label, where it is one of several on a port.
+
+    Each scrape is answered by whichever process accepts it: without the label their counters would be taken for one
+    that goes up and down.
+    """
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics, as Prometheus' library asks for them."""
+        for metric in super().collect():
+            if multiprocessing.parent_process() is not None:
+                label = {"process": multiprocessing.current_process().name}
+                metric.samples = [each._replace(labels={**each.labels, **label}) for each in metric.samples]
+            yield metric
 
 
 class Metrics:
     """Counters of one service; each has its own, so that several can live in one process."""
 
     def __init__(self) -> None:
-        self._all = CollectorRegistry()
+        self._all = _OfProcess()
         ProcessCollector(registry=self._all)
         self._requests = Counter(
             "nbext_requests", "Requests answered", ["method", "route", "status"], registry=self._all
         )
         self._seconds = Histogram(
             "nbext_request_seconds", "Seconds to answer", ["route"], buckets=_SECONDS, registry=self._all
+        )
+        self._of_keys = [
+            Counter(f"nbext_key_{name}", text, ["key"], registry=self._all)
+            for name, text in (
+                ("requests", "Requests by key"), ("seconds", "Seconds that a key's requests took"),
+                ("sent_bytes", "Bytes of the answers to a key"), ("rows", "Rows exported to a key"),
+            )
+        ]
+        self._keys: set[str] = set()
+        self._data = Gauge("nbext_data", "1 for the data that is served", ["name", "fingerprint"], registry=self._all)
+        self._last_block = Gauge("nbext_data_last_block", "The data's last block", ["chain"], registry=self._all)
+        self._last_time = Gauge(
+            "nbext_data_last_timestamp_seconds", "The time of the data's last block", ["chain"], registry=self._all
         )
 
     def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:
@@ -164,6 +227,25 @@ class Metrics:
         """Add an answer to the counts by method, route and status, and to the histogram of seconds."""
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
+
+    def count_key(self, key_id: str, seconds: float, sent: int, rows: int) -> None:
+        """Add an answer to the counts of a key; past MOST_KEYS of them, to those of ``other``."""
+        if len(self._keys) < MOST_KEYS:
+            self._keys.add(key_id)
+        label = key_id if key_id in self._keys else "other"
+        for counter, amount in zip(self._of_keys, (1, seconds, sent, rows), strict=True):
+            counter.labels(label).inc(amount)
+
+    def serves(self, data: DataAbout) -> None:
+        """Set the gauges that name the data that is served, in place of those of the data before."""
+        for gauge in (self._data, self._last_block, self._last_time):
+            gauge.clear()
+        self._data.labels(data.name, data.fingerprint).set(1)
+        for extent in data.chains:
+            chain = chain_of(extent.chain_id).name
+            self._last_block.labels(chain).set(extent.last_block)
+            if extent.last_timestamp is not None:
+                self._last_time.labels(chain).set(extent.last_timestamp)
 
     def text(self) -> bytes:
         """Return all of them in Prometheus' text format."""
@@ -182,16 +264,21 @@ class Log:
     def info(self, event: str, **values: Any) -> None:
         """Write that something ordinary happened."""
         if self._least == 0:
-            self._logger.info(event, **values)
+            self._write("info", event, values)
 
     def warning(self, event: str, **values: Any) -> None:
         """Write that something went wrong that the service could handle."""
         if self._least <= 1:
-            self._logger.warning(event, **values)
+            self._write("warning", event, values)
 
     def error(self, event: str, **values: Any) -> None:
         """Write that a request failed by a fault of the service."""
-        self._logger.error(event, **values)
+        self._write("error", event, values)
+
+    def _write(self, level: str, event: str, values: Mapping[str, Any]) -> None:
+        # A log on a full disk, or to a reader that is gone, is no reason to answer nobody.
+        with contextlib.suppress(OSError):
+            getattr(self._logger, level)(event, **values)
 
     @cached_property
     def _logger(self) -> Any:

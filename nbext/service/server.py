@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import h11
@@ -21,6 +21,8 @@ from nbext.service.http.problems import Problem
 
 # How long a caller that reads nothing may hold an answer up (seconds).
 STALLED_SECONDS = 60.0
+# What the system may hold of an answer that it cannot send yet (bytes).
+UNSENT_BYTES = 256 << 10
 # How long running segments may go on when the service is asked to end (seconds).
 GRACE_SECONDS = 5.0
 
@@ -40,6 +42,10 @@ class TimelyProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
         super().connection_made(transport)
+        # The system would buffer up to 4 MB for a caller who stalls. Not SO_SNDBUF, which bounds what is under way,
+        # too: a caller far away would read slowly.
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -94,7 +100,8 @@ class Server(uvicorn.Server):
     """One service on one socket."""
 
     def __init__(
-        self, app: FastAPI, *, grace: float = GRACE_SECONDS, on_ready: Callable[[], None] | None = None
+        self, app: FastAPI, *, grace: float = GRACE_SECONDS, on_ready: Callable[[], None] | None = None,
+        proxies: Sequence[str] = (),
     ) -> None:
         container: Container = app.state.container
         # uvicorn makes the protocol itself, so that the limit has to be on the class.
@@ -102,8 +109,8 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app, http=protocol, ws="none", lifespan="on", loop="asyncio", log_config=None, access_log=False,
-                server_header=False, proxy_headers=False, timeout_keep_alive=10,
-                timeout_graceful_shutdown=int(grace) + 5,
+                server_header=False, timeout_keep_alive=10, timeout_graceful_shutdown=int(grace) + 5,
+                proxy_headers=bool(proxies), forwarded_allow_ips=list(proxies),
             )
         )
         self._container, self._grace, self._on_ready = container, grace, on_ready
@@ -134,8 +141,8 @@ class Server(uvicorn.Server):
             self._captured_signals.clear()
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes any that is free.
+def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Return a listening socket; port 0 takes any that is free. Several that are ``shared`` may have one port.
 
     asyncio switches Nagle's algorithm off only on sockets that say they are TCP: without IPPROTO_TCP every
     answer on a kept connection waits 40 ms for an acknowledgement.
@@ -145,6 +152,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.bind((host, port))
         listener.listen(2048)
     except (OSError, OverflowError):  # a port beyond 65535 overflows

@@ -1,12 +1,17 @@
 """``python -m tests.benchmarks NAME``: figures of one run on this machine, not tests.
 
     all         run all of these, one after the other, and write one table
+    analysis    30 segments side by side, and one through time, beside DuckDB SQL and pandas
+    append      a day added to stored data, questions after thirty of them, and compaction
     client      a million rows to a DataFrame, five million, and many look-ups
+    fetch       a node's logs into files, and into the data
+    first       the first answer in a new kernel, straight after `%load_ext` and a while after it
     ingest      ingest beside what DuckDB needs to read, sort and write the same rows
     install     what `pip install` brings, and a newcomer's way to the first DataFrame
     notebook    cells beside JupySQL's, each in a new shell
     query       segments beside raw SQL, polars, pandas and arrays in memory
-    service     ten thousand requests over 64 connections
+    stories     a data scientist's questions of the sample, as cells
+    service     ten thousand requests over 64 connections, with one process and with two; what two gain
 
     generate    write made-up transfers of any size
 """

@@ -52,8 +52,8 @@ class Ours:
 
     def ask(self, case: Case) -> Found:
         answer = self.rows(plain(case), case.limit)
-        balance = answer.rows.column_names[1]
-        return answer.matched, answer.rows["address"].to_pylist(), answer.rows[balance].to_pylist()
+        (balance,) = [name for name in answer.rows.column_names if name.endswith("_balance_raw")]
+        return answer.matched, answer.rows["address"].to_pylist(), answer.rows[balance].cast("string").to_pylist()
 
 
 def plain(case: Case) -> dict[str, Any]:

@@ -7,9 +7,12 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.benchmarks import client, ingest, notebook, together
+from tests.benchmarks import analysis, append, client, first, ingest, notebook, together
 from tests.benchmarks.measure import Took
 from tests.benchmarks.notebook import PARQUET, TABLES, Cells, in_new_shells
+
+# Minutes of work that only who compares needs.
+pytestmark = pytest.mark.load
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +29,25 @@ def test_cells_beside_jupysqls_give_the_same_wallets(args):
     assert all(isinstance(side, kind) for row in (loaded, first, warm) for side in row.beside.values())
 
 
+def test_segments_side_by_side_are_those_of_sql_and_pandas(args):
+    found = list(analysis.rows(args))
+    assert [row.question.split(" of ")[0] for row in found] == [
+        "overlap", "changes over half", "what the wallet with most contracts holds", "a profile",
+    ]  # fmt: skip
+    assert all(isinstance(side, Took) for row in found for side in (row.ours, *row.beside.values()))
+
+
+def test_the_first_answer_is_measured_in_new_kernels(args, monkeypatch):
+    monkeypatch.setattr(first, "WAITS", (0, 1))
+    found = list(first.rows(args))
+    assert [row.question for row in found] == [
+        "`%load_ext` in a kernel, CPU of its main thread",
+        "the first answer of the sample, a cell straight after it",
+        "the first answer of the sample, a cell 1 s after it",
+    ]
+    assert [row.ours.rounds for row in found] == [2, 1, 1]
+
+
 def test_an_extension_that_is_not_installed_is_told(args):
     assert in_new_shells(Cells("%load_ext no_such_extension", "", []), args.folder, 1) == "jupysql is not installed"
 
@@ -38,6 +60,13 @@ def test_ingest_is_measured_beside_duckdb(args, capfd):
     assert "30,000 of them new" in capfd.readouterr().out
 
 
+def test_days_are_added_and_asked_beside_compacted_data(args, monkeypatch):
+    monkeypatch.setattr(append, "DAYS", 2)
+    added, compacted, *asked = append.rows(args)
+    assert (added.ours.rounds, added.ours.megabytes > 0, compacted.ours.megabytes > 0) == (2, True, True)
+    assert [list(row.beside) for row in asked] == [["compacted"]] * 7
+
+
 def test_the_client_is_measured_beside_requests_and_the_floors(args, monkeypatch):
     monkeypatch.setattr(client, "ROWS", 2_000)
     monkeypatch.setattr(client, "LOOKUPS", 20)
@@ -45,8 +74,8 @@ def test_the_client_is_measured_beside_requests_and_the_floors(args, monkeypatch
     assert [row.question for row in rows] == [
         "2,000 rows from the service to a DataFrame, as Arrow",
         "2,000 rows from the service to a DataFrame, as CSV",
-        "10,000 rows from a plain server, as Arrow",
-        "10,000 rows from a plain server, as CSV",
+        "10,000 rows from the service to a DataFrame, as Arrow",
+        "10,000 rows from the service to a DataFrame, as CSV",
         "metadata of 20 contracts from a service that takes 20 ms",
     ]
     assert [len(row.beside) for row in rows] == [3, 3, 1, 1, 1]

@@ -13,6 +13,9 @@ from tests.benchmarks.rivals import Arrays, Pandas, Polars, RawDuckDB
 
 WORLD = World(30_000, contracts=200, wallets=2_000)
 
+# Minutes of work that only who compares needs.
+pytestmark = pytest.mark.load
+
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):

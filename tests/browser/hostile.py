@@ -189,11 +189,15 @@ class Hostile:
     def _columns(self) -> list[dict[str, Any]]:
         return [
             {"name": self.texts[0], "type": "string"},
-            {"name": "balance", "type": "uint256", "decimals": 2, "symbol": self.texts[31]},
+            {"name": "balance", "type": "float64", "unit": "token", "decimals": 2, "symbol": self.texts[31]},
+            {"name": "balance_raw", "type": "uint256", "unit": "raw", "decimals": 2, "symbol": self.texts[31]},
         ]
 
     def _rows(self, path: str, _: Any) -> tuple[int, Any]:
-        data = [{self.texts[0]: name, "balance": str(10**i)} for i, name in enumerate(self.texts)]
+        data = [
+            {self.texts[0]: name, "balance": 10**i / 100, "balance_raw": str(10**i)}
+            for i, name in enumerate(self.texts)
+        ]
         if path.endswith("/json") or "/json?" in path:
             page = {"limit": COUNT, "offset": 0, "total": COUNT, "next": None}
             return 200, {"id": "sg_hostile", "columns": self._columns(), "data": data, "page": page}

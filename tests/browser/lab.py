@@ -195,8 +195,15 @@ _READY = """async withKernel => {
     const kernel = panel.sessionContext.session && panel.sessionContext.session.kernel;
     if (!kernel) return false;
     await kernel.info;
-    return true;
+    // A kernel that answers may not be heard yet: what it displays before the server listens is lost for good.
+    const asked = kernel.requestExecute({code: "print()", store_history: false});
+    let heard = false;
+    asked.onIOPub = message => { heard = heard || message.header.msg_type === "stream"; };
+    await Promise.race([asked.done, new Promise(resolve => setTimeout(resolve, 2000))]);
+    return heard;
 }"""
+
+
 def leaving(urls: Sequence[str]) -> list[str]:
     """Those of the addresses that are not on this machine."""
     outside = [url for url in urls if urlsplit(url).scheme not in ("data", "blob", "about")]
@@ -218,14 +225,17 @@ class Notebook:
         dialog.dismiss()
 
     def open(self, *, kernel: bool = True) -> Notebook:
-        """Open it, and wait until its kernel answers (or, without one, until its cells are there)."""
+        """Open it, and wait until its kernel answers and is heard (or, without one, until its cells are there)."""
         self.page.goto(f"{self.server.url}doc/tree/{self.name}.ipynb?reset&token={self.server.token}")
+        self._wait_until_ready(kernel=kernel)
+        return self
+
+    def _wait_until_ready(self, *, kernel: bool) -> None:
         # Asked again and again: wait_for_function takes the promise itself for a yes.
         end = time.monotonic() + 60
         while not self._ready(kernel):
             assert time.monotonic() < end, "JupyterLab did not open the notebook within a minute"
             self.page.wait_for_timeout(100)
-        return self
 
     def _ready(self, kernel: bool) -> bool:
         from playwright.sync_api import Error
@@ -251,7 +261,7 @@ class Notebook:
     def restart(self) -> None:
         """Restart the kernel, and wait until it answers."""
         self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.info")
+        self._wait_until_ready(kernel=True)
 
     def sources(self) -> list[str]:
         """The cells' texts, as the open notebook holds them."""

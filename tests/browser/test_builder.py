@@ -84,3 +84,23 @@ def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one
     notebook.screenshot("card-below")
     rows = (notebook.server.root / "out.csv").read_text().splitlines()
     assert len(rows) == int(three_conditions) + 1
+
+
+def test_a_double_click_on_remove_removes_one_condition_and_enter_brings_it_back(open_notebook):
+    names = ["USDC", "UNI", "WBTC"]
+    query = json.dumps({"token": [{"token": name} for name in names]})
+    notebook = open_notebook(f"import nbext\nnbext.segment_form({query})")
+    page, form = notebook.page, notebook.page.locator(".nbext-form").first
+    notebook.run_cell(0)
+    symbols = form.get_by_label("Token *")
+    symbols.nth(2).wait_for()
+    form.get_by_role("button", name="Remove").nth(1).dblclick()
+    form.get_by_text("Removed: Token").wait_for()
+    page.wait_for_timeout(500)
+    notebook.screenshot("builder-removed")
+    assert [symbols.nth(n).input_value() for n in range(symbols.count())] == ["USDC", "WBTC"]
+    assert form.get_by_role("button", name="Undo").evaluate("e => e === document.activeElement")
+    page.keyboard.press("Enter")
+    form.get_by_text("Removed: Token").wait_for(state="detached")
+    symbols.nth(2).wait_for()
+    assert [symbols.nth(n).input_value() for n in range(symbols.count())] == names

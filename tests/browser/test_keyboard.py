@@ -8,7 +8,7 @@ from tests.browser.full_builder import FULL_BUILDER
 
 FIELDS = "input, select, textarea, button"
 ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton", "listbox"}
-ALL_FORMS = FULL_BUILDER + """from ipywidgets import Dropdown, Text, Textarea
+ALL_FORMS = FULL_BUILDER + """from ipywidgets import Dropdown, SelectMultiple, Text, Textarea
 search = nbext.search_form("ape")
 assert search.background.join(30)
 search.pick(0)
@@ -17,7 +17,8 @@ build = full_builder({"novel": {}})
 card = nbext.show(nbext.connect().execute_segment({"token": {"token": "USDC"}}, limit=3))
 display(search, nbext.signup_form(), build, card)
 def fields(widget):
-    return isinstance(widget, (Text, Textarea, Dropdown)) + sum(map(fields, getattr(widget, "children", ())))
+    is_one = isinstance(widget, (Text, Textarea, Dropdown, SelectMultiple))
+    return is_one + sum(map(fields, getattr(widget, "children", ())))
 print(fields(build.widget), "fields in the builder")
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from nbext.errors import AuthError, NotFound
@@ -16,7 +18,7 @@ TOKEN = {"chain": "ethereum", "chainId": 1, "address": WALLET, "name": "Not A Nu
 def test_a_token_is_one_row_with_every_field_and_exact_digits(server, client):
     server.script(f"GET /v1/tokens/ethereum/{WALLET}", reply(TOKEN))
     table = client.tokens("ethereum", WALLET)
-    assert table.loc[0, ["symbol", "decimals", "totalSupply"]].tolist() == ["NA", 18, str(2**200)]
+    assert table.loc[0, ["symbol", "decimals", "totalSupply"]].tolist() == ["NA", 18, Decimal(2**200)]
     assert [r.headers["x-api-key"] for r in server.requests] == [KEY]
 
 

@@ -8,14 +8,21 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from decimal import Decimal
 
+import duckdb
 import pandas as pd
+import polars
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import nbext
+from nbext.client.files import writer
 from nbext.client.frames import columns_with_as_of as columns_of
 from nbext.connect import connect
 from nbext.core.operations import NFT_FIELDS, SEARCH_FIELDS, SEGMENT_FIELDS, SIGN_UP_FIELDS, TOKEN_FIELDS
+from nbext.engine.duckdb import dataset
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
 from nbext.settings import Settings
 
@@ -64,9 +71,72 @@ def test_a_segment_is_the_same_rows_by_every_way(embedded, tmp_path):
     assert kept["address"].tolist() == table["address"].tolist()
 
 
+def test_an_answer_without_rows_says_which_condition_leaves_none(embedded):
+    filters = {**UNI, "nft": {"nft": "BAYC"}, "transfer": {"direction": "mint", "token": "USDC", "count": {"min": 99}}}
+    alone = [embedded.execute_segment({key: one}, limit=0).attrs["nbext"]["matched"] for key, one in filters.items()]
+    both = embedded.execute_segment({**UNI, "nft": {"nft": "BAYC"}}, limit=0).attrs["nbext"]["matched"]
+    for limit in (0, 10):
+        none = embedded.execute_segment(filters, limit=limit)
+        assert (len(none), none.attrs["nbext"]["matched"]) == (0, 0)
+        each, together = none.attrs["nbext"]["warnings"]
+        start = f"No wallet matches. Each condition alone: {alone[0]:,} hold at least 10 UNI on ethereum; "
+        assert each.startswith(f"{start}{alone[1]:,} own BAYC on ethereum; {alone[2]:,} were minted ")
+        left = f"{alone[0]:,}, then {both:,}, then 0: nobody is left with "
+        assert together.startswith(f"Together, in this order: {left}")
+    assert embedded.segment(none.attrs["nbext"]["segment_id"])["warnings"].iloc[0] == [each, together]
+    either = embedded.execute_segment(filters, "OR", limit=1).attrs["nbext"]["warnings"]
+    assert either == ['BAYC: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.']
+
+
+def test_the_largest_holders_come_first_of_all_that_match(embedded):
+    whole = embedded.execute_segment({"token": {"token": "UNI"}}, limit=100_000)
+    wanted = whole.assign(exactly=whole["UNI_balance_raw"].map(int)).sort_values(["exactly", "address"],
+                                                                            ascending=[False, True])  # fmt: skip
+    for name in ("UNI_balance", "UNI_balance_raw"):
+        top = embedded.execute_segment({"token": {"token": "UNI"}, "orderBy": f"-{name}"}, limit=100)
+        assert top["address"].tolist() == wanted["address"].tolist()[:100]
+        assert top.attrs["nbext"]["matched"] == len(whole)
+    assert "ordered by UNI_balance, largest first" in embedded.explain({**UNI, "orderBy": "-UNI_balance"})["words"]
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_more_rows_than_are_ordered_at_once_have_the_same_order(embedded, monkeypatch, sign):
+    asked = {"token": {"token": "UNI"}, "columns": ["transfers"], "orderBy": f"{sign}UNI_balance"}
+    at_once = embedded.execute_segment(asked, limit=999)
+    monkeypatch.setattr(dataset, "_CHUNK", 7)
+    # Another limit is another segment.
+    piece_by_piece = embedded.execute_segment(asked, limit=998)
+    pd.testing.assert_frame_equal(piece_by_piece, at_once.head(998))
+
+
+def test_the_month_in_which_holders_were_first_seen_is_one_query_by_every_way(embedded, tmp_path):
+    filters = {"nft": {"nft": "BAYC"}, "columns": ["firstSeen", "lastSeen", "transfers", "activeDays"]}
+    table = embedded.execute_segment(filters, limit=1000)
+    types = ["str", "int64", "datetime64[s, UTC]", "datetime64[s, UTC]", "int64", "int64"]
+    assert table.dtypes.astype(str).tolist() == types
+    assert (table["firstSeen"] <= table["lastSeen"]).all()
+    assert (table["activeDays"] <= table["transfers"]).all()
+    months = table["firstSeen"].dt.strftime("%Y-%m").value_counts()
+    assert (months.sum(), months.index.str.fullmatch(r"20\d\d-\d\d").all()) == (len(table), True)
+    early = {"activity": {"first": {"before": "2022-01-31T23:59:59Z"}}}
+    assert embedded.execute_segment({**filters, **early}, limit=0).attrs["nbext"]["matched"] == sum(
+        months[months.index <= "2022-01"]
+    )
+    found = table.attrs["nbext"]["segment_id"]
+    for other in (embedded.execute_segment(filters, limit=1000, file_type="csv"), embedded.export_json(found)):
+        pd.testing.assert_frame_equal(other, table)
+    first = f"{table['firstSeen'].iloc[0]:%Y-%m-%dT%H:%M:%SZ}"
+    for ending, read in (("csv", pd.read_csv), ("json", pd.read_json), ("parquet", pd.read_parquet)):
+        embedded.export_csv(found, to=tmp_path / f"rows.{ending}")
+        back = read(tmp_path / f"rows.{ending}")["firstSeen"]
+        assert pd.to_datetime(back, utc=True).tolist() == table["firstSeen"].tolist()
+        if ending != "parquet":
+            assert first in (tmp_path / f"rows.{ending}").read_text()
+
+
 def test_no_match_is_no_rows_with_the_same_columns(embedded):
     none = embedded.execute_segment({"token": {"token": "UNI", "balance": {"min": "999999999"}}})
-    assert (len(none), list(none)) == (0, ["address", "UNI_balance"])
+    assert (len(none), list(none)) == (0, ["address", "UNI_balance", "UNI_balance_raw"])
 
 
 def test_the_block_of_an_answer_is_typed_columns_and_missing_where_nothing_was_found(embedded):
@@ -207,3 +277,72 @@ def test_an_ambiguous_symbol_names_its_candidates(server, settings):
     with pytest.raises(AmbiguousSymbol) as caught:
         nbext.Client(server.url, "key", settings=settings(), restart=lambda: None).tokens("eth", "USDC")
     assert [c["address"] for c in caught.value.candidates] == ["0x1", "0x2"]
+
+
+def test_both_columns_of_an_amount_sort_compare_and_sum_as_pandas_columns_do(embedded):
+    table = embedded.execute_segment(UNI, limit=1000)
+    units, raw = table["UNI_balance"], table["UNI_balance_raw"]
+    exact = [int(value) for value in raw]
+    assert (str(units.dtype), str(raw.dtype)) == ("float64", "decimal128(38, 0)[pyarrow]")
+    assert units.tolist() == [value / 10**18 for value in exact]
+    assert [int(value) for value in raw.sort_values(ascending=False)] == sorted(exact, reverse=True)
+    assert (int(raw.max()), int(raw.min()), int(raw.sum())) == (max(exact), min(exact), sum(exact))
+    # As a Decimal: pyarrow takes a Python integer for one of 64 bits, and says so where it is none.
+    assert (raw >= Decimal(10**21)).tolist() == [value >= 10**21 for value in exact]
+    assert table.nlargest(3, "UNI_balance")["UNI_balance_raw"].tolist() == sorted(exact, reverse=True)[:3]
+    assert units.describe()["max"] == units.max() == max(exact) / 10**18
+
+
+def test_the_type_of_an_exact_column_is_its_tokens_and_not_that_of_the_rows_returned(embedded):
+    few, all_ = (embedded.execute_segment({"token": {"token": "MAX"}}, limit=limit) for limit in (1, 1000))
+    assert (len(few), len(all_)) == (1, 13)
+    assert [str(table["MAX_balance_raw"].dtype) for table in (few, all_)] == ["str", "str"]
+    assert few.attrs["nbext"]["warnings"] == all_.attrs["nbext"]["warnings"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet", "arrow"])
+def test_a_query_writes_the_file_that_an_export_of_its_segment_writes(embedded, tmp_path, ending):
+    filters = {"token": [{"token": "UNI"}, {"token": "MAX"}], "columns": ["firstSeen"]}
+    table = embedded.execute_segment(filters, "OR", limit=50)
+    query, *exports = (tmp_path / f"{name}.{ending}" for name in ("query", "export_csv", "export_json"))
+    told = embedded.execute_segment(filters, "OR", limit=50, to=query)
+    assert told.to_dict("records") == [{"file": str(query), "rows": 50, "bytes": query.stat().st_size}]
+    assert told.attrs["nbext"]["warnings"] == table.attrs["nbext"]["warnings"]
+    assert (told.attrs["nbext"]["matched"], told.attrs["nbext"]["returned"]) == (table.attrs["nbext"]["matched"], 50)
+    for file in exports:
+        getattr(embedded, file.stem)(table.attrs["nbext"]["segment_id"], to=file)
+        assert file.read_bytes() == query.read_bytes()
+    kept = tmp_path / f"kept.{ending}"
+    writer.save(table, kept, overwrite=False)
+    assert read_rows(query) == read_rows(kept)
+    with pytest.raises(ValidationError, match="exists"):
+        embedded.execute_segment(filters, "OR", limit=50, to=query)
+
+
+def read_rows(file):
+    if file.suffix in (".csv", ".json"):
+        return file.read_text("utf-8")
+    table = pa.parquet.read_table(file) if file.suffix == ".parquet" else pa.ipc.open_file(file).read_all()
+    return table.to_pylist()
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_a_file_of_amounts_is_read_back_exactly_under_the_same_names_by_duckdb_and_polars(embedded, tmp_path, ending):
+    table = embedded.execute_segment(UNI, limit=50)
+    exact, file = [int(value) for value in table["UNI_balance_raw"]], tmp_path / f"rows.{ending}"
+    embedded.export_csv(table.attrs["nbext"]["segment_id"], to=file)
+    read = {"csv": "read_csv('{}', types={{'UNI_balance_raw': 'VARCHAR'}})", "json": "read_json('{}')",
+            "parquet": "read_parquet('{}')"}[ending]  # fmt: skip
+    rows = duckdb.sql(f"SELECT * FROM {read.format(file)}")
+    assert rows.columns == list(table.columns)
+    assert [(a, u, int(r)) for a, u, r in rows.fetchall()] == list(
+        zip(table["address"], table["UNI_balance"], exact, strict=True)
+    )
+    if ending == "csv":
+        found = polars.read_csv(file, schema_overrides={"UNI_balance_raw": polars.String})
+    else:
+        found = polars.read_json(file) if ending == "json" else polars.read_parquet(file)
+    assert found.columns == list(table.columns)
+    assert (found["UNI_balance"].to_list(), list(map(int, found["UNI_balance_raw"]))) == (
+        table["UNI_balance"].tolist(), exact,
+    )  # fmt: skip

@@ -80,7 +80,7 @@ def test_one_address_raises_its_error(server, client):
 @pytest.mark.parametrize(("status", "kind"), [(401, AuthError), (500, ServerError)])
 def test_what_would_meet_every_address_is_raised_and_not_asked_for_each(server, settings, status, kind, monkeypatch):
     monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
-    server.script("*", [0.005, reply({}, status)])
+    server.script("*", [0.05, reply({}, status)])
     with pytest.raises(kind):
         Client(server.url, KEY, settings=settings(attempts=1)).tokens("ethereum", ADDRESSES)
     assert len(server.requests) < 30

@@ -49,10 +49,29 @@ def test_a_wrong_checksum_shows_the_right_form(client, refused):
 NO_PATHS = ["a/b", "..", "a?b", "a#b", "%2f", "a\0", "a\r", "a\n", "a\nb", "\ud800", "x" * 9000, "", " ", None, 1.5]
 
 
+# Of another service's ids these can, percent-encoded.
+ODD_IDS = ["a/b", "a?b", "a#b", "%2f", " "]
+
+
+@pytest.mark.parametrize("odd", ODD_IDS)
+def test_another_services_id_goes_out_percent_encoded_and_ours_has_none_such(server, client, refused, odd):
+    from urllib.parse import quote
+
+    server.script("*", reply([{"address": GOOD}]))
+    for call in (client.segment, client.export_json, client.export_csv):
+        assert len(call(odd)) == 1
+    assert {request.path.split("/")[3] for request in server.requests} == {quote(odd, safe="")}
+    server.requests.clear()
+    client._service.ours = True
+    for call in (client.segment, client.export_json, client.export_csv):
+        refused(lambda call=call: call(odd))
+
+
 @pytest.mark.parametrize("bad", NO_PATHS)
 def test_what_cannot_stand_in_a_path_is_no_chain_and_no_id(client, refused, bad):
     for call in (client.segment, client.export_json, client.export_csv, client.cancel):
-        refused(lambda call=call: call(bad))
+        if bad not in ODD_IDS or call == client.cancel:
+            refused(lambda call=call: call(bad))
     if bad is not None:
         refused(lambda: client.search_nfts("ape", bad))
         refused(lambda: client.tokens(bad, GOOD))
@@ -60,7 +79,7 @@ def test_what_cannot_stand_in_a_path_is_no_chain_and_no_id(client, refused, bad)
 
 @pytest.mark.parametrize("bad", [-1, 0, 2**63, 1.5, float("nan"), float("inf"), True, "10", 10**9, np.float64(3)])
 def test_a_bad_limit_names_the_bounds(server, client, bad):
-    with pytest.raises(ValidationError, match=r"a whole number from (1|0 \(count only\)) to 1,000,000"):
+    with pytest.raises(ValidationError, match=r"a whole number from (1|0 \(count only\)) to 10,000,000"):
         client.execute_segment({"a": 1}, limit=bad)
     assert server.asked("/v1/") == []
 
@@ -86,7 +105,7 @@ def test_a_limit_of_zero_counts_on_our_own_service_and_is_refused_elsewhere(serv
     table = Client(server.url, KEY, settings=settings()).execute_segment({"a": 1}, limit=0)
     assert (len(table), list(table), table.attrs["nbext"]["matched"]) == (0, ["address"], 62_972)
     server.script("GET /about", reply({}, 404))
-    with pytest.raises(ValidationError, match="from 1 to 1,000,000"):
+    with pytest.raises(ValidationError, match="from 1 to 10,000,000"):
         Client(server.url, KEY, settings=settings()).execute_segment({"a": 1}, limit=0)
     assert len(server.asked("/v1/")) == 1
 
@@ -152,9 +171,17 @@ def test_a_word_in_another_case_is_the_word(server, client):
     assert (server.requests[0].json["operator"], server.requests[0].json["fileType"]) == ("OR", "csv")
 
 
-@pytest.mark.parametrize("bad", ["", "   ", "a\0b", "x" * 257, "x" * 100_000, None, 7, "\ud800"])
+@pytest.mark.parametrize("bad", ["a\0b", "x" * 257, "x" * 100_000, None, 7, "\ud800"])
 def test_a_bad_search_term_is_refused(client, refused, bad):
     refused(lambda: client.search_nfts(bad))
+
+
+@pytest.mark.parametrize("empty", ["", "   "])
+def test_an_empty_search_term_is_refused_once_a_service_is_known_to_be_a_strangers(server, client, empty):
+    server.script("*", reply([]))
+    with pytest.raises(ValidationError, match="only nbext's own lists all it has"):
+        client.search_nfts(empty)
+    assert [(one.method, one.path) for one in server.requests] == [("GET", "/about")]
 
 
 @pytest.mark.parametrize("good", ["%", "_*\\", "عربي", "🦍", "$PEPE", "x" * 256])
@@ -215,7 +242,7 @@ def test_counting_is_refused_where_nobody_knows_it(server, client):
         client.execute_segment({"a": 1}, limit=0)
     assert str(caught.value) == (
         "/limit: A limit of 0 only counts, which this service is not known to do. "
-        "Write a whole number from 1 to 1,000,000."
+        "Write a whole number from 1 to 10,000,000."
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from decimal import Decimal
 
 import pytest
@@ -116,3 +118,14 @@ def test_a_fault_is_named_and_carries_no_frame_of_the_decoder(text, fault):
 
 def test_the_caller_chooses_what_a_fraction_becomes():
     assert parse("[1.5, 1e3, 7]", fraction=str) == ["1.5", "1e3", 7]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '["\\"[", ' * 50_000],
+                         ids=["lists", "objects", "texts"])
+def test_brackets_alone_do_not_end_a_process_whose_recursion_limit_was_raised(text):
+    """Libraries raise it, and cells do; without a bound of ours Python's own reader overflows the stack then."""
+    code = ("import sys; sys.setrecursionlimit(100_000)\nfrom nbext.core.strict_json import NotJson, parse\n"
+            "try: parse(sys.stdin.read())\nexcept NotJson as error: print(error.fault)\n"
+            "print(parse('[\"[[\", {\"a\": [1]}]'))")
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "depth\n['[[', {'a': [1]}]\n", "")

@@ -66,8 +66,8 @@ def test_wallets_that_gained_both_usdt_and_usdc_are_those_that_pandas_finds(bloc
     assert expected, "the blocks must hold such wallets for this test to mean anything"
     both = shell.value("both")
     assert both["address"].tolist() == expected
-    assert both["USDT_balance"].map(int).tolist() == [usdt[w] for w in expected]
-    assert both["USDC_balance"].map(int).tolist() == [usdc[w] for w in expected]
+    assert both["USDT_balance_raw"].map(int).tolist() == [usdt[w] for w in expected]
+    assert both["USDC_balance_raw"].map(int).tolist() == [usdc[w] for w in expected]
     assert both.attrs["nbext"]["as_of"] == {"block": 12_600_050, "timestamp": None}
 
 

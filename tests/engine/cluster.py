@@ -53,10 +53,10 @@ def _daemon(home: Path, kind: str, log: Path, *words: str) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(120)
 
 
-def _await(log: Path, pattern: re.Pattern[str], seconds: float = 120) -> re.Match[str]:
+def _await(log: Path, pattern: re.Pattern[str], seconds: float = 600) -> re.Match[str]:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if found := pattern.search(log.read_text("utf-8")):

@@ -10,7 +10,7 @@ import duckdb
 
 from nbext.engine.dataset import Contract, Question
 from nbext.language import language
-from tests.language.tables import GENESIS, ZERO, Transfer, World, tables
+from tests.language.tables import GENESIS, ZERO, Transfer, World, stored_list, tables
 
 DEAD = "0x000000000000000000000000000000000000dead"
 WALLETS = [f"0x{n:040x}" for n in range(0xA00, 0xA20)]
@@ -25,6 +25,8 @@ CONTRACTS = [
     Contract(GAME, 1, "0x" + "c4" * 20, "ERC1155", "Game items", "GAME", None),
     Contract(OPX, 10, "0x" + "c5" * 20, "ERC20", "Optimism", "OP", 18),
 ]
+LIST = stored_list([*WALLETS[::3], "0x" + "ee" * 20])
+LISTS = {LIST.id: LIST}
 STORED = {"operator": "AND", "filters": {"nft": {"nft": "PUNK"}}}
 
 
@@ -83,6 +85,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "nft_ids": {"nft": {"nft": "BAYC", "tokenIds": [3, "6", 9]}},
     "nft_ids_held_since": {"nft": {"nft": "BAYC", "tokenIds": [3, 6], "heldSince": "4d"}},
     "nft_ids_of_a_multi_token": {"nft": {"nft": "GAME", "tokenIds": [1], "count": {"min": 6}}},
+    "not_nft_as_of": {"asOf": _day(8), "not": {"nft": {"nft": "GAME"}}},
     "nft_multi_token_as_of": {"asOf": _day(8), "nft": {"nft": "GAME", "tokenIds": [0, 1]}},
     "collections_at_least": {"collections": {"of": ["BAYC", "PUNK", "GAME"], "atLeast": 2}},
     "collections_distinct": {"collections": {"distinct": {"min": 1, "max": 2}}},
@@ -100,11 +103,22 @@ FORMS: dict[str, dict[str, Any]] = {
     "activity_as_of": {"asOf": _day(5), "activity": {"transfers": {"min": 3}, "activeDays": {"min": 2}}},
     "wallet_in": {"wallet": {"in": [WALLETS[3], WALLETS[5], DEAD]}, "token": {"token": "UNI"}},
     "wallet_contract": {"wallet": {"contract": True}, "any": [{"nft": {"nft": "BAYC"}}, {"token": {"token": "UNI"}}]},
+    "wallet_list": {"wallet": {"list": LIST.id, "contract": False}, "token": {"token": "USDC"}},
     "segment": {"segment": {"id": "stored"}, "token": {"token": "USDC"}},
     "all_any_not": {
         "all": [{"any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "PUNK"}}]}, {"not": {"token": {"token": "UNI"}}}]
     },
     "not_alone": {"not": {"nft": {"nft": "BAYC"}}},
+    "order_by_balance": {"token": {"token": "UNI"}, "orderBy": "-UNI_balance"},
+    "order_by_count": {"any": [{"nft": {"nft": "GAME"}}, {"nft": {"nft": "BAYC"}}], "orderBy": "GAME_count"},
+    "order_by_address": {"nft": {"nft": "BAYC"}, "orderBy": "-address"},
+    "order_by_time": {
+        "token": {"token": "USDC"}, "columns": ["lastSeen", "firstSeen", "transfers"], "orderBy": "-lastSeen",
+    },
+    "order_by_days_as_of": {
+        "asOf": _day(5), "token": [{"token": "USDC"}, {"token": "UNI"}], "columns": ["activeDays"],
+        "orderBy": "activeDays",
+    },
     "exclude_nothing": {"exclude": [], "transfer": {"direction": "in", "token": "USDC", "after": "6d"}},
 }
 
@@ -113,21 +127,23 @@ def question(name: str, dataset: Any) -> Question:
     """Return the question of one form on a dataset that holds the world."""
     filters = FORMS[name]
     request = {"operator": "AND", "filters": filters, "fileType": "json", "limit": 100}
-    plan = language.resolve(language.parse(request), dataset, saved={"stored": STORED}.get)
+    plan = language.resolve(language.parse(request), dataset, saved={"stored": STORED}.get, lists=LISTS.get)
     return language.compile(plan)
 
 
-def generation(data_dir: Path) -> Path:
-    """Write the world as the current generation of a data folder, and return the generation's folder."""
+def generation(data_dir: Path, world: World = WORLD) -> Path:
+    """Write a world as the current generation of a data folder, and return the generation's folder."""
     folder = data_dir / "generations" / "000001-f0f0f0"
     folder.mkdir(parents=True)
     with duckdb.connect(folder / "tables.duckdb") as connection:
-        for name, table in tables(WORLD).items():
+        for name, table in tables(world).items():
             connection.register("incoming", table)
             connection.execute(f'CREATE TABLE "{name}" AS FROM incoming')
             connection.unregister("incoming")
-    extent = {"first_block": 0, "last_block": LAST, "last_timestamp": WORLD.timestamp(1, LAST)}
-    chains = [{"chain_id": chain_id, **extent} for chain_id in (1, 10)]
+    chains = [
+        {"chain_id": chain_id, "first_block": 0, "last_block": last, "last_timestamp": world.timestamp(chain_id, last)}
+        for chain_id, last in world.last_blocks.items()
+    ]
     manifest = {"format": 1, "number": 1, "fingerprint": "f0f0f0", "name": "forms", "synthetic": True,
                 "created_at": "2021-01-01T00:00:00Z", "chains": chains, "tables": {}, "files": []}  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
+from nbext.core.addresses import BURN_ADDRESSES
 from nbext.engine.dataset import Contract
 from nbext.engine.open import open_dataset
-from tests.engine.hand_made import contract, generation
+from tests.engine.hand_made import ADDRESSES, balance, contract, generation
 
 CONTRACTS = [
     contract(1, symbol="BAYC", name="Bored Ape Yacht Club", standard="ERC721", verified=True, holders=5000),
@@ -49,6 +50,20 @@ def test_a_contract_is_found_at_its_address_on_its_chain(catalog):
     assert catalog.contract(10, address) is None
     assert catalog.contract(1, "0x" + "f" * 40) is None
     assert catalog.contract(99, address) is None
+
+
+def test_a_contract_says_who_is_below_zero_and_what_the_burn_address_holds(tmp_path):
+    dead = int(BURN_ADDRESSES[1], 16)
+    # Wallet 0 is the zero address, whose balance is below zero wherever something was minted.
+    balances = [balance(1, 0, -7), balance(1, 3, -1), balance(1, 4, -(10**30)), balance(1, 5, 7), balance(2, 0, -3)]
+    wallets = [{"wallet": n, "address": address, "is_contract": False} for n, address in enumerate(ADDRESSES)]
+    wallets.append({"wallet": 100, "address": f"0x{dead:040x}", "is_contract": False})
+    rows = {"contracts": CONTRACTS[:3], "wallets": wallets, "balances": [*balances, balance(2, 100, 4)]}
+    generation(tmp_path, rows)
+    dataset = open_dataset(tmp_path)
+    known = [dataset.catalog.contract(1, one["address"]) for one in CONTRACTS[:3]]
+    dataset.close()
+    assert [(one.below_zero, one.burned) for one in known] == [(2, 0), (0, 4), (0, 0)]
 
 
 def test_a_symbol_finds_its_contracts_in_any_case_verified_first_spam_last(catalog):

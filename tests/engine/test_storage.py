@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 
 import pytest
 
@@ -10,12 +12,14 @@ from nbext.engine import storage
 from nbext.engine.dataset import ChainExtent
 from nbext.errors import StorageError
 
+REST = {"name": "made up", "synthetic": True, "created_at": "2026-01-01T00:00:00Z", "tables": {}, "files": []}
+
 
 def build(data_dir, fingerprint):
     folder = storage.begin(data_dir)
     (folder / storage.TABLES_FILE).write_bytes(b"tables")
     chains = [{"chain_id": 1, "first_block": 5, "last_block": 9, "last_timestamp": None}]
-    return storage.publish(data_dir, folder, {"fingerprint": fingerprint, "chains": chains})
+    return storage.publish(data_dir, folder, {**REST, "fingerprint": fingerprint, "chains": chains})
 
 
 def test_a_folder_without_data_has_no_generation(tmp_path):
@@ -29,7 +33,8 @@ def test_what_was_published_is_what_is_served(tmp_path):
     assert served.folder.name == "000001-" + "ab12" * 4
     assert served.tables.read_bytes() == b"tables"
     assert served.chains == (ChainExtent(1, 5, 9, None),)
-    assert served.manifest["format"] == 1
+    assert served.manifest["format"] == 3
+    assert served.manifest["digests"] == {"tables.duckdb": hashlib.sha256(b"tables").hexdigest()}
 
 
 def test_the_two_newest_generations_are_kept(tmp_path):
@@ -63,8 +68,19 @@ def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
         storage.current(tmp_path)
 
 
-def test_a_manifest_of_a_later_format_is_refused(tmp_path):
-    folder = build(tmp_path, "aaaa").folder
-    (folder / "manifest.json").write_text(json.dumps({"format": 2}))
-    with pytest.raises(StorageError, match="reads format 1"):
+@pytest.mark.parametrize(("change", "says"), [
+    ({"format": 4}, "has format 4; this version of nbext reads formats 1 to 3"),
+    ({"format": "2"}, "has format '2'; this version"),
+    ({"files": [{"path": "a.csv"}]}, "is damaged: an entry of 'files' is incomplete"),
+    ({"chains": [{"chain_id": 1}]}, "is damaged: an entry of 'chains' is incomplete"),
+    ({"chains": [1]}, "is damaged: an entry of 'chains' is incomplete"),
+    ({"chains": [{"chain_id": 1, "first_block": "5", "last_block": 9, "last_timestamp": None}]},
+     "is not a whole number"),
+    ({"fingerprint": None}, "is damaged: 'fingerprint' is missing or is not of type str"),
+    ({"digests": []}, "is damaged: 'digests' is missing"),
+])  # fmt: skip
+def test_a_manifest_that_is_damaged_or_of_a_later_format_is_one_clear_error(tmp_path, change, says):
+    path = build(tmp_path, "aaaa").folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(StorageError, match=re.escape(str(path)) + ".*" + re.escape(says)):
         storage.current(tmp_path)

@@ -7,7 +7,8 @@ shares no code with the language but the reading of a chain's name.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import chain, groupby
 from typing import Any
 
 from nbext.core.addresses import BURN_ADDRESSES
@@ -17,15 +18,17 @@ from tests.language.tables import ZERO, Transfer, World
 
 GROUPS = ("all", "any", "not")
 NO_CHAIN = ("wallet",)
-SCOPE = ("chain", "asOf", "exclude")
+SCOPE = ("chain", "asOf", "exclude", "orderBy", "columns")
 
 
 class Oracle:
-    """Answers requests about a world. ``saved`` maps ids to requests."""
+    """Answers requests about a world. ``saved`` maps ids to requests, and ``lists`` to addresses."""
 
-    def __init__(self, world: World, saved: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, world: World, saved: Mapping[str, Any] | None = None, lists: Mapping[str, list[str]] | None = None
+    ) -> None:
         self.world = world
-        self.saved = saved or {}
+        self.saved, self.lists = saved or {}, lists or {}
 
     def wallets(self, request: Mapping[str, Any], as_of: Any = None) -> set[str]:
         """Return the addresses of a request."""
@@ -39,7 +42,7 @@ class One:
         self.oracle, self.world, self.request = oracle, oracle.world, request
         self.filters = request["filters"]
         self.default = chain_of(self.filters.get("chain", "ethereum")).id
-        self.as_of = self.moment(self.filters["asOf"]) if "asOf" in self.filters else as_of
+        self.as_of = self.moment(self.filters["asOf"], ends=True) if "asOf" in self.filters else as_of
 
     def wallets(self) -> list[str]:
         excluded = {
@@ -55,14 +58,50 @@ class One:
             if quantifier(self.members(conditions, wallet))
         )
 
+    def rows(self, columns: list[Mapping[str, Any]], limit: int) -> list[dict[str, Any]]:
+        """Return the first rows, in order: each column of an answer for each wallet."""
+        rows = [{one["name"]: self.cell(one, wallet) for one in columns} for wallet in self.wallets()]
+        written = self.filters.get("orderBy", "address")
+        name, falling = written.removeprefix("-"), written.startswith("-")
+        # Floats of amounts that differ may be equal.
+        name = f"{name}_raw" if any(column["name"] == f"{name}_raw" for column in columns) else name
+        known = sorted((row for row in rows if row[name] is not None), key=lambda row: row[name], reverse=falling)
+        groups = [sorted(same, key=lambda row: row["address"])
+                  for _, same in groupby(known, key=lambda row: row[name])]  # fmt: skip
+        return [*chain.from_iterable(groups), *(row for row in rows if row[name] is None)][:limit]
+
+    def cell(self, column: Mapping[str, Any], wallet: str) -> Any:
+        if column["name"] == "address":
+            return wallet
+        number = chain_of(column["chain"]).id
+        if "address" in column:
+            held = self.balance(self.contract(column["address"], number), wallet, self.end(number))
+            # Python divides integers with one rounding, as an amount in its token's unit must be.
+            return held / 10 ** column["decimals"] if column["type"] == "float64" else held
+        blocks = [one.block for one in self.on(number)
+                  if wallet in (one.sender, one.recipient) and one.block <= self.end(number)]  # fmt: skip
+        if column["name"] == "transfers" or not blocks:
+            return len(blocks) if column["name"] == "transfers" else None
+        times = [self.world.timestamp(number, block) for block in blocks]
+        if column["name"] == "activeDays":
+            return len({time // 86_400 for time in times})
+        return datetime.fromtimestamp((min if column["name"] == "firstSeen" else max)(times), UTC)
+
     def seen(self, conditions: Mapping[str, Any]) -> set[str]:
-        """Return the wallets with a transfer on the segment's chains."""
+        """Return the wallets with a transfer on the segment's chains, or with an NFT from the beginning."""
         return {
             side
             for chain in self.own_chains(conditions)
             for one in self.on(chain)
             if one.block <= self.end(chain)
             for side in (one.sender, one.recipient)
+        } | {
+            wallet
+            for chain in self.own_chains(conditions)
+            for contract in self.world.contracts
+            if contract.chain_id == chain and contract.standard == "ERC721"
+            for wallet in {one.sender for one in self.on(chain, contract)}
+            if self.owned(contract, wallet, 0, None)
         }
 
     def own_chains(self, conditions: Mapping[str, Any]) -> set[int]:
@@ -178,7 +217,8 @@ class One:
 
     def wallet(self, asked: Mapping[str, Any], wallet: str) -> bool:
         known = wallet in self.world.contract_wallets
-        return ("in" not in asked or wallet in [one.lower() for one in asked["in"]]) and (
+        listed = asked.get("in") or self.oracle.lists.get(asked.get("list"))
+        return (not listed or wallet in [one.lower() for one in listed]) and (
             "contract" not in asked or known == asked["contract"]
         )
 
@@ -229,8 +269,8 @@ class One:
         places = (contract.decimals or 0) if token and contract else 0
         return {name: scaled(str(bound), places) for name, bound in asked.get(key, {}).items()}
 
-    def moment(self, written: Any, chain: int | None = None) -> Any:
-        """Return a time as ("block", n) or ("time", seconds)."""
+    def moment(self, written: Any, chain: int | None = None, *, ends: bool = False) -> Any:
+        """Return a time as ("block", n) or ("time", seconds); a date that ``ends`` something is its last second."""
         chain = self.default if chain is None else chain
         if isinstance(written, int):
             return ("block", written, chain)
@@ -238,6 +278,9 @@ class One:
             unit = {"h": 3600, "d": 86_400, "w": 604_800}[written[-1]]
             last = self.world.timestamp(chain, self.world.last_blocks[chain]) or 0
             return ("time", last - int(written[:-1]) * unit)
+        if len(written) == 10:
+            midnight = int(datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp())
+            return ("time", midnight + 86_399 * ends)
         return ("time", int(datetime.fromisoformat(written).timestamp()))
 
     def last_block(self, moment: Any, chain: int) -> int:
@@ -255,7 +298,7 @@ class One:
         """Say whether a block lies in a window of blocks or times, bounds included."""
         for key, wrong in (("after", -1), ("before", 1)):
             if key in span:
-                moment = self.moment(span[key], chain)
+                moment = self.moment(span[key], chain, ends=key == "before")
                 here = block if moment[0] == "block" else self.world.timestamp(chain, block) or 0
                 if (here > moment[1]) - (here < moment[1]) == wrong:
                     return False

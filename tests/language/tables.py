@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
+import tempfile
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import ibis
 import pyarrow as pa
 
-from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.addresses import BURN_ADDRESSES, list_id
 from nbext.core.uint256 import split
-from nbext.engine.dataset import Answer, ChainExtent, Contract, DataAbout, Question
+from nbext.engine.dataset import Answer, ChainExtent, Contract, DataAbout, Order, Question, WalletList
 from nbext.engine.query import exact
+from nbext.engine.query.parameters import inline
 from nbext.engine.query.set_tree import joined, settled
 from nbext.engine.query.sort_key import stored
-from nbext.engine.query.statements import side_by_side
+from nbext.engine.query.statements import in_order, rows_of, side_by_side
 from nbext.engine.schema import FOREVER, TABLES
 
 ZERO = BURN_ADDRESSES[0]
@@ -223,19 +228,34 @@ class WorldDataset:
             for chain_id, last in world.last_blocks.items()
         )
         self.about = DataAbout("world", True, "fingerprint", "duckdb", chains)
+        self.longest_list = None
 
     def ask(self, question: Question, *, limit: int) -> Answer:
-        scalars = [scalar_of(value) for value in question.values]
+        scalars = [scalar_of(value) for value in inline(question).values]
         wallets = joined(settled(question.wallets(self.tables, scalars)))
-        first = wallets.order_by("wallet").limit(limit)
+        first = in_order(wallets, question.order, self.tables, scalars).limit(limit)
         rows = side_by_side(first, self.tables["wallets"], question.columns(self.tables, scalars))
-        found = rows.to_pyarrow()
+        order = question.order or Order(None, descending=False)
+        by = "address" if order.column is None else rows.columns[1 + order.column]
+        found = exact.in_order(rows.to_pyarrow(), by, "address", descending=order.descending)
         # Where the limit left nothing out, the rows are counted already.
         matched = found.num_rows if found.num_rows < limit else wallets.count().to_pyarrow().as_py()
-        return Answer(int(matched), exact.as_text(found))
+        return Answer(int(matched), rows_of(found, question))
 
     def close(self) -> None:
         self.connection.disconnect()
+
+
+_LISTS = tempfile.TemporaryDirectory(prefix="nbext-lists-")
+atexit.register(_LISTS.cleanup)
+
+
+def stored_list(addresses: Iterable[str]) -> WalletList:
+    """Return a list of wallets in a file, as a service stores it."""
+    packed = b"".join(bytes.fromhex(address[2:]) for address in sorted(set(addresses)))
+    path = Path(_LISTS.name) / list_id([packed])
+    path.write_bytes(packed)
+    return WalletList(path.name, len(packed) // 20, path)
 
 
 def scalar_of(value: Any) -> ibis.expr.types.Scalar:

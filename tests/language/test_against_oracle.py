@@ -13,16 +13,21 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from nbext.core.addresses import BURN_ADDRESSES, checksummed
-from nbext.core.chains import chain_of
 from nbext.core.operations import iso
-from nbext.engine.dataset import Contract
+from nbext.engine.dataset import Contract, Question
+from nbext.engine.query.parameters import intersection
 from nbext.language import language
 from nbext.language.conditions import CONDITIONS
+from nbext.language.fields import SCOPE
 from nbext.language.model import Plan
 from tests.language.oracle import One, Oracle
-from tests.language.tables import GENESIS, ZERO, Transfer, World, WorldDataset
+from tests.language.tables import GENESIS, ZERO, Transfer, World, WorldDataset, stored_list
 
 WALLETS = [ZERO, BURN_ADDRESSES[1], *(f"0x{number:040x}" for number in (5, 6, 7, 2**159))]
+# Lists that a service stores, one with a wallet that no data has.
+STORED = {one.id: one for one in map(stored_list, (WALLETS[2:4], [WALLETS[0], *WALLETS[4:], "0x" + "ee" * 20]))}
+LISTS = {name: ["0x" + one.path.read_bytes()[at : at + 20].hex() for at in range(0, 20 * one.wallets, 20)]
+         for name, one in STORED.items()}  # fmt: skip
 CONTRACTS = [
     Contract(0, 1, f"0x{0xC0:040x}", "ERC20", symbol="USDC", decimals=6),
     Contract(1, 1, f"0x{0xC1:040x}", "ERC20", symbol="WEI", decimals=0),
@@ -70,11 +75,13 @@ def minted(moves: list[Transfer]) -> list[Transfer]:
     return [replace(one, sender=ZERO) if one in first.values() and one.contract in nfts else one for one in moves]
 
 
-def bounds(values: list[Any], show: Any = lambda value: value) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw min, max or both, in order, never a max of 0 alone."""
+def bounds(
+    values: list[Any], show: Any = lambda value: value, *, moved: bool = False
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw min, max or both, in order; a max of 0 alone only of what was ``moved``."""
     def build(pair: tuple[Any, Any], which: str) -> dict[str, Any]:
         low, high = sorted(pair)
-        if which == "max" and high == 0:
+        if which == "max" and high == 0 and not moved:
             which = "both"
         return {key: show(value) for key, value in (("min", low), ("max", high)) if which in (key, "both")}
 
@@ -104,7 +111,9 @@ def windows(draw: Any, chain: int) -> dict[str, Any]:
     given = {"after": first, "before": last}
     if draw(st.booleans()):
         at = [GENESIS + block * SECONDS[chain] for block in (first, last)]
-        shown = [datetime.fromtimestamp(one, UTC).isoformat() for one in at]
+        # With or without the time of day: a date alone is the whole day.
+        length = draw(st.sampled_from([None, 10]))
+        shown = [datetime.fromtimestamp(one, UTC).isoformat()[:length] for one in at]
         given = dict(zip(given, shown, strict=True))
     return {key: given[key] for key in draw(st.sampled_from([["after"], ["before"], ["after", "before"]]))}
 
@@ -113,9 +122,9 @@ def named(draw: Any, contract: Contract) -> str:
     return draw(st.sampled_from([contract.symbol, contract.symbol.lower(), checksummed(contract.address)]))
 
 
-def amounts(draw: Any, contract: Contract) -> tuple[dict[str, Any], str]:
+def amounts(draw: Any, contract: Contract, *, moved: bool = False) -> tuple[dict[str, Any], str]:
     """Draw bounds of an amount, in raw integers or in the token's unit."""
-    raw = draw(bounds(AMOUNTS))
+    raw = draw(bounds(AMOUNTS, moved=moved))
     places = contract.decimals or 0
     if contract.standard != "ERC20" or draw(st.booleans()):
         return {key: draw(st.sampled_from([str(value), value])) for key, value in raw.items()}, "raw"
@@ -175,7 +184,7 @@ def draw_transfer(draw: Any, chain: int, end: int) -> dict[str, Any]:
         contract = draw(st.sampled_from(own))
         asked["token" if contract.standard == "ERC20" else "nft"] = named(draw, contract)
         for key in draw(st.sets(st.sampled_from(["amount", "total"]))):
-            asked[key], _ = amounts(draw, contract) if contract.standard == "ERC20" else (draw(COUNTS), "")
+            asked[key], _ = amounts(draw, contract, moved=True) if contract.standard == "ERC20" else (draw(COUNTS), "")
             if contract.standard == "ERC20":
                 asked[key], asked["unit"] = draw(bounds(AMOUNTS)), "raw"
     if draw(st.booleans()):
@@ -197,7 +206,9 @@ def draw_activity(draw: Any, chain: int, end: int) -> dict[str, Any]:
 
 
 def draw_wallet(draw: Any, chain: int, end: int) -> dict[str, Any]:
-    asked = {"in": draw(st.lists(st.sampled_from(WALLETS), min_size=1, max_size=4)), "contract": draw(st.booleans())}
+    among = draw(st.lists(st.sampled_from(WALLETS), min_size=1, max_size=4))
+    one = draw(st.sampled_from([{"in": among}, {"list": draw(st.sampled_from(sorted(LISTS)))}]))
+    asked = {**one, "contract": draw(st.booleans())}
     return {key: asked[key] for key in draw(st.sets(st.sampled_from(sorted(asked)), min_size=1))}
 
 
@@ -224,61 +235,87 @@ def requests(draw: Any, saved: bool = True) -> dict[str, Any]:
         # On both chains the data has begun and not yet ended.
         seconds = draw(st.integers(0, LAST[10] * SECONDS[10] - 3600))
         seconds = min(seconds, LAST[1] * SECONDS[1])
-        scope["asOf"] = datetime.fromtimestamp(GENESIS + seconds, UTC).isoformat()
+        scope["asOf"] = datetime.fromtimestamp(GENESIS + seconds, UTC).isoformat()[: draw(st.sampled_from([None, 10]))]
         end = {chain: min(seconds // SECONDS[chain], LAST[chain]) for chain in LAST}
     if draw(st.booleans()):
         scope["exclude"] = draw(st.lists(st.sampled_from(["burn", *WALLETS]), max_size=2))
     if draw(st.booleans()):
         scope["chain"] = "eth"
+    facts = next(field for field in SCOPE if field.name == "columns").choices
+    if columns := draw(st.lists(st.sampled_from(facts), unique=True, max_size=3)):
+        scope["columns"] = columns
+    # Every request has these columns; which balances it has, `ordered` looks at once it is resolved.
+    if draw(st.booleans()):
+        scope["orderBy"] = draw(st.sampled_from(["", "-"])) + draw(st.sampled_from(["address", *columns]))
     operator = draw(st.sampled_from(["AND", "OR"]))
     return {"operator": operator, "filters": {**draw(maps(end, saved)), **scope}, "limit": 100}
 
 
-def answered(dataset: WorldDataset, request: dict[str, Any], saved: dict[str, Any]) -> tuple[Plan, list[Any]]:
-    plan = language.resolve(language.parse(request), dataset, saved.get)
-    answer = dataset.ask(language.compile(plan), limit=100)
-    assert answer.matched == answer.rows.num_rows
-    return plan, answer.rows.to_pylist()
+def ordered(request: dict[str, Any], plan: Plan) -> list[dict[str, Any]]:
+    """Return the request, and the request by one of its balances, up or down, cut short or whole."""
+    balances = [column for column in plan.columns if "address" in column]
+    if not balances:
+        return [request]
+    # As good as drawn, but the balances are known only now.
+    draw = len(json.dumps(request))
+    column = balances[draw % len(balances)]
+    name = "-" * (draw % 3 > 0) + column["name"]
+    limit = 2 if draw % 5 else 100
+    return [request, {**request, "filters": {**request["filters"], "orderBy": name}, "limit": limit}]
+
+
+def answered(dataset: Any, request: dict[str, Any], saved: dict[str, Any]) -> tuple[Plan, int, list[Any]]:
+    plan = language.resolve(language.parse(request), dataset, saved.get, STORED.get)
+    answer = dataset.ask(language.compile(plan), limit=plan.limit)
+    assert min(answer.matched, plan.limit) == answer.rows.num_rows
+    digits = [column["name"] for column in plan.columns if column["type"] == "uint256"]
+    rows = [{**row, **{name: int(row[name]) for name in digits}} for row in answer.rows.to_pylist()]
+    return plan, answer.matched, rows
 
 
 def check(world: World, asked: Sequence[dict[str, Any]]) -> None:
     """Compare rows and balances with the oracle's; the later requests may name the first as a saved segment."""
     dataset = WorldDataset(world)
     saved = {"first": asked[0]}
-    oracle = Oracle(world, saved)
+    oracle = Oracle(world, saved, LISTS)
     try:
         for request in asked:
-            plan, rows = answered(dataset, request, saved)
-            assert [row["address"] for row in rows] == sorted(oracle.wallets(request)), request
-            one = One(oracle, request)
-            for column in plan.columns[1:]:
-                contract = one.contract(column["address"], chain_of(column["chain"]).id)
-                held = [one.balance(contract, row["address"], one.end(contract.chain_id)) for row in rows]
-                assert [int(row[column["name"]]) for row in rows] == held, request
+            plan, *_ = answered(dataset, request, saved)
+            for one in ordered(request, plan):
+                plan, matched, rows = answered(dataset, one, saved)
+                assert matched == len(oracle.wallets(one)), one
+                assert rows == One(oracle, one).rows(plan.columns, one["limit"]), one
+        check_in_common(dataset, oracle, asked, saved)
     finally:
         dataset.close()
+
+
+def check_in_common(dataset: Any, oracle: Oracle, asked: Sequence[dict[str, Any]], saved: dict[str, Any]) -> None:
+    """Compare how many wallets requests have in common, and the conditions of each that must hold, one by one."""
+    def count(questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
+        return [dataset.ask(intersection([questions[one] for one in places]), limit=100).matched for places in together]
+
+    plans = [language.resolve(language.parse(request), dataset, saved.get, STORED.get) for request in asked]
+    common = set.intersection(*(oracle.wallets(request) for request in asked))
+    assert count(list(map(language.compile, plans)), [range(len(plans))]) == [len(common)]
+    request, plan = asked[-1], plans[-1]
+    steps = language.funnel(plan, count)
+    scope = {key: value for key, value in plan.canonical["filters"].items() if key in ("asOf", "chain", "exclude")}
+    for place, step in enumerate(steps):
+        so_far = {"all": [one.filters for one in steps[: place + 1]], **scope}
+        assert step.remaining >= len(oracle.wallets({"filters": so_far}) & oracle.wallets(request))
+    assert steps[-1].remaining == len(oracle.wallets(request))
+    assert steps[0].alone == steps[0].remaining
 
 
 def settled(request: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
     """Keep asOf out of what names a saved segment without one: its heldSince can lie after that time."""
     if "asOf" in first["filters"] or '"segment"' not in json.dumps(request):
         return request
-    return without_time(request)
-
-
-def mended(world: World, request: dict[str, Any]) -> dict[str, Any]:
-    """Drop asOf where token ids were sent on before they were seen: who held them then was not seen yet."""
-    if minted(world.transfers) == world.transfers:
-        return request
-    return without_time(request)
-
-
-def without_time(request: dict[str, Any]) -> dict[str, Any]:
     return {**request, "filters": {key: value for key, value in request["filters"].items() if key != "asOf"}}
 
 
-def prepared(world: World, asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    asked = [mended(world, request) for request in asked]
+def prepared(asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [settled(request, asked[0]) for request in asked]
 
 
@@ -289,32 +326,42 @@ PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
 THREE = st.tuples(requests(saved=False), requests(), requests())
 
 
-# The same chains and queries each time: a newcomer's first run is not the place to find a rare one.
-@settings(max_examples=25, derandomize=True, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+# Few: a newcomer's first run is not the place to find a rare one.
+@settings(max_examples=5, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=THREE)
 def test_duckdb_answers_what_the_oracle_says(world, asked):
-    check(world, prepared(world, asked))
+    check(world, prepared(asked))
 
 
 @pytest.mark.load
-@settings(max_examples=150, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("part", range(4))  # sixty in all; the gate runs the parts on every core
+@settings(max_examples=15, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=THREE)
-def test_duckdb_answers_what_the_oracle_says_of_ever_other_chains_and_queries(world, asked):
-    check(world, prepared(world, asked))
+def test_duckdb_answers_what_the_oracle_says_of_many_chains_and_queries(part, world, asked):
+    check(world, prepared(asked))
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(asked=st.tuples(requests(saved=False), requests()))
 def test_the_canonical_form_is_a_request_that_means_the_same(asked):
     world = World(CONTRACTS, [Transfer(0, 1, 0, ZERO, WALLETS[2], 1)], LAST, SECONDS)
     dataset = WorldDataset.unconnected(world)
     request = settled(asked[1], asked[0])
     saved = {"first": asked[0]}
-    plan = language.resolve(language.parse(request), dataset, saved.get)
-    again = language.resolve(language.parse(plan.canonical), dataset, saved.get)
+    plan = language.resolve(language.parse(request), dataset, saved.get, STORED.get)
+    again = language.resolve(language.parse(plan.canonical), dataset, saved.get, STORED.get)
     assert again.canonical == plan.canonical
     assert again.whole == plan.whole
     assert again.columns == plan.columns
+
+
+def test_who_owned_an_nft_from_the_beginning_was_seen_before_it_was_sent():
+    """An OR has every wallet that one of its branches has, whatever its other branches are."""
+    _, _, one, two, three, *_ = WALLETS
+    world = World(CONTRACTS, [Transfer(0, 1, 0, ZERO, three, 5), Transfer(2, 9, 1, one, two, 1)], LAST, SECONDS)
+    nft = {"nft": {"nft": "BAYC"}}
+    branches = [nft, {"not": nft}, {"any": [nft, {"not": {"token": {"token": "USDC"}}}]}, {"not": {"not": nft}}]
+    check(world, [{"filters": {**branch, "asOf": block}, "limit": 100} for branch in branches for block in (5, 9)])
 
 
 def test_one_condition_at_a_time_on_a_chain_made_for_it():
@@ -338,6 +385,8 @@ def test_one_condition_at_a_time_on_a_chain_made_for_it():
     owned = [{"nft": {"nft": "BAYC", "tokenIds": [1], "heldSince": block}} for block in range(5, 11)]
     owned += [{**one, "asOf": 8} for one in owned[:4]]
     counted = [{"transfer": {"count": {"min": number, "max": number}}} for number in range(1, 7)]
+    nothing = [{"transfer": {"token": "USDC", "direction": side, name: {"max": "0"}}}
+               for side in ("in", "out", "any") for name in ("amount", "total")]
     everyone = {"token": {"token": "USDC", "balance": {"min": 0}}}
     denied = {**everyone, "not": [owned[4], {"activity": {"first": {"before": 2}}}]}
-    check(world, [{"filters": filters} for filters in [*held, *owned, *counted, denied]])
+    check(world, [{"filters": filters, "limit": 100} for filters in [*held, *owned, *counted, *nothing, denied]])

@@ -5,50 +5,57 @@ from __future__ import annotations
 import pytest
 
 from nbext.language import language
-from tests.engine.forms import FORMS, STORED, WORLD
+from tests.engine.forms import FORMS, LISTS, STORED, WORLD
 from tests.language.tables import WorldDataset
 
 # Made when the grammar got its number; where one changes, `nbext.language.fields.GRAMMAR` must rise.
 IDS = {
-    "token": "sg_B3yA5DuZCGjOmMCksDOZuhUb",
-    "token_min": "sg_oJFRE-WOi4gEe4TSvRaN83NA",
-    "token_max": "sg_9vKMQgEL9qwQydISZKANf7-j",
-    "token_between_many_digits": "sg_vfanTI1boxGQEvdTCMy-WuSV",
-    "token_none_too": "sg_VT3fzWmD65MUARah3AhCZ__O",
-    "token_held_since": "sg_sl41JbQFzrvUn57LVU96eifU",
-    "token_as_of": "sg_wctFf54HskRVbx9UQXgYqm4S",
-    "token_held_since_as_of": "sg_V4Cs7GrfBRgMOcXSw0lrpNKb",
-    "token_on_a_chain": "sg_gOu_27MFDo2_BTTlw9-vBq37",
-    "nft": "sg_0w_17a7s0FPwXzW6FAsg-o6H",
-    "nft_ids": "sg_u1aohiDtIBOYVHdxOTeRPFMN",
-    "nft_ids_held_since": "sg_Wj4OpqNqsWl7wf4hwaL1GXWT",
-    "nft_ids_of_a_multi_token": "sg_8gT1J48mJfs3WadXDgBu4P-F",
-    "nft_multi_token_as_of": "sg_dM3Th2iakUFiFrGGp1UB9GjO",
-    "collections_at_least": "sg_72IM38jCYFS9XKfaKE6_Bl9m",
-    "collections_distinct": "sg_X0_KFA-As6UcH5CPVa-HbciQ",
-    "transfer_in": "sg_-WJqlbnZkXdp_DUrxNtUIT1x",
-    "transfer_out": "sg_oMwD_ZEG--2q0x_fjzOSupzT",
-    "transfer_any": "sg_n701ljJIrI7IOMPyHUV3EfLy",
-    "transfer_window": "sg_bmErpp9Be4rqV0kdVAY12EYf",
-    "transfer_mint": "sg_ZCdiIUVEVr_R2kLmpPt7xKA8",
-    "transfer_burn": "sg_TVc0vlUlGij8vJmFJKiSmyM8",
-    "transfer_counterparty": "sg_HOP8V4GQM3TzpU25TvmBNDkI",
-    "transfer_total": "sg_Q8DHvKLEfzKeSznh9_5ChdhJ",
-    "activity_first": "sg_nEH7rVbP2U7-NvQGXfJI5pDi",
-    "activity_last": "sg_klVPGMCru-w3x0uWKjHniWWX",
-    "activity_transfers": "sg_AojvJBWrxjUjIxf9u7tUzL-K",
-    "activity_as_of": "sg_d1DRqFvNjbQrgtVpUY3NP-zc",
-    "wallet_in": "sg_zjI_a_rSI8ZhhcK4tH-TxU8K",
-    "wallet_contract": "sg_WU5IFGGedGMKYdtGxRGXXIkR",
-    "segment": "sg_h5CLc-miWBUvA5POwqs89gk4",
-    "all_any_not": "sg_cM739XlgboRyg34RofCkSUGw",
-    "not_alone": "sg_p6Z0bLDkVzERgeitCILkH-2N",
-    "exclude_nothing": "sg_Houoi0VgUt8csjErNuHDKEMj",
+    "token": "sg_xSNaMFJHZ9UtHsfbCPpz6xF8",
+    "token_min": "sg_ObzY9tJ949ugYgHQq-yJLl98",
+    "token_max": "sg_ySNyI9HXNebu3IYjr_mT4wq7",
+    "token_between_many_digits": "sg_YOdj8RWmMmhfkblngb0athGo",
+    "token_none_too": "sg_vW93YOgHS4v7KHNP8pzTXtki",
+    "token_held_since": "sg_DpJyCQ1kI-j0aXazbtUWTR4M",
+    "token_as_of": "sg_G9gLIHKuj67gWnlweM19QOB8",
+    "token_held_since_as_of": "sg_TzdgG1Q9KG5_W-zZftf9cTOV",
+    "token_on_a_chain": "sg_z_w4O4gTbC5zpgAMKGAiqaVk",
+    "nft": "sg_Swcey2zo4WZyr-hY3z5tqCsK",
+    "nft_ids": "sg_74kE7SsMXGnD1MTtDCWn2fHw",
+    "nft_ids_held_since": "sg_GOG3dJCiQGeGlL7rJs0mUhqM",
+    "nft_ids_of_a_multi_token": "sg_jexTtWcwt7SEb5abNys6Mj5M",
+    "nft_multi_token_as_of": "sg_63SQ8RZ-InIltajSb3BnYW6G",
+    "collections_at_least": "sg_9zljUR4z2wsufs1FIJmcJxtx",
+    "collections_distinct": "sg_lQlIovhObdqcc7qqmnkvMoiB",
+    "transfer_in": "sg_aAHUug3AJCBIZ0XUrtPx_tyL",
+    "transfer_out": "sg_bI0mz0jPQ9-pDkCn3dQEnn4K",
+    "transfer_any": "sg_bo_BQkJGoK9nYkYENDtp4D9Y",
+    "transfer_window": "sg_RMpB7KZqxVjQFu7YBEcrzP8o",
+    "transfer_mint": "sg_aqfYr2Y1hTykl3Dkm-S8Cid1",
+    "transfer_burn": "sg_egcb0Q0LtY58Kf_UQk3aWu22",
+    "transfer_counterparty": "sg_EnyG-n48a4m-ke9aCdB2ILqq",
+    "transfer_total": "sg_UoZwOIC4kxyn9eObIEFPuS23",
+    "activity_first": "sg_Rq6xYAVSBmv0gvDgJL2knDGc",
+    "activity_last": "sg_QMviyMGHGwUTASaK1qbVrhRf",
+    "activity_transfers": "sg_ebHBtFvDhqNCUL3HdwZ2UOQt",
+    "activity_as_of": "sg_RtnDSUnNw8ZDEaRSVsqxi8zB",
+    "wallet_in": "sg_Jx0ghaizEHPYJQPgnQD3v6zS",
+    "wallet_contract": "sg_6YJJSzmAgXq6v4mmHn4DpeAi",
+    "wallet_list": "sg_az2xHZVJR6TiZfXzz7_UJcwy",
+    "segment": "sg_p6lSDRHH7oY6KODCUntUJ6MY",
+    "all_any_not": "sg_NlxVl4N69E31yzYHywd0Uz1-",
+    "not_alone": "sg_nkMTrCy1gLGfur56-XqF6Ii9",
+    "not_nft_as_of": "sg_RdMy_GLhXNpiaw89oxPTf8xV",
+    "exclude_nothing": "sg_vEtchxvn0EwYaWIE6_Y4DqAt",
+    "order_by_balance": "sg_bAC2orA-_FQLH7rSnB72pT_f",
+    "order_by_count": "sg_dLhuJzvWxS6CLg_gfkzTGCyN",
+    "order_by_address": "sg_n181o1qu-UIFhzLgxKnoLTzq",
+    "order_by_time": "sg_R6GVWk1zpchKFplQNFgy98Wy",
+    "order_by_days_as_of": "sg_T0MJ9Sf4ecz5ECOLxMgLDIQn",
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_id_of_a_known_segment_stays(form):
     query = language.parse({"filters": FORMS[form], "limit": 100})
-    plan = language.resolve(query, WorldDataset.unconnected(WORLD), {"stored": STORED}.get)
+    plan = language.resolve(query, WorldDataset.unconnected(WORLD), {"stored": STORED}.get, LISTS.get)
     assert language.segment_id(plan, "f0f0f0") == IDS[form]

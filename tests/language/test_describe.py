@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from nbext.engine.dataset import Contract
 from nbext.language import language
 from tests.language.tables import ZERO, Transfer, World, WorldDataset
-from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS, WALLETS, requests, settled
+from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS, STORED, WALLETS, requests, settled
 
 DATASET = WorldDataset.unconnected(World(CONTRACTS, [Transfer(0, 1, 0, ZERO, WALLETS[2], 1)], LAST, SECONDS))
 FIVE = WALLETS[2]
@@ -64,6 +64,6 @@ def test_a_name_on_chain_is_shown_short_and_never_breaks_the_sentence():
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(asked=requests(saved=False))
 def test_every_segment_has_words(asked):
-    plan = language.resolve(language.parse(settled(asked, asked)), DATASET)
+    plan = language.resolve(language.parse(settled(asked, asked)), DATASET, lists=STORED.get)
     assert plan.words.startswith("wallets that ")
     assert all(text for text, _ in language.parts(plan))

@@ -56,14 +56,14 @@ def wallets(dataset, filters, operator="AND"):
 
 def test_holders_come_with_exact_balances_ordered_by_address(dataset):
     assert rows(dataset, {"token": {"token": USDC}}) == [
-        {"address": address(5), "USDC_balance": "1500000"},
-        {"address": address(6), "USDC_balance": "500000"},
+        {"address": address(5), "USDC_balance": 1.5, "USDC_balance_raw": 1_500_000},
+        {"address": address(6), "USDC_balance": 0.5, "USDC_balance_raw": 500_000},
     ]
 
 
 def test_the_greatest_balance_there_is_stays_exact(dataset):
     assert rows(dataset, {"token": {"token": "DAI", "balance": {"min": str(2**256 - 1)}, "unit": "raw"}}) == [
-        {"address": address(8), "DAI_balance": str(2**256 - 1)}
+        {"address": address(8), "DAI_balance": (2**256 - 1) / 10**18, "DAI_balance_raw": str(2**256 - 1)}
     ]
 
 

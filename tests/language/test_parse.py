@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.errors import InvalidSegment
+from nbext.errors import MOST_ERRORS, InvalidSegment
 from nbext.language.conditions import CONDITIONS
 from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH
 from nbext.language.parse import parse
@@ -44,13 +45,20 @@ EACH = [
     # Keys
     ({"tokn": {}}, "/tokn", "unknown-key", "Unknown condition 'tokn'. Did you mean 'token'?"),
     ({"pizza": {}}, "/pizza", "unknown-key",
-     f"Unknown condition 'pizza'. Allowed: {ALLOWED}, chain, asOf, exclude."),
-    ({7: {}}, "/7", "unknown-key", f"Unknown condition 7. Allowed: {ALLOWED}, chain, asOf, exclude."),
+     f"Unknown condition 'pizza'. Allowed: {ALLOWED}, chain, asOf, exclude, orderBy, columns."),
+    ({7: {}}, "/7", "unknown-key", f"Unknown condition 7. Allowed: {ALLOWED}, chain, asOf, exclude, orderBy, columns."),
     ({"AND": [token()]}, "/AND", "unknown-key", "Unknown condition 'AND'. Use \"all\" for AND and \"any\" for OR."),
     ({"or": [token()]}, "/or", "unknown-key", "Unknown condition 'or'. Use \"all\" for AND and \"any\" for OR."),
     ({"a/b~c": {}}, "/a~1b~0c", "unknown-key",
-     f"Unknown condition 'a/b~c'. Allowed: {ALLOWED}, chain, asOf, exclude."),
+     f"Unknown condition 'a/b~c'. Allowed: {ALLOWED}, chain, asOf, exclude, orderBy, columns."),
     ({"tok\ud800en": {}}, "/tok\\ud800en", "unknown-key", "Unknown condition 'tok\\ud800en'. Did you mean 'token'?"),
+    ({**token(), "orderBy": 5}, "/orderBy", "type",
+     '5 is not the name of a column. Write its name, with "-" in front for the largest first: "-UNI_balance".'),
+    ({**token(), "columns": ["firstSeen", "first"]}, "/columns/1", "choice",
+     "'first' is not allowed. Did you mean 'firstSeen'? Allowed: firstSeen, lastSeen, transfers, activeDays."),
+    ({**token(), "columns": ["transfers", "transfers"]}, "/columns/1", "twice", "'transfers' is in the list twice."),
+    ({"all": [{**token(), "orderBy": "address"}]}, "/all/0/orderBy", "unknown-key",
+     "'orderBy' is allowed at the top of the filters, not inside a group."),
     ({"all": [{"chain": "base"}]}, "/all/0/chain", "unknown-key",
      "'chain' is allowed at the top of the filters, not inside a group."),
     (token(balence={}), "/token/balence", "unknown-key", "Unknown field 'balence' of token. Did you mean 'balance'?"),
@@ -72,7 +80,7 @@ EACH = [
      "'UNI' is not an object with the fields of \"token\". Write {\"token\": {\"token\": \"UNI\"}}."),
     # Which fields go together
     ({"token": {}}, "/token", "required", "token needs 'token': the token's address, or its symbol."),
-    ({"wallet": {}}, "/wallet", "empty", "wallet has nothing to match. Give at least one of: in, contract."),
+    ({"wallet": {}}, "/wallet", "empty", "wallet has nothing to match. Give at least one of: in, list, contract."),
     ({"activity": {"chain": "base"}}, "/activity", "empty",
      "activity has nothing to match. Give at least one of: first, last, transfers, activeDays."),
     ({"collections": {"of": ["A"], "distinct": {"min": 1}}}, "/collections", "exclusive",
@@ -119,6 +127,25 @@ EACH = [
      "'x' is not a token id. Write a whole number, or its digits as text."),
     ({"nft": {"nft": "A", "tokenIds": [1] * 1001}}, "/nft/tokenIds", "size",
      "tokenIds has 1,001 members. At most 1,000 are allowed."),
+    # The text that a message says to write has the value that was given, where a list may have it
+    ({"wallet": {"in": VITALIK.lower()}}, "/wallet/in", "type",
+     f'\'{VITALIK.lower()}\' is not a list of addresses. Write ["{VITALIK.lower()}"].'),
+    ({"collections": {"of": "MAYC"}}, "/collections/of", "type",
+     "'MAYC' is not a list of addresses or symbols. Write [\"MAYC\"]."),
+    ({**token(), "columns": "lastSeen"}, "/columns", "type",
+     "'lastSeen' is not a list of columns. Write [\"lastSeen\"]."),
+    # ... and of a text that no list may have either, what is wrong with it
+    ({**token(), "columns": "wealth"}, "/columns", "choice",
+     "'wealth' is not allowed. Allowed: firstSeen, lastSeen, transfers, activeDays."),
+    ({"wallet": {"in": "hello"}}, "/wallet/in", "address",
+     "'hello' is not an address. An address is 0x and 40 hex digits."),
+    ({**token(), "exclude": "burn"}, "/exclude", "type", "'burn' is not a list of addresses. Write [\"burn\"]."),
+    ({"nft": {"nft": "A", "tokenIds": 7}}, "/nft/tokenIds", "type", "7 is not a list of token ids. Write [7]."),
+    # Python's None becomes null
+    (token(balance={"min": None}), "/token/balance/min", "type",
+     'null is not a bound. Leave out "balance", or give "min" a value.'),
+    (token(balance={"min": "1", "max": None}), "/token/balance/max", "type",
+     'null is not a bound. Leave out "max", or give "max" a value.'),
     # Names
     (token(token=5), "/token/token", "type",
      '5 is not an address or a symbol. Write a text such as "USDC" or "0x...".'),
@@ -145,8 +172,23 @@ EACH = [
     ({**token(), "exclude": ["burnt"]}, "/exclude/0", "address",
      "'burnt' is neither an address nor the word \"burn\". Did you mean 'burn'?"),
     # Times
-    (token(heldSince="5y"), "/token/heldSince", "type", f"'5y' is not {A_TIME}"),
-    (token(heldSince="2024-02-30"), "/token/heldSince", "type", f"'2024-02-30' is not {A_TIME}"),
+    (token(heldSince="soon"), "/token/heldSince", "type", f"'soon' is not {A_TIME}"),
+    (token(heldSince="9999y"), "/token/heldSince", "type", f"'9999y' is not {A_TIME}"),
+    (token(heldSince="2024-13-01"), "/token/heldSince", "type", f"'2024-13-01' is not {A_TIME}"),
+    (token(heldSince="0000-02-30"), "/token/heldSince", "type", f"'0000-02-30' is not {A_TIME}"),
+    (token(heldSince="2025-02-30"), "/token/heldSince", "type",
+     "'2025-02-30' is not a time. February 2025 has 28 days."),
+    *((token(heldSince=given), "/token/heldSince", "type",
+       f"{given!r} is not a time. Write \"{meant}\". The units are h, d and w.")
+      for given, meant in {"30D": "30d", "30 days": "30d", "-12h": "12h", "2 weeks ago": "2w", "1m": "30d",
+                           "1y": "365d", "5 years": "1825d"}.items()),
+    (token(heldSince="90"), "/token/heldSince", "type",
+     "'90' is not a time. A block number is written without quotes: 90. For 90 days back, write \"90d\"."),
+    ({**token(), "asOf": "23000000"}, "/asOf", "type",
+     "'23000000' is not a time. A block number is written without quotes: 23000000."),
+    ({"activity": {"last": {"before": "1738367999"}}}, "/activity/last/before", "type",
+     "'1738367999' is not a time. A block number is written without quotes: 1738367999. As a Unix time it is "
+     '"2025-01-31T23:59:59Z": write that.'),
     (token(heldSince=Decimal("1.5")), "/token/heldSince", "type", f"1.5 is not {A_TIME}"),
     ({**token(), "asOf": -1}, "/asOf", "range", "-1 is out of range. Allowed: a block from 0 to 2^62-1."),
     ({"activity": {"first": {}}}, "/activity/first", "empty", "first is empty. Give after, before or both."),
@@ -175,23 +217,23 @@ def test_all_errors_come_at_once():
          "Unknown field 'sort' of a segment request. Allowed: operator, filters, fileType, limit."),
         ("/operator", "choice", "'and' is not allowed. Did you mean 'AND'? Allowed: AND, OR."),
         ("/fileType", "choice", "'exe' is not allowed. Allowed: json, csv."),
-        ("/limit", "range", "-1 is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
+        ("/limit", "range", "-1 is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
         ("/filters/tokn", "unknown-key", "Unknown condition 'tokn'. Did you mean 'token'?"),
         ("/filters/nft/count/mn", "unknown-key", "Unknown field 'mn' of count. Did you mean 'min'?"),
         ("/filters/nft", "required", "nft needs 'nft': the collection's address, or its symbol."),
         ("/filters/wallet/0/in/0", "address", "'0x12' is not an address. An address is 0x and 40 hex digits."),
-        ("/filters/wallet/1", "empty", "wallet has nothing to match. Give at least one of: in, contract."),
+        ("/filters/wallet/1", "empty", "wallet has nothing to match. Give at least one of: in, list, contract."),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("limit", "detail"),
     [
-        (True, "true is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
-        ("10", "'10' is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
-        (1.5, "1.5 is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
-        (None, "null is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
-        (1_000_001, "1000001 is not a limit. Write a whole number from 0 (count only) to 1,000,000."),
+        (True, "true is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
+        ("10", "'10' is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
+        (1.5, "1.5 is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
+        (None, "null is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
+        (10_000_001, "10000001 is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
     ],
 )
 def test_a_limit_is_a_whole_number_within_bounds(limit, detail):
@@ -225,8 +267,38 @@ def test_a_segment_of_too_many_conditions_is_refused_once():
     ]
 
 
-def test_a_hostile_body_gets_a_short_answer():
-    assert len(errors({f"key{number}": {} for number in range(1000)})) == 50
+MANY = 100_000
+HOSTILE = {
+    "conditions": ({f"key{number}": {} for number in range(MANY)}, MANY),
+    "fields": ({"token": {"token": "UNI", **{f"key{number}": 1 for number in range(MANY)}}}, MANY),
+    "bounds": ({"token": {"token": "UNI", "balance": {f"key{number}": 1 for number in range(MANY)}}}, MANY),
+    # The one about the list's length is the 201st: no more members are read than a segment has conditions.
+    "members": ({"any": [1] * MANY}, MAX_CONDITIONS + 1),
+    "empty members": ({"not": [{}] * MANY}, MAX_CONDITIONS + 1),
+}
+
+
+@pytest.mark.parametrize(("filters", "all_errors"), HOSTILE.values(), ids=HOSTILE)
+def test_twenty_errors_are_worded_and_the_others_only_counted(filters, all_errors):
+    searched = 0
+
+    def count(frame, event, value):
+        nonlocal searched
+        searched += event == "call" and frame.f_code.co_name == "get_close_matches"
+
+    sys.setprofile(count)
+    try:
+        with pytest.raises(InvalidSegment) as caught:
+            parse({"filters": filters})
+    finally:
+        sys.setprofile(None)
+    assert (len(caught.value.errors), caught.value.more) == (MOST_ERRORS, all_errors - MOST_ERRORS)
+    assert str(caught.value).splitlines()[-1] == f"and {all_errors - MOST_ERRORS:,} more errors"
+    assert len(str(caught.value)) < 5_000
+    assert searched <= MOST_ERRORS, "the nearest word is looked for only where it is shown"
+
+
+def test_a_hostile_key_is_cut():
     ((pointer, _, detail),) = errors({"k" * 10**6: {}})
     assert len(pointer) < 100
     assert len(detail) < 300

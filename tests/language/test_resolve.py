@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nbext.engine.dataset import Contract
+from nbext.engine.dataset import ChainExtent, Contract
 from nbext.errors import AmbiguousSymbol, InvalidSegment
 from nbext.language import language
 from tests.language.tables import ZERO, Transfer, World, WorldDataset
@@ -80,10 +80,12 @@ UNKNOWN = [
     ({**token(), "chain": "gnosis"}, "/chain", "chain",
      "The data has nothing on gnosis. It has: ethereum, optimism, polygon."),
     ({"segment": {"id": "sg_x"}}, "/segment/id", "unknown-segment", "No segment 'sg_x' is saved here."),
+    ({"wallet": {"in": "sg_x"}}, "/wallet/in", "unknown-segment", "No segment 'sg_x' is saved here."),
+    ({"wallet": {"in": [C1, "sg_x"]}}, "/wallet/in/1", "unknown-segment", "No segment 'sg_x' is saved here."),
     (token(balance={"min": "0.1234567890123456789"}), "/token/balance/min", "decimals",
-     "0.1234567890123456789 has 19 decimals; UNI has 18."),
+     "0.1234567890123456789 has 19 decimals; UNI has 18. Round it: 0.123456789012345679."),
     (token(balance={"max": "1.5"}, unit="raw"), "/token/balance/max", "decimals",
-     "1.5 has 1 decimal; raw amounts have none."),
+     "1.5 has 1 decimal; raw amounts have none. Round it: 2."),
     ({"transfer": {"nft": "BAYC", "total": {"min": "1.5"}}}, "/transfer/total/min", "decimals",
      "1.5 has 1 decimal; NFTs are counted whole."),
     (token("ODD", balance={"min": "1"}), "/token/balance/min", "decimals",
@@ -125,6 +127,24 @@ UNKNOWN = [
 @pytest.mark.parametrize(("filters", "pointer", "code", "detail"), UNKNOWN, ids=[f"{e[1]} {e[2]}" for e in UNKNOWN])
 def test_what_the_data_cannot_tell_is_named(dataset, filters, pointer, code, detail):
     assert ("/filters" + pointer, code, detail) in errors(dataset, filters)
+
+
+A, B = {"segment": {"id": "sg_a"}}, {"segment": {"id": "sg_b"}}
+SAVED_AS_LISTS = [
+    ({"wallet": {"in": "sg_a"}}, A),
+    ({"wallet": {"in": ["sg_a"]}, "not": {"wallet": {"in": "sg_b"}}}, {**A, "not": B}),
+    ({"wallet": {"in": ["sg_a", "sg_b", "sg_a"]}}, {"any": [A, B]}),
+    ({"wallet": {"in": [address(5), "sg_b"], "contract": True}, **token()},
+     {"all": [{"any": [B, {"wallet": {"in": [address(5)]}}]}, {"wallet": {"contract": True}}], **token()}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("short", "long"), SAVED_AS_LISTS)
+def test_saved_segments_are_lists_of_wallets(dataset, short, long):
+    saved = {"sg_a": {"operator": "AND", "filters": token()}, "sg_b": {"operator": "AND", "filters": token("ODD")}}
+    both = [resolved(dataset, one, saved) for one in (short, long)]
+    assert both[0].canonical == both[1].canonical
+    assert both[0].words == both[1].words
 
 
 def test_errors_of_several_conditions_come_together(dataset):
@@ -197,11 +217,97 @@ def test_times_become_blocks_inclusive_on_both_ends(dataset):
 
 
 def test_a_window_that_no_block_lies_in_matches_nothing_and_says_so(dataset):
-    for span in ({"before": "2020-01-01"}, {"after": "2030-01-01"}, {"after": 200}):
+    for span in ({"before": "2020-01-01"}, {"after": "2030-01-01"}):
         plan = resolved(dataset, {"transfer": span})
         assert plan.warnings == ["/filters/transfer: no block of the data is in this window."]
         assert dataset.ask(language.compile(plan), limit=5).matched == 0
         assert resolved(dataset, plan.canonical["filters"]).canonical == plan.canonical
+
+
+def test_a_date_is_its_whole_day_wherever_one_is_written(dataset):
+    # Block 1 is at 23:13 of the 14th, block 2 at 00:13 of the 15th, block 25 at 23:13, block 26 at 00:13 of the 16th.
+    day = "2023-11-15"
+    plan = resolved(dataset, {"transfer": {"after": day, "before": day}})
+    assert plan.canonical["filters"]["transfer"] == {"direction": "any", "chain": "ethereum", "count": {"min": 1},
+                                                     "after": 2, "before": 25}  # fmt: skip
+    assert plan.words.endswith("from block 2 (2023-11-15) up to block 25 (2023-11-15)")
+    seen = resolved(dataset, {"activity": {"last": {"after": day, "before": day}}})
+    assert seen.canonical["filters"]["activity"]["last"] == {"after": 2, "before": 25}
+    held = resolved(dataset, {**token(heldSince=day), "asOf": day})
+    assert (held.canonical["filters"]["token"]["heldSince"], held.canonical["filters"]["asOf"]) == (1, 25)
+    assert held.words == (
+        "wallets that hold UNI on ethereum as of block 25 (2023-11-15), and held at every block since 1 (2023-11-15)"
+    )
+    assert resolved(dataset, token(heldSince="2d")).words.endswith("every block since 52 (2d before the last block)")
+
+
+def test_a_day_that_the_data_does_not_reach_the_end_of_is_answered_with_a_note(dataset):
+    plan = resolved(dataset, {**token(), "asOf": "2023-11-19"})
+    assert plan.as_of == {"block": 100, "timestamp": "2023-11-19T02:13:20Z"}
+    assert plan.warnings == [
+        "/filters/asOf: the data of ethereum ends at 2023-11-19T02:13:20Z, before 2023-11-19 ends."
+    ]
+    (error,) = errors(dataset, {**token(), "asOf": "2023-11-20"})
+    assert error[2].startswith("'2023-11-20' is after the end of the data: ethereum has blocks 0 to 100")
+
+
+def test_a_number_beyond_the_last_block_is_refused_with_the_time_that_it_may_be(dataset):
+    held = "ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."
+    for field, number, time in (
+        ({"transfer": {"after": 1_700_000_000}}, "1,700,000,000", "2023-11-14T22:13:20Z"),
+        ({"transfer": {"before": 1_700_000_000_000}}, "1,700,000,000,000", "2023-11-14T22:13:20Z"),
+        ({**token(), "asOf": 1_700_000_000}, "1,700,000,000", "2023-11-14T22:13:20Z"),
+        (token(heldSince=1_700_000_000), "1,700,000,000", "2023-11-14T22:13:20Z"),
+        ({"activity": {"last": {"before": 101}}}, "101", None),
+    ):
+        unix = f' As a Unix time it is "{time}": write that.' if time else ""
+        (error,) = errors(dataset, field)
+        assert error[1:] == ("range", f"block {number} is after the end of the data: {held}{unix}")
+
+
+def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
+    lacking = replace(WORLD, contracts=[
+        replace(WORLD.contracts[0], deployed_block=3, below_zero=1_742), *WORLD.contracts[1:]
+    ])  # fmt: skip
+    known = WorldDataset.unconnected(lacking)
+    known.about = replace(known.about, chains=(
+        ChainExtent(1, 10, 100, WORLD.timestamp(1, 100), ((20, 29), (40, 79))), *known.about.chains[1:],
+    ))  # fmt: skip
+    gaps = "the data has no row of blocks 40 to 79 and of 1 more range"
+    line = (
+        "UNI on ethereum: transfers are missing: the data starts at block 10, and the contract at 3; "
+        f"{gaps}; 1,742 wallets with a balance below zero, which no wallet can have, are left out."
+    )
+    named_twice = {"token": [{"token": "UNI"}, {"token": "UNI", "balance": {"min": "5"}}]}
+    assert resolved(known, named_twice).warnings == [line]
+    assert resolved(known, {"nft": {"nft": "BAYC"}}).warnings == [f"BAYC on ethereum: transfers are missing: {gaps}."]
+    assert resolved(dataset, token()).warnings == []
+    # Of what is known to be complete, only the balances below zero are left to say.
+    extent = replace(known.about.chains[0], covered={lacking.contracts[0].address: ((0, 25), (26, 100))})
+    known.about = replace(known.about, chains=(extent, *known.about.chains[1:]))
+    assert resolved(known, token()).warnings == [
+        "UNI on ethereum: transfers are missing: the data has no row of blocks 20 to 29; 1,742 wallets with a balance "
+        "below zero, which no wallet can have, are left out."
+    ]
+
+
+def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_number():
+    burned = WorldDataset.unconnected(replace(WORLD, contracts=[
+        *WORLD.contracts[:1], replace(WORLD.contracts[1], burned=4), *WORLD.contracts[2:]
+    ]))  # fmt: skip
+    note = 'BAYC: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
+    bayc = {"nft": {"nft": "BAYC"}}
+    assert resolved(burned, bayc).warnings == [note]
+    # One that would do is enough; of what is not asked to hold, nothing is known.
+    assert resolved(burned, {**bayc, **token()}, operator="OR").warnings == [note]
+    assert resolved(burned, {"any": [{**bayc, **token()}, bayc]}).warnings == [note]
+    assert resolved(burned, {"any": [{"not": bayc}, token()]}).warnings == []
+    assert resolved(burned, {"nft": {"nft": "BAYC", "count": {"min": 4}}}).warnings == [note]
+    for filters in (
+        {"nft": {"nft": "BAYC", "count": {"min": 5}}}, {"nft": {"nft": "BAYC", "count": {"max": 3}}}, {"not": bayc},
+        {"nft": {"nft": "BAYC", "tokenIds": [1]}}, {**bayc, **token()}, {**bayc, "exclude": []}, {**bayc, "asOf": 50},
+    ):  # fmt: skip
+        assert resolved(burned, filters).warnings == []
 
 
 def test_the_answer_echoes_its_block_and_time(dataset):
@@ -252,16 +358,17 @@ def test_columns_are_told_apart_by_chain_and_then_by_address(dataset):
     ]
     filters = {"token": contracts, "nft": {"nft": "BAYC"}, "not": {"token": {"token": "MAD"}}}
     plan = resolved(dataset, filters, operator="OR")
+    def amounts(name, symbol, chain, number, decimals):
+        known = {"symbol": symbol, "chain": chain, "address": address(number), "decimals": decimals}
+        return [{"name": name, "type": "float64", "unit": "token", **known},
+                {"name": f"{name}_raw", "type": "uint256", "unit": "raw", **known}]  # fmt: skip
+
     assert plan.columns == [
         {"name": "address", "type": "string"},
-        {"name": "UNI_balance", "type": "uint256", "symbol": "UNI", "chain": "ethereum", "address": address(0xC0),
-         "decimals": 18},
-        {"name": f"TWICE_ethereum_{address(0xC4)}_balance", "type": "uint256", "symbol": "TWICE", "chain": "ethereum",
-         "address": address(0xC4), "decimals": 0},
-        {"name": f"twice_ethereum_{address(0xC5)}_balance", "type": "uint256", "symbol": "twice", "chain": "ethereum",
-         "address": address(0xC5), "decimals": 0},
-        {"name": "OP_balance", "type": "uint256", "symbol": "OP", "chain": "optimism", "address": address(0xC0),
-         "decimals": 18},
+        *amounts("UNI_balance", "UNI", "ethereum", 0xC0, 18),
+        *amounts(f"TWICE_ethereum_{address(0xC4)}_balance", "TWICE", "ethereum", 0xC4, 0),
+        *amounts(f"twice_ethereum_{address(0xC5)}_balance", "twice", "ethereum", 0xC5, 0),
+        *amounts("OP_balance", "OP", "optimism", 0xC0, 18),
         {"name": "BAYC_count", "type": "integer", "symbol": "BAYC", "chain": "ethereum", "address": address(0xC1)},
     ]  # fmt: skip
 
@@ -287,6 +394,22 @@ def test_as_of_the_end_of_the_data_is_no_as_of(dataset):
     plain, at_the_end = resolved(dataset, outer, saved), resolved(dataset, {**outer, "asOf": 100}, saved)
     assert at_the_end.canonical == plain.canonical
     assert at_the_end.whole == plain.whole
+
+
+@pytest.mark.parametrize(("beside", "warnings"), [
+    ({}, []),
+    ({"limit": 9, "matched": 9}, []),
+    ({"limit": 0, "matched": 9}, []),
+    ({"limit": 3, "matched": 1_009}, ["sg_a was saved with limit 3: all 1,009 wallets that match are taken."]),
+    ({"limit": 3, "matched": None}, ["sg_a was saved with limit 3: all wallets that match are taken."]),
+    ({"changed": True}, ["sg_a was saved on other data: all wallets that match now are taken."]),
+    ({"limit": 3, "matched": 4, "changed": True},
+     ["sg_a was saved with limit 3 and on other data: all wallets that match now are taken."]),
+])  # fmt: skip
+def test_a_saved_segment_warns_where_its_rows_were_others(dataset, beside, warnings):
+    saved = {"sg_a": {"filters": token(), **beside}}
+    twice = {"any": [{"segment": {"id": "sg_a"}}, {"wallet": {"in": "sg_a"}}]}
+    assert [one for one in resolved(dataset, twice, saved).warnings if "saved" in one] == warnings
 
 
 def test_conditions_of_saved_segments_count_however_they_are_nested(dataset):

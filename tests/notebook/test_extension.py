@@ -9,8 +9,10 @@ import pytest
 from IPython.utils.capture import capture_output
 
 import nbext
+from nbext import settings
 from nbext.errors import UsageError
-from nbext.notebook.session import current
+from nbext.notebook.session import current_session
+from tests.notebook.shells import loaded_shell
 
 MAGICS = ("nbext", "nft", "segment", "segment_query", "token")
 MEASURE = """
@@ -21,7 +23,9 @@ start = time.process_time()
 shell.run_line_magic("load_ext", "nbext")
 spent = time.process_time() - start
 heavy = {"pandas", "fastapi", "ibis", "duckdb", "requests", "ipywidgets", "pyarrow"} & set(sys.modules)
-print(f"{spent:.3f} {sorted(heavy)}")
+start = time.process_time()
+import pandas
+print(f"{spent / (time.process_time() - start):.3f} {sorted(heavy)}")
 """
 
 
@@ -45,13 +49,14 @@ def test_loading_takes_little_time_and_nothing_heavy(home):
         for _ in range(3)
     ]
     assert {line[-1].partition(" ")[2] for line in lines} == {"[]"}
-    assert min(float(line[-1].partition(" ")[0]) for line in lines) < 0.15
+    # Measured against importing pandas, which is twice as much: seconds depend on the machine.
+    assert min(float(line[-1].partition(" ")[0]) for line in lines) < 0.8
 
 
 def test_loading_says_in_one_line_which_service_answers_and_whose_data_it_is(home):
     done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, cwd=home)
     assert done.stdout.splitlines()[0] == (
-        f"nbext {nbext.__version__}: the embedded service starts at the first call, on synthetic sample data "
+        f"nbext {nbext.__version__}: the embedded service answers, on synthetic sample data "
         "(`nbext ingest` loads your own). Start with `%nbext help`."
     )
     assert done.stderr == ""
@@ -117,7 +122,7 @@ def test_each_magic_shows_its_help_by_a_question_mark_and_by_help(shell):
 
 
 def test_settings_come_from_ipythons_configuration_and_config_magic(shell):
-    session = current()
+    session = current_session()
     assert session.settings.where("limit") == (1000, "default")
     shell.run("%config Nbext.limit = 7")
     assert session.settings.where("limit") == (7, "IPython configuration")
@@ -148,15 +153,15 @@ def test_config_shows_each_setting_with_its_type_and_the_value_in_effect(shell, 
     [
         ("limit = 'many'", "The 'limit' trait of a Nbext instance expected an int, not the str 'many'."),
         ("insecure = 'maybe'", "The 'insecure' trait of a Nbext instance expected a boolean, not the str 'maybe'."),
-        ("limit = 0", "0 is not a whole number from 1 to 1,000,000."),
+        ("limit = 0", "0 is not a whole number from 1 to 10,000,000."),
         ("frame = 'excel'", "The 'frame' trait of a Nbext instance expected any of"),
     ],
 )
 def test_a_value_of_another_type_is_refused_by_the_traits_name(shell, caplog, line, refused):
-    before = current().settings.all()
+    before = current_session().settings.all()
     shell.run(f"%config Nbext.{line}")
     assert refused in caplog.text
-    assert current().settings.all() == before
+    assert current_session().settings.all() == before
 
 
 def test_a_wrong_value_in_ipythons_files_is_named_when_loading(shell):
@@ -171,7 +176,19 @@ def test_a_wrong_value_in_ipythons_files_is_named_when_loading(shell):
 
 
 def test_looking_at_a_session_starts_nothing(shell):
-    assert current().client is None
+    assert current_session().client is None
     shell.run("%nbext config")
     shell.run("%nbext set limit 5")
-    assert current().client is None
+    assert current_session().client is None
+
+
+def test_a_client_made_in_python_asks_the_service_that_the_session_names(monkeypatch):
+    monkeypatch.delenv("NBEXT_BASE_URL", raising=False)
+    with loaded_shell() as shell:
+        shell.run("%nbext set base_url http://127.0.0.1:9")
+        shell.run("%nbext set limit 7")
+        client = shell.value("import nbext\nnbext.connect(api_key='a-key')")
+        assert (client.base_url, client.settings["limit"]) == ("http://127.0.0.1:9", 7)
+        assert nbext.connect("http://127.0.0.1:8", "a-key").base_url == "http://127.0.0.1:8"
+    # Without the extension only the other sources count.
+    assert settings.current()["base_url"] is None

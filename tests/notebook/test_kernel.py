@@ -114,7 +114,7 @@ def test_what_the_service_says_is_text_in_an_error_and_hides_nothing(kernel, ans
 @pytest.mark.parametrize(
     "cell",
     [
-        "from nbext.notebook.session import current\nsession = current()\nclient = session.client\nclient",
+        "import nbext.notebook.session as s\nsession = s.current_session()\nclient = session.client\nclient",
         "display(client, session, vars(session), client.settings, session.settings.all())",
         "[repr(x) for x in (client, session, vars(session), vars(client), vars(session.settings), dir(client))]",
         "%whos",

@@ -11,7 +11,7 @@ from keyring.errors import KeyringLocked, NoKeyringError
 
 from nbext.errors import ConfigError
 from nbext.notebook import keys
-from nbext.notebook.session import current
+from nbext.notebook.session import current_session
 
 URL = "https://api.example.org"
 
@@ -104,7 +104,7 @@ def test_login_keeps_the_key_where_that_is_wanted_and_logout_forgets_it(shell, r
     printed = shell.run("%nbext login --keep").printed
     assert printed == "nbext: key set for this session and stored in the keyring.\n"
     assert kept.kept == {("nbext", URL): "s3cret"}
-    assert "s3cret" not in repr(vars(current()))
+    assert "s3cret" not in repr(vars(current_session()))
     assert shell.run("%nbext logout").printed == (
         "nbext: key removed from this session and the keyring. NBEXT_API_KEY is used as long as it is set.\n"
     )
@@ -115,7 +115,7 @@ def test_a_typed_key_is_for_the_service_it_was_typed_for(shell, ring, monkeypatc
     ring(Ring())
     asked = []
     monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or f"key-{len(asked)}")
-    session = current()
+    session = current_session()
     first, other = "http://127.0.0.1:1", "http://127.0.0.1:2"
     used = []
     for url in (first, other, first):
@@ -154,5 +154,5 @@ def test_a_key_in_a_cell_is_refused_and_not_repeated(shell, cell):
 @pytest.mark.parametrize("cell", ["%config Nbext.api_key = 's3cret'"])
 def test_no_trait_holds_a_key(shell, cell):
     shell.run(cell)
-    assert "s3cret" not in repr(current().settings.all())
+    assert "s3cret" not in repr(current_session().settings.all())
     assert not [name for name in type(shell.ip.configurables[-1]).class_trait_names() if "key" in name]

@@ -10,11 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from nbext.core.untrusted_text import html
 from nbext.errors import NotFound, UsageError
 from nbext.notebook.line import grammars
+from nbext.notebook.results.tables import as_html, as_text
 from nbext.notebook.run.segment import compact
-from nbext.notebook.session import current
-from nbext.settings import Settings
+from nbext.notebook.session import current_session
+from nbext.settings import SETTINGS, Settings
 from tests.notebook.slow_service import slow_service
 
 USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
@@ -46,25 +48,40 @@ def test_token_makes_one_row_for_each_address_in_the_order_asked(asked):
 
 def test_addresses_come_out_of_variables_columns_and_expressions(asked):
     asked.run(f"few = ['{UNI}', '{USDC}']\nframe = %token eth UNI USDC\none = few[1]")
-    for words in ("few", "{{few}}", "{{frame['address']}}", "{{few[0]}} one", "{{few[:1]}} {{ few[1] }}"):
+    for words in ("{{few}}", "{{frame['address']}}", "{{few[0]}} {{one}}", "{{few[:1]}} {{ few[1] }}"):
         assert list(asked.value(f"%token ethereum {words}")["address"]) == [UNI, USDC]
     assert list(asked.value("%token {{'ethereum'}} {{few}}")["symbol"]) == ["UNI", "USDC"]
 
 
-def test_a_symbol_is_not_taken_for_a_variable_that_holds_something_else(asked):
-    asked.run("USDC = %token ethereum USDC")
-    assert list(asked.value("%token ethereum USDC")["address"]) == [USDC]
-    asked.run(f"UNI = ['{USDC}']")
-    assert list(asked.value("%token ethereum UNI")["address"]) == [USDC]
-    assert list(asked.value("%token ethereum 'UNI'")["address"]) == [UNI]
+def test_a_word_without_braces_is_a_symbol_whatever_variables_there_are(asked):
+    asked.run(f"UNI, few = ['{USDC}'], ['{USDC}']")
+    assert list(asked.value("%token ethereum UNI")["address"]) == [UNI]
+    assert list(asked.value("%token ethereum {{UNI}}")["address"]) == [USDC]
+    assert asked.error("%token ethereum few") == (
+        "NotFound: The service answered 404: The data has no symbol 'few' on ethereum. "
+        "For the addresses in your variable, use braces: %token ethereum {{few}}"
+    )
+
+
+def test_a_table_on_the_line_means_its_segment(asked):
+    asked.run(f"%%segment_query whales --limit 3\n{HOLDERS}")
+    segment = asked.ip.user_ns["whales"].attrs["nbext"]["segment_id"]
+    assert list(asked.value("%segment whales")["id"]) == [segment]
+    assert asked.value("%segment {{whales}} --csv").equals(asked.ip.user_ns["whales"])
+    asked.run("import pandas\nothers = pandas.DataFrame({'address': []})")
+    assert asked.error("%segment others") == (
+        "UsageError: %segment: the table others does not say which segment it is from. Give the segment's id.\n"
+        "    %segment others\n"
+        "             ^"
+    )
 
 
 @pytest.mark.parametrize(
     ("setup", "cell", "message"),
     [
-        ("bad = [1, 2]", "%token ethereum bad", "bad contains int values, not addresses. An address is a string of "
+        ("bad = [1, 2]", "%token ethereum {{bad}}", "bad contains int values, not addresses. An address is a string of "
          "0x and 40 hex digits."),
-        ("bad = []", "%nft ethereum bad", "bad is empty. Give at least one address."),
+        ("bad = []", "%nft ethereum {{bad}}", "bad is empty. Give at least one address."),
         ("", "%token ethereum {{nothing}}", "'nothing' is not defined in this notebook."),
     ],
 )
@@ -91,16 +108,52 @@ def test_a_query_is_stored_under_its_name_and_says_so(asked):
     assert ran.value is None
     whales = asked.ip.user_ns["whales"]
     assert type(whales) is pd.DataFrame
-    assert list(whales.columns) == ["address", "UNI_balance"]
+    assert list(whales.columns) == ["address", "UNI_balance", "UNI_balance_raw"]
     matched = whales.attrs["nbext"]["matched"]
     assert ran.printed == (
-        f"5 of {matched:,} wallets; --limit 0 counts, --all fetches\nwhales = 5 rows, 2 columns\n"
+        f"5 of {matched:,} wallets; --limit 0 counts, --all fetches\nwhales = 5 rows, 3 columns\n"
     )
     assert len(asked.value(f"%%segment_query --all\n{HOLDERS}")) == matched
     assert asked.value(f"%%segment_query --limit 0\n{HOLDERS}") == matched
     assert asked.value(f"%%segment_query --count\n{HOLDERS}") == matched
     assert asked.run(f"%%segment_query n --count\n{HOLDERS}").printed == f"n = {matched}\n"
     assert asked.ip.user_ns["n"] == matched
+
+
+def test_a_count_says_what_a_query_says(asked):
+    window = '{"transfer": {"token": "UNI", "before": "2001-01-01"}}'
+    for options in ("--count", "--limit 5"):
+        ran = asked.run(f"%%segment_query {options}\n{window}")
+        assert "note: /filters/transfer: no block of the data is in this window." in ran.printed
+
+
+def test_the_largest_holders_are_one_cell(asked):
+    whole = asked.value('%%segment_query --all\n{"token": {"token": "UNI"}}')
+    wanted = whole.iloc[whole["UNI_balance"].map(int).argsort()[::-1][:10]]["address"].tolist()
+    top = asked.value('%%segment_query --top 10 --by UNI_balance\n{"token": {"token": "UNI"}}')
+    assert top["address"].tolist() == wanted
+    assert asked.value('%segment {"token": {"token": "UNI"}} --top 10 --by UNI_balance')["address"].tolist() == wanted
+    assert top.attrs["nbext"]["filters"]["orderBy"] == "-UNI_balance"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--top 5", "Use --top and --by together: --top 100 --by UNI_balance"),
+        ("--by UNI_balance", "Use --top and --by together: --top 100 --by UNI_balance"),
+        ("--top 5 --by UNI_balance --limit 5", "Use --limit or --top, not both."),
+        (
+            "--top 5 --by -UNI_balance",
+            "--by -UNI_balance: --top returns the rows with the largest values. Write --by UNI_balance. "
+            'For the smallest, write "orderBy": "UNI_balance" beside the conditions, and --limit 5.',
+        ),
+        ("--top 0 --by UNI_balance", "--top: 0 is not a limit. Write a whole number from 1 to 10,000,000."),
+        ("--top 5 --by UNI_balanc", "The rows have no column 'UNI_balanc'. Did you mean 'UNI_balance'?"),
+        ("--top 5 --by firstSeen", "The rows have no column 'firstSeen'. Add it to \"columns\": [\"firstSeen\"]."),
+    ],
+)
+def test_what_cannot_be_ranked_by_is_said(asked, options, message):
+    assert message in asked.error(f'%%segment_query {options}\n{{"token": {{"token": "UNI"}}}}')
 
 
 def test_an_error_leaves_the_old_value(asked):
@@ -152,29 +205,32 @@ def test_an_export_goes_straight_to_a_file(asked, tmp_path, way, ending):
     asked.run("id_ = whales.attrs['nbext']['segment_id']")
     path = tmp_path / f"rows{ending}"
     ran = asked.run(f"%segment {{{{id_}}}} {way} --to {path}")
-    assert ran.printed == f"{path}: 5 rows, {path.stat().st_size:,} bytes\n"
+    assert ran.printed == f"5 of 262 wallets\n{path}: 5 rows, {path.stat().st_size:,} bytes\n"
     again = asked.error(f"%segment {{{{id_}}}} {way} --to {path}")
     assert again.endswith("the file exists. Add --overwrite to replace it.")
     both = asked.run(f"%segment {{{{id_}}}} {way} --to {path} --overwrite -o rows")
-    assert both.printed.endswith("rows = 5 rows, 2 columns\n")
+    assert both.printed.endswith("rows = 5 rows, 3 columns\n")
 
 
 def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
     asked.run('%nbext set remote.paths.rows = "data.owners"')
     asked.run("%nbext set remote.paths.id job.handle")
-    assert current().settings["remote"] == {"paths": {"rows": "data.owners", "id": "job.handle"}}
+    assert current_session().settings["remote"] == {"paths": {"rows": "data.owners", "id": "job.handle"}}
 
 
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ("set remote.pathz.rows x", "remote.pathz is not a setting. Did you mean 'paths'? Allowed: paths, types."),
-        ("set remote.paths.row x", "remote.paths.row is not a setting. Did you mean 'rows'? Allowed: id, status, rows, "
-         "next, error, url, total."),
+        ("set remote.pathz.rows x", "remote.pathz is not a setting. Did you mean 'paths'? Allowed: paths, states, "
+         "paging, columns, types, id_template, idempotent, known, profile, segment, export, search, token, nft, "
+         "signup."),
+        ("set remote.paths.row x", "remote.paths.row is not a setting. Did you mean 'rows'? Allowed: rows, id, status, "
+         "next, error, total, url, poll."),
         ("set remote.types.n bool", "remote.types.n: 'bool' is not a type. Did you mean 'boolean'? Allowed: string, "
          "integer, uint256, number, boolean, object."),
         ("set remote.paths x", 'remote.paths is a table, such as remote.paths.id = "job.id".'),
-        ("set remote x", "remote (argument): 'x' is not a table."),
+        ("set remote dun", "remote.profile: 'dun' is not a profile. Did you mean 'dune'? Allowed: none, dune, "
+         "covalent, alchemy, moralis, blockscout, etherscan, opensea, graphql, jsonapi."),
         ("set limit.rows 5", "limit is a single value: it has no entry 'rows'."),
         ("set base_url ftp://example.org", "base_url 'ftp://example.org' is not an address. "
          "Write one such as https://api.example.com or http://127.0.0.1:8000."),
@@ -187,7 +243,41 @@ def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
 def test_a_setting_that_cannot_be_is_refused_at_once(shell, line, error):
     shell.run("%nbext set remote.paths.id job.handle")
     assert shell.error(f"%nbext {line}") == f"ConfigError: {error}"
-    assert current().settings.arguments == {"remote": {"paths": {"id": "job.handle"}}}
+    assert current_session().settings.arguments == {"remote": {"paths": {"id": "job.handle"}}}
+
+
+def test_the_last_answer_is_a_remotes(asked, shell):
+    asked.run("%token ethereum USDC")
+    assert asked.error("%nbext last-answer") == (
+        "UsageError: %nbext last-answer: the answers of nbext's own service have one reading."
+    )
+
+
+def test_without_an_answer_there_is_no_last_one(shell):
+    assert shell.error("%nbext last-answer --values") == (
+        "UsageError: %nbext last-answer: no remote service has answered yet."
+    )
+
+
+def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(shell):
+    words = {option.name: option.choices[0] if option.choices else "x" for option in grammars.NBEXT.options}
+    takes = {option.name for option in grammars.NBEXT.options if option.kind == "text"}
+    flags = {name: f" {word}" if name in takes else "" for name, word in words.items()}
+    said = {name: shell.error(f"%nbext status --{name.replace('_', '-')}{value}") for name, value in flags.items()}
+    assert {name: error.removeprefix("UsageError: %nbext status has no option ") for name, error in said.items()} == {
+        "out": "--out. Only config, history, schema and the commands that compare segments return a table to store.",
+        "share": "--share. Only overlap returns shares.",
+        "every": "--every. Only trend has points.",
+        "since": "--since. Only trend and retention begin at a time.",
+        "by": "--by. Only retention has periods.",
+        "cohort": "--cohort. Only retention has cohorts.",
+        "lift": "--lift. Only overlap returns lifts.",
+        "as_of": "--as-of. Only wallet reads balances at a time.",
+        "chain": "--chain. Only wallet reads balances of one chain.",
+        "keep": "--keep. Only login stores a key.",
+        "overwrite": "--overwrite. Only examples writes files.",
+        "values": "--values. Only last-answer shows an answer's values.",
+    }
 
 
 def test_what_was_set_is_taken_back_and_what_holds_then_is_said(asked, monkeypatch):
@@ -197,10 +287,10 @@ def test_what_was_set_is_taken_back_and_what_holds_then_is_said(asked, monkeypat
     asked.run("%nbext set limit 50")
     assert asked.run("%nbext unset limit").printed == "limit = 7 (NBEXT_LIMIT)\n"
     assert asked.run("%nbext unset limit").printed == "limit = 7 (NBEXT_LIMIT)\n"
-    before = current().client
+    before = current_session().client
     asked.run("%nbext set read_timeout 20")
     assert asked.run("%nbext unset read_timeout").printed == "read_timeout = 30.0 (default)\n"
-    assert current().client is not before
+    assert current_session().client is not before
     assert asked.error("%nbext unset") == (
         "UsageError: %nbext unset takes the name of a setting, such as `%nbext unset limit`."
     )
@@ -210,7 +300,7 @@ def test_a_place_inside_of_a_setting_is_taken_back_to_what_the_file_says(shell, 
     file = tmp_path / "pyproject.toml"
     file.write_text('[tool.nbext.remote.paths]\nid = "job.id"\n')
     monkeypatch.chdir(tmp_path)
-    settings = current().settings
+    settings = current_session().settings
     settings.reread()
     shell.run("%nbext set remote.paths.id job.handle")
     shell.run("%nbext set remote.types.n integer")
@@ -233,7 +323,7 @@ def test_connect_reads_the_file_of_settings_again(asked, tmp_path, monkeypatch):
 
 def test_a_segment_on_the_line_is_run(asked):
     frame = asked.value('%segment {"token": {"token": "UNI"}} --limit 2')
-    assert list(frame.columns) == ["address", "UNI_balance"]
+    assert list(frame.columns) == ["address", "UNI_balance", "UNI_balance_raw"]
     assert len(frame) == 2
 
 
@@ -277,7 +367,7 @@ def test_tables_come_as_what_was_asked_for(asked):
 
 def test_dry_run_shows_the_request_and_a_curl_line_without_the_key(asked):
     ran = asked.run(f"%%segment_query --dry-run --limit 7\n{HOLDERS}")
-    url = current().client.base_url + "/v1/segment/execute"
+    url = current_session().client.base_url + "/v1/segment/execute"
     body = f'{{"operator": "AND", "filters": {HOLDERS}, "fileType": "json", "limit": 7}}'
     assert ran.printed == (
         f"POST {url}\nContent-Type: application/json\nx-api-key: (not shown)\n\n"
@@ -288,7 +378,7 @@ def test_dry_run_shows_the_request_and_a_curl_line_without_the_key(asked):
         f"curl -X POST {url} -H 'Content-Type: application/json' -H \"x-api-key: $NBEXT_API_KEY\" -d '{body}'\n"
     )
     assert asked.error('%%segment_query --dry-run\n{"tokn": {}}').startswith("InvalidSegment: /filters/tokn: ")
-    assert current().history.runs == []
+    assert current_session().history.runs == []
 
 
 def test_a_request_that_is_shown_is_the_same_json_in_lines_that_fit():
@@ -340,11 +430,12 @@ HANDLE = "has no effect with --bg, which returns a handle; its .result() is a Da
         ("--card --to {}/x.csv", "--to has no effect with --card, which returns a card. Use one of them."),
         ("--count --to {}/x.csv", "--to has no effect with --count, which returns a number. Use one of them."),
         ("--csv", "--csv exports a segment by its id. To write the rows of this query, use --to FILE.csv."),
+        ("--from q1", "--from runs a saved query, but the line has filters too. Use one of them."),
     ],
 )  # fmt: skip
 def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_runs(asked, tmp_path, cell, message):
     line = f"%segment {HOLDERS} {cell.format(tmp_path)}"
-    assert asked.error(line) == f"UsageError: %segment: {message}"
+    assert asked.error(line).splitlines()[0] == f"UsageError: %segment: {message}"
     assert asked.error(f"%segment {HOLDERS} --limit 0 --to {tmp_path}/x.csv") == (
         "UsageError: --to has no rows to write: a limit of 0 only counts."
     )
@@ -378,7 +469,7 @@ def test_an_expression_on_a_line_may_be_an_object_with_exact_fractions(asked):
 
 
 def test_history_runs_again_and_saved_queries_come_back(asked, monkeypatch, tmp_path):
-    monkeypatch.setattr(type(current()), "data_dir", tmp_path)
+    monkeypatch.setattr(type(current_session()), "data_dir", tmp_path)
     asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
     asked.run('%segment {"nft": {"nft": "BAYC"}} --limit 2')
     table = asked.value("%nbext history")
@@ -413,7 +504,7 @@ def test_config_shows_every_setting_and_its_source(asked, monkeypatch):
     assert table.loc["limit"].tolist() == ["50", "argument"]
     assert table.loc["deadline"].tolist() == ["55.0", "NBEXT_DEADLINE"]
     assert table.loc["chain"].tolist() == ["ethereum", "default"]
-    assert list(table.index) == list(current().settings.all())
+    assert list(table.index) == list(current_session().settings.all())
 
 
 def test_schema_lists_conditions_and_the_fields_of_one(asked):
@@ -426,9 +517,9 @@ def test_schema_lists_conditions_and_the_fields_of_one(asked):
 
 
 def test_connecting_elsewhere_in_vain_keeps_the_service(asked):
-    before = current().client
+    before = current_session().client
     assert asked.error("%nbext connect ftp://example.org").startswith("ConfigError: base_url")
-    assert current().client is before
+    assert current_session().client is before
     assert asked.value("%token ethereum USDC") is not None
 
 
@@ -452,11 +543,11 @@ def test_what_was_not_checked_is_not_claimed(shell, monkeypatch):
 
 
 def test_a_setting_of_the_connection_takes_another_client(asked):
-    before = current().client
+    before = current_session().client
     asked.run("%nbext set limit 5")
-    assert current().client is before
+    assert current_session().client is before
     asked.run("%nbext set read_timeout 20")
-    assert current().client is not before
+    assert current_session().client is not before
 
 
 @pytest.mark.parametrize("name", grammars.BY_MAGIC)
@@ -469,11 +560,11 @@ def test_the_examples_of_each_magics_help_run(asked, name):
 
 def test_symbols_of_answers_are_kept_for_completion(asked):
     asked.value("%token ethereum USDC")
-    assert current().vocabulary.symbols["USDC"] == USDC
+    assert current_session().vocabulary.known["token", "ethereum"]["USDC"] == USDC
 
 
 def test_a_warm_query_costs_little_more_than_its_call(asked):
-    client = current().client
+    client = current_session().client
     cell = f"%%segment_query whales --limit 100\n{HOLDERS}"
     filters = json.loads(HOLDERS)
 
@@ -493,3 +584,167 @@ def test_a_warm_query_costs_little_more_than_its_call(asked):
 def test_usage_errors_are_ours_and_not_ipythons(asked):
     assert type(asked.run("%token").error) is UsageError
     assert asked.error("%token").count("\n") == 0
+
+
+def test_a_corrected_cell_runs_and_says_what_was_corrected(asked):
+    ran = asked.run("%%segment_query --run-corrected --count\n{'token': {'token': 'UNI'},}  # holders")
+    assert (ran.value, ran.printed.splitlines()[0]) == (1002, "corrected: single quotes, trailing commas, comments")
+    assert "corrected" not in asked.run('%segment {"token": {"token": "UNI"}} --run-corrected --count').printed
+
+
+def test_rows_of_many_that_failed_are_named_below_the_table(asked):
+    frame = asked.value("%token ethereum USDC NOSUCH")
+    note = "1 of 2 rows failed:\n  NOSUCH: The data has no symbol 'NOSUCH' on ethereum."
+    assert as_text(frame).endswith("\n\n" + note)
+    assert as_html(frame).endswith(f"<p>{'<br>'.join(map(html, note.splitlines()))}</p>\n</div>")
+    assert asked.run("%token ethereum USDC NOSUCH -o few").printed.startswith(note + "\nfew = 2 rows")
+    assert "failed" not in as_text(asked.value("%token ethereum USDC UNI"))
+
+
+def test_a_dead_service_is_said_to_be_dead_under_count(shell, monkeypatch):
+    monkeypatch.setenv("NBEXT_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("NBEXT_API_KEY", "key")
+    monkeypatch.setenv("NBEXT_ATTEMPTS", "1")
+    assert shell.error('%segment {"token": {"token": "UNI"}} --count').startswith("ConnectionFailed: ")
+
+
+def test_the_notes_of_a_background_run_are_printed_once_with_its_result(asked):
+    cut = "5 of 202 wallets; --limit 0 counts, --all fetches\nnote: BAYC: the burn address 0x...dEaD is a holder too"
+    asked.run('%%segment_query job --bg --limit 5\n{"nft": {"nft": "BAYC"}}')
+    assert asked.run("table = job.result(30)").printed.startswith(cut)
+    assert asked.run("table = job.result(30)").printed == ""
+
+
+def test_failed_rows_are_said_where_the_table_is_not_displayed(asked):
+    note = "1 of 3 rows failed:\n  NOSUCH: The data has no symbol 'NOSUCH' on ethereum.\n"
+    for cell in ("t = %token ethereum USDC UNI NOSUCH", "t = %token ethereum USDC UNI NOSUCH --as polars"):
+        assert asked.run(cell).printed == note, cell
+    # Once, below the table that is displayed.
+    assert asked.run("%token ethereum USDC UNI NOSUCH").printed.count("rows failed") == 1
+    assert asked.run("t = 1").printed == ""
+
+
+def test_a_part_of_a_table_is_exported_with_the_rows_of_its_segment_and_says_so(asked):
+    asked.run(f"%%segment_query whales\n{HOLDERS}")
+    asked.run("few = whales[:31]")
+    ran = asked.run("again = %segment few --json")
+    assert ran.printed == "note: few has 31 rows, and its segment 262. The segment's are returned.\n"
+    assert asked.value("len(again)") == 262
+    assert asked.run("again = %segment whales --json").printed == ""
+
+
+def test_a_saved_segment_as_a_list_says_that_its_limit_does_not_count(asked):
+    asked.run(f"%%segment_query whales --limit 10\n{HOLDERS}")
+    name = asked.value("name, at = whales.attrs['nbext']['segment_id'], 'segment_id'\nname")
+    note = f"note: {name} was saved with limit 10: all 262 wallets that match are taken.\n"
+    for filters in ('{"wallet": {"in": {{name}}}}', '{"segment": {"id": {{name}}}}'):
+        assert asked.run(f"counted = %segment {filters} --count").printed == note
+        assert asked.ip.user_ns["counted"] == 262
+    asked.run(f"%%segment_query whole\n{HOLDERS}")
+    whole = '{"wallet": {"in": {{whole.attrs["nbext"][at]}}}}'
+    assert asked.run(f"counted = %segment {whole} --count").printed == ""
+
+
+def test_a_folder_of_data_that_is_not_there_is_said(shell, tmp_path):
+    for folder, note in ((tmp_path, ""), (tmp_path / "none", "does not exist yet. The sample is served until")):
+        printed = shell.run(f"%nbext set data_dir {folder}").printed
+        assert (note in printed, printed.count("\n")) == (True, 1 + bool(note))
+
+
+def test_a_chain_that_is_set_is_the_one_that_a_lookup_without_one_is_told_to_write(asked):
+    asked.run("%nbext set chain base")
+    assert asked.error("%token USDC").startswith("UsageError: %token: the chain is missing. Write: %token base USDC\n")
+    assert f"Write: %token base {USDC}\n" in asked.error(f"%token {USDC}")
+
+
+def test_a_background_run_on_a_silent_service_returns_at_once(shell, monkeypatch):
+    with slow_service() as silent:
+        silent.answers["GET /about"] = (30, 200, {})
+        monkeypatch.setenv("NBEXT_BASE_URL", silent.url)
+        monkeypatch.setenv("NBEXT_API_KEY", "key")
+        monkeypatch.setenv("NBEXT_READ_TIMEOUT", "2")
+        monkeypatch.setenv("NBEXT_ATTEMPTS", "1")
+        start = time.monotonic()
+        handle = shell.value('%%segment_query --bg\n{"token": {"token": "UNI"}}')
+        assert time.monotonic() - start < 1.5
+        assert handle.status == "running"
+        handle.cancel()
+
+
+def test_two_threads_that_make_the_first_call_connect_once(shell):
+    shell.run("from concurrent.futures import ThreadPoolExecutor as Pool")
+    shell.run("from nbext.notebook.session import current_session")
+    call = "with Pool(4) as pool: made = list(pool.map(lambda _: current_session().connected(), range(4)))"
+    ran = shell.run(f"{call}\nlen(set(made))")
+    assert (ran.value, ran.printed.count("nbext: ")) == (1, 1)
+
+
+def test_a_status_that_connects_says_nothing_twice(shell):
+    assert [line.split()[0] for line in shell.run("%nbext status").printed.splitlines()] == [
+        "service", "key", "engine", "data", "chains", "versions"
+    ]  # fmt: skip
+
+
+def test_a_table_of_a_command_is_stored_under_a_name(shell):
+    assert shell.run("%nbext config -o found").printed == f"found = {len(SETTINGS)} rows, 3 columns\n"
+    assert list(shell.ip.user_ns["found"]["setting"]) == [setting.name for setting in SETTINGS]
+
+
+def test_a_chain_alone_lists_what_there_is_by_holders(asked):
+    ran = asked.run("%token ethereum")
+    assert set(ran.value["tokenType"]) == {"ERC20"}
+    holders = ran.value.loc[ran.value["possibleSpam"] != True, "ownerCount"]  # noqa: E712 - missing is not True
+    assert list(holders) == sorted(holders, reverse=True)
+    assert len(ran.value) == min(100, ran.value.attrs["nbext"]["matched"])
+    collections = asked.value("%nft ethereum")
+    assert set(collections["tokenType"]) <= {"ERC721", "ERC1155"}
+    ran = asked.run('%nft search "" --limit 3')
+    assert list(ran.value["address"]) == list(collections["address"][:3])
+    matched = collections.attrs["nbext"]["matched"]
+    assert ran.printed.startswith(
+        f'3 of {matched}, by holders; the next: %nft search "" --chain ethereum --type nft --limit 100 --offset 3\n'
+    )
+
+
+def test_a_stranger_that_is_asked_for_everything_says_what_it_needs(shell, monkeypatch):
+    with slow_service() as stranger:
+        monkeypatch.setenv("NBEXT_BASE_URL", stranger.url)
+        monkeypatch.setenv("NBEXT_API_KEY", "key")
+        assert shell.error('%nft search ""') == (
+            "ValidationError: /searchTerm: The term is empty. This service needs a name or a symbol; "
+            "only nbext's own lists all it has."
+        )
+        assert shell.error("%token ethereum").startswith("UsageError: %token: an address or a symbol is missing")
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("few", "few is a variable with an id. Python values need braces: %segment {{few}}"),
+    ("job", "job is a background run. Its table is job.result()."),
+    ("[{}]", "Filters are one JSON object, {...}, not a list."),
+    ("{{few}}--count", "a space is missing before the option."),
+])  # fmt: skip
+def test_what_is_no_segment_on_a_line_is_said(asked, line, message):
+    asked.run('few = "sg_few"\njob = %segment {"token": {"token": "UNI"}} --bg')
+    assert asked.error(f"%segment {line}").splitlines()[0] == f"UsageError: %segment: {message}"
+
+
+def test_a_description_in_a_file_is_not_taken_for_the_rows(asked, tmp_path):
+    asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
+    ran = asked.run(f"%segment whales --to {tmp_path}/few.csv")
+    assert ran.printed.startswith("note: this is the segment's description. Add --csv to write its rows.\n")
+
+
+@pytest.mark.parametrize("key", ["orderBy", "asOf", "columns"])
+def test_the_schema_of_a_key_without_fields_is_its_value(asked, key):
+    table = asked.value(f"%nbext schema {key}")
+    assert table["field"].tolist() == [key]
+    assert all(table.iloc[0])
+
+
+@pytest.mark.parametrize("condition", ["", "token", "transfer"])
+def test_a_schema_is_displayed_with_every_meaning_whole(asked, condition):
+    table = asked.value(f"%nbext schema {condition}")
+    for drawn in (as_html(table), as_text(table)):
+        words = " ".join(drawn.split())
+        assert all(html(meaning, None) in words or meaning in words for meaning in table["meaning"])
+    assert "…" not in as_html(table)

@@ -34,7 +34,7 @@ ADVICE = {
     "TransportError": "Nothing was stored in your variable. The errors below say what to do.",
     "ConnectionFailed": "`%nbext status` shows the service's address. Check that it is spelt right, that the service runs there, and that no VPN or "
     "proxy blocks the way.",
-    "TLSError": "The certificate is not trusted. If it is your own, set `ca_bundle` to its file; the check cannot be "
+    "TLSError": "The certificate is not trusted. If it is your own, set `ca_bundle` to its file, or add it to the system's certificates; the check cannot be "
     "switched off.",
     "DeadlineExceeded": "Allow more time (`%nbext set execute_deadline 900`), or resume with `%segment ID` and the id "
     "in the message.",
@@ -44,8 +44,12 @@ ADVICE = {
     "page or a gateway answers in place of the service.",
     "AmbiguousAnswer": "Paste the line of settings that the message "
     "shows, for the reading you mean.",
-    "OutcomeUnknown": "The connection broke after the request was sent, and the service may have carried it out. Look there before you "
-    "repeat it; `error.idempotency_key` names the attempt.",
+    "NodeError": "The message says what the node refused. Where its history is pruned, use an archive node or begin later with "
+    "`--from-block`; where its answers contradict each other, try another node. What was read before is ingested, and the same "
+    "command goes on from there.",
+    "OutcomeUnknown": "The connection broke, or the service answered 408, 425, 500 or 504, after the request was sent: it may have been carried "
+    "out. Running a query again only costs a query. If the service honours Idempotency-Key, `%nbext set remote.idempotent true` lets nbext "
+    "repeat a query under its key; `error.idempotency_key` is that of this attempt.",
     "ServiceDied": "It ended twice in a row. `%nbext status` shows where its log is; its last lines say why. `nbext check` checks the "
     "data.",
     "SegmentFailed": "The message is the service's reason. `%%segment_query --explain` shows the statements that the engine runs.",
@@ -57,6 +61,7 @@ ADVICE = {
     "QueryCancelled": "You interrupted it; the variable has its old value.",
     "IngestError": "The message names the file and, where one row is at fault, the row. The data is as it was: a run is all or "
     "nothing. Correct the file or leave it out, and run `nbext ingest` again.",
+    "DiskFull": "Free some space, or give the data folder a larger disk. What was stored before is whole.",
     "StorageError": "`nbext check` says which file is damaged. If the disk is full, free some space. Replace a damaged data folder by a "
     "copy that `nbext backup` made, or run `nbext ingest` into a new one.",
 }

@@ -29,8 +29,9 @@ RULES = (
     "Wallets seen are those with a transfer on a chain of the segment's conditions (up to `asOf`); a segment without "
     "such a condition has its own chain. `not` beside OR, or alone, is all wallets seen but those.",
     "Times are ISO-8601 in UTC, or spans such as `90d`, `12h` and `4w` that count back from the data's last block, or "
-    "block numbers. They do not depend on the time of day: the answer says which block it is for. `asOf` is one "
-    "moment for every chain; a block number is one of the segment's own chain.",
+    "block numbers. A date without a time of day is its whole day: `after` and `heldSince` begin at its 00:00, "
+    "`before` and `asOf` end with it. They do not depend on the time of day: the answer says which block it is for. "
+    "`asOf` is one moment for every chain; a block number is one of the segment's own chain.",
     "A balance is the one at the end of a block: `heldSince` looks at every block from then on, and not at what "
     "came and went within one. An ERC721's owner is whoever it was last sent to; whoever sends one that the data has "
     "not seen before counts as its owner from the beginning.",
@@ -41,7 +42,12 @@ RULES = (
     "A saved segment has its own chain, `exclude` and, where it has one, `asOf`; its limit does not matter.",
     f"At most {MAX_CONDITIONS} conditions, those of saved segments counted, groups {MAX_DEPTH} deep, {MAX_LIST:,} "
     "members of a list.",
-    "Rows are ordered by address, so a limit returns the same wallets on every engine.",
+    "Rows are ordered by address, or by the column that `orderBy` names, and then by address: a limit returns the same "
+    "wallets on every engine. Amounts are ordered exactly; `UNI_balance` and `UNI_balance_raw` are one order. A wallet "
+    "without the amount has 0.",
+    "`columns` are of the segment's chain, or where no condition is on it, of the first condition's. `firstSeen` and "
+    "`lastSeen` are times to the second in UTC: `datetime64[s, UTC]` in a DataFrame, `timestamp[s]` in Arrow, ISO-8601 "
+    "in JSON and CSV. They and `activeDays` are missing for a wallet that was not seen on that chain, and come last.",
 )
 # What is wrong, in one word for programs.
 CODES = {
@@ -49,6 +55,7 @@ CODES = {
     "ambiguous-symbol": "several contracts have the symbol; `candidates` lists them",
     "chain": "an unknown chain, or one without data",
     "checksum": "a mixed-case address whose EIP-55 checksum does not match",
+    "column": "an order by a column that the rows do not have",
     "choice": "not one of the allowed words",
     "decimals": "more decimals than the token has, or a token whose decimals are unknown",
     "depth": "groups nested too deep",
@@ -62,9 +69,10 @@ CODES = {
     "size": "too many conditions, or too long a list",
     "standard": "a token where a collection is expected, or the reverse",
     "symbol": "not a symbol",
-    "twice": "a contract that is in a list twice",
+    "twice": "a contract or a column that is in a list twice",
     "type": "a value of the wrong type",
     "unknown-contract": "a contract that the data does not have",
+    "unknown-list": "a list of wallets that is not stored here (any more)",
     "unknown-key": "an unknown condition or field",
     "unknown-segment": "a segment that is not saved here",
     "unknown-symbol": "a symbol that no contract of the data has",

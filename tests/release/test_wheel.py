@@ -72,6 +72,13 @@ def test_the_command_is_there_and_knows_its_version(lean, tmp_path):
     assert run(lean.with_name("nbext"), "--version", cwd=tmp_path, home=tmp_path) == "nbext 0.1.0\n"
 
 
+def test_the_wheel_brings_the_notebooks_that_examples_copies(lean, tmp_path):
+    notebooks = sorted(path.name for path in (REPO / "notebooks").glob("*.ipynb"))
+    said = run(lean.with_name("nbext"), "examples", cwd=tmp_path, home=tmp_path)
+    assert said == f"nbext-examples: {len(notebooks)} notebooks. Open 01_quickstart.ipynb first.\n"
+    assert sorted(path.name for path in (tmp_path / "nbext-examples").glob("*.ipynb")) == notebooks
+
+
 def test_a_lean_install_is_small_and_brings_no_service(bare):
     print(f"{len(bare.megabytes)} packages, {bare.seconds:.0f} s, {bare.total:.0f} MB; largest: {bare.largest(10)}")
     assert bare.total < 480
@@ -102,7 +109,7 @@ def test_the_readmes_run_command_shows_the_first_notebook(tmp_path):
     (command,) = re.findall(r"<!-- the run command -->\n```bash\n(.*)\n```", readme)
     shown = run("bash", "-c", command, cwd=clone, home=home, loopback_only=False)
     assert "# Quickstart: who holds what" in shown
-    assert "whales = 246 rows, 2 columns" in shown
+    assert "whales = 246 rows, 3 columns" in shown
 
 
 def test_the_quickstart_runs_and_writes_only_into_the_users_data_folder(whole, tmp_path):

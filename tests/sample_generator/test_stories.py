@@ -25,9 +25,15 @@ def ask(dataset):
     def rows(filters, operator="AND"):
         plan = language.resolve(language.parse({"operator": operator, "filters": filters, "limit": 5_000}), dataset)
         found = dataset.ask(language.compile(plan), limit=5_000).rows.to_pylist()
-        return {row.pop("address"): tuple(row.values()) for row in found}
+        return {row.pop("address"): exactly(row) for row in found}
 
     return rows
+
+
+def exactly(row):
+    """Return a row's counts, and its amounts as the digits of the exact columns."""
+    return tuple(str(value) if f"{name}".endswith("_raw") else value for name, value in row.items()
+                 if f"{name}_raw" not in row)  # fmt: skip
 
 
 def balances(key):

@@ -18,6 +18,7 @@ from nbext.service.limits import Limits
 from nbext.service.middleware import Log
 from nbext.service.server import Server, address_of, listen
 from nbext.settings import Secret
+from tests.service import postgres
 
 KEY = "a-key-of-the-tests"
 USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
@@ -52,8 +53,8 @@ class Running:
     def post(self, path: str, body: Any, **options: Any) -> requests.Response:
         return self.session.post(self.url + path, json=body, timeout=60, **options)
 
-    def delete(self, path: str) -> requests.Response:
-        return self.session.delete(self.url + path, timeout=60)
+    def delete(self, path: str, **options: Any) -> requests.Response:
+        return self.session.delete(self.url + path, timeout=60, **options)
 
     def execute(self, body: dict[str, Any] = HOLDERS, **options: Any) -> dict[str, Any]:
         answer = self.post("/v1/segment/execute", body, **options)
@@ -81,3 +82,20 @@ def service(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     running = Running(data_dir, tmp_path_factory.mktemp("state"))
     yield running
     running.stop()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path | str]:
+    """A registry of its own: a new SQLite file, or a new database of a real PostgreSQL."""
+    if request.param == "sqlite":
+        yield tmp_path / "registry.sqlite"
+        return
+    with postgres.new_database(request.getfixturevalue("server")) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The URL of a PostgreSQL server that is started for the tests."""
+    with postgres.server() as url:
+        yield url

@@ -27,3 +27,44 @@ def make(data_dir: Path) -> None:
             f"INSERT INTO transfers SELECT 2, n // 100, n, n, {_TRANSFERS} + n, 0, 0, 1 + n % 7, 1"
             f" FROM range({_TRANSFERS}) made(n)"
         )
+
+
+def make_wide(data_dir: Path, *, wallets: int = 1_000_000, whole: int = 12) -> None:
+    """Write a folder of 200 tokens T0, T1, ...; each wallet holds more than 1e26 of the ``whole`` first ones."""
+    contracts = [contract(number, symbol=f"T{number}", decimals=18) for number in range(200)]
+    folder = generation(data_dir, {"contracts": contracts})
+    with duckdb.connect(folder / "tables.duckdb") as tables:
+        tables.execute("DELETE FROM wallets")
+        tables.execute(f"INSERT INTO wallets SELECT n, printf('0x%040x', n), false FROM range({wallets}) made(n)")
+        for number in range(200):
+            held = wallets if number < whole else 10
+            # mid * 10**26 + lo, and the sort key of that (engine/query/sort_key.py).
+            tables.execute(
+                f"INSERT INTO balances SELECT {number}, n, 0, 1000000 + n, n, 16 * 10**17 + (1000000 + n) * 10**10"
+                f" FROM range({held}) made(n)"
+            )
+            tables.execute(f"UPDATE contracts SET holders = {held} WHERE contract = {number}")
+
+
+FIRST = 10**12
+
+
+def holders(data_dir: Path, number: int) -> None:
+    """Write a folder in which so many wallets hold BIG, of 18 decimals: wallet n has `amount_sql` of it."""
+    folder = generation(data_dir, {"contracts": [contract(1, symbol="BIG", decimals=18, holders=number)]})
+    with duckdb.connect(folder / "tables.duckdb") as tables:
+        tables.execute("DELETE FROM wallets")
+        # Above the burn addresses.
+        tables.execute(
+            f"INSERT INTO wallets SELECT n, printf('0x%040x', {FIRST} + n), false FROM range({number}) made(n)"
+        )
+        tables.execute(
+            # The size of 23 digits, as `nbext.engine.query.sort_key` says it.
+            f"INSERT INTO balances SELECT 1, n, 0, 0, lo, 600000000000000000 + (lo // 1000000)::BIGINT FROM"
+            f" (SELECT n, {amount_sql('n')} AS lo FROM range({number}) made(n)) ORDER BY n"
+        )
+
+
+def amount_sql(wallet: str) -> str:
+    """Return the SQL of what a wallet of `holders` has: 23 digits, all of which count."""
+    return f"(10000000000000000000000::HUGEINT + {wallet}::HUGEINT * 7919000000001)"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import requests
 
+KEY = "a-key-of-the-tests"
 LINE = re.compile(r"nbext serves on (http://\S+) \(key: (.+)\)\n")
 
 

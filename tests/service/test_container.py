@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
+import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import requests
 from fastapi.dependencies.models import Dependant
 
 from nbext.engine.dataset import Dataset
 from nbext.engine.open import open_dataset
 from nbext.service.app import ROUTES
+from nbext.service.limits import Limits
 from nbext.service.segments.jobs import Job, Jobs
 from tests.service.conftest import HOLDERS, Running
 from tests.service.segments.test_segments import Slow, body
@@ -27,6 +32,7 @@ def test_no_request_takes_a_thread_before_its_route_does():
     found = [call for route in ROUTES for call in dependencies(route.dependant)]
     assert found
     # FastAPI calls a dependency that is a plain function in a thread.
+    found = [call for call in found if not inspect.isasyncgenfunction(call)]
     assert [call for call in found if not asyncio.iscoroutinefunction(call)] == []
 
 
@@ -36,9 +42,10 @@ def test_callers_who_wait_for_the_engine_hold_up_nobody_who_reads(data_dir, tmp_
     try:
         with ThreadPoolExecutor(8) as pool:
             waiting = [pool.submit(running.post, "/explain", {**body(n), "parts": True}) for n in range(8)]
-            assert all(dataset.asked.acquire(timeout=10) for _ in waiting)
+            assert dataset.asked.acquire(timeout=20)
             assert running.get("/v1/segment/none").status_code == 404
             assert running.get("/v1/tokens/ethereum/USDC").status_code == 200
+            assert not dataset.asked.acquire(blocking=False), "a key's explanations are made one after the other"
             assert not any(each.done() for each in waiting)
             dataset.go.set()
             assert [each.result(timeout=20).status_code for each in waiting] == [200] * 8
@@ -82,6 +89,17 @@ def test_callers_who_wait_for_a_remote_engines_contracts_hold_up_nobody_who_read
         running.stop()
 
 
+class Queue(list):
+    """What a registry's queue is to the threads of one service: the first job of no busy key."""
+
+    def take(self, busy: Collection[str]) -> Job | None:
+        for job in self:
+            if job.key_id not in busy:
+                self.remove(job)
+                return job
+        return None
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_next_segments_are_asked_while_the_last_ones_are_kept(workers):
     begun, answered, keep = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
@@ -92,13 +110,12 @@ def test_the_next_segments_are_asked_while_the_last_ones_are_kept(workers):
         jobs.answered(job)
         assert keep.wait(20)
 
-    jobs = Jobs(run, workers=workers)
-    all_of_them = [Job(str(number), None, "") for number in range(workers + 1)]
-    for job in all_of_them:
-        jobs.submit(job)
+    queue = Queue(Job(str(number), None, "") for number in range(workers + 1))
+    all_of_them = list(queue)
+    jobs = Jobs(run, queue.take, workers=workers)
     for _ in range(workers):
         assert begun.acquire(timeout=20)
-    assert (jobs.queued, begun.acquire(timeout=0.1)) == (1, False), "no more are asked at once"
+    assert (len(queue), begun.acquire(timeout=0.1)) == (1, False), "no more are asked at once"
     answered.release()
     assert begun.acquire(timeout=20), "one is being kept, so the last may ask"
     assert not any(job.done.done() for job in all_of_them)
@@ -110,8 +127,84 @@ def test_the_next_segments_are_asked_while_the_last_ones_are_kept(workers):
     jobs.close(1)
 
 
+def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another():
+    begun, go = threading.Semaphore(0), threading.Event()
+    running: list[str] = []
+
+    def run(job: Job) -> None:
+        running.append(job.id)
+        begun.release()
+        assert go.wait(20)
+
+    queue = Queue(Job(f"long {number}", None, "busy") for number in range(4))
+    jobs = Jobs(run, queue.take, workers=2)
+    assert begun.acquire(timeout=20)
+    assert begun.acquire(timeout=20)
+    assert not begun.acquire(timeout=0.1)
+    queue.extend([Job("short", None, "other"), Job("second", None, "other"), Job("third", None, "another")])
+    jobs.look()
+    assert begun.acquire(timeout=20)
+    assert not begun.acquire(timeout=0.1)
+    assert running == ["long 0", "long 1", "short"]
+    go.set()
+    for job in list(queue):
+        job.done.result(timeout=20)
+    jobs.close(1)
+
+
 def test_a_small_result_comes_in_one_piece(service):
     small = service.execute(HOLDERS)
     for form in ("json", "csv", "arrow"):
         answer = service.get(small["links"][form])
         assert int(answer.headers["Content-Length"]) == len(answer.content)
+
+
+@pytest.mark.parametrize(("path", "answer"), [
+    ("/healthz", {"status": "ok"}),
+    ("/readyz", {
+        "status": "ready", "data": "sample",
+        "checks": {"disk": "ok", "registry": "ok", "data": "ok", "queue": "ok"},
+    }),
+])
+def test_a_probe_needs_no_key_and_may_ask_by_head(service, path, answer):
+    asked = requests.get(service.url + path, timeout=10)
+    assert (asked.status_code, asked.json()) == (200, answer)
+    head = requests.head(service.url + path, timeout=10)
+    length = asked.headers["content-length"]
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", length)
+
+
+def test_a_service_whose_queue_is_full_says_that_it_is_not_ready(data_dir, tmp_path):
+    dataset = Slow(open_dataset(data_dir))
+    running = Running(data_dir, tmp_path, Limits(workers=1, queue=1), dataset=dataset)
+
+    def asked() -> tuple[int, str, list[str]]:
+        answer = running.get("/readyz", headers={"x-api-key": ""})
+        return answer.status_code, answer.json()["detail"], answer.json()["checks"]
+
+    try:
+        for number in range(2):
+            answer = running.post("/v1/segment/execute", body(number), headers={"Prefer": "respond-async"})
+            assert answer.status_code == 202
+            # The first has left the queue once it asks; the second stays in it.
+            assert number or dataset.asked.acquire(timeout=10)
+        assert asked() == (503, "The queue is full: 1 of 1 segments wait.", ["queue"])
+        assert running.get("/healthz").json() == {"status": "ok"}
+    finally:
+        dataset.go.set()
+        running.stop()
+
+
+def test_the_reserve_is_kept_again_once_there_is_room(data_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr("nbext.service.segments.maintenance._FIRST_ROUND", 0.0)
+    monkeypatch.setattr("nbext.service.segments.maintenance._ROUND", 0.0)
+    running = Running(data_dir, tmp_path)
+    try:
+        (tmp_path / "reserve").unlink()
+        until = time.monotonic() + 60
+        while not (tmp_path / "reserve").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        running.stop()
+    assert (tmp_path / "reserve").stat().st_size == 1 << 20

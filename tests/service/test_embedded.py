@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 import requests
@@ -89,26 +90,57 @@ def test_without_the_local_extra_it_says_what_the_two_choices_are(tmp_path, monk
         embedded.start(tmp_path)
 
 
-def test_a_forked_child_starts_its_own_and_the_process_ends_in_order(tmp_path):
-    code = """
-        import os, sys, requests
-        from pathlib import Path
-        from nbext import embedded
-        folder = Path(sys.argv[1])
-        mine = embedded.start(folder)
-        child = os.fork()
-        if child == 0:
-            own = embedded.start(folder)
-            answer = requests.get(own.base_url + "/about", headers={"x-api-key": own.api_key.reveal()}, timeout=10)
-            own.stop()
-            os._exit(0 if own.base_url != mine.base_url and answer.status_code == 200 else 1)
-        assert os.waitpid(child, 0)[1] == 0
-        answer = requests.get(mine.base_url + "/about", headers={"x-api-key": mine.api_key.reveal()}, timeout=10)
-        print(answer.status_code)
-    """
+FORK = """
+import os, sys, threading, time, requests
+from pathlib import Path
+from nbext import embedded
+folder = Path(sys.argv[1])
+
+def answers(running):
+    key = {"x-api-key": running.api_key.reveal()}
+    return requests.get(running.base_url + "/about", headers=key, timeout=10).status_code == 200
+
+mine = embedded.start(folder)
+"""
+
+
+def forked(code: str, folder: Path) -> tuple[str, int]:
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)],
+        [sys.executable, "-c", FORK + textwrap.dedent(code), str(folder)],
         capture_output=True, text=True, timeout=60, check=False,
     )
-    assert (ended.stdout, ended.returncode) == ("200\n", 0), ended.stderr
+    assert ended.stderr == ""
+    return ended.stdout, ended.returncode
+
+
+def test_a_forked_child_asks_the_service_of_its_parent_whatever_locks_were_held_at_the_fork(tmp_path):
+    code = """
+        with embedded._starting:
+            child = os.fork()
+            if child == 0:
+                asked = embedded.start(folder)
+                asked.stop()
+                os._exit(0 if asked is mine and asked.is_alive and answers(asked) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        print(answers(mine))
+    """
+    assert forked(code, tmp_path) == ("True\n", 0)
     assert list((tmp_path / "service" / "leases").iterdir()) == []
+
+
+def test_a_forked_child_sees_that_the_service_of_its_parent_has_ended(tmp_path):
+    code = """
+        asked, ask = os.pipe()
+        ended, end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            before = mine.is_alive
+            os.write(ask, b"!")
+            os.read(ended, 1)
+            os._exit(0 if before and not mine.is_alive else 1)
+        os.read(asked, 1)
+        mine.stop()
+        os.write(end, b"!")
+        print(os.waitpid(child, 0)[1])
+    """
+    assert forked(code, tmp_path) == ("0\n", 0)

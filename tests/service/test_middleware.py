@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import http.client
+import json
+import socket
 import sys
+import threading
 
+import pandas as pd
 import pytest
 import requests
 
+import nbext
 from tests.service.conftest import HOLDERS, KEY, Running
 
 PATHS = [
     ("GET", "/about"), ("GET", "/schema"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("GET", "/nowhere"),
-    ("POST", "/explain"), ("POST", "/v1/segment/execute"), ("POST", "/v1/search"), ("POST", "/v1/signup/newsletter"),
+    ("POST", "/explain"), ("POST", "/counts"), ("POST", "/funnel"), ("POST", "/holdings"), ("POST", "/profile"),
+    ("POST", "/v1/segment/execute"), ("POST", "/v1/search"), ("POST", "/v1/signup/newsletter"),
     ("GET", "/v1/tokens/ethereum/USDC"), ("GET", "/v1/nfts/ethereum/BAYC"), ("GET", "/v1/segment/x"),
     ("GET", "/v1/segment/x/json"), ("GET", "/v1/segment/x/csv"), ("DELETE", "/v1/segment/x"),
 ]
@@ -56,7 +62,8 @@ def test_health_and_the_docs_page_need_no_key_and_load_nothing(service, path):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example:80", "", "[", "169.254.169.254", "localhost@x"]
+    "host", ["evil.example", "127.0.0.1.evil.example:80", "", "[", "169.254.169.254", "localhost@x", "evil@127.0.0.1",
+             "127.0.0.1, evil", "127.0.0.1:80:80", "localhost/x", "127.0.0.1:x"]
 )
 def test_a_foreign_host_is_refused_even_with_the_key(service, host):
     answer = ask(service, "GET", "/about", {"x-api-key": KEY, "Host": host})
@@ -135,9 +142,13 @@ def test_a_path_that_names_nothing_touches_no_file(service):
     ask()  # what is imported at the first request is opened now
     touched: list[tuple[str, object]] = []
     watching = True
+    # The caretaker and the queue look at files and at the registry at moments of their own.
+    theirs = ("nbext-maintenance", "nbext-jobs")
 
     def note(event: str, values: tuple[object, ...]) -> None:
-        if watching and (event == "open" or event.startswith(("os.", "pathlib.", "shutil.", "glob.", "sqlite3."))):
+        if not watching or threading.current_thread().name in theirs:
+            return
+        if event == "open" or event.startswith(("os.", "pathlib.", "shutil.", "glob.", "sqlite3.")):
             touched.append((event, values[0] if values else None))
 
     sys.addaudithook(note)  # for good: a hook cannot be taken back
@@ -161,3 +172,56 @@ def test_what_is_not_http_gets_a_problem_too(service):
         answer = raw.makefile("rb").read()
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'"code":"not-http"' in answer
+
+
+def raw(service: Running, *lines: str, body: str = "") -> tuple[int, dict]:
+    """Send a request as written, without a library that mends it, and return the answer's status and problem."""
+    with socket.create_connection((service.host, service.port), timeout=10) as connection:
+        connection.sendall(("\r\n".join([*lines, "", ""]) + body).encode())
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        return answer.status, json.load(answer)
+
+
+def test_a_request_with_two_keys_is_refused_whichever_is_right(service):
+    for pair in [(KEY, "wrong"), ("wrong", KEY), (KEY, KEY)]:
+        keys = [f"x-api-key: {key}" for key in pair]
+        status, problem = raw(service, "GET /about HTTP/1.1", "Host: localhost", *keys)
+        assert (status, problem["code"], problem["detail"]) == (
+            400, "bad-header", "The request has 2 x-api-key headers. Send one."
+        )
+
+
+def test_a_request_that_says_its_length_twice_is_refused(service):
+    status, problem = raw(
+        service, "POST /v1/search HTTP/1.1", "Host: localhost", f"x-api-key: {KEY}", "Content-Type: application/json",
+        "Content-Length: 5", "Transfer-Encoding: chunked", body="0\r\n\r\n",
+    )
+    assert (status, problem["code"], problem["detail"]) == (
+        400, "bad-header", "The request has both Content-Length and Transfer-Encoding. Send one of them."
+    )
+
+
+def test_below_a_root_path_requests_are_answered_with_and_without_it_and_links_begin_with_it(data_dir, tmp_path):
+    running = Running(data_dir, tmp_path, root_path="/chain/nbext")
+    try:
+        for prefix in ("", "/chain/nbext"):
+            assert running.get(f"{prefix}/healthz", headers={"x-api-key": ""}).json() == {"status": "ok"}
+            assert running.get(f"{prefix}/about").json()["links"] == {
+                "schema": "/chain/nbext/schema", "openapi": "/chain/nbext/openapi.json", "lists": "/chain/nbext/lists"
+            }
+            segment = running.post(f"{prefix}/v1/segment/execute", HOLDERS).json()
+            own = f"/chain/nbext/v1/segment/{segment['id']}"
+            assert segment["links"] == {"self": own, **{form: f"{own}/{form}" for form in ("json", "csv", "arrow")}}
+            page = running.get(f"{prefix}/v1/segment/{segment['id']}/json?limit=10").json()["page"]
+            assert page["next"] == f"{own}/json?limit=10&offset=10"
+            assert running.get(page["next"]).json()["page"]["offset"] == 10
+        assert "at <code>/chain/nbext/openapi.json</code>" in running.get("/docs").text
+        # A client below the path, too: the links that it gets begin with what its base_url ends with.
+        client = nbext.Client(f"http://127.0.0.1:{running.port}/chain/nbext", KEY)
+        table = client.execute_segment(HOLDERS["filters"], limit=50)
+        client.execute_segment(HOLDERS["filters"], limit=50, to=tmp_path / "rows.csv")
+        assert len(table) == 50
+        assert pd.read_csv(tmp_path / "rows.csv")["address"].tolist() == table["address"].tolist()
+    finally:
+        running.stop()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import pyarrow as pa
 import pytest
 
 from nbext.core.operations import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
-from tests.service.conftest import HOLDERS, USDC
+from nbext.service.middleware import MOST_KEYS, Metrics
+from tests.service.conftest import HOLDERS, USDC, Running
 
 BAYC = "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d"
 
@@ -38,8 +40,10 @@ def test_a_segment_is_answered_with_all_that_is_known_of_it(service, segment):
         "truncated": True,
         "columns": [
             {"name": "address", "type": "string"},
-            {"name": "USDC_balance", "type": "uint256", "symbol": "USDC", "chain": "ethereum", "address": USDC,
-             "decimals": 6},
+            {"name": "USDC_balance", "type": "float64", "unit": "token", "symbol": "USDC", "chain": "ethereum",
+             "address": USDC, "decimals": 6},
+            {"name": "USDC_balance_raw", "type": "uint256", "unit": "raw", "symbol": "USDC", "chain": "ethereum",
+             "address": USDC, "decimals": 6},
         ],
         "links": {"self": path, "json": f"{path}/json", "csv": f"{path}/csv", "arrow": f"{path}/arrow"},
         "cached": False,
@@ -63,15 +67,19 @@ def test_the_exports_hold_the_same_rows_exactly(service, segment):
     assert rows["columns"] == segment["columns"]
     assert rows["page"] == {"limit": 100_000, "offset": 0, "total": 50, "next": None}
     assert rows["data"][:10] == segment["preview"]
-    assert all(row["USDC_balance"].isdigit() and int(row["USDC_balance"]) >= 10**6 for row in rows["data"])
+    assert all(row["USDC_balance_raw"].isdigit() and int(row["USDC_balance_raw"]) >= 10**6 for row in rows["data"])
+    assert all(row["USDC_balance"] == int(row["USDC_balance_raw"]) / 10**6 for row in rows["data"])
     assert [row["address"] for row in rows["data"]] == sorted(row["address"] for row in rows["data"])
     assert len(rows["data"]) == 50
     answer = service.get(f"{path}/csv")
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-    assert list(csv.DictReader(io.StringIO(answer.text))) == rows["data"]
+    lines = csv.DictReader(io.StringIO(answer.text))
+    assert [{**line, "USDC_balance": float(line["USDC_balance"])} for line in lines] == rows["data"]
     arrow = pa.ipc.open_stream(service.get(f"{path}/arrow").content).read_all()
-    assert arrow.to_pylist() == rows["data"]
-    assert arrow.schema == pa.schema([("address", pa.string()), ("USDC_balance", pa.string())])
+    assert [{**row, "USDC_balance_raw": str(row["USDC_balance_raw"])} for row in arrow.to_pylist()] == rows["data"]
+    assert arrow.schema == pa.schema(
+        [("address", pa.string()), ("USDC_balance", pa.float64()), ("USDC_balance_raw", pa.decimal128(38, 0))]
+    )
 
 
 def test_json_pages_lead_from_one_to_the_next_and_hold_each_row_once(service, segment):
@@ -90,7 +98,7 @@ def test_json_pages_lead_from_one_to_the_next_and_hold_each_row_once(service, se
 def test_limit_zero_counts_and_returns_nothing(service, segment):
     counted = service.execute({**HOLDERS, "limit": 0})
     assert counted["counts"] == {"matched": segment["counts"]["matched"], "returned": 0}
-    assert service.get(f"{counted['links']['csv']}").text == "address,USDC_balance\r\n"
+    assert service.get(f"{counted['links']['csv']}").text == "address,USDC_balance,USDC_balance_raw\r\n"
     assert service.get(f"{counted['links']['json']}").json()["data"] == []
 
 
@@ -160,7 +168,7 @@ def test_a_search_term_is_literal_text(service, term):
     ("body", "errors"),
     [
         ({}, [("/searchTerm", "required")]),
-        ({"searchTerm": "  "}, [("/searchTerm", "required")]),
+        ({"searchTerm": None}, [("/searchTerm", "required")]),
         ({"searchTerm": "a\x00b"}, [("/searchTerm", "character")]),
         ({"searchTerm": "x" * 257}, [("/searchTerm", "length")]),
         ({"searchTerm": "x", "type": "nfts", "chain": "etherium", "limit": 0, "offset": -1, "tern": 1},
@@ -175,6 +183,14 @@ def test_a_search_that_is_not_allowed_names_every_field(service, body, errors):
     assert [(each["pointer"], each["code"]) for each in answer.json()["errors"]] == errors
 
 
+def test_a_search_with_nine_thousand_unknown_fields_gets_a_short_answer(service):
+    answer = service.post("/v1/search", {"searchTerm": "x", **{f"k{number}": 0 for number in range(9_000)}})
+    problem = answer.json()
+    assert (answer.status_code, len(problem["errors"]), problem["moreErrors"]) == (422, 20, 8_980)
+    assert problem["detail"].splitlines()[-1] == "and 8,980 more errors"
+    assert len(answer.content) < 10_000
+
+
 def test_an_explanation_tells_the_words_the_statement_and_each_part(service, segment):
     answer = service.post("/explain", {**HOLDERS, "parts": True}).json()
     assert list(answer) == ["id", "canonical", "words", "sql", "plan", "parts"]
@@ -184,12 +200,66 @@ def test_an_explanation_tells_the_words_the_statement_and_each_part(service, seg
     assert answer["canonical"]["filters"]["token"]["balance"] == {"min": "1000000"}
 
 
+APES = [{"filters": {"nft": {"nft": name}}} for name in ("BAYC", "MAYC")]
+
+
+def test_counts_of_what_segments_have_in_common_come_in_one_answer(service):
+    together = [[0], [1], [1, 0]]
+    counted = service.post("/counts", {"segments": APES, "counts": together}).json()
+    both = {"all": [one["filters"] for one in APES]}
+    matched = [service.execute({"filters": filters, "limit": 0})["counts"]["matched"]
+               for filters in (*(one["filters"] for one in APES), both)]  # fmt: skip
+    assert counted["counts"] == matched
+    assert matched[2] > 0
+    assert [one["words"] for one in counted["segments"]] == [f"wallets that own {name} on ethereum"
+                                                             for name in ("BAYC", "MAYC")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "pointer", "code"), [
+    ({"segments": APES, "counts": [[0]], "limit": 1}, "/limit", "unknown-key"),
+    ({"segments": APES, "counts": [[0]], "amounts": 1}, "/amounts", "type"),
+    ({"counts": [[0]]}, "/segments", "size"),
+    ({"segments": APES * 65, "counts": [[0]]}, "/segments", "size"),
+    ({"segments": [*APES, 5], "counts": [[0]]}, "/segments/2", "type"),
+    ({"segments": [{**APES[0], "limit": 1}], "counts": [[0]]}, "/segments/0", "type"),
+    ({"segments": APES, "counts": []}, "/counts", "size"),
+    ({"segments": APES, "counts": [[0]] * 4096}, "/counts", "size"),
+    ({"segments": APES, "counts": [[0], [2]]}, "/counts/1", "range"),
+    ({"segments": APES, "counts": [[]]}, "/counts/0", "range"),
+    ({"segments": APES, "counts": [[0, 0]]}, "/counts/0", "range"),
+    ({"segments": APES, "counts": [[True]]}, "/counts/0", "range"),
+    ({"segments": [*APES, {"filters": {"nft": {"nft": "BAYX"}}}], "counts": [[0]]}, "/segments/2/filters/nft/nft",
+     "unknown-symbol"),
+])  # fmt: skip
+def test_a_request_for_counts_that_is_not_allowed_names_the_field(service, body, pointer, code):
+    answer = service.post("/counts", body)
+    assert answer.status_code == 422
+    assert [(each["pointer"], each["code"]) for each in answer.json()["errors"]] == [(pointer, code)]
+
+
+def test_a_funnel_counts_each_condition_alone_and_with_those_before_it(service):
+    conditions = {"nft": {"nft": "BAYC"}, "token": {"token": "USDC"}, "not": {"nft": {"nft": "MAYC"}}}
+    found = service.post("/funnel", {"filters": conditions}).json()
+    so_far = {}
+    assert len(found["steps"]) == 3
+    for step, (key, one) in zip(found["steps"], conditions.items(), strict=True):
+        so_far[key] = one
+        for number, filters in (("alone", {key: one}), ("alone", step["filters"]), ("remaining", so_far)):
+            counts = service.execute({"filters": filters, "limit": 0})["counts"]
+            assert step[number] == counts["matched"], (step["words"], number)
+    assert found["words"] == f"wallets that {' and '.join(step['words'] for step in found['steps'])}"
+    either = service.post("/funnel", {"operator": "OR", "filters": conditions}).json()
+    (whole,) = either["steps"]
+    assert whole["alone"] == whole["remaining"]
+    assert whole["filters"].keys() == {"any"}
+
+
 def test_about_says_whose_data_it_is(service):
     told = service.get("/about").json()
-    assert (told["service"], told["grammar"], told["engine"]) == ("nbext", 1, "duckdb")
+    assert (told["service"], told["grammar"], told["engine"]) == ("nbext", 2, "duckdb")
     assert told["data"]["synthetic"] is True
     assert {chain["chain"] for chain in told["data"]["chains"]} >= {"ethereum", "polygon", "base"}
-    assert told["links"] == {"schema": "/schema", "openapi": "/openapi.json"}
+    assert told["links"] == {"schema": "/schema", "openapi": "/openapi.json", "lists": "/lists"}
 
 
 def test_the_schema_is_served_and_is_the_languages_own(service):
@@ -241,3 +311,40 @@ def test_metrics_count_what_was_asked(service):
     text = service.get("/metrics").text
     assert 'nbext_requests_total{method="GET",route="/about",status="200"}' in text
     assert "nbext_segments_running 0.0" in text
+
+
+def test_metrics_tell_what_each_key_asked_and_got(data_dir, tmp_path):
+    running = Running(data_dir, tmp_path)
+    try:
+        rows = running.execute()["counts"]["returned"]
+        segment = running.execute()
+        sent = [running.get(segment["links"][form] + options).content
+                for form, options in [("csv", ""), ("arrow", ""), ("json", "?limit=7")]]
+        text = running.get("/metrics").text
+        found = dict(re.findall(r'^nbext_key_(\w+)_total{key="owner"} (\S+)$', text, re.MULTILINE))
+        assert (float(found["requests"]), float(found["rows"])) == (5, 2 * rows + 7)
+        assert float(found["sent_bytes"]) > sum(map(len, sent))
+        assert float(found["seconds"]) > 0
+    finally:
+        running.stop()
+
+
+def test_metrics_name_the_data_that_is_served_and_the_room_on_the_disk(service):
+    about = service.get("/about").json()["data"]
+    text = service.get("/metrics").text
+    assert f'nbext_data{{fingerprint="{about["fingerprint"]}",name="{about["name"]}"}} 1.0' in text
+    for chain in about["chains"]:
+        block = re.search(rf'^nbext_data_last_block{{chain="{chain["chain"]}"}} (\S+)$', text, re.MULTILINE)
+        assert float(block[1]) == chain["lastBlock"]
+    assert float(re.search(r"^nbext_disk_free_bytes (\S+)$", text, re.MULTILINE)[1]) > 0
+
+
+def test_keys_past_a_thousand_share_one_count():
+    metrics = Metrics()
+    for number in range(MOST_KEYS + 5):
+        metrics.count_key(f"k{number}", 0.1, 10, 1)
+    metrics.count_key("k0", 0.1, 10, 1)
+    text = metrics.text().decode()
+    assert 'nbext_key_rows_total{key="k0"} 2.0' in text
+    assert 'nbext_key_rows_total{key="other"} 5.0' in text
+    assert text.count("nbext_key_rows_total{") == MOST_KEYS + 1

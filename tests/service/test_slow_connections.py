@@ -35,7 +35,7 @@ def test_half_a_head_is_closed_in_time(quick, sent):
     began = time.monotonic()
     with socket.create_connection((quick.host, quick.port), timeout=10) as connection:
         connection.sendall(sent)
-        assert 0.5 < closed_after(connection, began) < 4
+        assert 0.5 < closed_after(connection, began) < 9
 
 
 def test_a_head_that_trickles_is_closed_in_time(quick):
@@ -51,7 +51,7 @@ def test_a_head_that_trickles_is_closed_in_time(quick):
         pytest.raises((ConnectionResetError, BrokenPipeError)),
     ):
         trickle(connection)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 9
 
 
 def test_a_second_request_on_a_kept_connection_has_to_arrive_in_time_too(quick):
@@ -60,7 +60,7 @@ def test_a_second_request_on_a_kept_connection_has_to_arrive_in_time_too(quick):
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         began = time.monotonic()
         connection.sendall(HALF)
-        assert closed_after(connection, began) < 4
+        assert closed_after(connection, began) < 9
 
 
 def test_a_pause_between_requests_is_no_half_request(quick):

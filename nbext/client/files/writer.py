@@ -1,4 +1,4 @@
-"""Rows into a CSV, JSON or Parquet file: whole or absent, and never over one that exists unless that was asked for."""
+"""Rows into a CSV, JSON, Parquet or Arrow file: whole or absent, and never over one that exists, unless asked to."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from nbext.errors import StorageError, ValidationError
 if TYPE_CHECKING:
     import pandas as pd
 
-ENDINGS = (".csv", ".json", ".parquet")
+ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # Rows of a batch: enough to write fast, few enough for any memory.
 BATCH = 2_000
+# Bytes of a row group of Parquet, about: smaller ones take readers longer, and the file more room.
+_GROUP_BYTES = 32 << 20
 Record = dict[str, Any]
 # A name on chain is anybody's text, and a spreadsheet runs a text that begins as a formula: in ASCII or full width, or
 # hidden behind a tab, a line break or a NUL. Plain numbers are harmless.
@@ -84,20 +86,46 @@ def copy(source: Any, file: IO[bytes]) -> int:
 
 
 def write(kind: str, schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: bool) -> int:
-    """Write batches as csv, json or parquet; return their rows."""
+    """Write batches as csv, json, parquet or arrow; return their rows."""
     if kind == ".json":
-        return _write_records((record for batch in batches for record in batch.to_pylist()), file)
+        plain = (frames.as_texts(frames.in_iso(batch)) for batch in batches)
+        return _write_records((record for batch in plain for record in batch.to_pylist()), file)
+    import pyarrow as pa
     from pyarrow import csv, parquet
 
-    # Only a spreadsheet runs formulas, and it opens no Parquet.
-    raw = raw or kind == ".parquet"
+    # A time is written as the service writes it; Parquet and Arrow have a type for it.
+    if kind == ".csv":
+        schema, batches = frames.in_iso(schema.empty_table()).schema, map(frames.in_iso, batches)
+
+    # Only a spreadsheet runs formulas, and it opens neither Parquet nor Arrow.
+    raw = raw or kind != ".csv"
+    if kind == ".parquet":
+        # DuckDB reads decimals of more than 38 digits as floats, without a word.
+        batches = (frames.as_texts(batch, wide=True) for batch in batches)
+        schema = frames.as_texts(schema.empty_table(), wide=True).schema
+        batches = _grouped(batches, schema)
     schema = schema if raw else safe_names(schema)
     rows = 0
-    with (parquet.ParquetWriter if kind == ".parquet" else csv.CSVWriter)(file, schema) as writer:
+    writers = {".parquet": parquet.ParquetWriter, ".arrow": pa.ipc.new_file}
+    with writers.get(kind, csv.CSVWriter)(file, schema) as writer:
         for batch in batches:
             rows += batch.num_rows
-            writer.write_batch(batch if raw else safe(batch, schema))
+            writer.write(batch if raw else safe(batch, schema))
     return rows
+
+
+def _grouped(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
+    """Yield tables of some batches each: a row group of Parquet."""
+    import pyarrow as pa
+
+    group: list[Any] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(each.nbytes for each in group) >= _GROUP_BYTES:
+            yield pa.Table.from_batches(group, schema)
+            group = []
+    if group:
+        yield pa.Table.from_batches(group, schema)
 
 
 def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int:
@@ -114,7 +142,7 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
 def write_pages(
     pages: Iterable[list[Record]], types: Mapping[str, str], path: Path, file: IO[bytes], *, raw: bool
 ) -> int:
-    """Write pages of records as csv, json or parquet, with one page in memory; return how many records.
+    """Write pages of records as csv, json, parquet or arrow, with one page in memory; return how many records.
 
     Columns are those of ``types``, then others in order of appearance.
     """

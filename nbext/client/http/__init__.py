@@ -5,4 +5,5 @@ deadline    deadlines; connections that end on time and add the key's header; th
 base_url    which address may be asked, who gets the key, and which redirects are followed
 errors      what went wrong, as one of our errors, whose message never has the key
 body        an answer and its body, decoded and bounded
+tls         which certificates are trusted
 """

@@ -42,7 +42,9 @@ class Origin:
     def of(cls, base_url: str, *, insecure: bool = False) -> Origin:
         """Read a base_url; a ConfigError where it is not one, or would carry the key unencrypted over a network."""
         parts = _split(base_url)
-        origin = cls(parts.scheme, (parts.hostname or "").lower(), _port(parts), parts.path.rstrip("/"))
+        # The operations' paths begin with /v1 themselves: documentation often names the address with it.
+        prefix = parts.path.rstrip("/").removesuffix("/v1")
+        origin = cls(parts.scheme, (parts.hostname or "").lower(), _port(parts), prefix)
         if origin.scheme == "http" and not origin.is_loopback and not insecure:
             raise ConfigError(
                 f"base_url: http:// would send the key to {origin.host} unencrypted. Use https://, "

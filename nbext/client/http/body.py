@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import re
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -17,7 +21,6 @@ from nbext.errors import DeadlineExceeded, ProtocolError, ResponseTooLarge
 CHUNK = 1 << 18
 # More layers than a server, a cache and a proxy would ever add are a bomb's.
 MAX_LAYERS = 2
-LONGEST_RETRY_AFTER = 60.0
 # Called with the bytes that came and, where the service says it, how many there are in all.
 Report = Callable[[int, int | None], None]
 
@@ -44,17 +47,41 @@ class Answer(_Head):
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that Retry-After asks for, up to a minute; None where it is absent or makes no sense."""
+    """Return the seconds that Retry-After asks for; None where it is absent or makes no sense."""
     text = headers.get("Retry-After", "").strip()
-    if re.fullmatch(r"[0-9]{1,9}", text):
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        return float(text)
+    try:
+        # Against the service's own clock: this machine's may be minutes off.
+        seconds = (parsedate_to_datetime(text) - _date(headers)).total_seconds()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if seconds >= 0 else None
+
+
+def rate_limit_reset(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until a rate limit ends, as the header of that name says: in seconds, or as a Unix time."""
+    for name in ("RateLimit-Reset", "X-RateLimit-Reset", "X-Rate-Limit-Reset"):
+        text = headers.get(name, "").strip()
+        if not re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,9})?", text):
+            continue
         seconds = float(text)
-    else:
-        try:
-            # Against the service's own clock: this machine's may be minutes off.
-            seconds = (parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))).total_seconds()
-        except (TypeError, ValueError, OverflowError):
-            return None
-    return seconds if 0 <= seconds <= LONGEST_RETRY_AFTER else None
+        # No limit lasts for thirty years: what is more is a time, in seconds or in milliseconds.
+        if seconds > 1e9:
+            seconds = seconds / (1000 if seconds > 1e11 else 1) - _now(headers)
+        return seconds if seconds >= 0 else None
+    return None
+
+
+def _date(headers: Mapping[str, str]) -> datetime:
+    return parsedate_to_datetime(headers.get("Date", ""))
+
+
+def _now(headers: Mapping[str, str]) -> float:
+    try:
+        return _date(headers).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return time.time()
 
 
 class Incoming(_Head, io.RawIOBase):
@@ -74,14 +101,28 @@ class Incoming(_Head, io.RawIOBase):
         # The length on the wire says nothing of how many bytes a packed body unpacks to.
         self._total = int(length) if length.isdigit() and not encoding else None
         self._layers = _layers(encoding) if encoding else []
+        charset = _charset(headers.get("Content-Type", ""))
+        self._text = _Recoded(charset) if charset else None
+        # Whether the wire itself says where the body ends; without that, a connection that closes early looks whole.
+        chunked = "chunked" in headers.get("Transfer-Encoding", "").lower()
+        self.delimited = bool(self._layers) or length.isdigit() or chunked
+        # The first bytes, for who reports what could not be read; and the last byte that was given out.
+        self.head = self.tail = b""
         self._ready = bytearray()
         self._ended = False
         self._came = 0
+        # The whole, once that was asked for.
+        self.answer: Answer | None = None
 
     def whole(self, cap: int | None = None) -> Answer:
         """Return the answer with its body, which is refused beyond ``cap`` bytes."""
+        self.answer = Answer(self.status, self.headers, self.bounded(cap).read(), self.url)
+        return self.answer
+
+    def bounded(self, cap: int | None) -> Incoming:
+        """Refuse the body beyond ``cap`` decoded bytes: it will be held in memory."""
         self._cap = min(self._cap, cap or self._cap)
-        return Answer(self.status, self.headers, self.read(), self.url)
+        return self
 
     def readable(self) -> bool:
         """Return True: io's readers ask before they read."""
@@ -92,8 +133,10 @@ class Incoming(_Head, io.RawIOBase):
         if size is None or size < 0:
             self._fill(self._cap + 1)
             size = len(self._ready)
-        elif not self._layers and not self._ready:
-            return self._take(size)
+        elif self._came and not self._layers and not self._text and not self._ready:
+            piece = self._take(size)
+            self.tail = piece[-1:] or self.tail
+            return piece
         self._fill(size)
         piece = bytes(self._ready[:size])
         del self._ready[:size]
@@ -113,11 +156,16 @@ class Incoming(_Head, io.RawIOBase):
 
     def _fill(self, size: int) -> None:
         while len(self._ready) < size and not self._ended:
-            self._ready += self._take(min(CHUNK, size - len(self._ready)))
+            piece = self._take(min(CHUNK, size - len(self._ready)))
+            piece = self._text.more(piece, self._ended) if self._text else piece
+            self.tail = piece[-1:] or self.tail
+            self._ready += piece
 
     def _take(self, size: int) -> bytes:
         """Return some decoded bytes; none once the body has ended."""
         piece: bytes = self._unpacked(size) if self._layers else self._raw.read(size, decode_content=False)
+        if not self._came:
+            piece = self._begun(piece, size)
         # A socket that the watchdog shut reads like a body that has ended.
         if self._watch.fired:
             raise DeadlineExceeded("")
@@ -132,8 +180,17 @@ class Incoming(_Head, io.RawIOBase):
             self._report(self._came, self._total)
         return piece
 
-    def _unpacked(self, size: int) -> bytes:
-        packed = b""
+    def _begun(self, piece: bytes, size: int) -> bytes:
+        """Return the first bytes; they may say that a packed file, or text of 16 bits, comes undeclared."""
+        if piece[:2] == b"\x1f\x8b" and not self._layers:
+            self._layers, self._total, self.delimited = [_Unpacker("gzip")], None, True
+            piece = self._unpacked(size, piece)
+        if piece[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and not self._text:
+            self._text = _Recoded("utf-16")
+        self.head = piece[:200]
+        return piece
+
+    def _unpacked(self, size: int, packed: bytes = b"") -> bytes:
         while True:
             piece = packed
             for layer in self._layers:
@@ -146,6 +203,55 @@ class Incoming(_Head, io.RawIOBase):
                 for layer in self._layers:
                     layer.check()
                 return b""
+
+
+# Where the standard says that the sender may choose. Python knows more, some of which are no encodings of text.
+_CHARSETS = r"utf-(16|32)(-[lb]e)?|iso8859-\d+|cp125\d|koi8-[ru]|shift_jis|gb18030|gbk|gb2312|euc_(jp|kr)|big5"
+
+
+def _charset(content_type: str) -> str | None:
+    """Return the charset that a content type declares, where the body has to be recoded for it."""
+    if "charset" not in content_type.lower():
+        return None
+    head = Message()
+    head["Content-Type"] = content_type
+    try:
+        name = codecs.lookup(str(head.get_param("charset"))).name
+    except (LookupError, ValueError):
+        return None
+    return name if re.fullmatch(_CHARSETS, name) else None
+
+
+class _Recoded:
+    """A body of another charset, as UTF-8.
+
+    Many a service declares latin-1 and sends UTF-8: as long as the body is UTF-8, it is that; text of another charset
+    stops being so at its first letter outside ASCII.
+    """
+
+    def __init__(self, charset: str) -> None:
+        self._charset = charset
+        self._decoder = codecs.getincrementaldecoder(charset)()
+        # Text of 16 bits is full of zeros, which UTF-8 allows.
+        self._as_utf8 = None if charset.startswith("utf") else codecs.getincrementaldecoder("utf-8")()
+        self._ascii = True
+
+    def more(self, piece: bytes, last: bool) -> bytes:
+        try:
+            if self._as_utf8 is None:
+                return self._decoder.decode(piece, last).encode("utf-8")
+            begun = self._as_utf8.getstate()[0]
+            try:
+                text = self._as_utf8.decode(piece, last)
+            except UnicodeDecodeError:
+                if not self._ascii:
+                    raise
+                self._as_utf8 = None
+                return self.more(begun + piece, last)
+            self._ascii = self._ascii and text.isascii()
+            return text.encode("utf-8")
+        except UnicodeError:
+            raise ProtocolError(f"The answer declares the charset {self._charset}, but is not text in it.") from None
 
 
 def _layers(encoding: str) -> list[_Unpacker]:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import requests
@@ -62,12 +63,15 @@ class Watch:
     """The sockets of one exchange; at the deadline, or at Ctrl-C, they are shut.
 
     ``key`` is what the exchange sends as x-api-key, or None. ``fresh`` asks for a new connection: an idle one may have
-    been closed by the service, and then nobody knows whether the request ran.
+    been closed by the service, and then nobody knows whether the request ran. ``trust`` makes the context of a TLS
+    connection, and ``proxy`` is the address of the proxy that the request goes through, without a password.
     """
 
     deadline: Deadline
     fresh: bool = False
     key: Secret | None = None
+    trust: Callable[[], ssl.SSLContext] | None = None
+    proxy: str | None = None
     fired: bool = False
     sent: bool = False
     _sockets: list[socket.socket] = field(default_factory=list)
@@ -164,6 +168,8 @@ class Scope:
     ended: threading.Event = field(default_factory=threading.Event)
     # The segment that the service is still working on; an interrupt has our own service stop it.
     segment_id: str | None = None
+    # Whether a stranger's answer was read in it: an error may then be about that.
+    remembered: bool = False
 
     def end(self) -> None:
         """End every exchange, and every pause between two attempts."""
@@ -248,7 +254,11 @@ class _Watched(HTTPConnection):
 
 
 class _WatchedTLS(_Watched, HTTPSConnection):
-    pass
+    def connect(self) -> None:
+        watch = CURRENT.get()
+        if watch is not None and watch.trust is not None:
+            self.ssl_context = watch.trust()
+        super().connect()
 
 
 class _Pool(urllib3.HTTPConnectionPool):
@@ -277,8 +287,24 @@ class WatchedAdapter(HTTPAdapter):
     def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
         """Make the pool of a proxy, of our connections."""
         manager = super().proxy_manager_for(proxy, **options)
-        manager.pool_classes_by_scheme = POOLS
+        manager.pool_classes_by_scheme = _socks_pools() if proxy.lower().startswith("socks") else POOLS
         return manager
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """Leave it to the watch's context, which requests would add its own certificates to."""
+
+
+@cache
+def _socks_pools() -> dict[str, Any]:
+    """Return the pools whose connections go through a SOCKS proxy; reached only where PySocks is installed."""
+    from urllib3.contrib import socks
+
+    plain = type("_WatchedSocks", (_Watched, socks.SOCKSConnection), {})
+    tls = type("_WatchedSocksTLS", (_WatchedTLS, socks.SOCKSHTTPSConnection), {})
+    return {
+        "http": type("_SocksPool", (socks.SOCKSHTTPConnectionPool,), {"ConnectionCls": plain}),
+        "https": type("_SocksTLSPool", (socks.SOCKSHTTPSConnectionPool,), {"ConnectionCls": tls}),
+    }
 
 
 class _Latest(DictCache):

@@ -25,6 +25,7 @@ from nbext.errors import (
     ApiError,
     AuthError,
     BadRequest,
+    ConfigError,
     Conflict,
     ConnectionFailed,
     DeadlineExceeded,
@@ -71,27 +72,66 @@ _OF_STATUS: Final[dict[int, type[ApiError]]] = {
 }  # fmt: skip
 
 
-def of_library(error: BaseException, where: str) -> TransportError:
-    """Return our error for a library's exception; ``where`` is the service's address."""
+def of_library(error: BaseException, where: str, proxy: str | None = None) -> TransportError | ConfigError:
+    """Return our error for a library's exception; ``where`` is the service's address, ``proxy`` that of the proxy."""
     causes = list(_causes(error))
     for cause in causes:
         # Ours, raised while a library read for us: it says more than what the library made of it.
-        if isinstance(cause, TransportError):
+        if isinstance(cause, TransportError | ConfigError):
             return cause
+    if proxy:
+        found = _of_proxy(causes, where, proxy)
+        if found:
+            return found
     for cause in causes:
         if isinstance(cause, ssl.SSLError | u.SSLError | requests.exceptions.SSLError):
-            return TLSError(f"No safe connection to {where}: {_tls_reason(causes)}.")
+            return TLSError(f"No safe connection to {where}: {_tls_reason(causes, proxy)}.")
     for kinds, ours, message in _OF_LIBRARY:
         if any(isinstance(cause, kinds) for cause in causes):
             return ours(message.format(where))
     return ConnectionFailed(f"The connection to {where} failed.")
 
 
-def _tls_reason(causes: list[BaseException]) -> str:
+def _of_proxy(causes: list[BaseException], where: str, proxy: str) -> TransportError | ConfigError | None:
+    """Return our error where it is the proxy that failed, and not the service behind it."""
+    for cause in causes:
+        if isinstance(cause, requests.exceptions.InvalidProxyURL):
+            return ConfigError(f"The proxy {proxy} has no host. Write one such as http://proxy.example.com:8080.")
+        if isinstance(cause, requests.exceptions.InvalidSchema):
+            return ConfigError(f'The proxy {proxy} needs a package that is not installed: pip install "nbext[socks]"')
+    # PySocks has no error of its own for a proxy that failed.
+    of_socks = u.NewConnectionError if proxy.startswith("socks") else u.ProxyError
+    if not any(isinstance(cause, u.ProxyError | requests.exceptions.ProxyError | of_socks) for cause in causes):
+        return None
+    for cause in causes:
+        if refused := re.search(r"Tunnel connection failed: (\d{3})", str(cause)):
+            return of_proxy_status(int(refused[1]), where, proxy)
+    for kinds, ours, message in _OF_LIBRARY:
+        if any(isinstance(cause, kinds) for cause in causes):
+            return ours(message.format(f"The proxy {proxy}").replace("the service", "it"))
+    return ConnectionFailed(f"There is no connection to {where} through the proxy {proxy}.")
+
+
+def of_proxy_status(status: int, where: str, proxy: str) -> ConnectionFailed:
+    """Return our error for a status with which a proxy refused to connect us to the service."""
+    if status == 407:
+        scheme, _, host = proxy.partition("://")
+        return ConnectionFailed(
+            f"The proxy {proxy} wants a user name and a password. "
+            f"Write them into the variable that names it: {scheme}://USER:PASSWORD@{host}"
+        )
+    return ConnectionFailed(
+        f"The proxy {proxy} refused to connect to {where} ({status}). "
+        "Ask who runs it to allow that host, or name it in NO_PROXY to go there directly."
+    )
+
+
+def _tls_reason(causes: list[BaseException], proxy: str | None) -> str:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
+            through = f" It came through the proxy {proxy}, which may have put its own in place." if proxy else ""
             return (
-                f"its certificate is not trusted ({cause.verify_message}). "
+                f"its certificate is not trusted ({cause.verify_message}).{through} "
                 "To trust it, set ca_bundle to a file with its certificate"
             )
         if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
@@ -151,13 +191,15 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
          "detail": shown(e["detail"], key)}
         for e in given if isinstance(e, dict) and isinstance(e.get("detail"), str)
     ]  # fmt: skip
+    more = problem.get("moreErrors")
+    more = more if isinstance(more, int) and more > 0 else 0
     if code == "ambiguous-symbol" and isinstance(problem.get("candidates"), list):
         candidates = [c for c in problem["candidates"] if isinstance(c, dict)]
-        return AmbiguousSymbol(errors or [{"pointer": "", "code": code, "detail": shown(said, key)}], candidates)
+        return AmbiguousSymbol(errors or [{"pointer": "", "code": code, "detail": shown(said, key)}], candidates, more)
     if code == "invalid-segment" and errors:
-        return InvalidSegment(errors)
+        return InvalidSegment(errors, more)
     if code == "invalid" and errors:
-        return ValidationError(errors)
+        return ValidationError(errors, more)
     failed = {"query-timeout": QueryTimeout, "resource-limit": ResourceLimit, "expired": SegmentExpired}
     return failed[code](shown(said, key)) if isinstance(code, str) and code in failed else None
 

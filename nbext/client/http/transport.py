@@ -10,6 +10,7 @@ The answer is read inside of the attempt: an answer that breaks off is asked for
 from __future__ import annotations
 
 import logging
+import math
 import os
 import random
 import sys
@@ -19,17 +20,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import requests
 
 from nbext import __version__
+from nbext.client.http import tls
 from nbext.client.http.base_url import Origin, usable_key
-from nbext.client.http.body import Answer, Incoming, Report, retry_after
+from nbext.client.http.body import Answer, Incoming, Report, rate_limit_reset, retry_after
 from nbext.client.http.deadline import CURRENT, SCOPE, WATCHDOG, CachingAdapter, Deadline, Scope, Watch, WatchedAdapter
-from nbext.client.http.errors import FOREIGN, of_answer, of_library
-from nbext.core.operations import IDEMPOTENCY_HEADER
+from nbext.client.http.errors import FOREIGN, of_answer, of_library, of_proxy_status
+from nbext.core.operations import DATA_HEADER, IDEMPOTENCY_HEADER
+from nbext.core.untrusted_text import visible
 from nbext.errors import (
     ApiError,
     ConnectionFailed,
@@ -38,6 +42,7 @@ from nbext.errors import (
     OutcomeUnknown,
     ProtocolError,
     QueryCancelled,
+    RateLimited,
     ServiceDied,
     TruncatedResponse,
 )
@@ -58,13 +63,12 @@ class Repeat(Enum):
     """What may be asked again.
 
     ``ALWAYS``: reading, or writing under an Idempotency-Key that the service is known to honour.
-    ``IF_REFUSED``: a segment on a service that may not honour the key; gateways' answers count as refusals.
+    ``IF_REFUSED``: a segment on a service that may not honour the key; 502 and 503 count as a gateway's refusal.
     ``NEVER_TWICE``: a sign-up; only what surely did not happen.
     """
 
-    # 408, 425 and 500 are in the first set alone: such a request may have run.
     ALWAYS = frozenset({408, 425, 429, 500, 502, 503, 504})
-    IF_REFUSED = frozenset({429, 502, 503, 504})
+    IF_REFUSED = frozenset({429, 502, 503})
     NEVER_TWICE = frozenset({429})
 
     def allows(self, error: NbextError, *, sent: bool) -> bool:
@@ -74,6 +78,15 @@ class Repeat(Enum):
         if not isinstance(error, ConnectionFailed | TruncatedResponse | DeadlineExceeded):
             return False
         return self is Repeat.ALWAYS or not sent
+
+    def unsure(self, error: NbextError, *, sent: bool) -> bool:
+        """Say whether nobody knows if a call that ended so has happened."""
+        if self is Repeat.ALWAYS:
+            return False
+        # A request that took too long, or that the service broke on, may have run: of 504 it is the likely case.
+        if isinstance(error, ApiError):
+            return error.status in (408, 425, 500, 504)
+        return sent and isinstance(error, ConnectionFailed | TruncatedResponse)
 
 
 @dataclass(frozen=True)
@@ -90,6 +103,8 @@ class Call:
     patient: bool = False
     report: Report | None = None
     cap: int | None = None
+    # Whose settings read the answer: segment, export, search, token, nft or signup.
+    operation: str = "segment"
 
 
 class Transport:
@@ -104,6 +119,8 @@ class Transport:
         self._born = 0
         # Whether anything came back, be it an error.
         self.answered = False
+        # The data that our own service said it serves, in its last answer.
+        self.data: str | None = None
         self._point(base_url, api_key)
         self._renew()
 
@@ -125,6 +142,10 @@ class Transport:
         for scheme in ("http://", "https://"):
             self.session.mount(scheme, WatchedAdapter())
         self._cache_metadata()
+        self._trust = partial(tls.context, self.settings["ca_bundle"])
+        if self.settings["ca_bundle"] or self.origin.scheme == "https":
+            # A bundle that cannot be read is refused now, and not by the first request.
+            self._trust()
         self.session.headers = requests.structures.CaseInsensitiveDict({
             "User-Agent": f"nbext/{__version__}",
             "Accept": "application/json, text/csv;q=0.9, */*;q=0.1",
@@ -164,20 +185,21 @@ class Transport:
         watch.key = self.key if own else None
         headers = dict(call.headers) if own else {}
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers.setdefault("Content-Type", "application/json")
         request = self.session.prepare_request(requests.Request(method, url, headers=headers, data=body))
         read = left if call.patient else min(self.settings["read_timeout"], left)
-        bundle = self.settings["ca_bundle"] or os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
         # A proxy would be asked for its own loopback, not for ours.
         local = self.origin.is_loopback or (urlsplit(url).hostname or "") in ("localhost", "127.0.0.1", "::1")
+        proxies = {} if local else requests.utils.get_environ_proxies(url)
+        watch.trust, watch.proxy = self._trust, _without_password(requests.utils.select_proxy(url, proxies))
         response = self.session.get_adapter(url).send(
             request,
             stream=True,
             timeout=(min(self.settings["connect_timeout"], left), read),
-            verify=bundle or True,
-            proxies={} if local else requests.utils.get_environ_proxies(url),
+            proxies=proxies,
         )
         self.answered = True
+        self.data = response.headers.get(DATA_HEADER, self.data) if own else self.data
         return response
 
     def revive(self, born: int) -> None:
@@ -241,7 +263,7 @@ class Exchange:
         except NbextError as error:
             failure = error
         except FOREIGN as error:
-            failure = of_library(error, transport.origin.root)
+            failure = of_library(error, transport.origin.root, watch.proxy)
         finally:
             CURRENT.reset(current)
             watch.release()
@@ -292,21 +314,32 @@ class Exchange:
         transport, status, headers = self._transport, response.status_code, response.headers
         cap = MAX_ERROR_BODY if status >= 400 else self._call.cap or transport.settings["max_body_mb"] * 1_000_000
         came = Incoming(status, headers, url, response.raw, watch=self._watch, cap=cap, report=self._call.report)
+        proxy = self._watch.proxy
+        if status == 407 and proxy:
+            raise of_proxy_status(status, transport.origin.root, proxy)
         if status >= 400:
-            raise of_answer(Answer(status, headers, _beginning(came), url), transport.key, self._attempt)
+            # No name for the error here: a frame that holds it would live with its traceback, and a table with that.
+            raise self._refusal(Answer(status, headers, _beginning(came), url), proxy)
         # 206 is a part of a file, and a part must never pass for the whole.
         if status < 200 or status == 206:
             raise ProtocolError(f"{transport.origin.root} answered {status}, which nbext did not ask for.")
         self._incoming = came
         return came
 
+    def _refusal(self, answer: Answer, proxy: str | None) -> NbextError:
+        error = of_answer(answer, self._transport.key, self._attempt)
+        if answer.status == 403 and proxy and answer.url.startswith("http:"):
+            # Without TLS a proxy can answer in the service's place.
+            error.args = (f"{_ended(error)} It came through the proxy {proxy}, which may be who refuses.",)
+        return error
+
     def _wait(self, failure: NbextError, watch: Watch) -> None:
         """Sleep before the next attempt, or raise the error that the call ends with."""
         call, transport = self._call, self._transport
-        seconds = retry_after(self._response.headers if self._response is not None else {})
-        if seconds is None:
-            # Jitter: many callers must not all ask again at the same moment.
-            seconds = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * _jitter.uniform(0.5, 1.0)
+        stated = self._stated_pause(failure)
+        # Jitter: many callers must not all ask again at the same moment.
+        backoff = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * _jitter.uniform(0.5, 1.0)
+        seconds = backoff if stated is None else stated
         if self._scope.ended.is_set():
             raise QueryCancelled("Interrupted.")
         again = self._attempt < transport.settings["attempts"] and call.repeat.allows(failure, sent=watch.sent)
@@ -323,13 +356,29 @@ class Exchange:
             return
         if self._revived and isinstance(failure, ConnectionFailed):
             raise ServiceDied(f"The embedded service ended, and again after one restart: {failure}")
-        unsure = isinstance(failure, ConnectionFailed | TruncatedResponse) and watch.sent
-        if unsure and call.repeat is not Repeat.ALWAYS:
-            raise OutcomeUnknown(
-                f"{failure} The request may have been carried out; nbext did not repeat it.",
-                idempotency_key=call.headers.get(IDEMPOTENCY_HEADER),
-            )
+        if call.repeat.unsure(failure, sent=watch.sent):
+            raise self._unknown(failure)
+        if stated is not None:
+            failure.args = (f"{_ended(failure)} It asks to wait {math.ceil(stated):,} s before the next request.",)
         raise failure
+
+    def _stated_pause(self, failure: NbextError) -> float | None:
+        """Return how long the service asks to wait."""
+        headers = self._response.headers if self._response is not None else {}
+        seconds = retry_after(headers)
+        # That header is in good answers too, where it asks for nothing.
+        return rate_limit_reset(headers) if seconds is None and isinstance(failure, RateLimited) else seconds
+
+    def _unknown(self, failure: NbextError) -> OutcomeUnknown:
+        key = self._call.headers.get(IDEMPOTENCY_HEADER)
+        if self._call.repeat is Repeat.NEVER_TWICE:
+            advice = "The sign-up may have been recorded, and nbext did not send it again."
+        else:
+            advice = (
+                "The query may have run, and nbext did not send it again. Running it again only costs a query. If the "
+                f"service honours Idempotency-Key (this one was {key}), `%nbext set remote.idempotent true` repeats it."
+            )
+        return OutcomeUnknown(f"{_ended(failure)} {advice}", idempotency_key=key)
 
     def _too_late(self) -> DeadlineExceeded:
         call = self._call
@@ -337,6 +386,18 @@ class Exchange:
         return DeadlineExceeded(
             f"{self._transport.origin.root} did not answer within {call.deadline.seconds:g} s.{maybe}"
         )
+
+
+def _without_password(proxy: str | None) -> str | None:
+    if not proxy:
+        return None
+    scheme, _, rest = proxy.rpartition("://")
+    return f"{scheme or 'http'}://{visible(rest.rpartition('@')[2].rstrip('/'), 100)}"
+
+
+def _ended(error: NbextError) -> str:
+    """Return an error's message as a sentence that another may follow."""
+    return f"{str(error).rstrip('.')}."
 
 
 def _beginning(came: Incoming) -> bytes:

@@ -21,12 +21,13 @@ NDJSON_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl
 
 @dataclass
 class Opened:
-    """A body's document or table; ``status`` is the one that a gateway wrapped with it."""
+    """A body's document or table; ``status`` is the one that a gateway wrapped with it, ``lines``: of JSON."""
 
     document: Any = None
     table: pa.Table | None = field(default=None, repr=False)
     empty: bool = False
     status: int | None = None
+    lines: bool = False
     warnings: list[str] = field(default_factory=list)
 
 
@@ -40,14 +41,14 @@ def opened(answer: Answer) -> Opened:
         return Opened(empty=True)
     if kind in csv_text.MEDIA_TYPES:
         return Opened(table=csv_text.read(answer.body))
-    # Whatever its type says: a login page of a proxy calls itself anything.
-    if body.startswith(b"<") or "html" in kind:
-        raise ProtocolError(f"The service answered with {_markup(body)} instead of data. Is base_url right?")
+    # Whatever its type says: a login page of a proxy calls itself anything, and JSON is sent as text/html.
+    if body.startswith(b"<") or ("html" in kind and body[:1] not in b'{["'):
+        raise ProtocolError(f"The service answered with {_markup(body)} instead of data. Check base_url.")
     if kind in NDJSON_TYPES:
         return _lines(body)
     if kind in csv_text.VAGUE_TYPES:
         return _sniffed(answer, body)
-    return _unpacked(*read_answer(answer.body))
+    return _of_json(answer, body)
 
 
 def _markup(body: bytes) -> str:
@@ -60,18 +61,32 @@ def _markup(body: bytes) -> str:
 def _sniffed(answer: Answer, body: bytes) -> Opened:
     """Read a body whose content type says nothing."""
     if body[:1] in b'{["':
-        try:
-            return _unpacked(*read_answer(answer.body))
-        except NotJson:
-            if b"\n" not in body or body[:1] != b"{":
-                raise
-        return _lines(body)
+        return _of_json(answer, body)
     if b"\n" in body or b"," in body:
         return Opened(table=csv_text.read(answer.body))
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return Opened(document=body.decode("ascii"))
     raise ProtocolError(f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text.")
+
+
+def _of_json(answer: Answer, body: bytes) -> Opened:
+    try:
+        return _unpacked(*read_answer(answer.body))
+    except NotJson:
+        # Lines of JSON are often declared as JSON. A line that has rows itself is no row, but a page.
+        try:
+            found = _lines(body) if b"\n" in body and body[:1] == b"{" else None
+        except ProtocolError:
+            found = None
+        if found is None or any(map(_has_rows, found.document[:20])):
+            raise
+        return found
+
+
+def _has_rows(line: Any) -> bool:
+    values = line.values() if isinstance(line, dict) else ()
+    return any(isinstance(value, list) and bool(value) and isinstance(value[0], dict) for value in values)
 
 
 def _lines(body: bytes) -> Opened:
@@ -88,7 +103,7 @@ def _lines(body: bytes) -> Opened:
         records.append(record)
         warnings += warned
     # One warning speaks for all lines.
-    return Opened(document=records, warnings=warnings[:1])
+    return Opened(document=records, warnings=warnings[:1], lines=True)
 
 
 def _unpacked(document: Any, warnings: list[str]) -> Opened:

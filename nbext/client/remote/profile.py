@@ -1,72 +1,306 @@
-"""What the settings say about a stranger's answers: where each thing is, as JMESPath.
+"""How a stranger's answers are read, as far as the settings, or a profile that comes with nbext, say it.
 
-    [tool.nbext.remote.paths]
+    [tool.nbext.remote]
+    profile = "dune"                  # one of profiles.toml; without it, the one of the service's host
+
+    [tool.nbext.remote.paths]         # for every operation ...
     id = "job.handle"
     rows = "payload[0].owners"
+
+    [tool.nbext.remote.search.paths]  # ... and for one
+    rows = "hits"
+
+A path is JMESPath into the answer's body, or ``header:NAME``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
+from nbext.client.decode import State
+from nbext.client.http.errors import shown
+from nbext.client.remote.field_names import bare
+from nbext.client.remote.status import state_of
 from nbext.core.untrusted_text import quoted
-from nbext.errors import ConfigError, did_you_mean
+from nbext.errors import AmbiguousAnswer, ConfigError, ProtocolError, did_you_mean
 
-PATHS = ("id", "status", "rows", "next", "error", "url", "total")
-SECTIONS = ("paths", "types")
+OPERATIONS = ("segment", "export", "search", "token", "nft", "signup")
+PATHS = ("rows", "id", "status", "next", "error", "total", "url", "poll")
+STATES = {"done": State.COMPLETED, "failed": State.FAILED, "running": State.RUNNING}
+PAGING = ("style", "parameter", "header")
+# What paths.next, or the header, holds: an address, or a value for the query's parameter; or there is no such thing,
+# and pages are counted; or one answer is all there is.
+STYLES = ("url", "cursor", "page", "offset", "none")
 TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
+_TABLES: Final[dict[str, tuple[str, ...]]] = {
+    "paths": PATHS, "states": tuple(STATES), "paging": PAGING, "columns": (), "types": ()
+}  # fmt: skip
+_VALUES = ("id_template", "idempotent", "known")
+_HEADER = "header:"
+_EXAMPLES = {
+    "paths": 'remote.paths.id = "job.id"', "states": 'remote.states.done = "FINI"',
+    "paging": 'remote.paging.style = "page"', "columns": 'remote.columns.ticker = "symbol"',
+    "types": 'remote.types.n = "uint256"',
+}  # fmt: skip
 
 
 class Profile:
-    """The settings under ``remote``: paths into answers, and types of columns by name. A mistake is a ConfigError."""
+    """How the answers of one operation are read. What it leaves out, the decoder finds by itself.
 
-    def __init__(self, remote: Mapping[str, Any]) -> None:
-        import jmespath
-        from jmespath.exceptions import JMESPathError
+    Of ``remote``, the table of this operation comes first, then what is said for all of them, then the profile that
+    comes with nbext, in the same order. A mistake is a ConfigError.
 
-        for section, table in remote.items():
-            if section not in SECTIONS:
-                raise _unknown(f"remote.{section} is not a setting.", section, SECTIONS)
-            if not isinstance(table, Mapping):
-                raise ConfigError(f"remote.{section} is a table, such as {_EXAMPLES[section]}.")
-        self.types: dict[str, str] = dict(remote.get("types", {}))
-        for name, kind in self.types.items():
-            if kind not in TYPES:
-                raise _unknown(f"remote.types.{name}: {quoted(kind, 40)} is not a type.", str(kind), TYPES)
-        self._paths = {}
-        for name, path in remote.get("paths", {}).items():
-            if name not in PATHS:
-                raise _unknown(f"remote.paths.{name} is not a setting.", name, PATHS)
-            try:
-                self._paths[name] = jmespath.compile(str(path))
-            except JMESPathError as error:
-                # The first line says what; the others draw it for a terminal.
-                raise ConfigError(f"remote.paths.{name}: {str(error).splitlines()[0].rstrip(':')}.") from None
+    Attributes
+    ----------
+    states
+        The state of each status word that is stated, in lower case; `state_of` knows the others.
+    style, parameter
+        What paths.next leads to (`STYLES`), and the parameter of the query that takes it; None where nothing is said.
+    columns
+        Our name of a column, by the service's; a dot leads into an object.
+    types
+        The type of a column, by our name.
+    idempotent
+        Whether a segment may be sent again under its Idempotency-Key.
+    known
+        Fields beside the rows that say nothing of rows that are missing: their names or paths.
+    """
+
+    def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
+        _check(remote)
+        builtin = builtins().get(remote.get("profile", ""), {})
+        layers = [(f"remote.{operation}", remote.get(operation, {}), True), ("remote", remote, False),
+                  ("", builtin.get(operation, {}), True), ("", builtin, False)]  # fmt: skip
+        self.operation = operation
+        self._paths: dict[str, tuple[str, Any]] = {}
+        # Paths that are meant for this operation alone: one that leads to nothing there is a mistake.
+        self._own: set[str] = set()
+        self.states: dict[str, State] = {}
+        self.columns: dict[str, str] = {}
+        self.types: dict[str, str] = {}
+        self.known: set[str] = set()
+        self.id_template: str | None = None
+        self.idempotent = False
+        paging: dict[str, str] = {}
+        for place, layer, own in layers[::-1]:
+            for name, path in layer.get("paths", {}).items():
+                self._paths[name] = (path, _compiled(f"{place}.paths.{name}", path))
+                (self._own.add if own else self._own.discard)(name)
+            for name, words in layer.get("states", {}).items():
+                self.states |= dict.fromkeys(_words(words), STATES[name])
+            paging |= layer.get("paging", {})
+            self.columns |= _flat(layer.get("columns", {}))
+            self.types |= _flat(layer.get("types", {}))
+            self.known |= {bare(word) for word in _words(layer.get("known", ()))}
+            self.id_template = layer.get("id_template", self.id_template)
+            self.idempotent = _is_true(layer.get("idempotent", self.idempotent))
+        self.style, self.parameter = paging.get("style"), paging.get("parameter")
+        if "header" in paging:
+            self._paths["next"] = (_HEADER + paging["header"], None)
 
     def __contains__(self, name: str) -> bool:
         return name in self._paths
 
-    def find(self, name: str, document: Any) -> Any:
-        """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""
-        from jmespath.exceptions import JMESPathError
+    def is_own(self, name: str) -> bool:
+        """Say whether the path is stated for this operation, and not for all of them."""
+        return name in self._own
 
+    def path(self, name: str) -> str | None:
+        """Return the path of that name as it is written, if one is stated."""
+        return self._paths[name][0] if name in self._paths else None
+
+    def is_known(self, path: str, value: Any) -> bool:
+        """Say whether the settings read a field beside the rows, or say that it does not matter."""
+        name = path.rpartition(".")[2].strip('"')
+        read = any(name in re.findall(r"\w+", text) for text, _ in self._paths.values())
+        is_word = isinstance(value, str) and value.casefold() in self.states
+        return read or is_word or bool({bare(path), bare(name)} & self.known)
+
+    def find(self, name: str, document: Any, headers: Mapping[str, str] | None = None) -> Any:
+        """Return what the path of that name leads to; None without such a path, or where it leads to nothing."""
         if name not in self._paths:
             return None
-        try:
-            return self._paths[name].search(document)
-        except JMESPathError as error:
-            raise ConfigError(f"remote.paths.{name} cannot be used on this answer: {error}") from None
+        text, compiled = self._paths[name]
+        if compiled is None:
+            return (headers or {}).get(text.removeprefix(_HEADER)) or None
+        return _searched(compiled, document, f"remote.paths.{name}")
+
+    @property
+    def types_by_theirs(self) -> dict[str, str]:
+        """The types of columns by the service's names: what reads a CSV needs them before they are renamed."""
+        return self.types | {name: self.types[ours] for name, ours in self.columns.items() if ours in self.types}
+
+    def state_of(self, word: str) -> State | None:
+        """Return the state of a status word: as it is stated, else as the word is known; None for any other."""
+        return self.states.get(word.casefold()) or state_of(word)
+
+    def id_from(self, found: str, document: Any) -> str:
+        """Return the id that the paths of the interface take, of the one that the answer has."""
+        if self.id_template is None:
+            return found
+
+        def part(match: re.Match[str]) -> str:
+            if match[1] == "id":
+                return found
+            value = _searched(_compiled("remote.id_template", match[1]), document, "remote.id_template")
+            if value is None or isinstance(value, list | dict):
+                raise ProtocolError(f"remote.id_template: {quoted(match[1])} leads to no text or number in the answer.")
+            return str(value)
+
+        return re.sub(r"\{([^{}]+)\}", part, self.id_template)
+
+    def renamed(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a record under our names for its columns."""
+        found = {self.columns.get(name, name): value for name, value in record.items()}
+        if len(found) < len(record):
+            raise self._clash(record)
+        for path, ours in self.columns.items():
+            first, *rest = path.split(".")
+            value = record.get(first) if rest and path not in record else None
+            for name in rest:
+                value = value.get(name) if isinstance(value, Mapping) else None
+            # {"address": {"hash": ...}} may become its own address.
+            if value is not None and ours in record and ours not in self.columns and ours != first:
+                raise self._clash([path, *record])
+            found |= {} if value is None else {ours: value}
+        return found
+
+    def names(self, columns: Sequence[str]) -> list[str]:
+        """Return our names of a table's columns."""
+        found = [self.columns.get(name, name) for name in columns]
+        if len(set(found)) < len(found):
+            raise self._clash(columns)
+        return found
+
+    def _clash(self, columns: Iterable[str]) -> ProtocolError:
+        ours = [self.columns.get(name, name) for name in columns]
+        theirs, twice = next((t, o) for t, o in zip(columns, ours, strict=True) if t != o and ours.count(o) > 1)
+        return ProtocolError(
+            f"remote.columns.{theirs}: the table has another column {quoted(twice)}. Choose another name."
+        )
 
 
-_EXAMPLES = {"paths": 'remote.paths.id = "job.id"', "types": 'remote.types.balance = "uint256"'}
+@cache
+def builtins() -> dict[str, dict[str, Any]]:
+    """Return the profiles that come with nbext, by name."""
+    return tomllib.loads((Path(__file__).parent / "profiles.toml").read_text("utf-8"))
+
+
+def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
+    """Return the settings, checked, with the profile of the service's host where they name none."""
+    _check(remote)
+    known = next((name for name, profile in builtins().items() if host in profile.get("hosts", ())), None)
+    return {**({"profile": known} if known else {}), **remote}
+
+
+def _check(remote: Mapping[str, Any]) -> None:
+    profile = remote.get("profile", "none")
+    if profile not in ("none", *builtins()):
+        raise _unknown(f"remote.profile: {quoted(profile)} is not a profile.", str(profile), ("none", *builtins()))
+    rest = {name: value for name, value in remote.items() if name != "profile"}
+    _check_layer("remote", rest, (*_TABLES, *_VALUES, "profile", *OPERATIONS))
+    for operation in OPERATIONS:
+        if operation in remote:
+            # A sign-up is never sent twice, whatever the settings say.
+            values = _VALUES if operation == "segment" else ("known",)
+            _check_layer(f"remote.{operation}", remote[operation], (*_TABLES, *values))
+
+
+def _check_layer(place: str, layer: Any, allowed: tuple[str, ...]) -> None:
+    if not isinstance(layer, Mapping):
+        raise ConfigError(f'{place} is a table, such as {place}.paths.rows = "data.items".')
+    for name, value in layer.items():
+        if name not in allowed:
+            raise _unknown(f"{place}.{name} is not a setting.", name, allowed)
+        if name in _TABLES:
+            _check_table(f"{place}.{name}", name, value)
+        elif name == "idempotent" and str(value).lower() not in ("true", "false"):
+            raise ConfigError(f"{place}.idempotent: {quoted(value)} is not true or false.")
+        elif name == "known" and not isinstance(value, str | list):
+            raise ConfigError(f'{place}.known names fields, such as {place}.known = "elapsed, node".')
+        elif name == "id_template" and "{" not in str(value):
+            raise ConfigError(f'{place}.id_template names fields of the answer in braces, such as "{{id}}".')
+
+
+def _check_table(place: str, kind: str, table: Any) -> None:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{place} is a table, such as {_EXAMPLES[kind]}.")
+    for name, value in _flat(table).items():
+        if _TABLES[kind] and name not in _TABLES[kind]:
+            raise _unknown(f"{place}.{name} is not a setting.", name, _TABLES[kind])
+        if kind == "types" and value not in TYPES:
+            raise _unknown(f"{place}.{name}: {quoted(value, 40)} is not a type.", str(value), TYPES)
+        if kind == "paging" and name == "style" and value not in STYLES:
+            raise _unknown(f"{place}.style: {quoted(value, 40)} is not a style.", str(value), STYLES)
+        if kind == "paths":
+            _compiled(f"{place}.{name}", value)
+
+
+def _compiled(place: str, path: Any) -> Any:
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    if str(path).startswith(_HEADER):
+        return None
+    try:
+        return jmespath.compile(str(path))
+    except JMESPathError as error:
+        # The first line says what; the others draw it for a terminal.
+        raise ConfigError(f"{place}: {str(error).splitlines()[0].rstrip(':')}.") from None
+
+
+def _searched(compiled: Any, document: Any, place: str) -> Any:
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return compiled.search(document)
+    except JMESPathError as error:
+        raise ConfigError(f"{place} cannot be used on this answer: {error}") from None
+
+
+def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Return a table's values by their dotted names: `%nbext set remote.columns.owner.id address` makes two tables."""
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        found |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {above + name: value}
+    return found
+
+
+def _words(given: Any) -> Iterator[str]:
+    """Yield status words: a list, or a text of several with commas between; a service may use numbers or booleans."""
+    for word in given if isinstance(given, list) else str(given).split(","):
+        yield str(word).strip().casefold()
+
+
+def _is_true(given: Any) -> bool:
+    # `%nbext set` knows only texts.
+    return str(given).lower() == "true"
 
 
 def _unknown(words: str, got: str, allowed: tuple[str, ...]) -> ConfigError:
     return ConfigError(f"{words}{did_you_mean(got, allowed)} Allowed: {', '.join(allowed)}.")
 
 
-def pasteable(name: str, path: str) -> str:
-    """Return the line of settings that chooses one reading."""
+def pasteable(name: str, path: str, operation: str = "") -> str:
+    """Return the line of settings that chooses one reading; where rows are differs from operation to operation."""
     quoted = path.replace("\\", "\\\\").replace('"', '\\"')
-    return f'remote.paths.{name} = "{quoted}"'
+    place = f"remote.{operation}" if operation and name == "rows" else "remote"
+    return f'{place}.paths.{name} = "{quoted}"'
+
+
+def ambiguous(name: str, candidates: list[str], operation: str = "") -> AmbiguousAnswer:
+    """Return the error that asks which of several fields is the answer's ``name``."""
+    line = pasteable(name, candidates[0], operation)
+    # Names of fields are a stranger's text too.
+    named = ", ".join(shown(path, length=80) for path in candidates[:6])
+    many = f"{len(candidates)} candidates" if len(candidates) > 1 else "one candidate"
+    return AmbiguousAnswer(
+        f"The answer has {many} for its {name}: {named}. "
+        f"Choose one with `%nbext set {line}`, or with that line under [tool.nbext] in pyproject.toml.",
+        candidates=candidates, setting=line,
+    )  # fmt: skip

@@ -6,44 +6,200 @@ id, one address. Of two equal readings none is taken: `AmbiguousAnswer` names bo
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from nbext.client.decode import Reading, State, Want, read_arrow
 from nbext.client.files import csv_text
 from nbext.client.http.body import Answer, Incoming, retry_after
-from nbext.client.http.errors import of_problem, shown, words
+from nbext.client.http.errors import of_problem, redacted, shown, words
+from nbext.client.http.transport import Call
 from nbext.client.remote import content, tables
-from nbext.client.remote.field_names import IDS, STATUSES, URLS, WRAPPERS, bare, joined, places, state_of
-from nbext.client.remote.paging import next_of, stated
-from nbext.client.remote.profile import Profile, pasteable
-from nbext.core.constants import SEGMENT_ID, SEGMENT_ID_PATTERN
-from nbext.core.operations import ARROW_TYPE
+from nbext.client.remote.field_names import ROWS, bare, is_address, joined, places, to_ours, truth_of
+from nbext.client.remote.jobs import id_in_location, monitor, read_job
+from nbext.client.remote.last_answer import LastAnswer, outlined
+from nbext.client.remote.paging import Page, Walk, check_end, unknown_note
+from nbext.client.remote.profile import OPERATIONS, Profile, ambiguous, with_profile
+from nbext.client.remote.signs import notes_in, signs_of
+from nbext.client.remote.status import error_in, error_in_rows, prose_in, said, state_of, states_in, status_of
+from nbext.core.operations import ARROW_TYPE, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.core.strict_json import NotJson
-from nbext.errors import AmbiguousAnswer, ApiError, ProtocolError
+from nbext.errors import ApiError, ProtocolError
 from nbext.settings import Secret
 
 NO_PROFILE: Final = Profile({})
+_MOST_PROSE: Final = 20_000
+_METADATA: Final = {"token": TOKEN_FIELDS, "nft": NFT_FIELDS, "search": {**SEARCH_FIELDS, "decimals": "integer"}}
 
 
 class Stranger:
     """Decodes the answers of a service that is not ours, as the settings under ``remote`` say and as they look."""
 
-    def __init__(self, remote: Mapping[str, Any], key: Secret, max_body: int) -> None:
-        self._profile, self._key, self._max_body = Profile(remote), key, max_body
-        self.types: Mapping[str, str] = self._profile.types
+    def __init__(self, remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> None:
+        self._key, self._max_body = key, max_body
+        remote = with_profile(remote, host)
+        self._profiles = {operation: Profile(remote, operation) for operation in OPERATIONS}
+        self.idempotent, self.profile = self._profiles["segment"].idempotent, str(remote.get("profile", "none"))
 
-    def read(self, came: Incoming, want: Want, types: Mapping[str, str]) -> Reading:
+    def types(self, operation: str) -> Mapping[str, str]:
+        """Return the types of columns, by our names, that the settings state for all answers of an operation."""
+        return self._profiles[operation].types
+
+    def outline(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> LastAnswer:
+        """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
+        return outlined(answer, operation, reading, self._profiles[operation], self._key, failure=failure)
+
+    def batches(self, came: Incoming, types: Mapping[str, str], operation: str) -> tuple[Any, Iterator[Any]]:
+        """Return the Arrow schema of a CSV, under our names for its columns, and its batches."""
+        import pyarrow as pa
+
+        profile = self._profiles[operation]
+        schema, batches = csv_text.batches(came, {**profile.types_by_theirs, **types})
+        names = profile.names(schema.names)
+        renamed = (batch.rename_columns(names) for batch in self._checked(batches, schema.names, types, profile))
+        return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)]), renamed
+
+    def _checked(
+        self, batches: Iterator[Any], names: list[str], types: Mapping[str, str], profile: Profile
+    ) -> Iterator[Any]:
+        came, first = 0, list[Any]()
+        for batch in batches:
+            _refuse_odd_rows(batch, self._key)
+            if not came:
+                _refuse_error_rows(batch, self._key)
+                first = batch.column(0)[:2].to_pylist()
+            came += batch.num_rows
+            yield batch
+        if came > len(first) == 2:
+            _refuse_footer([*first, batch.column(0)[-1].as_py()], self._key)
+        _refuse_prose(names, came, {**profile.columns, **types}, self._key)
+
+    def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Page:
+        """Return what the answer says, under our names for its columns."""
+        profile = self._profiles[operation]
+        page = self._read(came, want, {**profile.types_by_theirs, **types}, profile)
+        page.warnings += [shown(text, self._key, 300) for text in filter(None, [came.headers.get("Warning")])]
+        if profile.columns:
+            page.types = {profile.columns.get(name, name): kind for name, kind in page.types.items()}
+        fields = _METADATA.get(operation, {})
+        if page.records is not None and (profile.columns or fields):
+            page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
+        elif page.table is not None and (profile.columns or fields):
+            names = dict.fromkeys(profile.names(page.table.column_names))
+            page.table = page.table.rename_columns(list(to_ours(names, fields)))
+        present = page.records[0] if page.records else page.table.column_names if page.table is not None else ()
+        # Text of CSV becomes integers as a uint256 does: where every value fits.
+        whole = "uint256" if page.table is not None else "integer"
+        page.types |= {name: whole if fields[name] == "integer" else fields[name] for name in present if name in fields}
+        return page
+
+    def pages(
+        self, read: Callable[[Call], Reading], follow: Callable[[str, str], str], root: str, page: Reading, call: Call,
+        *, limit: int | None, counts: Mapping[str, int], cap: int | None,
+    ) -> Iterator[Page]:  # fmt: skip
+        """Yield an answer's pages, the first one being read already; an error, where not all rows can be asked for."""
+        profile = self._profiles[call.operation]
+
+        def ask(following: Call) -> Page:
+            found = read(following)
+            assert isinstance(found, Page)
+            return found
+
+        style, parameter = profile.style, profile.parameter
+        walk = Walk(ask, follow, root, style=style, parameter=parameter, limit=limit, counts=counts, cap=cap)
+        assert isinstance(page, Page)
+        yield from walk.pages(page, call)
+
+    def is_paged(self, came: Incoming, operation: str) -> bool:
+        """Say whether the headers hint at pages after this one."""
+        signs = signs_of(None, came.headers, None, self._profiles[operation])
+        counted = self._profiles[operation].style in ("page", "offset")
+        return bool(signs.ways or signs.go_on or signs.page or signs.offset or counted)
+
+    def check_beginning(self, came: Incoming, operation: str) -> None:
+        """Refuse a text or an error that is declared as CSV; nothing else reads what is copied byte for byte."""
+        head = came.peek(_MOST_PROSE)
+        with contextlib.suppress(ProtocolError):
+            table = csv_text.read(head) if len(head) < _MOST_PROSE else None
+            if table is not None:
+                _refuse_error_rows(table, self._key)
+                _refuse_prose(table.column_names, table.num_rows, self._profiles[operation].columns, self._key)
+
+    def check_end(self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None) -> list[str]:
+        """Refuse a body that is not whole; return notes on its end."""
+        signs = signs_of(None, came.headers, None, NO_PROFILE)
+        cut = came.tail != b"\n"
+        note = check_end({**counts, **signs.totals}, rows, limit, unproven=not came.delimited, cut=cut)
+        return [note] if note else []
+
+    def _read(self, came: Incoming, want: Want, types: Mapping[str, str], profile: Profile) -> Page:
         """Return what the answer says; CSV and Arrow become tables while they arrive, anything else is read whole."""
         kind = came.content_type
+        if came.status == 202 and want is Want.SEGMENT and kind in (*csv_text.MEDIA_TYPES, ARROW_TYPE):
+            # Accepted: what it has so far is no result.
+            return Page(state=State.RUNNING, retry_after=retry_after(came.headers))
         if want in (Want.SEGMENT, Want.TABLE):
             if kind == ARROW_TYPE:
-                return Reading(table=read_arrow(came), stated=stated(None, came.headers))
+                table = read_arrow(came.bounded(self._max_body))
+                return Page(table=table, signs=signs_of(None, came.headers, None, profile), size=table.nbytes)
             if kind in csv_text.MEDIA_TYPES or (kind in csv_text.VAGUE_TYPES and _looks_like_csv(came)):
-                table = csv_text.read_stream(came, {**self.types, **types})
-                return Reading(table=table, stated=stated(None, came.headers))
-        return read(came.whole(self._max_body), want, self._profile, self._key)
+                table = csv_text.read_stream(came.bounded(self._max_body), types)
+                _refuse_error_rows(table, self._key)
+                _refuse_prose(table.column_names, table.num_rows, {**profile.columns, **types}, self._key)
+                _refuse_odd_rows(table, self._key)
+                return Page(
+                    table=table, signs=signs_of(None, came.headers, None, profile), size=table.nbytes,
+                    unproven=not came.delimited, cut=not came.delimited and came.tail != b"\n",
+                )  # fmt: skip
+        answer = came.whole(self._max_body)
+        page = read(answer, want, profile, self._key)
+        page.size = len(answer.body)
+        # A JSON document ends by itself; lines of JSON do not.
+        page.unproven = page.unproven and not came.delimited and page.rows is not None
+        page.cut = page.unproven and came.tail != b"\n" and (page.rows or 0) > 1
+        return page
+
+
+def _refuse_error_rows(rows: Any, key: Secret | None) -> None:
+    """Refuse an error that came as a row, of JSON or of a CSV of a few lines."""
+    records = rows if isinstance(rows, list) else rows.to_pylist() if 0 < rows.num_rows <= 20 else []
+    text = error_in_rows(records)
+    if text:
+        raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=200)
+
+
+def _refuse_odd_rows(table: Any, key: Secret | None) -> None:
+    """Refuse a CSV whose first column has addresses, and between or after them something else: a second header."""
+    import pyarrow.compute as pc
+
+    column = table.column(0) if table.num_columns and table.num_rows > 2 else None
+    first = [] if column is None else column[:2].to_pylist()
+    if column is None or not all(map(is_address, first)) or len(first[0]) != len(first[1]):
+        return
+    odd = pc.invert(pc.equal(pc.binary_length(column), len(first[0])))
+    # A name with a dot is an address to those who resolve it.
+    few = column.filter(odd).slice(0, 1000).to_pylist()
+    texts = [text for text in few if text is None or "." not in text.strip(".")]
+    if texts:
+        raise ProtocolError(
+            f"The first column has addresses, but a row has {shown(texts[0], key, 60)!r} there: it may be a second "
+            "table, an error or a remark, and rows may be missing."
+        )
+
+
+def _refuse_footer(first: list[Any], key: Secret | None) -> None:
+    """Refuse a last row that is a sum or a remark: the first column has addresses, and there something else."""
+    of_addresses = len(first) == 3 and is_address(first[0]) and is_address(first[1]) and isinstance(first[2], str)
+    if of_addresses and re.search(r"\s|total|sum|count|average|^\W+$|\.\.\.$", first[2].strip(), re.IGNORECASE):
+        raise ProtocolError(f"The last row has no address, but {shown(first[2], key, 60)!r}: rows may be missing.")
+
+
+def _refuse_prose(names: list[str], rows: int, known: Mapping[str, str], key: Secret | None) -> None:
+    text = None if rows or known.keys() & set(names) else prose_in(names)
+    if text:
+        raise ApiError(f"The service answered with a text instead of rows: {shown(text, key, 400)}", status=200)
 
 
 def _looks_like_csv(came: Incoming) -> bool:
@@ -51,7 +207,7 @@ def _looks_like_csv(came: Incoming) -> bool:
     return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
 
 
-def read(answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret | None = None) -> Reading:
+def read(answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret | None = None) -> Page:
     """Return what the answer says."""
     try:
         return _read(answer, want, profile, key)
@@ -62,253 +218,244 @@ def read(answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret 
         raise ProtocolError(f"The answer is not JSON: {error}.") from None
 
 
-def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> Reading:
+def _read(answer: Answer, want: Want, profile: Profile, key: Secret | None) -> Page:
+    if want is Want.RECEIPT:
+        return _receipt(answer, profile, key)
     found = content.opened(answer)
     if found.table is not None:
-        return Reading(table=found.table, warnings=found.warnings)
-    reading = Reading(document=found.document, warnings=found.warnings, retry_after=retry_after(answer.headers))
+        _refuse_error_rows(found.table, key)
+        _refuse_prose(found.table.column_names, found.table.num_rows, profile.columns, key)
+        signs = signs_of(None, answer.headers, None, profile)
+        return Page(table=found.table, warnings=found.warnings, signs=signs)
+    page = Page(document=found.document, warnings=found.warnings, unproven=found.lines)
+    page.retry_after = retry_after(answer.headers)
     if found.empty:
-        return _of_nothing(answer, want, reading)
-    _read_job(reading, answer, want, profile, key)
-    _raise_error(reading, answer.status if found.status is None else found.status, want, profile, key)
+        return _of_nothing(answer, want, page, profile)
+    if want is Want.SEGMENT:
+        page.document = tables.unlisted(page.document, of_job=profile.operation == "segment")
+        read_job(page, answer, profile, key)
+    elif want is Want.TABLE:
+        page.document = tables.unlisted(page.document)
+    _raise_error(page, answer.status if found.status is None else found.status, want, profile, key)
     if want is Want.RECORD:
-        reading.records = [_record(reading.document, profile)]
-    elif want is not Want.RECEIPT:
-        _read_table(reading, answer, profile)
-    _check(reading, want, key)
-    return reading
+        page.records = [tables.the_record(page.document, profile.find("rows", page.document))]
+    else:
+        _read_table(page, answer, profile, key)
+    _check(page, want, key)
+    return page
 
 
-def _of_nothing(answer: Answer, want: Want, reading: Reading) -> Reading:
-    reading.id = _id_in_location(answer)
-    if want is Want.RECEIPT:
-        return reading
-    if want is Want.SEGMENT and reading.id and answer.status in (201, 202):
-        reading.state = State.RUNNING
-        return reading
+def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
+    """Return the answer to a sign-up: whatever comes under a status of success is one, unless it says an error."""
+    try:
+        found = content.opened(answer)
+    except (ProtocolError, NotJson):
+        found = content.Opened(document=answer.body[:20_000].decode("utf-8", "replace"))
+    page = Page(document=found.document, warnings=found.warnings)
+    if isinstance(found.document, str):
+        title = re.search(r"<(?:title|h1)[^>]*>([^<]{1,200})", found.document, re.IGNORECASE)
+        text = title[1] if title else found.document
+        is_login = title and re.search(r"\b(log|sign)\s?(in|on)\b", text, re.IGNORECASE)
+        if _SAYS_ERROR.match(text) or is_login:
+            raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=answer.status)
+        if title:
+            page.warnings.append(f"The receipt is a page of HTML: {shown(text, key, 80)}")
+    if found.document is False:
+        raise ApiError("The service answered with an error: false", status=answer.status)
+    _raise_error(page, answer.status if found.status is None else found.status, Want.RECEIPT, profile, key)
+    status = status_of(found.document, profile.find("status", found.document, answer.headers), profile.state_of)
+    if status.state in (State.FAILED, State.CANCELLED, State.EXPIRED):
+        text = said(found.document) or status.word
+        raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=answer.status)
+    fields = ((bare(name), value) for _, place in places(found.document) for name, value in place.items())
+    delivered = next((truth_of(value) for name, value in fields if name == "delivered"), None)
+    page.document = {"status": status.word, "delivered": delivered}
+    return page
+
+
+_SAYS_ERROR = re.compile(
+    r"\W*((an )?error|fail(ed|ure)?|invalid|bad request|(access )?denied|forbidden|unauthori[sz]ed|[45][0-9][0-9]\b|"
+    r"(page )?not found|service unavailable|((internal|unexpected) )?(server )?error|sorry\b)",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+def _of_nothing(answer: Answer, want: Want, page: Page, profile: Profile) -> Page:
+    page.id, page.poll = id_in_location(answer), profile.find("poll", None, answer.headers) or monitor(answer)
+    # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
+    if want is Want.SEGMENT and (page.id or page.poll or answer.status == 202) and answer.status in (201, 202):
+        page.state = State.RUNNING
+        return page
     raise ProtocolError(f"The service answered {answer.status} without a body instead of {want.value}.")
 
 
-def _read_job(reading: Reading, answer: Answer, want: Want, profile: Profile, key: Secret | None) -> None:
-    if want is not Want.SEGMENT:
-        return
-    document = reading.document
-    reading.id = _id_of(document, profile) or _id_in_location(answer)
-    if reading.id is not None and not SEGMENT_ID.match(reading.id):
-        raise ProtocolError(f"{shown(reading.id, key, 80)!r} is not a segment id. Ids have letters, digits, - and _.")
-    reading.word = _word_of(document, profile)
-    if reading.word is not None:
-        reading.state = state_of(reading.word)
-    elif answer.status == 202:
-        reading.state = State.RUNNING
-    reading.url = _url_of(document, profile)
-    reading.reason = _reason(document)
-
-
-def _id_in_location(answer: Answer) -> str | None:
-    if answer.status not in (201, 202):
-        return None
-    last = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", answer.headers.get("Location", ""))
-    return last[1] if last else None
-
-
-def _id_of(document: Any, profile: Profile) -> str | None:
-    chosen = profile.find("id", document)
-    if chosen is not None:
-        return str(chosen)
-    if isinstance(document, str):
-        # A word such as "ok" is not an id.
-        is_id = SEGMENT_ID.match(document) and state_of(document) is State.RUNNING and len(document) > 2
-        return document if is_id else None
-    found = {
-        joined(path, name): str(value)
-        for path, place in places(document)
-        for name, value in place.items()
-        if bare(name) in IDS and (isinstance(value, str) or type(value) is int) and value != ""
-    }
-    return _only(found, "id")
-
-
-def _only(found: Mapping[str, str], name: str) -> str | None:
-    """Return the one value, or None; several different ones are an error."""
-    if len(set(found.values())) > 1:
-        raise _ambiguous(name, list(found))
-    return next(iter(found.values()), None)
-
-
-def _ambiguous(name: str, candidates: list[str]) -> AmbiguousAnswer:
-    line = pasteable(name, candidates[0])
-    # Names of fields are a stranger's text too.
-    named = ", ".join(shown(path, length=80) for path in candidates[:6])
-    return AmbiguousAnswer(
-        f"The answer has {len(candidates)} candidates for its {name}: {named}. "
-        f"Choose one with `%nbext set {line}`, or with that line under [tool.nbext] in pyproject.toml.",
-        candidates=candidates,
-        setting=line,
-    )
-
-
-def _word_of(document: Any, profile: Profile) -> str | None:
-    chosen = profile.find("status", document)
-    if chosen is not None:
-        return str(chosen)
-    # The innermost place speaks of the job; an outer "success" speaks of the call.
-    word = None
-    for _, place in places(document):
-        for name, value in place.items():
-            if bare(name) in STATUSES:
-                word = _status_text(value) or word
-    return word
-
-
-def _status_text(value: Any) -> str | None:
-    if isinstance(value, Mapping):
-        value = next((value[name] for name in value if bare(name) in (*STATUSES, "code", "value")), None)
-    return value if isinstance(value, str) and re.search("[A-Za-z]", value) else None
-
-
-def _url_of(document: Any, profile: Profile) -> str | None:
-    chosen = profile.find("url", document)
-    if chosen is not None:
-        return str(chosen)
-    if isinstance(document, str):
-        return document if re.match(r"https?://\S+\Z", document) else None
-    found = {
-        joined(path, name): value
-        for path, place in places(document)
-        for name, value in place.items()
-        if bare(name) in URLS and isinstance(value, str) and re.match(r"(https?:/)?/\S+\Z", value)
-    }
-    return _only(found, "url")
-
-
-def _reason(document: Any) -> str:
-    for _, place in places(document):
-        for name in place:
-            if bare(name) in ("error", "errors", "errormessage", "failurereason", "reason", "message", "statusmessage"):
-                said = words(place[name])
-                if said:
-                    return said
-    return ""
-
-
-def _raise_error(reading: Reading, status: int, want: Want, profile: Profile, key: Secret | None) -> None:
+def _raise_error(page: Page, status: int, want: Want, profile: Profile, key: Secret | None) -> None:
     """Raise the error inside an answer of status 200; a failed job is known by its state."""
-    if reading.id is not None and reading.state is not None and "error" not in profile:
+    if page.id is not None and page.state not in (None, State.RUNNING, State.COMPLETED) and "error" not in profile:
         return
-    document = reading.document
+    document = page.document
     chosen = profile.find("error", document)
-    said = words(chosen) if chosen else _error_in(document)
-    if said is None and status < 400:
+    text = said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
+    if text is None and status < 400:
         return
     problem = document if isinstance(document, dict) else {}
     # A gateway that turns every answer into a 200 leaves the status in the body.
     inner = next((v for k, v in problem.items() if bare(k) in ("statuscode", "code", "status") and type(v) is int), 0)
     status = inner if 400 <= inner < 600 else status
     if status >= 400:
-        raise of_problem(status, problem, said or words(document), key)
-    raise ApiError(f"The service answered with an error: {shown(said, key, 400)}", status=status, problem=problem)
+        raise of_problem(status, problem, text or words(document), key)
+    raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=status, problem=problem)
 
 
-def _error_in(document: Any) -> str | None:
-    for path, place in places(document):
-        named = {bare(name): value for name, value in place.items()}
-        # Many services send "error": null, or an empty list of errors, with every good answer.
-        for name in ("error", "errors", "errormessage"):
-            if named.get(name) not in (None, False, "", [], {}, 0):
-                return words(named[name]) or str(named[name])
-        failed = named.get("success") is False or named.get("ok") is False or named.get("succeeded") is False
-        if failed or (not path and named.get("status") in ("error", "fail", "failed", "failure", "ERROR")):
-            return words(place) or "the service says that it failed, but not why"
-    return None
-
-
-def _record(document: Any, profile: Profile) -> dict[str, Any]:
-    """Return the one record of an answer: its object, or the one that its wrappers hold."""
-    # The path was set for segments: where it leads to nothing, the record is where it always is.
-    chosen = profile.find("rows", document)
-    document = document if chosen is None else chosen
-    # {"data": {"token": {...}}}: no service was seen to wrap a record more than thrice.
-    for _ in range(4):
-        if isinstance(document, list):
-            if len(document) != 1:
-                raise ProtocolError(f"Expected one record, but {len(document):,} came.")
-            document = document[0]
-        inner = _wrapped(document)
-        if inner is None:
-            break
-        document = inner
-    if not isinstance(document, dict) or not document:
-        raise ProtocolError(f"Expected one record, but the answer is {_kind(document)}.")
-    return document
-
-
-_RECORD_WRAPPERS = WRAPPERS | {"token", "nft", "collection", "contract", "asset", "item", "items", "tokens", "nfts"}
-_RECORD_FIELDS = {"address", "contractaddress", "tokenaddress", "name", "symbol", "decimals", "tokentype"}
-
-
-def _wrapped(document: Any) -> Any:
-    if not isinstance(document, dict) or any(bare(name) in _RECORD_FIELDS for name in document):
-        return None
-    inner = {
-        name: value
-        for name, value in document.items()
-        if bare(name) in _RECORD_WRAPPERS and isinstance(value, dict | list)
-    }
-    if len(inner) > 1:
-        raise _ambiguous("rows", [joined("", name) for name in inner])
-    return next(iter(inner.values()), None)
-
-
-def _read_table(reading: Reading, answer: Answer, profile: Profile) -> None:
-    document = reading.document
-    if "rows" in profile:
-        found = _chosen_rows(profile, document)
-    else:
-        candidates = tables.tables(document)
-        if len(candidates) > 1:
-            raise _ambiguous("rows", [candidate.path for candidate in candidates])
-        found = candidates[0] if candidates else None
+def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None) -> None:
+    document = page.document
+    found = _chosen_rows(profile, document)
+    # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
+    if found is None and ("rows" not in profile or (profile.operation == "search" and not profile.is_own("rows"))):
+        found = _parts(page, profile) or _found_rows(page, profile)
+    if found is not None:
+        if "rows" not in profile:
+            _refuse_groups(found, profile)
+        document = _with_last_row(found, document, key)
+        _refuse_error_rows(found.records, key)
+        _refuse_footer([next(iter(row.values()), None) for row in (*found.records[:2], *found.records[-1:])], key)
+        page.unnamed = found.unnamed
+    page.signs = signs_of(document, answer.headers, None if found is None else found.source, profile)
+    page.signs.unknown = redacted(page.signs.unknown, key)
+    totals = page.signs.returned or page.signs.totals or page.signs.counts
+    page.stated = {"total": next(iter(totals.values()))} if totals else {}
+    rows = 0 if found is None else len(found.records)
+    _check_state(page, None if found is None else found.source, rows, profile)
     # What a running segment has so far is not its result.
-    if found is None or (reading.state is State.RUNNING and reading.id):
+    if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
+        page.parts = []
         return
-    reading.records, reading.types = found.records, found.types
-    chosen = profile.find("next", document)
-    if chosen is not None or "next" in profile:
-        is_url = isinstance(chosen, str) and re.match(r"https?://|/|\?", chosen)
-        reading.next = None if chosen in (None, "") else str(chosen) if is_url else {"cursor": str(chosen)}
-    else:
-        reading.next = next_of(document, answer.headers, len(found.records))
-    total = profile.find("total", document)
-    reading.stated = {"total": total} if type(total) is int else stated(document, answer.headers)
+    page.warnings += [shown(note, key, 300) for note in notes_in(document, None if found is None else found.source)]
+    if found is None:
+        # What it says of the segment; the note on the rows' own answer comes with its last page.
+        note = unknown_note(page.signs.unknown, "segment's description") if page.id or page.word else None
+        page.warnings += [note] if note else []
+        # Trino: an answer without rows, and the address of the next one.
+        page.bare = profile.operation == "export" and any(isinstance(way, str) for way in page.signs.ways)
+        page.records = [] if page.bare else None
+        return
+    if page.doubt is not None:
+        if found.records:
+            raise page.doubt
+        return
+    page.records, page.types = found.records, found.types
+    if page.state is State.RUNNING and page.word is None and page.url is None and found.records:
+        # Without an id there is no job to wait for: "done": false beside rows says that there are more of them.
+        page.state, page.signs.go_on = None, True
+
+
+def _refuse_groups(found: tables.Found, profile: Profile) -> None:
+    """Ask about rows that are in groups: {"batches": [{"rows": [...]}, {"rows": [...]}]}."""
+    for record in found.records[:2]:
+        lists = [name for name, value in record.items() if isinstance(value, list)]
+        inner = record[lists[0]][:1] if len(lists) == 1 and len(record) <= 4 else []
+        own = inner[0].values() if inner and isinstance(inner[0], Mapping) else inner
+        if any(map(is_address, own)) and not any(map(is_address, record.values())):
+            raise ambiguous("rows", [f"{found.path}[].{joined('', lists[0])}[]"], profile.operation)
+
+
+def _check_state(page: Page, source: Any, rows: int, profile: Profile) -> None:
+    """Read a state that is not at the top: of a search, in what is about the answer, of each of several parts."""
+    signs = page.signs
+    if signs.ways or page.url or page.poll:
+        return
+    inner = {path: word for path, word in states_in(page.document, source).items()
+             if profile.state_of(word) not in (None, State.COMPLETED)}  # fmt: skip
+    if page.state is None and page.word is None:
+        found = status_of(page.document, None, profile.state_of)
+        page.state = found.state if found.state is State.RUNNING else None
+        waits = page.retry_after is not None and not rows and profile.operation in ("segment", "export")
+        if waits or any(profile.state_of(word) is State.RUNNING for word in inner.values()):
+            page.state = State.RUNNING
+    elif page.state is State.COMPLETED:
+        signs.unknown = {**inner, **signs.unknown}
+    if page.state is State.RUNNING and profile.operation == "search":
+        raise ProtocolError("The service is not ready to be searched: it says so beside the rows. Try again later.")
+
+
+def _with_last_row(found: tables.Found, document: Any, key: Secret | None) -> Any:
+    """Return the document with what a first or last row says of it, which is no row: {"remaining": 15}.
+
+    Such a row shares no field with the others, or has a field that they do not have and not their address. It is taken
+    out of the rows.
+    """
+    rows, said = found.records, dict[str, Any]()
+    for place, other in ((-1, 0), (0, -1)):
+        row = rows[place] if rows else {}
+        names, others = {bare(name) for name in row}, rows[other].keys() if len(rows) > 1 else set[str]()
+        about = names and names <= {"cursor", "nextcursor", "meta", "metadata", "pagination", "paging", "pageinfo"}
+        addressed = any(is_address(rows[other][name]) for name in others - row.keys())
+        odd = len(rows) > 2 and (not row.keys() & others or (addressed and row.keys() - others))
+        if names and len(names) <= 8 and (odd or (about and place == -1 and not row.keys() & others)):
+            said |= rows.pop(place)
+    if said and (text := error_in(said) or _failure(said)):
+        raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=200)
+    return {**(document if isinstance(document, dict) else {}), **said} if said else document
+
+
+def _failure(said_last: Mapping[str, Any]) -> str | None:
+    state = status_of(said_last, None, state_of).state
+    return None if state in (None, State.RUNNING, State.COMPLETED) else said(said_last) or "it failed"
+
+
+def _parts(page: Page, profile: Profile) -> tables.Found | None:
+    """Return a table without rows where an answer lists the files that hold them; the page gets their addresses."""
+    if profile.operation not in ("segment", "export"):
+        return None
+    found = tables.links_in(page.document, only_named=page.id is not None and profile.operation == "segment")
+    if len(found) != 1:
+        return None
+    path, source, links = found[0]
+    # Beside rows such a list is of something else.
+    if any(one.records and one.source is not source for one in tables.tables(page.document)):
+        return None
+    away = next((link for link in links if not re.match(r"(https?:/)?/|\?", link)), None)
+    if away is not None:
+        raise ProtocolError(f"The rows are in files such as {shown(away, length=80)}, which nbext cannot ask for.")
+    page.parts = links
+    return tables.Found(path, [], source=source)
+
+
+def _found_rows(page: Page, profile: Profile) -> tables.Found | None:
+    """Return the one table of an answer; several, or one beside an id that may be something else, are asked about."""
+    candidates = tables.tables(page.document, beside_id=page.id is not None)
+    every = tables.tables(page.document) if page.id is not None and not candidates else candidates
+    if profile.operation == "export" and not candidates:
+        # Whoever asks for rows gets them, beside an id too; under a name that nobody knows they may be something else.
+        candidates = [found for found in every if bare(found.path.rpartition(".")[2]) in ROWS]
+    if len(candidates) > 1:
+        raise ambiguous("rows", [candidate.path for candidate in candidates], profile.operation)
+    if not candidates and page.id is not None:
+        others = [candidate.path for candidate in every if candidate.records]
+        page.instead = ambiguous("rows", others, profile.operation) if others else None
+    if not candidates and page.instead is None and profile.operation in ("export", "search"):
+        return tables.only_empty(page.document)
+    return candidates[0] if candidates else None
 
 
 def _chosen_rows(profile: Profile, document: Any) -> tables.Found | None:
     rows = profile.find("rows", document)
     if rows is None:
         return None
-    holder = document if isinstance(document, dict) else None
-    table = tables.rows_of(rows, "", holder) if isinstance(rows, list) else None
+    columns = tables.columns_beside(document) if isinstance(document, dict) else []
+    table = tables.rows_of(rows, "", columns, document) if isinstance(rows, list) else None
+    if isinstance(rows, Mapping):
+        table = tables.keyed(rows, "")
     if table is None:
-        raise ProtocolError(f"remote.paths.rows leads to {_kind(rows)} instead of a list of objects, lists or texts.")
+        kind = tables.kind_of(rows)
+        raise ProtocolError(f"remote.paths.rows leads to {kind} instead of a list of objects, lists or texts.")
     return table
 
 
 def _check(reading: Reading, want: Want, key: Secret | None) -> None:
-    if want is Want.RECEIPT:
-        if not isinstance(reading.document, dict | str):
-            raise ProtocolError(f"Expected an object, but the answer is {_kind(reading.document)}.")
-        return
-    if want is Want.SEGMENT and (reading.id or reading.url):
+    # What runs is asked for again: by its id, or where an earlier answer said.
+    running = reading.state is State.RUNNING or (reading.state is not None and reading.word is not None)
+    if want is Want.SEGMENT and (reading.id or reading.url or reading.poll or running):
         return
     if reading.rows is None:
-        raise ProtocolError(f"Expected {want.value}, but the answer is {_kind(reading.document, key)}.")
-
-
-def _kind(value: Any, key: Secret | None = None) -> str:
-    if isinstance(value, Mapping):
-        names = ", ".join(shown(name, key, 40) for name in list(value)[:8])
-        return f"an object with {names or 'no fields'}"
-    if isinstance(value, list):
-        return f"a list of {len(value):,} values"
-    return "null" if value is None else f"{shown(repr(value), key, 60)}"
+        raise ProtocolError(f"Expected {want.value}, but the answer is {tables.kind_of(reading.document, key)}.")

@@ -2,66 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nbext.client.frames import types_of
-from nbext.client.remote.field_names import COLUMNS, NOT_ROWS, ROWS, bare, joined
+from nbext.client.http.errors import shown
+from nbext.client.remote.field_names import (
+    COLUMNS,
+    ECHOES,
+    IDS,
+    MOST_NAMES,
+    NOT_ROWS,
+    RESULTS,
+    ROWS,
+    STATUSES,
+    WRAPPERS,
+    bare,
+    is_address,
+    joined,
+    name_set,
+)
+from nbext.client.remote.profile import ambiguous, pasteable
 from nbext.core.addresses import looks_like_address
-from nbext.errors import ProtocolError
+from nbext.errors import AmbiguousAnswer, ProtocolError
+from nbext.settings import Secret
 
-MAX_DEPTH = 3
-# JSON:API hides a record's fields in ``attributes``: an object of these keys alone is such a record.
-_RESOURCE = {"id", "type", "attributes", "links", "relationships", "meta"}
+# No answer was seen with more than a dozen objects around its rows; a stranger may send a million.
+MAX_DEPTH, MOST_HOLDERS = 6, 20_000
+# A record's fields may be in one of these, beside what the service says of it: JSON:API's resources, GraphQL's edges,
+# the hits of Elasticsearch and Typesense, the records of Airtable and HubSpot.
+_LAYERS = ("node", "attributes", "_source", "fields", "properties", "document", "data")
+_BESIDE = name_set(
+    "id type kind object cursor typename links relationships meta index score sort version createdat createdtime "
+    "updatedat archived highlights highlight textmatch textmatchinfo"
+)
+_HEX_KEY = re.compile(r"([a-z][\w-]{0,30}:)?0x[0-9a-fA-F]{4,64}|[0-9]{1,78}")
 
 
 @dataclass(frozen=True)
 class Found:
-    """One table: its path, its records, and the types of its columns where the answer says them."""
+    """One table: its path, its records, the types of its columns where the answer says them, and what holds it."""
 
     path: str
     records: list[dict[str, Any]] = field(repr=False)
     types: dict[str, str] = field(default_factory=dict)
+    source: Any = field(default=None, repr=False, compare=False)
+    # Whether its rows are lists, and nothing says what their columns are called.
+    unnamed: bool = False
 
 
-def tables(document: Any) -> list[Found]:
-    """Return every table of the document; a preview is not one, nor is a list about the answer."""
+def tables(document: Any, *, beside_id: bool = False) -> list[Found]:
+    """Return every table of the document; a preview is not one, nor is a list about the answer.
+
+    ``beside_id``: the answer names a job, so that only what is named as a result is one. A list of rules is no result.
+    """
     if isinstance(document, list):
-        found = rows_of(document, "", None)
+        found = rows_of(document, "", [], document)
         return [found] if found else []
-    return list(_below(document, "", 0)) if isinstance(document, Mapping) else []
+    if not isinstance(document, Mapping):
+        return []
+    whole = None if beside_id else keyed(document, "")
+    return [whole] if whole else list(_below(document, "", 0, beside_id, document, iter(range(MOST_HOLDERS))))
 
 
-def _below(holder: Mapping[str, Any], path: str, depth: int) -> list[Found]:
+def _below(  # noqa: PLR0917  # what goes down with each step
+    holder: Mapping[str, Any], path: str, depth: int, beside_id: bool, root: Any, left: Iterator[int]
+) -> list[Found]:
+    if len(holder) > MOST_NAMES:
+        return []
+    if next(left, None) is None:
+        raise ProtocolError("The answer has too many objects to look for its rows. Set remote.paths.rows.")
     columnar = _columnar(holder, path)
-    if columnar:
+    if columnar and not (beside_id and depth == 0):
         return [columnar]
-    found = []
+    found: list[Found] = []
+    columns = columns_beside(holder)
     for name, value in holder.items():
+        if not isinstance(value, list | Mapping):
+            continue
         here, plain = joined(path, name), bare(name)
-        if plain in NOT_ROWS:
+        if plain in NOT_ROWS or (beside_id and (plain not in RESULTS | WRAPPERS or _is_echo(plain, holder))):
             continue
         if isinstance(value, list):
-            table = rows_of(value, here, holder) if plain in ROWS or _is_records(value) else None
+            table = rows_of(value, here, columns, root) if plain in ROWS or _is_records(value) else None
             found += [table] if table else []
-        elif isinstance(value, Mapping) and depth < MAX_DEPTH:
-            found += _below(value, here, depth + 1)
-    return found
+        elif depth < MAX_DEPTH and plain not in ECHOES - WRAPPERS and not plain.endswith(("metadata", "manifest")):
+            whole = keyed(value, here)
+            found += [whole] if whole else _below(value, here, depth + 1, beside_id, root, left)
+    return _without_twins(found)
 
 
-def rows_of(value: Sequence[Any], path: str, holder: Mapping[str, Any] | None) -> Found | None:
+def _is_echo(plain: str, holder: Mapping[str, Any]) -> bool:
+    """Say whether a query beside an id is what was asked, and not the wrapper of the job itself."""
+    return plain in ECHOES and any(bare(name) in IDS for name in holder)
+
+
+def _without_twins(found: list[Found]) -> list[Found]:
+    """GraphQL services send the same records as edges and as nodes: the nodes are taken."""
+
+    def place(table: Found) -> tuple[str, str, int]:
+        above, _, name = table.path.rpartition(".")
+        return above, bare(name), len(table.records)
+
+    nodes = {(above, "edges", rows) for above, name, rows in map(place, found) if name == "nodes"}
+    return [table for table in found if place(table) not in nodes]
+
+
+def keyed(holder: Mapping[str, Any], path: str) -> Found | None:
+    """Return an object whose names are addresses or numbers as a table, with the names as its first column."""
+    if not holder or not all(_HEX_KEY.fullmatch(name) for name in holder):
+        return None
+    column = "address" if all(looks_like_address(name) for name in holder) else "key"
+    if all(isinstance(value, Mapping) for value in holder.values()):
+        # A record that has the column itself says it in its own way.
+        return Found(path, [{column: name, **record_of(value)} for name, value in holder.items()], source=holder)
+    if any(isinstance(value, Mapping | list) for value in holder.values()):
+        return None
+    return Found(path, [{column: name, "value": value} for name, value in holder.items()], source=holder)
+
+
+def rows_of(value: Sequence[Any], path: str, columns: list[Any], root: Any) -> Found | None:
     """Return a list of objects, of lists or of texts as a table; None for any other list."""
-    columns = _columns_beside(holder) if holder else []
     if not value:
-        return Found(path, [], _types(columns))
+        return Found(path, [], _types(columns), value)
+    cells = _cells(value)
+    named = (columns or _columns_in(root, len(cells[0]))) if cells else []
+    if cells and named:
+        return _of_lists(cells, path, named, value)
     if _is_records(value):
-        return Found(path, [_flat(record) for record in value], _types(columns))
+        return Found(path, [record_of(record) for record in value], _types(columns), value)
     if all(isinstance(item, list) for item in value):
-        return _of_lists(value, path, columns)
+        return _of_lists(value, path, columns or _columns_in(root, len(value[0])), value)
     if all(isinstance(item, str) for item in value):
         name = "address" if all(looks_like_address(item) for item in value) else "value"
-        return Found(path, [{name: item} for item in value])
+        return Found(path, [{name: item} for item in value], source=value)
     return None
 
 
@@ -69,34 +145,104 @@ def _is_records(value: Sequence[Any]) -> bool:
     return bool(value) and all(isinstance(item, Mapping) for item in value)
 
 
-def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of JSON:API with its attributes as its own fields; any other as it is."""
-    attributes = record.get("attributes")
-    if isinstance(attributes, Mapping) and record.keys() <= _RESOURCE:
-        return {**({"id": record["id"]} if "id" in record else {}), **attributes}
-    return dict(record)
+def _cells(value: Sequence[Any]) -> list[list[Any]] | None:
+    """Return the rows of BigQuery, Athena and Neo4j as lists: {"f": [{"v": 1}]}, {"Data": [{"VarCharValue": "1"}]}."""
+    first = value[0]
+    name = next(iter(first), "") if isinstance(first, Mapping) else ""
+    if not name or not isinstance(first[name], list) or any(bare(other) != "meta" for other in list(first)[1:]):
+        return None
+    if len(first) == 1 and not all(isinstance(cell, Mapping) and len(cell) <= 1 for cell in first[name]):
+        return None
+    rows = [row[name] for row in value if isinstance(row, Mapping) and isinstance(row.get(name), list)]
+    if len(rows) < len(value):
+        return None
+    return [[next(iter(cell.values()), None) if isinstance(cell, Mapping) else cell for cell in row] for row in rows]
 
 
-def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any]) -> Found:
+def record_of(record: Any) -> Any:
+    """Return a record without the layer that a service puts around its fields."""
+    if not isinstance(record, Mapping):
+        return record
+    # Nearly all records, of which there may be a million, are plain.
+    layer = next((name for name in _LAYERS if name in record), None)
+    if layer is None or len(record) > 12 or not isinstance(record[layer], Mapping):
+        return dict(record)
+    if not all(bare(name) in _BESIDE for name in record if name != layer):
+        return dict(record)
+    # What JSON:API, GraphQL and Elasticsearch have beside it is about the record; what others have may be a part of it.
+    own = {"id"} if layer in _LAYERS[:3] else record.keys() - {layer}
+    return {**{name: value for name, value in record.items() if name in own}, **record[layer]}
+
+
+def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source: Any) -> Found:
     widths = {len(row) for row in value}
-    names = [_name(column) for column in columns] or [f"column_{i + 1}" for i in range(max(widths))]
+    named = [_name(column) for column in columns] or (list(value[0]) if _is_header(value) else [])
+    if named and list(value[0]) == named:
+        # Athena, and SQL as lists: the first row has the names.
+        value, widths = value[1:], widths | {len(named)}
+    names = named or [f"column_{i + 1}" for i in range(max(widths))]
     if widths != {len(names)}:
         raise ProtocolError(f"The rows at {path or 'the top'} have {sorted(widths)} values for {len(names)} columns.")
     if len(set(names)) != len(names):
         raise ProtocolError("The answer has two columns of the same name.")
-    return Found(path, [dict(zip(names, row, strict=True)) for row in value], _types(columns))
+    rows = list(zip(*value, strict=True)) if columns and _is_by_column(value, path) else value
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    return Found(path, records, _types(columns) or dict.fromkeys(named, ""), source, not named)
 
 
-def _columns_beside(holder: Mapping[str, Any]) -> list[Any]:
+def _is_header(value: Sequence[list[Any]]) -> bool:
+    """Say whether the first of some lists has the names of columns: one column has an address in all the others."""
+    first = value[0]
+    if len(value) < 2 or len(set(map(str, first))) < len(first) or not all(isinstance(item, str) for item in first):
+        return False
+    if any(looks_like_address(item) or not re.match("[A-Za-z_]", item) for item in first):
+        return False
+    return any(all(i < len(row) and is_address(row[i]) for row in value[1:]) for i in range(len(first)))
+
+
+def _is_by_column(value: Sequence[list[Any]], path: str) -> bool:
+    """Say whether lists as many as they are long are columns: the addresses in it tell, as far as they can."""
+    if len(value) < 2 or len(value) != len(value[0]):
+        return False
+    are = [[isinstance(item, str) and looks_like_address(item) for item in row] for row in value]
+    # Rows that the settings point to have no path here.
+    if path and all(map(all, are)):
+        line = pasteable("rows", path)
+        raise AmbiguousAnswer(
+            f"The lists at {shown(path, length=80)} may be rows or columns: they are as many as each is long, and all "
+            f"values are addresses. If they are rows, say it with `%nbext set {line}`.",
+            candidates=[path], setting=line,
+        )  # fmt: skip
+    by_row = all(len(set(column)) == 1 for column in zip(*are, strict=True))
+    return not by_row and all(len(set(row)) == 1 for row in are)
+
+
+def columns_beside(holder: Mapping[str, Any]) -> list[Any]:
+    """Return the columns that an object names beside its rows; none where it does not."""
     for name, value in holder.items():
-        if bare(name) in COLUMNS and isinstance(value, list) and all(_name(column) for column in value):
-            return value
+        named = bare(name) in COLUMNS or (bare(name) == "meta" and isinstance(value, list))
+        # A schema may be an object that has its fields in a list.
+        inner = columns_beside(value) if named and isinstance(value, Mapping) else value
+        if named and isinstance(inner, list) and inner and all(_name(column) for column in inner):
+            return inner
     return []
+
+
+def _columns_in(root: Any, width: int) -> list[Any]:
+    """Return the columns that an answer names elsewhere, of which there must be as many as the rows are wide."""
+    todo, found = [root], list[Any]()
+    for place in todo:
+        if isinstance(place, Mapping) and len(todo) < 200:
+            columns = columns_beside(place)
+            found += [columns] if len(columns) == width else []
+            todo += [item for name, item in place.items() if isinstance(item, Mapping) and bare(name) not in ECHOES]
+    return found[0] if found and all(columns == found[0] for columns in found) else []
 
 
 def _name(column: Any) -> str:
     if isinstance(column, Mapping):
-        column = next((column[key] for key in ("name", "field", "key", "label", "id") if key in column), "")
+        named = {bare(name): value for name, value in column.items()}
+        column = next((named[key] for key in ("name", "columnname", "field", "key", "label", "id") if key in named), "")
     return column if isinstance(column, str) else ""
 
 
@@ -115,8 +261,152 @@ def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
     if len({len(value) for value in lists.values()}) != 1 or any(_nested(value) for value in lists.values()):
         return None
     rows = zip(*lists.values(), strict=True)
-    return Found(path, [dict(zip(lists, row, strict=True)) for row in rows], dict.fromkeys(lists, ""))
+    return Found(path, [dict(zip(lists, row, strict=True)) for row in rows], dict.fromkeys(lists, ""), holder)
 
 
 def _nested(value: list[Any]) -> bool:
     return any(isinstance(item, list | Mapping) for item in value)
+
+
+def only_empty(document: Any) -> Found | None:
+    """Return a table without rows where the only list of an answer is empty, whatever its name."""
+    todo, found = [("", document, 0)], list[Found]()
+    for path, place, depth in todo:
+        if not isinstance(place, Mapping) or len(place) > MOST_NAMES:
+            continue
+        for name, value in place.items():
+            if isinstance(value, list) and bare(name) not in NOT_ROWS:
+                found += [Found(joined(path, name), [], source=value)] if not value else [Found("", [])] * 2
+            elif depth < 3 and bare(name) in WRAPPERS:
+                todo.append((joined(path, name), value, depth + 1))
+    return found[0] if len(found) == 1 else None
+
+
+def unlisted(document: Any, *, of_job: bool = False) -> Any:
+    """Return the document without a list of one around a table or a job: {"data": [{"id": 7, "status": ...}]}."""
+    if isinstance(document, list):
+        inner = document[0] if len(document) == 1 else None
+        return unlisted(inner, of_job=of_job) if isinstance(inner, Mapping) and _wraps(inner, of_job) else document
+    if not isinstance(document, Mapping) or len(document) > MOST_NAMES:
+        return document
+    new = {
+        name: unlisted(value, of_job=of_job)
+        for name, value in document.items()
+        if isinstance(value, list | Mapping) and bare(name) in WRAPPERS | {"tables", "series"}
+    }
+    # The same object where nothing is new: its rows are known by what holds them.
+    return {**document, **new} if any(new[name] is not document[name] for name in new) else document
+
+
+def _wraps(record: Mapping[str, Any], of_job: bool) -> bool:
+    names = {bare(name) for name in record}
+    if any(is_address(value) for value in record.values()) or len(record) > 20:
+        return False
+    if of_job and names & IDS and names & STATUSES:
+        return True
+    lists = {name: value for name, value in record.items() if isinstance(value, list) and value}
+    inner = [value for name, value in lists.items() if bare(name) not in NOT_ROWS]
+    if len(inner) != 1 or not isinstance(inner[0][0], Mapping | list):
+        return False
+    # One wallet may have a list, too; it has no columns, and is no page.
+    nested = len(inner[0]) == 1 and isinstance(inner[0][0], Mapping) and _wraps(inner[0][0], False)
+    return nested or bool(columns_beside(record)) or len(names & _OF_PAGES) > 1
+
+
+_OF_PAGES = name_set("page limit total totalpage totalpages pages nbpages nbhits hitsperpage pagesize offset hasmore")
+
+
+def links_in(document: Any, *, only_named: bool) -> list[tuple[str, Any, list[str]]]:
+    """Return the lists of links to files that an answer has, each with its path; ``only_named``: as their name says."""
+    todo: list[tuple[str, str, Any, int]] = [("", "", document, 0)]
+    found: list[tuple[str, Any, list[str]]] = []
+    for path, plain, value, depth in todo:
+        if isinstance(value, list):
+            named = plain == "" or not only_named or _LINKS.fullmatch(plain)
+            links = [_link_of(item) for item in value] if named and len(value) <= 10_000 else []
+            found += [(path, value, [link for link in links if link])] if links and all(links) else []
+        elif isinstance(value, Mapping) and depth < MAX_DEPTH and len(value) <= MOST_NAMES and len(todo) < MOST_HOLDERS:
+            todo += [(joined(path, name), bare(name), item, depth + 1) for name, item in value.items()
+                     if isinstance(item, list | Mapping) and bare(name) not in {*NOT_ROWS, *ECHOES}]  # fmt: skip
+    return found
+
+
+_LINKS = re.compile(
+    "(results?|output|export|download|data|external|(pre)?signed)?(files|parts|chunks|urls|uris|links|shards)"
+)
+_LINK_NAME = re.compile("(?!next).*(url|uri|href|link|location|path|file)")
+_LINK = re.compile(r"(https?:/)?/\S+|(s3|gs|abfss?|hdfs)://\S+")
+
+
+def _link_of(item: Any) -> str | None:
+    if isinstance(item, Mapping) and len(item) <= 12 and not any(is_address(value) for value in item.values()):
+        named = [value for name, value in item.items() if _LINK_NAME.match(bare(name))]
+        texts = [value for value in named if isinstance(value, str) and _LINK.fullmatch(value)]
+        item = texts[0] if len(texts) == 1 and not item.keys() & {"rel", "name", "title"} else None
+    return item if isinstance(item, str) and _LINK.fullmatch(item) else None
+
+
+def the_record(document: Any, chosen: Any) -> dict[str, Any]:
+    """Return the one record of an answer: its object, or the one that its wrappers hold."""
+    # The path was set for segments: where it leads to nothing, the record is where it always is.
+    document = document if chosen is None else chosen
+    # {"data": {"token": {...}}}: no service was seen to wrap a record more than thrice.
+    for _ in range(4):
+        if isinstance(document, list):
+            if len(document) != 1:
+                raise ProtocolError(f"Expected one record, but {len(document):,} came.")
+            document = record_of(document[0])
+        inner = _wrapped(document)
+        if inner is None:
+            break
+        document = inner
+    nothing = not document or (isinstance(document, dict) and not any(document.values()) and len(document) == 1)
+    if not isinstance(document, dict) or nothing or len(document) > MOST_NAMES:
+        raise ProtocolError(f"Expected one record, but the answer is {kind_of(document)}.")
+    return document
+
+
+_RECORD_WRAPPERS = WRAPPERS | {
+    "token", "nft", "collection", "contract", "asset", "item", "items", "tokens", "nfts", "collections", "contracts",
+    "assets", "edges", "nodes", "node", "records", "list",
+}  # fmt: skip
+_RECORD_FIELDS = {
+    "address", "contractaddress", "tokenaddress", "name", "symbol", "decimals", "tokentype", "tokenname", "tokensymbol",
+    "contractname", "contracttickersymbol", "contractdecimals", "addresshash",
+}  # fmt: skip
+
+
+def _wrapped(document: Any) -> Any:
+    if not isinstance(document, dict) or len(document) > MOST_NAMES:
+        return None
+    if any(bare(name) in _RECORD_FIELDS for name in document):
+        return None
+    by_key = keyed(document, "")
+    if by_key and isinstance(next(iter(document.values())), dict):
+        return by_key.records
+    inner = {
+        name: value
+        for name, value in document.items()
+        if bare(name) in _RECORD_WRAPPERS and isinstance(value, dict | list)
+    }
+    if not inner:
+        # A wrapper that nobody knows, around something that has a contract's fields.
+        inner = {name: value for name, value in document.items() if _has_record_fields(value)}
+    if len(inner) > 1:
+        raise ambiguous("rows", [joined("", name) for name in inner])
+    return next(iter(inner.values()), None)
+
+
+def kind_of(value: Any, key: Secret | None = None) -> str:
+    """Return what a value is, for a message."""
+    if isinstance(value, Mapping):
+        names = ", ".join(shown(name, key, 40) for name in list(value)[:8])
+        return f"an object with {names or 'no fields'}"
+    if isinstance(value, list):
+        return f"a list of {len(value):,} values"
+    return "null" if value is None else f"{shown(repr(value), key, 60)}"
+
+
+def _has_record_fields(value: Any) -> bool:
+    one = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return isinstance(one, Mapping) and len(_RECORD_FIELDS & {bare(name) for name in list(one)[:100]}) > 1

@@ -1,12 +1,13 @@
 """The wallets' addresses in a file of fixed width beside the tables, so that some of them are read without a scan.
 
-A wallet is its address's rank: the address of wallet n is the n-th text of the file. Looking up ten
+Wallets are numbered one after the other: the address of wallet n is the n-th text of the file. Looking up ten
 thousand of three million in a table reads most of the table; here it reads ten thousand pages at most,
 and the operating system keeps them no longer than it has room.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from nbext.core.addresses import WIDTH
 from nbext.core.atomic_files import ORDINARY, whole_file
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 FILE = "addresses.txt"
 _WIDTH = 42
+# Of fewer wallets than this the pages stay mapped.
+_MANY = 100_000
 
 
 class Addresses:
@@ -40,8 +44,11 @@ class Addresses:
         """Return the address of each wallet."""
         assert self._texts is not None
         texts = self._texts[wallets]
-        offsets = np.arange(len(wallets) + 1, dtype=np.int32) * _WIDTH
-        return pa.StringArray.from_buffers(len(wallets), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes()))
+        mapped: Any = getattr(self._texts.base, "base", None)
+        # What was read stays in the system's cache, and is no longer counted as this process's memory.
+        if len(wallets) > _MANY and hasattr(mapped, "madvise"):
+            mapped.madvise(mmap.MADV_DONTNEED)
+        return _column(texts)
 
     def write(self, columns: Iterable[pa.StringArray], number: int) -> None:
         """Make the file of so many addresses in the order of their wallets, whole or not at all.
@@ -62,6 +69,21 @@ class Addresses:
             self._texts = np.memmap(self._path, np.uint8, mode="r").reshape(-1, _WIDTH)
 
 
+def texts_of(packed: bytes) -> pa.StringArray:
+    """Return the addresses whose 20 bytes follow each other, as texts."""
+    halves = np.frombuffer(packed, np.uint8).reshape(-1, WIDTH)
+    texts = np.empty((len(halves), _WIDTH), np.uint8)
+    texts[:, :2] = np.frombuffer(b"0x", np.uint8)
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    texts[:, 2::2], texts[:, 3::2] = digits[halves >> 4], digits[halves & 15]
+    return _column(texts)
+
+
+def _column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray:
+    offsets = np.arange(len(texts) + 1, dtype=np.int32) * _WIDTH
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes()))
+
+
 class _OtherWidth(Exception):
     """A column holds texts that are not addresses, or too few of them."""
 
@@ -69,12 +91,12 @@ class _OtherWidth(Exception):
 def _write(columns: Iterable[pa.StringArray], number: int, path: Path) -> None:
     with path.open("wb") as file:
         for column in columns:
-            file.write(_texts(column))
+            file.write(bytes_of(column))
     if path.stat().st_size != number * _WIDTH:
         raise _OtherWidth
 
 
-def _texts(column: pa.StringArray) -> bytes:
+def bytes_of(column: pa.StringArray) -> bytes:
     """Return the column's texts one after the other: each has the same width."""
     if not len(column):
         return b""

@@ -11,22 +11,45 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from hashlib import sha256
+from itertools import chain as chained
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import ibis
+import numpy as np
 import pyarrow as pa
 
+from nbext.engine import profile, total
 from nbext.engine.catalog import TableCatalog, TableClock
-from nbext.engine.dataset import TICK, Answer, Cancel, Catalog, Clock, Question, Tables, Value, ended
-from nbext.engine.duckdb.addresses import Addresses
-from nbext.engine.duckdb.bitmaps import combined, first_of, placed
-from nbext.engine.query.exact import as_text
+from nbext.engine.dataset import (
+    MOST_EXPLAINED,
+    TICK,
+    Answer,
+    Cancel,
+    Catalog,
+    Clock,
+    Common,
+    Holding,
+    Question,
+    Tables,
+    Value,
+    WalletList,
+    check_size,
+    cut,
+    ended,
+)
+from nbext.engine.duckdb.addresses import Addresses, texts_of
+from nbext.engine.duckdb.bitmaps import Bits, apart, combined, first_by, first_of, placed
+from nbext.engine.holdings import holdings
+from nbext.engine.layers import attach, narrowed
+from nbext.engine.query.exact import in_order, is_amount
+from nbext.engine.query.rows import Rows
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
-from nbext.engine.query.statements import RETURNED, WALLET, Build, Statement, Statements
-from nbext.engine.storage import ProcessLock, about
+from nbext.engine.query.statements import LISTED, RETURNED, WALLET, Build, Statement, Statements
+from nbext.engine.storage import DUCKDB, ProcessLock, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
@@ -43,11 +66,23 @@ _QUESTIONS_AT_ONCE = 16
 # Fewer addresses than this are looked up in their table as fast as in a file of their own.
 _MANY_WALLETS = 100_000
 _BATCH = 100_000
+# Wallets whose rows are fetched at once: of each, a column takes up to 200 bytes on the way.
+_CHUNK = 1_000_000
+# One in so many wallets of a range is dense enough to read all of it, and so many wallets are read at once.
+_DENSE, _SPAN = 8, 2_000_000
+# On a busy machine. For a million rows of an amount these are three seconds more.
+_VALUES_A_SECOND = 1_000_000
 # A column of so many wallets is read whole: picking some of them is a join, which costs more.
 _READ_WHOLE = 100_000
 # Small sets of wallets are cached, such as the burn addresses, which most segments leave out.
 _FEW = 64
 _KEPT = 1024
+# The wallets of lists, of 4 bytes each, that were used last: a segment and its parts look each list up once.
+_LISTS_KEPT = 4
+# The memory of the sets that one request compares (bytes); what several of them share is only kept while there is room.
+_COUNTED_AT_ONCE = 256 << 20
+# The wallets of a segment and of what it is compared with, while a profile is made.
+MEMBERS, BASE = "nbext_members", "nbext_base"
 # Columns of a notebook's text output before its lines break; DuckDB's own boxes may take several hundred.
 _WIDTH = 100
 
@@ -59,50 +94,211 @@ class DuckDataset:
     then fails.
     """
 
+    longest_list: int | None = None
+
     def __init__(
         self, generation: Generation, *, data_dir: Path, memory: str = MEMORY, threads: int | None = None
     ) -> None:
         self.about = about(generation, "duckdb")
         self._memory = memory
         self._spill = Spill(data_dir)
-        self._connection = _locked_down(generation, self._spill, memory, threads or os.cpu_count() or 1)
+        self._connection, views = _locked_down(generation, self._spill, memory, threads or os.cpu_count() or 1)
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
-        self._statements = Statements("duckdb")
+        self._statements = Statements("duckdb", change=lambda tree: narrowed(tree, views) if views else tree)
         self._few: dict[bytes, Wallets] = {}
+        self._lists: dict[str, Wallets] = {}
         self._closing = threading.Event()
         self._addresses = Addresses(generation.folder)
+        self._ranks = _ranks(self._connection) if generation.delta else None
         self.catalog: Catalog = TableCatalog(self._read)
         self.clock: Clock = TableClock(self._read, self.about.chains)
         self._preparing = self._workers.submit(self._prepare)
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
-        return self._on_a_cursor(lambda cursor: self._answer(cursor, question, limit), cancel)
+        return self._on_a_cursor(lambda cursor: self._answer(cursor, question, limit, cancel), cancel)
 
-    def _answer(self, cursor: duckdb.DuckDBPyConnection, question: Question, limit: int) -> Answer:
-        sets = self._statements.wallets(question)
-        wallets = combined(sets, lambda leaf: self._wallets(cursor, leaf, question.values))
+    def _answer(
+        self, cursor: duckdb.DuckDBPyConnection, question: Question, limit: int, cancel: Cancel | None
+    ) -> Answer:
+        sets = self._statements.wallets(question, cancel)
+        self._statements.columns(question, cancel)
+        check = cancel.check if cancel else lambda: None
+
+        def fetched(leaf: Statement) -> Wallets:
+            check()
+            return self._wallets(cursor, leaf, question.values)
+
+        wallets = combined(sets, fetched)
         if limit == 0 or not len(wallets):
             return Answer(len(wallets), self._statements.no_rows(question))
-        return Answer(len(wallets), self._rows(cursor, first_of(wallets, limit), question))
+        check_size(min(limit, len(wallets)), question, len(self._statements.columns(question)))
+        first, ordering = self._first(cursor, wallets, limit, question, check)
+        if cancel and cancel.deadline:
+            # Rows take time by how many were asked for, which is bounded; the limit is for finding the wallets.
+            cancel.deadline += len(first) * (1 + len(question.holders) + len(question.floats)) / _VALUES_A_SECOND
+        return Answer(len(wallets), self._rows(cursor, first, ordering, question, check))
 
-    def _wallets(self, cursor: duckdb.DuckDBPyConnection, leaf: Statement, values: Sequence[Value]) -> Wallets:
-        key = sha256(repr((leaf.prepared, leaf.arguments(values))).encode()).digest()
-        if key in self._few:
-            return self._few[key]
+    def count(
+        self, questions: Sequence[Question], together: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+    ) -> list[int]:
+        """Count from bitmaps, each set of wallets read once; see `nbext.engine.dataset.Dataset.count`."""
+        return self._on_a_cursor(
+            lambda cursor: self._counted(cursor, questions, together, cancel or Cancel()), cancel
+        )
+
+    def _counted(
+        self, cursor: duckdb.DuckDBPyConnection, questions: Sequence[Question], together: Sequence[Sequence[int]],
+        cancel: Cancel,
+    ) -> list[int]:  # fmt: skip
+        joined = set(chained.from_iterable(places for places in together if len(places) > 1))
+        bits, alone = Bits(), list[int]()
+        kept: dict[bytes, Wallets] = {}
+        for place, question in enumerate(questions):
+            cancel.check()
+            sets = self._statements.wallets(question, cancel)
+
+            def fetched(leaf: Statement, values: Sequence[Value] = question.values) -> Wallets:
+                cancel.check()
+                found = self._wallets(cursor, leaf, values, kept)
+                # At each: the 200 conditions of one segment alone may have gigabytes of wallets.
+                if bits.nbytes + sum(map(len, kept.values())) * found.itemsize > _COUNTED_AT_ONCE:
+                    kept.clear()
+                return found
+
+            wallets = combined(sets, fetched)
+            alone.append(len(wallets))
+            if place in joined:
+                bits.add(place, wallets)
+            if bits.nbytes > _COUNTED_AT_ONCE:
+                raise ResourceLimit("The segments to compare need too much memory at once. Compare fewer of them.")
+        counts = []
+        for places in together:
+            cancel.check()
+            counts.append(alone[places[0]] if len(places) == 1 else bits.common(places))
+        return counts
+
+    def _first(
+        self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets, limit: int, question: Question,
+        check: Callable[[], None],
+    ) -> tuple[Wallets, dict[str, pa.Table]]:  # fmt: skip
+        """Return the wallets of the rows, in the rows' order, and what was fetched of the column that orders them."""
+        order = question.order
+        if order is None or order.column is None:
+            first = first_of(self._by_address(wallets), limit, last=order is not None and order.descending)
+            return self._numbered(first), {}
+        keys = _fetch(cursor, self._statements.sort_keys(question), question.values)
+        keys = keys.set_column(0, "wallet", pa.array(self._by_address(keys["wallet"].to_numpy())))
+        found, ranks = first_by(self._by_address(wallets), keys, limit, descending=order.descending,
+                                missing_last=order.missing_last)
+        field, statement = list(self._columns_of(question))[order.column]
+        if not is_amount(field.type):
+            return self._numbered(found[:limit]), {}
+        # Sizes do not tell amounts apart that are equal in their first digits: the limbs of the best do. Not all at
+        # once: those of ten million wallets take a gigabyte.
+        ordered, fetched = [], None
+        for start, end in apart(ranks, _CHUNK):
+            check()
+            some = self._numbered(found[start:end])
+            cursor.register(RETURNED, pa.table({"wallet": some}))
+            fetched = _fetch(cursor, statement, question.values)
+            best = pa.table({"wallet": found[start:end], "amount": placed(some, fetched)})
+            ordered.append(in_order(best, "amount", "wallet", descending=order.descending)["wallet"].to_numpy())
+        by_amount = self._numbered(np.concatenate(ordered))
+        # Not fetched a second time: of 700,000 holders that is a third of the answer's time.
+        return by_amount[:limit], {field.name: fetched} if len(ordered) == 1 and fetched is not None else {}
+
+    def _by_address(self, wallets: Wallets) -> Wallets:
+        """Return the ranks of wallets by address: these are their numbers, where nothing was added to the base."""
+        return wallets if self._ranks is None else self._ranks[0][wallets]
+
+    def _numbered(self, ranks: Wallets) -> Wallets:
+        """Return the wallets of ranks by address."""
+        return ranks if self._ranks is None else self._ranks[1][ranks]
+
+    def _wallets(
+        self, cursor: duckdb.DuckDBPyConnection, leaf: Statement, values: Sequence[Value],
+        kept: dict[bytes, Wallets] | None = None,
+    ) -> Wallets:  # fmt: skip
+        """Fetch a leaf's wallets; ``kept`` has those that the same request fetched before."""
+        lists = leaf.lists(values)
+        named = {name: one.id for name, one in lists.items()}
+        key = sha256(repr((leaf.prepared, leaf.arguments(values), named)).encode()).digest()
+        for known in (self._few, kept or {}):
+            if key in known:
+                return known[key]
+        for name, one in lists.items():
+            cursor.register(name, pa.table({"wallet": self._listed(cursor, one)}))
         wallets: Wallets = _fetch(cursor, leaf, values)["wallet"].combine_chunks().to_numpy()
         if len(wallets) <= _FEW and len(self._few) < _KEPT:
             self._few[key] = wallets
+        elif kept is not None:
+            kept[key] = wallets
         return wallets
 
-    def _rows(self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets, question: Question) -> pa.Table:
-        """Return the rows of these wallets, which are in order."""
-        cursor.register(RETURNED, pa.table({"wallet": wallets}))
-        rows = pa.table({"address": self._addresses_of(cursor, wallets)})
-        for field, statement in self._columns_of(question):
-            found = _fetch(cursor, statement, question.values)
-            rows = rows.append_column(field, placed(wallets, found).cast(field.type))
-        return as_text(rows)
+    def _listed(self, cursor: duckdb.DuckDBPyConnection, one: WalletList) -> Wallets:
+        """Return those of a list's wallets that the data has."""
+        found = self._lists.pop(one.id, None)
+        if found is None:
+            statement, parts = self._statements.reading("listed", _of_list), []
+            for piece in one.pieces():
+                cursor.register(LISTED, pa.table({"address": texts_of(piece)}))
+                parts.append(_fetch(cursor, statement, ())["wallet"].to_numpy())
+            cursor.unregister(LISTED)
+            found = np.concatenate(parts)
+        self._lists[one.id] = found
+        for used_before in list(self._lists)[:-_LISTS_KEPT]:
+            self._lists.pop(used_before, None)
+        return found
+
+    def _rows(
+        self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets, fetched: Mapping[str, pa.Table], question: Question,
+        check: Callable[[], None],
+    ) -> Rows:  # fmt: skip
+        """Return the rows of these wallets, in their order: column after column, some of the wallets at a time.
+
+        Columns that are ``fetched`` are not asked for.
+        """
+        columns = list(self._columns_of(question))
+        number = 1 + len(columns) + len(question.floats)
+        rows = Rows(len(wallets), number, question.floats, question.sizes, self._spill.made())
+        try:
+            for start, end in rows.chunks(_CHUNK):
+                check()
+                rows.add(pa.table({"address": self._addresses_of(cursor, wallets[start:end])}))
+            for place, (field, statement) in enumerate(columns):
+                for start, end in rows.chunks(_CHUNK):
+                    check()
+                    some = wallets[start:end]
+                    if field.name in fetched:
+                        found = pa.chunked_array([placed(some, fetched[field.name])])
+                    elif _is_dense(self._by_address(some)):
+                        found = self._range(cursor, self._statements.ranges(question)[place], some, question.values)
+                    else:
+                        cursor.register(RETURNED, pa.table({"wallet": some}))
+                        found = pa.chunked_array([placed(some, _fetch(cursor, statement, question.values))])
+                    rows.add(pa.table({field.name: found.cast(field.type)}))
+        except BaseException:
+            rows.close()
+            raise
+        return rows
+
+    def _range(
+        self, cursor: duckdb.DuckDBPyConnection, statement: Statement, wallets: Wallets, values: Sequence[Value]
+    ) -> pa.ChunkedArray:
+        """Return a column of wallets that are near each other: ranges are read, others in them left out.
+
+        Of ten million rows a join takes 5 s for each million wallets, and a range 0.1 s: they are sorted by wallet.
+        """
+        order = None if self._ranks is None else np.argsort(wallets)
+        wallets = wallets if order is None else wallets[order]
+        first, last = int(wallets[0]), int(wallets[-1])
+        parts = []
+        for some in np.split(wallets, np.searchsorted(wallets, np.arange(first + _SPAN, last + 1, _SPAN))):
+            ranged = (*values, int(some[0]), int(some[-1])) if len(some) else None
+            parts += [placed(some, _fetch(cursor, statement, ranged))] if ranged else []
+        column = pa.chunked_array(parts)
+        return column if order is None else column.take(pa.array(np.argsort(order)))
 
     def _columns_of(self, question: Question) -> Iterator[tuple[pa.Field, Statement]]:
         """Yield each returned column and its statement: of all holders where they are few, else of the wallets."""
@@ -113,6 +309,7 @@ class DuckDataset:
     def _addresses_of(self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets) -> pa.Array:
         if self._addresses.ready:
             return self._addresses.of(wallets)
+        cursor.register(RETURNED, pa.table({"wallet": wallets}))
         return placed(wallets, _fetch(cursor, self._statements.reading("addresses", _addresses, ()), ()))
 
     def _prepare(self) -> None:
@@ -125,31 +322,88 @@ class DuckDataset:
             number = cursor.execute("SELECT count(*) FROM wallets").fetchall()[0][0]
             if self._addresses.ready or number < _MANY_WALLETS:
                 return
-            reader = cursor.execute("SELECT address FROM wallets ORDER BY wallet").to_arrow_reader(_BATCH)
-            self._addresses.write((batch.column(0) for batch in reader if not self._closing.is_set()), number)
+            # They are stored in this order. To sort them would take all of the memory that questions may use.
+            reader = cursor.execute("SELECT wallet, address FROM wallets").to_arrow_reader(_BATCH)
+            self._addresses.write(self._in_order(reader), number)
 
-    def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
+    def _in_order(self, batches: Any) -> Iterator[pa.Array]:
+        """Yield the addresses, as long as the wallets are numbered one after the other."""
+        seen = 0
+        for batch in batches:
+            numbers = batch.column(0).to_numpy()
+            if self._closing.is_set() or not (numbers == np.arange(seen, seen + len(numbers))).all():
+                return
+            seen += len(numbers)
+            yield batch.column(1)
+
+    def holdings(
+        self, addresses: Sequence[str], ends: Mapping[int, int], *, now: bool, cancel: Cancel | None = None
+    ) -> list[Holding]:
+        """Return what wallets hold; see `nbext.engine.holdings`."""
+        return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
+
+    def total(self, question: Question, *, cancel: Cancel | None = None) -> tuple[int, int]:
+        """Add up the first column; see `nbext.engine.dataset.Dataset.total`."""
+        sets = self._statements.wallets(question, cancel)
+        build = total.build(question, lambda *_: ibis.table(WALLET, name=MEMBERS))
+        statement = self._statements.reading(f"total {question.shape}", build, question.values)
+
+        def work(cursor: duckdb.DuckDBPyConnection) -> tuple[int, int]:
+            wallets = combined(sets, partial(self._wallets, cursor, values=question.values))
+            cursor.register(MEMBERS, pa.table({"wallet": wallets}))
+            return len(wallets), total.total_of(_fetch(cursor, statement, question.values))
+
+        return self._on_a_cursor(work, cancel)
+
+    def profile(
+        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,
+        cancel: Cancel | None = None,
+    ) -> list[Common]:  # fmt: skip
+        """Count the holders of each contract among two sets of wallets; see `nbext.engine.dataset.Dataset.profile`."""
+        cancel = cancel or Cancel()
+        sides, values = {MEMBERS: segment, BASE: base}, profile.values_of(ends, least)
+        members, others = (ibis.table(WALLET, name=name) for name in sides)
+        build = profile.build(lambda *_: members, lambda *_: others, len(ends), 0, now=now)
+        statement = self._statements.reading(f"profile {len(ends)} {now}", build, values)
+
+        def work(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
+            for name, question in sides.items():
+                sets = self._statements.wallets(question, cancel)
+                wallets = combined(sets, partial(self._wallets, cursor, values=question.values))
+                cursor.register(name, pa.table({"wallet": wallets}))
+            return _fetch(cursor, statement, values)
+
+        return profile.in_common(self._on_a_cursor(work, cancel), self.catalog)
+
+    def explain(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Mapping[str, Any]:
         """Return the statements that answer, with their values written in, how they are combined, and their plans."""
+        return self._on_a_cursor(lambda cursor: self._explained(cursor, question, limit, cancel or Cancel()), cancel)
+
+    def _explained(
+        self, cursor: duckdb.DuckDBPyConnection, question: Question, limit: int, cancel: Cancel
+    ) -> Mapping[str, Any]:
         statements: dict[str, Statement] = {}
-        formula = _formula(self._statements.wallets(question), statements)
+        formula = _formula(self._statements.wallets(question, cancel), statements)
         if limit:
+            self._statements.columns(question, cancel)
             statements.update({field.name: statement for field, statement in self._columns_of(question)})
             if not self._addresses.ready:
                 statements["address"] = self._statements.reading("addresses", _addresses, ())
-        with self._connection.cursor() as cursor:
-            cursor.execute("USE generation")
-            # The columns' statements name the wallets that are returned; their plans need a table of that name.
-            cursor.register(RETURNED, pa.table({"wallet": pa.array([], pa.int32())}))
-            plans = {}
-            for name, one in statements.items():
-                explained = cursor.execute(f"EXPLAIN (FORMAT json) {one.with_literals(question.values)}").fetchall()
-                plans[name] = drawn(str(explained[0][1]))
+        # The columns' statements name the wallets that are returned; their plans need a table of that name.
+        cursor.register(RETURNED, pa.table({"wallet": pa.array([], pa.int32())}))
         returned = f"the first {limit:,} by address are returned" if limit else "they are only counted"
-        sql = [f"-- {name}\n{one.with_literals(question.values, pretty=True)};" for name, one in statements.items()]
-        return {
-            "sql": "\n\n".join([f"-- wallets: {formula}; {returned}", *sql]),
-            "plan": "\n\n".join(f"{name}\n{plan}" for name, plan in plans.items()),
-        }
+        texts = {"sql": f"-- wallets: {formula}; {returned}", "plan": ""}
+        for name, one in statements.items():
+            cancel.check()
+            # What would be cut is not made: it takes longer than all of the rest.
+            if len(texts["sql"]) <= MOST_EXPLAINED:
+                texts["sql"] += f"\n\n-- {name}\n{one.with_literals(question.values, pretty=True)};"
+            if len(texts["plan"]) <= MOST_EXPLAINED:
+                for listed in one.lists(question.values).values():
+                    cursor.register(listed.id, pa.table({"wallet": self._listed(cursor, listed)}))
+                rows = cursor.execute(f"EXPLAIN (FORMAT json) {one.with_literals(question.values)}").fetchall()
+                texts["plan"] += f"\n\n{name}\n{drawn(str(rows[0][1]))}"
+        return {"sql": cut(texts["sql"]), "plan": cut(texts["plan"].lstrip())}
 
     def close(self) -> None:
         """Give back the file and the memory."""
@@ -158,9 +412,11 @@ class DuckDataset:
         self._connection.close()
         self._spill.release()
 
-    def _read(self, name: str, build: Build, values: Sequence[Value] = ()) -> pa.Table:
+    def _read(
+        self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
+    ) -> pa.Table:
         statement = self._statements.reading(name, build, values)
-        return self._on_a_cursor(lambda cursor: _fetch(cursor, statement, values), None)
+        return self._on_a_cursor(lambda cursor: _fetch(cursor, statement, values), cancel)
 
     def _on_a_cursor(self, work: Callable[[duckdb.DuckDBPyConnection], Result], cancel: Cancel | None) -> Result:
         """Do work that may run several statements; however it ends, the statement under way ends with it."""
@@ -178,8 +434,15 @@ class DuckDataset:
         try:
             return running.result()
         except duckdb.Error as error:
-            failure = stopped or self._failure(error)
-        raise failure
+            stopped = stopped or self._failure(error)
+        finally:
+            # An error that a frame of its own traceback refers to keeps them all, with what they had fetched, until
+            # Python looks for circles.
+            del running
+        try:
+            raise stopped
+        finally:
+            del stopped
 
     def _failure(self, error: duckdb.Error) -> NbextError:
         # A disk that has no room for what is spilled says so in many ways; nothing else is ever written.
@@ -192,30 +455,49 @@ class DuckDataset:
         return SegmentFailed(f"DuckDB could not answer: {str(error).splitlines()[0]}")
 
 
-def _locked_down(generation: Generation, spill: Spill, memory: str, threads: int) -> duckdb.DuckDBPyConnection:
+def _locked_down(
+    generation: Generation, spill: Spill, memory: str, threads: int
+) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
     """Attach the generation to an empty database: two datasets of one file then share nothing."""
     connection = duckdb.connect(
         ":memory:",
         config={
+            **DUCKDB,
             "memory_limit": memory,
             "threads": threads,
             "temp_directory": str(spill.folder),
             "max_temp_directory_size": _SPILL,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
             "python_enable_replacements": False,
         },
     )
-    path = str(generation.tables).replace("'", "''")
     try:
-        connection.execute(f"ATTACH '{path}' AS generation (READ_ONLY)")
+        views = attach(connection.execute, generation, "generation")
     except duckdb.Error as error:
         connection.close()
         spill.release()
         raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}") from None
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-    return connection
+    return connection, views
+
+
+def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:
+    """Return each wallet's rank by address, and the wallet of each rank."""
+    with connection.cursor() as cursor:
+        added = cursor.execute("SELECT wallet, place FROM generation_delta.ingest.places ORDER BY place, address")
+        wallets, places = (column.to_numpy() for column in added.to_arrow_table().columns)
+        base = cursor.execute("SELECT count(*) FROM generation_base.main.wallets").fetchall()[0][0]
+    by_rank = np.insert(np.arange(base, dtype=np.int32), places, wallets)
+    ranks = np.empty_like(by_rank)
+    ranks[by_rank] = np.arange(len(by_rank), dtype=np.int32)
+    return ranks, by_rank
+
+
+def _is_dense(wallets: Wallets) -> bool:
+    """Say whether so many wallets are in ascending order, and near each other, that ranges are best read whole."""
+    if len(wallets) < _MANY_WALLETS or len(wallets) * _DENSE < int(wallets[-1]) - int(wallets[0]):
+        return False
+    return bool((np.diff(wallets) > 0).all())
 
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> pa.Table:
@@ -224,6 +506,11 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequ
 
 def _addresses(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     return tables["wallets"].semi_join(ibis.table(WALLET, name=RETURNED), "wallet").select("wallet", "address")
+
+
+def _of_list(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+    asked = ibis.table({"address": "string"}, name=LISTED)
+    return tables["wallets"].semi_join(asked, "address").select("wallet")
 
 
 class Spill:
@@ -242,6 +529,11 @@ class Spill:
         for name in {*self._lease.others(), *(path.name for path in place.iterdir() if path.is_dir())}:
             if not self._lease.is_alive(name):
                 shutil.rmtree(place / name, ignore_errors=True)
+
+    def made(self) -> Path:
+        """Return the folder, which DuckDB makes only when it spills."""
+        self.folder.mkdir(exist_ok=True)
+        return self.folder
 
     def release(self) -> None:
         """Remove the folder."""

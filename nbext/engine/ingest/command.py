@@ -6,11 +6,16 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from nbext.core.addresses import looks_like_address
-from nbext.errors import UsageError
-from nbext.settings import Settings, default_data_dir
+from nbext.core.addresses import looks_like_address, normalised
+from nbext.core.untrusted_text import quoted
+from nbext.errors import UsageError, did_you_mean
+from nbext.settings import Settings, data_folder, default_data_dir
+
+if TYPE_CHECKING:
+    from nbext.engine.ingest.report import Report
 
 _EXAMPLES = """\
 examples:
@@ -19,9 +24,12 @@ examples:
   nbext ingest export-tokenholders.csv --chain ethereum --token 0x... --decimals 18 --block 12000000
 
 nbext recognises a file by its columns: ethereum-etl's and BigQuery's token_transfers, tokens, contracts and blocks;
-cryo's erc20_transfers, erc721_transfers and their metadata; Etherscan's tokentx, tokennfttx, token1155tx and holder
-exports; other holder snapshots; token lists. Files are CSV, CSV.gz, Parquet or JSON.
-Each run adds to the data. Rows that an earlier run ingested are skipped."""
+cryo's erc20_transfers, erc721_transfers and their metadata; Etherscan's tokentx, tokennfttx and token1155tx, and
+its pages' CSV exports; Dune's Transfer, TransferSingle and TransferBatch events, tokens.transfers and nft.transfers;
+Blockscout's token transfers; other holder snapshots; token lists. Files are CSV, CSV.gz, Parquet, JSON (also as the
+APIs of Etherscan, Dune and Blockscout answer it) or NDJSON.
+Each run adds to the data. Rows that an earlier run ingested are skipped; a file that is given again with other options
+replaces what it gave. `nbext sources` lists the files, `nbext remove` takes one out."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,13 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder, or a glob")
     parser.add_argument("--chain", help="the chain of files that do not name one: ethereum, 10, eip155:137, ...")
-    parser.add_argument("--data", metavar="DIR", type=Path, help="the data folder (default: your user data folder)")
+    parser.add_argument("--data", metavar="DIR", type=data_folder,
+                        help="the data folder (default: your user data folder)")
     parser.add_argument("--token", action="append", default=[], metavar="[SYMBOL=]ADDRESS",
-                        help="the token of a holder snapshot that does not name it")
+                        help="the token of a holder snapshot or CSV export that does not name it")
+    parser.add_argument("--map", metavar="THEIRS=OURS,...", default="",
+                        help="columns of these files by the names that a known format has: amount=value,to=to_address")
     parser.add_argument("--decimals", type=int, metavar="N",
-                        help="decimals of a snapshot's token, if no metadata has them")
-    parser.add_argument("--unit", choices=("token", "raw"), default="token", help="the unit of a snapshot's balances")
+                        help="decimals of a snapshot's or CSV export's tokens, if no metadata has them")
+    parser.add_argument("--unit", choices=("token", "raw"), help="the unit of a snapshot's balances (default: token)")
     parser.add_argument("--block", type=int, metavar="N", help="the block of a snapshot that does not name it")
+    parser.add_argument("--date", type=_date, metavar="DATE",
+                        help="in its place: when the snapshot was made, in UTC; a date alone is its end")
+    parser.add_argument("--replace-from", type=int, metavar="BLOCK",
+                        help="after a reorganisation: these files replace everything of --chain from that block on")
+    add_working(parser)
+
+
+def add_working(parser: argparse.ArgumentParser) -> None:
+    """Declare what `nbext ingest` and `nbext remove` have in common."""
     parser.add_argument("--memory", default=None, metavar="SIZE",
                         help="memory limit (default 4GB); what exceeds it is spilled to disk")
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
@@ -49,13 +69,46 @@ def run(args: argparse.Namespace) -> int:
     from nbext.engine.ingest.derive.snapshots import SnapshotOptions
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
-    options = SnapshotOptions(tokens=_tokens(args.token), decimals=args.decimals, unit=args.unit, block=args.block)
-    with _bar(quiet=args.quiet) as progress:
-        report = ingest(args.paths, args.chain, args.data or default_data_dir(Settings()), options=options,
+    options = SnapshotOptions(tokens=_tokens(args.token), decimals=args.decimals, unit=args.unit, block=args.block,
+                              date=args.date)
+    data, renamed = args.data or default_data_dir(Settings()), _renamed(args.map)
+    with bar(quiet=args.quiet) as progress:
+        report = ingest(args.paths, args.chain, data, options=options, renamed=renamed, replace_from=args.replace_from,
                         memory=args.memory or DEFAULT_MEMORY, progress=progress)
-    print(report)
+    print_report(report)
     # So that a script notices; the data is served all the same.
     return 1 if report.refused or report.bad_rows else 0
+
+
+def print_report(report: Report) -> None:
+    """Print a run's report, and who serves its result when."""
+    print(report)
+    if report.changed:
+        print("Services that run on this folder serve it within two seconds, notebooks from their next cell on.")
+
+
+def _date(text: str) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        says = f"{text[:40]!r} is not a date. Write 2025-01-31 or 2025-01-31T12:00:00Z."
+        raise argparse.ArgumentTypeError(says) from None
+    if len(text.strip()) <= len("2025-01-31"):
+        found = found.replace(hour=23, minute=59, second=59)
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+
+
+def _renamed(text: str) -> dict[str, str]:
+    from nbext.engine.ingest.sources.reading import COLUMNS
+
+    renamed = {}
+    for pair in filter(None, text.split(",")):
+        theirs, _, ours = (part.strip().lower() for part in pair.partition("="))
+        if not theirs or ours not in COLUMNS:
+            says = f"--map: {quoted(pair, 80)} does not name a column of a known format."
+            raise UsageError(f"{says}{did_you_mean(ours, COLUMNS)} Write --map amount=value,contract=token_address.")
+        renamed[theirs] = ours
+    return renamed
 
 
 def _tokens(given: list[str]) -> dict[str, str]:
@@ -65,12 +118,13 @@ def _tokens(given: list[str]) -> dict[str, str]:
         if not looks_like_address(address):
             raise UsageError(
                 f"--token: {address[:80]!r} is not an address. Write --token 0x... or --token SYMBOL=0x...")
-        tokens[symbol.lower()] = address.lower()
+        # Refused where its checksum does not match: holders of a mistyped token would be nobody's.
+        tokens[symbol.lower()] = normalised(address, "--token")
     return tokens
 
 
 @contextmanager
-def _bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
+def bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
     """Yield a progress callback that draws on a terminal; None where there is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -79,6 +133,6 @@ def _bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:>20}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=1.0)
-        yield lambda step, done: bar.update(task, description=step, completed=done)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
+        task = drawn.add_task("reading", total=1.0)
+        yield lambda step, done: drawn.update(task, description=step, completed=done)

@@ -13,7 +13,10 @@ from nbext.core.chains import chain_of
 from nbext.core.uint256 import split
 from nbext.engine.ingest.derive.wallets import zero
 from nbext.engine.ingest.sources.files import shown
+from nbext.engine.ingest.sources.tokens import OF_A_FILE
 from nbext.engine.ingest.stage import Stage
+from nbext.engine.ingest.taken import SnapshotTaken
+from nbext.engine.schema import TABLES
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError
 
@@ -23,8 +26,9 @@ SHOWN_GAPS = 3
 # The words for one, and for several.
 ODDITIES = {
     "duplicates": ("duplicate transfer skipped", "duplicate transfers skipped"),
-    "conflicts": ("of these differs from an earlier row with the same key; the earlier row was kept",
-                  "of these differ from earlier rows with the same keys; the earlier rows were kept"),
+    "unindexed": ("row without a log index: identified by its transaction, addresses and amount",
+                  "rows without a log index: identified by their transactions, addresses and amounts; where two files "
+                  "have equal ones, as many count as one file has"),
     "matched_by_content": ("of these matched by content alone, because one source has no log index",) * 2,
     "self_transfers": ("transfer from a wallet to itself", "transfers from a wallet to itself"),
     "zero_values": ("ERC20 transfer of zero", "ERC20 transfers of zero"),
@@ -51,6 +55,7 @@ class FileTaken:
     kind: str
     rows: int
     chain: str | None
+    number: int
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,12 @@ class Report:
         Rows read from all files, bad ones counted.
     new
         Transfers that no earlier run had.
+    skipped
+        Files that were ingested before, in the same way, with the block from which on their rows were replaced since.
+    removed
+        What was taken out of the data, and replaced if files were ingested: a line for each.
+    snapshots
+        What the balances of holder snapshots were taken as.
     erc20, nft
         Transfers read in this run of ERC20 contracts and of NFT contracts.
     odd
@@ -92,6 +103,10 @@ class Report:
         The file that lists the contracts that were classified by their behaviour.
     generation
         The generation that is served after the run; ``changed`` is true if this run made it.
+    rebuilt
+        Why everything was built again where a run adds to what is stored as a rule; else None.
+    uncompacted
+        Why the stored data could not be compacted after the run; None where it was, or need not be.
     """
 
     rows: int = 0
@@ -101,8 +116,10 @@ class Report:
     erc20_contracts: int = 0
     nft_contracts: int = 0
     files: list[FileTaken] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
+    skipped: dict[str, int | None] = field(default_factory=dict)
     refused: list[IngestError] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    snapshots: list[SnapshotTaken] = field(default_factory=list)
     odd: dict[str, int] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     gap_count: int = 0
@@ -112,6 +129,8 @@ class Report:
     inferred_path: str | None = None
     generation: str | None = None
     changed: bool = False
+    rebuilt: str | None = None
+    uncompacted: str | None = None
     tables: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -125,12 +144,18 @@ class Report:
     def _files(self) -> list[str]:
         lines = [f"{shown(f.path)}: {f.kind}, {counted(f.rows, 'row')}" + (f", {f.chain}" if f.chain else "")
                  for f in self.files]
-        lines += [f"{shown(path)}: ingested before, skipped" for path in self.skipped]
+        lines += [f"  {snapshot}" for snapshot in self.snapshots[:SHOWN]]
+        if len(self.snapshots) > SHOWN:
+            lines.append(f"  and of {counted(len(self.snapshots) - SHOWN, 'more contract')}")
+        lines += [f"{'replaced' if self.files else 'removed'}: {what}" for what in self.removed]
+        lines += [f"{shown(path)}: ingested before, skipped" + ("" if block is None else (
+            f"; its rows from block {block:,} on were replaced, and are not read again"))
+            for path, block in self.skipped.items()]
         return lines + [f"refused: {error}" for error in self.refused]
 
     def _rows(self) -> list[str]:
         if not self.files:
-            return ["No new rows."]
+            return [] if self.removed else ["No new rows."]
         read = f"{counted(self.rows, 'row')} read"
         kinds = (("ERC20", self.erc20, self.erc20_contracts), ("NFT", self.nft, self.nft_contracts))
         found = [f"{counted(n, f'{kind} transfer')} ({counted(contracts, 'contract')})"
@@ -165,15 +190,27 @@ class Report:
             served = f"The data has not changed: generation {self.generation}."
             return [served if self.generation else "There is no data."]
         rows = ", ".join(f"{rows:,} {table}" for table, rows in self.tables.items())
-        return [f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s."]
+        again = [f"Everything was built again: {self.rebuilt}."] if self.rebuilt else []
+        return [*again, f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s.",
+                *([f"It could not be compacted: {self.uncompacted}"] if self.uncompacted else [])]
 
 
 # A gap is this many times the usual distance between two blocks of the data: a quiet token has no row in most blocks.
 _WIDE = 10
 
 
-def count_rows(stage: Stage) -> None:
-    """Count the rows read of each contract, before duplicates are removed."""
+def snapshots_taken(stage: Stage, first: int) -> list[SnapshotTaken]:
+    """Return what the snapshots of the sources from ``first`` on were taken as."""
+    return [SnapshotTaken(*found) for found in stage.rows(f"""
+        SELECT p.source, p.contract, decimals, p.block, p.seconds FROM placed p
+        LEFT JOIN (SELECT chain_id, address, decimals, seq // {OF_A_FILE} AS number FROM out.ingest.facts
+                   WHERE source = 'snapshot') f
+            ON number = p.source AND f.chain_id = p.chain_id AND f.address = p.contract
+        WHERE p.source >= ? ORDER BY 1, 2""", [first])]
+
+
+def count_rows(stage: Stage, first: int) -> None:
+    """Count the rows of each contract that this run's files have, the first of which is ``first``."""
     null, half = zero(stage), split(2**127)
     # From 2**127 on, other tools overflow a signed 128-bit integer: people compare their sums with ours.
     stage.run(f"""
@@ -181,7 +218,7 @@ def count_rows(stage: Stage) -> None:
             count(*) FILTER (sender = recipient) AS self_transfers, count(*) FILTER (sender = {null}) AS mints,
             count(*) FILTER (recipient = {null}) AS burns, count(*) FILTER (hi = 0 AND mid = 0 AND lo = 0) AS zeros,
             count(*) FILTER (hi > 0 OR mid > {half.mid} OR (mid = {half.mid} AND lo >= {half.lo}::HUGEINT)) AS huge
-        FROM incoming GROUP BY 1""")
+        FROM incoming WHERE file >= {first} GROUP BY 1""")
 
 
 def count_oddities(stage: Stage, report: Report) -> None:
@@ -204,18 +241,31 @@ def count_oddities(stage: Stage, report: Report) -> None:
 
 
 def _gaps(stage: Stage, report: Report) -> None:
-    found = stage.rows(f"""
-        WITH steps AS (SELECT chain_id, block, block - lag(block) OVER (PARTITION BY chain_id ORDER BY block) AS step
-                       FROM out.blocks),
-             usual AS (SELECT chain_id, median(step) AS step FROM steps GROUP BY 1)
-        SELECT s.chain_id, s.block - s.step + 1, s.block - 1 FROM steps s JOIN usual u USING (chain_id)
-        WHERE s.step > {_WIDE} * u.step AND chain_id IN (SELECT chain_id FROM incoming UNION SELECT chain_id FROM times)
-        ORDER BY s.step DESC, 1, 2""")
+    touched = {chain for (chain,) in stage.rows("SELECT chain_id FROM incoming UNION SELECT chain_id FROM times")}
+    found = [(chain, first, last) for chain, first, last, _ in _wide_steps(stage) if chain in touched]
     report.gap_count = len(found)
     report.gaps = [Gap(chain_of(chain).name, first, last) for chain, first, last in sorted(found[:SHOWN])]
 
 
-def write_lists(stage: Stage, report: Report, folder: Path, paths: list[str]) -> None:
+def sure_gaps(stage: Stage) -> dict[int, list[tuple[int, int]]]:
+    """Return the widest gaps of each chain nearly every block of which has a row: elsewhere a block may be quiet."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for chain, first, last, usual in _wide_steps(stage):
+        if usual <= 2:
+            found.setdefault(chain, []).append((first, last))
+    return {chain: sorted(gaps[:SHOWN]) for chain, gaps in found.items()}
+
+
+def _wide_steps(stage: Stage) -> list[tuple[int, int, int, float]]:
+    return stage.rows(f"""
+        WITH steps AS (SELECT chain_id, block, block - lag(block) OVER (PARTITION BY chain_id ORDER BY block) AS step
+                       FROM {stage.now}.blocks),
+             usual AS (SELECT chain_id, median(step) AS step FROM steps GROUP BY 1)
+        SELECT s.chain_id, s.block - s.step + 1, s.block - 1, u.step FROM steps s JOIN usual u USING (chain_id)
+        WHERE s.step > {_WIDE} * u.step ORDER BY s.step DESC, 1, 2""")
+
+
+def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str]) -> None:
     """Write the bad rows and the contracts classified by behaviour to files beside the data; paths by their number."""
     bad = stage.rows("SELECT file, row, why, value FROM bad ORDER BY file, row")
     report.bad_rows = len(bad)
@@ -245,8 +295,13 @@ def fingerprint(stage: Stage) -> str:
     """
     found = hashlib.sha256(repr((__version__, FORMAT)).encode())
     # Neither XOR nor a sum depends on the order of rows. XOR alone would miss a row that is there twice more.
-    for table in ("transfers", "blocks", "contracts", "ingest.openings"):
-        row = stage.rows(f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM out.{table} t")[0]
-        found.update(repr((table, row)).encode())
+    for table in ("transfers", "blocks", "contracts"):
+        # Not its other columns, if it has some: which file gave a row is nothing that a query sees.
+        found.update(repr((table, _hashed(stage, f"SELECT {', '.join(TABLES[table])} FROM out.{table}"))).encode())
+    found.update(repr(_hashed(stage, "SELECT * FROM opened")).encode())
     found.update(repr(stage.rows("SELECT count(*), bit_xor(hash(address)) FROM wallets")).encode())
     return found.hexdigest()[:32]
+
+
+def _hashed(stage: Stage, rows: str) -> tuple[object, ...]:
+    return stage.rows(f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM ({rows}) t")[0]

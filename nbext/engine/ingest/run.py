@@ -1,69 +1,33 @@
-"""One run of ingest: files in, one generation out, or nothing."""
+"""Ingest, remove and compact: each locks the data folder, decides what is read, and runs until that succeeds."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from nbext.core.chains import Chain, chain_of
 from nbext.engine import storage
-from nbext.engine.ingest import report as counts
-from nbext.engine.ingest.derive import contracts, rows, snapshots, tables, wallets
+from nbext.engine.dataset import Compared
+from nbext.engine.ingest import taken
+from nbext.engine.ingest.derive import append
+from nbext.engine.ingest.derive.append import Rebuild
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-from nbext.engine.ingest.report import FileTaken, Report
-from nbext.engine.ingest.sources import files, reading, tokens
+from nbext.engine.ingest.previous import TakenOut, attached_as, present
+from nbext.engine.ingest.report import Report
+from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage, storage_errors
+from nbext.engine.ingest.steps import Covered, Job, Progress, Refused, Run, take
 from nbext.engine.open import MEMORY_SIZE
-from nbext.engine.schema import TABLES
 from nbext.errors import IngestError, StorageError, ValidationError
-
-Progress = Callable[[str, float], None]
-
-
-@dataclass(frozen=True)
-class Job:
-    """The arguments of a run, checked."""
-
-    folder: Path
-    chain: Chain | None
-    options: SnapshotOptions
-    memory: str
-    progress: Progress
-
-
-@dataclass
-class Run:
-    """The state that the steps of one run share."""
-
-    job: Job
-    stage: Stage
-    report: Report
-    digests: dict[Source, Future[str]]
-    opened: list[reading.Opened] = field(default_factory=list)
-    lists: list[tuple[int, Source, int]] = field(default_factory=list)
-
-    def holding(self, what: str) -> list[reading.Opened]:
-        """Return the opened files of one sort: transfers, tokens, contracts, blocks or holders."""
-        return [file for file in self.opened if file.kind.holds == what]
-
-
-class _Refused(Exception):
-    """A file turned out to be unusable during the run: the run starts again without it."""
-
-    def __init__(self, error: IngestError, source: Source) -> None:
-        super().__init__(str(error))
-        self.error, self.source = error, source
 
 
 def ingest(
@@ -72,6 +36,9 @@ def ingest(
     data_dir: str | os.PathLike[str],
     *,
     options: SnapshotOptions | None = None,
+    renamed: Mapping[str, str] | None = None,
+    replace_from: int | None = None,
+    covered: Covered | None = None,
     memory: str = DEFAULT_MEMORY,
     progress: Progress | None = None,
 ) -> Report:
@@ -85,8 +52,16 @@ def ingest(
         The chain of files that do not name one; None where all do.
     data_dir
         The data folder; created if it does not exist.
+    renamed
+        The name that a known format has for a column (lower case) of these files.
     options
         What holder snapshots do not say themselves: their token, its decimals, their block.
+    replace_from
+        Take everything of the chain from this block on out of the data, as the files have it anew. It must be one
+        chain, which is named, and then no file may be refused.
+    covered
+        By contract of the chain, the ranges of blocks of which the data has every transfer once these files are in:
+        blocks without one are no gaps there.
     memory
         The memory that DuckDB may use; the rest is spilled to the data folder.
     progress
@@ -100,31 +75,166 @@ def ingest(
     Raises
     ------
     IngestError
-        No file could be used; this is the error of the first.
+        No file could be used; this is the error of the first. Or rows contradict stored ones, or those of another
+        file: nothing is changed then.
     ValidationError
-        The chain is unknown, or the memory is not a size.
+        The chain is unknown or missing, or the memory is not a size.
     StorageError
         Another run is writing to the data folder, or it cannot be written.
     """
-    if not MEMORY_SIZE.match(memory):
-        raise ValidationError.of("memory", "size", f"{memory[:40]!r} is not a memory size. Write 800MB or 4GB.")
     started = time.monotonic()
     # Before the lock and before any file is opened: a wrong word on the command line must not leave a folder behind.
+    check_memory(memory)
     named = None if chain is None else chain_of(chain)
+    if replace_from is not None and (named is None or replace_from < 0):
+        raise ValidationError.of("replace_from", "range", "it needs the chain, and a block from 0 on. "
+                                 "Write --chain ethereum --replace-from 12000000.")
     folder = Path(data_dir).expanduser().resolve()
     found, refused = files.find(paths)
     # What is served now may change until the lock is held, so nothing of the data folder is read before.
     with _locked(folder):
         previous = storage.current(folder)
-        fresh, skipped = _not_taken(found, previous)
-        job = Job(folder, named, options or SnapshotOptions(), memory, progress or (lambda step, done: None))
+        job = Job(folder, named, options or SnapshotOptions(), renamed or {}, memory,
+                  progress or (lambda step, done: None), replace_from=replace_from,
+                  covered=covered or {})
+        fresh, skipped = _not_taken(job, found, previous)
+        if not fresh:
+            _verify(previous)
         report = _take(job, previous, fresh, refused)
-    report.skipped = [source.name for source in skipped]
+        _compact_outgrown(job, report)
+    report.skipped = {source.name: entry.get("replaced_from") for source, entry in skipped.items()}
     report.seconds = time.monotonic() - started
     # One bad file among good ones is a line of the report; a run that could use none has failed.
     if report.refused and not report.files and not skipped:
         raise report.refused[0]
     return report
+
+
+def remove(
+    name: str,
+    data_dir: str | os.PathLike[str],
+    *,
+    memory: str = DEFAULT_MEMORY,
+    progress: Progress | None = None,
+) -> Report:
+    """Take what one file gave out of the data folder, and serve the result from now on.
+
+    Rows that other files gave, too, stay.
+
+    Parameters
+    ----------
+    name
+        The file: its path, its name if only one has it, or the first digits of its checksum.
+    data_dir, memory, progress
+        As for `ingest`.
+
+    Raises
+    ------
+    ValidationError
+        No file or several files are so named, its rows are not told apart from those of others, or it is the only one.
+    StorageError
+        Another run is writing to the data folder, or it cannot be written.
+    """
+    started = time.monotonic()
+    check_memory(memory)
+    folder = Path(data_dir).expanduser().resolve()
+    if not folder.is_dir():
+        raise ValidationError.of("data_dir", "unknown", f"{folder} has no data.")
+    with _locked(folder):
+        previous = storage.current(folder)
+        source = taken.removable(folder, previous, name)
+        job = Job(folder, None, SnapshotOptions(), {}, memory, progress or (lambda step, done: None),
+                  removed=frozenset({source["source"]}))
+        report = _take(job, previous, {}, [])
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def compact(
+    data_dir: str | os.PathLike[str], *, memory: str = DEFAULT_MEMORY, progress: Progress | None = None
+) -> str | None:
+    """Fold what runs have added to a data folder into a new base; the answers stay the same.
+
+    Returns
+    -------
+    str
+        The generation that is served from now on; None where nothing was added since the last one.
+
+    Raises
+    ------
+    StorageError
+        Another run is writing to the data folder, it is damaged, or it cannot be written.
+    """
+    check_memory(memory)
+    folder = Path(data_dir).expanduser().resolve()
+    # A folder that is not there has nothing to compact, and is not made.
+    if not folder.is_dir():
+        return None
+    with _locked(folder):
+        previous = storage.current(folder)
+        if previous is None or previous.delta is None:
+            return None
+        job = Job(folder, None, SnapshotOptions(), {}, memory, progress or (lambda step, done: None), compacting=True)
+        return _take(job, previous, {}, []).generation
+
+
+def record_compared(
+    data_dir: str | os.PathLike[str], chain: Chain, compared: Mapping[str, Compared]
+) -> None:
+    """Store how balances in the data compared with what contracts themselves say of their holders.
+
+    Answers about a contract of which some differed say so, until they are all equal in a later comparison.
+
+    Parameters
+    ----------
+    compared
+        By address.
+
+    Raises
+    ------
+    StorageError
+        Another run is writing to the data folder, or it cannot be written.
+    """
+    folder = Path(data_dir).expanduser().resolve()
+    with _locked(folder):
+        served = storage.current(folder)
+        if served is None:
+            return
+        before = served.differing.get(str(chain.id), {})
+        here = {address: one for address, one in before.items() if address not in compared} | {
+            address: asdict(one) for address, one in compared.items() if one.differs}
+        if here == before:
+            return
+        differing = {**served.differing, str(chain.id): here}
+        manifest = {key: value for key, value in served.manifest.items() if key not in ("number", "differing")}
+        manifest |= {"format": served.written, **({"differing": differing} if any(differing.values()) else {})}
+        building = storage.begin(folder)
+        try:
+            for path in filter(None, (served.tables, served.delta)):
+                storage.share(path, building)
+            storage.publish(folder, building, manifest)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+
+
+def _compact_outgrown(job: Job, report: Report) -> None:
+    """Compact where a delta has become so large that queries wait for it. What came is served by now."""
+    served = storage.current(job.folder) if report.changed else None
+    if served is None or served.delta is None:
+        return
+    if served.manifest.get("added", 0) <= append.FOLDED * served.manifest["tables"]["transfers"]:
+        return
+    job = Job(job.folder, None, SnapshotOptions(), {}, job.memory, job.progress, compacting=True)
+    try:
+        report.generation = _take(job, served, {}, []).generation
+    except StorageError as error:
+        report.uncompacted = str(error)
+
+
+def check_memory(memory: str) -> None:
+    """Refuse a text that is not a size of memory: a `ValidationError`."""
+    if not MEMORY_SIZE.match(memory):
+        raise ValidationError.of("memory", "size", f"{memory[:40]!r} is not a memory size. Write 800MB or 4GB.")
 
 
 @contextmanager
@@ -148,219 +258,91 @@ def _locked(folder: Path) -> Iterator[None]:
             yield
 
 
-def _not_taken(found: list[Source], previous: storage.Generation | None) -> tuple[list[Source], list[Source]]:
-    """Split the files into those to ingest and those that an earlier run ingested."""
-    taken = previous.manifest["files"] if previous else []
-    places = {(entry["path"], entry["size"], entry["mtime"]) for entry in taken}
-    sizes = {entry["size"] for entry in taken}
-    digests = {entry["sha256"] for entry in taken}
-    fresh: list[Source] = []
-    skipped: list[Source] = []
+def _not_taken(
+    job: Job, found: list[Source], previous: storage.Generation | None
+) -> tuple[dict[Source, int | None], dict[Source, taken.Entry]]:
+    """Split the files into those to ingest and those that an earlier run ingested in the same way, with their entries.
+
+    A file to ingest has the number of the source that it replaces: of the same file, taken in another way.
+    """
+    files_before = previous.manifest["files"] if previous else []
+    places = {(entry["path"], entry["size"], entry["mtime"]): entry for entry in files_before}
+    sizes = {entry["size"] for entry in files_before}
+    digests = {entry["sha256"]: entry for entry in files_before}
+    fresh: dict[Source, int | None] = {}
+    skipped: dict[Source, taken.Entry] = {}
     for source in found:
-        same_place = (source.name, source.size, source.modified) in places
+        known = places.get((source.name, source.size, source.modified))
         # Only a file as large as one that was taken can be that file under another name.
-        known = same_place or (source.size in sizes and source.digest() in digests)
-        (skipped if known else fresh).append(source)
+        if known is None and source.size in sizes:
+            known = digests.get(source.digest())
+        if known is None:
+            fresh[source] = None
+        elif job.replace_from is None and taken.same_way(known, job.chain, job.options, job.renamed):
+            skipped[source] = known
+        else:
+            fresh[source] = known["source"] or None
     return fresh, skipped
 
 
-def _take(job: Job, previous: storage.Generation | None, fresh: list[Source], refused: list[IngestError]) -> Report:
+def _take(job: Job, previous: storage.Generation | None, fresh: dict[Source, int | None],
+          refused: list[IngestError]) -> Report:
     shutil.rmtree(job.folder / ".stage", ignore_errors=True)  # of a run that was killed
+    appending, why = append.is_possible(previous) and not job.compacting, None
     while True:
-        report = Report(refused=refused, generation=previous.folder.name if previous else None)
-        if not fresh:
+        # What is replaced must come back whole: without one of its files the data would lack what that file has.
+        if job.replace_from is not None and refused:
+            raise refused[0]
+        report = Report(refused=list(refused), generation=previous.folder.name if previous else None)
+        if not fresh and not job.removed and not job.compacting:
             return report
+        out = TakenOut(job.removed | {number for number in fresh.values() if number},
+                       job.chain.id if job.chain and job.replace_from is not None else None, job.replace_from)
+        if previous is None:
+            out = TakenOut()
+        appending = appending and not out
+        report.rebuilt = why
+        first = 1 + max((entry["source"] for entry in previous.manifest["files"]), default=0) if previous else 1
         building = storage.begin(job.folder)
-        # Digests need every byte of every file: a thread reads them while the tables are built.
-        with (Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory) as stage,
-              ThreadPoolExecutor(1) as pool):
-            digests = {source: pool.submit(source.digest) for source in fresh}
-            try:
-                return _steps(Run(job, stage, report, digests), fresh)
-            except _Refused as without:
-                # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking
-                # them out, and rare: most files that cannot be used are found out when they are opened.
-                refused.append(without.error)
-                fresh = [source for source in fresh if source != without.source]
-            finally:
-                pool.shutdown(cancel_futures=True)
+        try:
+            # Digests need every byte of every file: a thread reads them while the tables are built.
+            with (ThreadPoolExecutor(1) as pool, _damage_first(pool.submit(_verify, previous)) as verified,
+                  Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory, appending=appending,
+                        previous_as=attached_as(previous, out)) as stage):
+                digests = {source: pool.submit(source.digest) for source in fresh}
+                try:
+                    present(stage, out)
+                    return take(Run(job, stage, report, digests, out, first, verified), fresh)
+                except Refused as without:
+                    # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking
+                    # them out, and rare: most files that cannot be used are found out when they are opened.
+                    refused.append(without.error)
+                    fresh = {source: number for source, number in fresh.items() if source != without.source}
+                except Rebuild as reason:
+                    appending, why = False, str(reason)
+                except duckdb.OutOfMemoryException:
+                    if not appending:
+                        raise
+                    # An addition has less memory than --memory allows.
+                    appending, why = False, "adding to it ran out of memory"
+                finally:
+                    pool.shutdown(cancel_futures=True)
+        finally:
+            # A run that was published has none. Any other leaves nothing behind, least of all on a full disk.
+            for left in (building, job.folder / ".stage"):
+                shutil.rmtree(left, ignore_errors=True)
 
 
-def _steps(run: Run, fresh: list[Source]) -> Report:
-    opening = fresh
-    _open(run, opening)
-    fresh = [*(file.source for file in run.opened), *(source for _, source, _ in run.lists)]
-    if not fresh:
-        return run.report
-    _read_facts(run)
-    _read_transfers(run)
-    stage, report = run.stage, run.report
-    counts.count_rows(stage)
-    report.odd.update(rows.drop_repeated(stage))
-    report.new = stage.value("SELECT count(*) FROM incoming")
-    _build(run)
-    counts.count_oddities(stage, report)
-    report.files = [FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f)) for f in run.opened]
-    report.files += [FileTaken(s.name, "token list", rows, None) for _, s, rows in run.lists]
-    report.rows = sum(file.rows for file in report.files)
-    counts.write_lists(stage, report, run.job.folder, [source.name for source in opening])
-    # Last before the switch: a file that grew while it was read may have given half a row, or rows of two states.
-    for source in fresh:
-        with _refusing(source):
-            source.check_unchanged()
-    _publish(run, fresh)
-    return report
+def _verify(previous: storage.Generation | None) -> None:
+    if previous:
+        storage.verify(previous)
 
 
 @contextmanager
-def _refusing(source: Source) -> Iterator[None]:
-    """Translate an error about one file into the refusal of that file."""
+def _damage_first(verified: Future[None]) -> Iterator[Future[None]]:
+    """Where DuckDB fails on stored data that is damaged, raise what `storage.verify` says of it."""
     try:
-        yield
-    except IngestError as error:
-        raise _Refused(error, source) from None
-    except PermissionError as error:
-        raise _Refused(reading.unreadable(source, error), source) from None
-    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException) as error:
-        # What went wrong with our own files is not the source's fault.
-        if not reading.is_about(source, error):
-            raise
-        raise _Refused(reading.unreadable(source, error), source) from None
-
-
-def _open(run: Run, fresh: list[Source]) -> None:
-    stage = run.stage
-    stage.run("CREATE TABLE bad (file INTEGER, row BIGINT, why VARCHAR, value VARCHAR)")
-    stage.run("CREATE TABLE odd (file INTEGER, what VARCHAR, n BIGINT)")
-    tokens.begin(stage)
-    for number, source in enumerate(fresh):
-        run.job.progress("reading", number / len(fresh))
-        try:
-            with _refusing(source):
-                if reading.first_bytes(source).lstrip()[:1] in (b"{", b"["):
-                    run.lists.append((number, source, tokens.take_list(stage, number, source)))
-                else:
-                    run.opened.append(reading.open_table(stage, number, source))
-        except _Refused as without:
-            # Nothing of the file is in the stage yet: the run can go on.
-            run.report.refused.append(without.error)
-    if ragged := [(file.number, row, why) for file in run.opened for row, why in file.ragged]:
-        stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", ragged)
-
-
-def _chain_id(run: Run, file: reading.Opened) -> int:
-    """Return the chain of a file's rows: the one it names, which --chain must not contradict, or --chain's."""
-    if file.has("chain_id"):
-        found = run.stage.rows(f"SELECT DISTINCT {file.text('chain_id')} FROM {file.relation} LIMIT 3")
-        named = [row[0] for row in found]
-        wanted = run.job.chain or (chain_of(named[0], file.source.name) if len(named) == 1 else None)
-        if len(named) > 1 or wanted is None or str(wanted.id) != named[0]:
-            given = run.job.chain.name if run.job.chain else None
-            why = (f"its rows are on several chains ({', '.join(map(str, named))}). Split it by chain" if len(named) > 1
-                   else f"its rows are on chain {named[0]}, but --chain {given} was given")
-            raise IngestError(f"{file.source.shown}: {why}.", path=file.source.name)
-        return wanted.id
-    if run.job.chain is None:
-        raise IngestError(f"{file.source.shown}: its rows name no chain. Give it: --chain ethereum.",
-                          path=file.source.name)
-    return run.job.chain.id
-
-
-def _chain_name(run: Run, file: reading.Opened) -> str | None:
-    by_row = file.kind.holds == "tokens" and file.has("chain_id")
-    return None if by_row else chain_of(_chain_id(run, file)).name
-
-
-def _read_facts(run: Run) -> None:
-    """Read the facts about contracts and blocks, before the rows that they explain."""
-    stage = run.stage
-    tables.begin_times(stage)
-    for file in run.holding("tokens") + run.holding("contracts"):
-        with _refusing(file.source):
-            by_row = file.has("chain_id")
-            sql = f"TRY_CAST({file.text('chain_id')} AS BIGINT)" if by_row else str(_chain_id(run, file))
-            tokens.take_table(stage, file, sql)
-    for file in run.holding("blocks"):
-        with _refusing(file.source):
-            tables.take_blocks(stage, file, _chain_id(run, file))
-    for file in run.holding("transfers"):
-        with _refusing(file.source):
-            tokens.declare(stage, file, _chain_id(run, file))
-    # After the files: facts of the well-known contracts fill what no file says, and never contradict one.
-    tokens.insert_facts(stage, tokens.well_known())
-    tokens.settle(stage)
-    snapshots.begin(stage)
-    for file in run.holding("holders"):
-        with _refusing(file.source):
-            snapshots.take(stage, file, _chain_id(run, file), run.job.options)
-
-
-def _read_transfers(run: Run) -> None:
-    stage, files = run.stage, run.holding("transfers")
-    wallets.begin(stage)
-    rows.begin(stage)
-    for done, file in enumerate(files):
-        run.job.progress("reading addresses", done / len(files))
-        with _refusing(file.source):
-            wallets.collect(stage, file, _chain_id(run, file))
-    # A rank is an address's place among all addresses, so every file's must be known before the first row is written.
-    wallets.rank(stage)
-    for done, file in enumerate(files):
-        run.job.progress("reading transfers", done / len(files))
-        with _refusing(file.source):
-            rows.take(stage, file, _chain_id(run, file))
-    # Else a bad row would change the ranks, and with them the fingerprint, of data that it is not part of.
-    if stage.value("SELECT count(*) FROM bad"):
-        wallets.forget_unused(stage)
-
-
-def _build(run: Run) -> None:
-    """Build every table of the layout from the new rows and the generation before."""
-    stage = run.stage
-    run.job.progress("merging", 0)
-    tables.create_tables(stage)
-    zero = wallets.zero(stage)
-    tables.save_blocks(stage)
-    tables.save_extents(stage)
-    wallets.open_snapshots(stage)
-    wallets.join_previous(stage)
-    contracts.classify(stage)
-    rows.save(stage)
-    rows.save_keys(stage)
-    tables.derive(stage, zero, lambda done: run.job.progress("balances", done))
-    run.job.progress("activity", 0)
-    tables.save_activity(stage)
-    contracts.save_wallets(stage)
-    contracts.save_contracts(stage, zero)
-
-
-def _publish(run: Run, fresh: list[Source]) -> None:
-    run.job.progress("saving", 0)
-    stage, report = run.stage, run.report
-    previous, fingerprint = stage.previous, counts.fingerprint(stage)
-    manifest = _manifest(run, fresh, fingerprint)
-    report.tables = manifest["tables"]
-    # DETACH writes what is still in memory: only then is the file whole enough to be renamed.
-    stage.run("DETACH out")
-    published = storage.publish(run.job.folder, stage.building, manifest)
-    report.generation = published.folder.name
-    # Files without a new row are recorded all the same: the next run then skips them by size and digest.
-    report.changed = previous is None or previous.fingerprint != fingerprint
-
-
-def _manifest(run: Run, fresh: list[Source], fingerprint: str) -> dict[str, Any]:
-    stage = run.stage
-    taken = {file.path: file for file in run.report.files}
-    return {
-        "fingerprint": fingerprint, "name": "ingested data", "synthetic": False,
-        "created_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "chains": stage.arrow("SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1")
-                       .to_pylist(),
-        "tables": {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES},
-        "files": [
-            *(stage.previous.manifest["files"] if stage.previous else []),
-            *({"path": s.name, "sha256": run.digests[s].result(), "size": s.size, "mtime": s.modified,
-               "rows": file.rows, "kind": file.kind, "chain_id": chain_of(file.chain).id if file.chain else None}
-              for s in fresh for file in [taken[s.name]]),
-        ],
-    }
+        yield verified
+    except duckdb.Error:
+        verified.result()
+        raise

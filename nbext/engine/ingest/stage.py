@@ -14,13 +14,16 @@ import duckdb
 import pyarrow as pa
 
 from nbext.engine.ingest.sources.files import Source
-from nbext.engine.storage import TABLES_FILE, Generation
+from nbext.engine.layers import attach
+from nbext.engine.storage import DELTA_FILE, DUCKDB, TABLES_FILE, Generation, share
 from nbext.errors import StorageError
 
 # Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
 DEFAULT_MEMORY = "4GB"
 # Bytes of files below which a run is held in memory.
 SMALL = 32 << 20
+APPENDING_MEMORY = "512MB"
+BUCKET_ROWS, LEAST_BUCKET_ROWS = 2_000_000, 150_000
 T = TypeVar("T")
 
 
@@ -48,6 +51,11 @@ def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
             yield waiting.result()
 
 
+def _bytes(memory: str) -> int:
+    """Return a size of memory, such as 800MB, in bytes."""
+    return int(memory[:-2]) * {"MB": 10**6, "GB": 10**9}[memory[-2:].upper()]
+
+
 @contextmanager
 def storage_errors(folder: Path) -> Iterator[None]:
     """Translate the errors of a full memory or disk into ours."""
@@ -56,41 +64,62 @@ def storage_errors(folder: Path) -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise StorageError(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
                            "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
-    except (duckdb.IOException, OSError) as error:
+    except (duckdb.IOException, duckdb.FatalException, OSError) as error:
+        if isinstance(error, duckdb.FatalException) and "IO Error" not in str(error):
+            raise
+        if "checksum" in str(error):  # DuckDB compares each block that it reads with its own
+            raise StorageError(f"{folder} is damaged: {_first_line(error)}. Ingest the data again.") from None
         raise StorageError(f"{folder} cannot be written: {_first_line(error)}. Nothing was changed.") from None
 
 
 def _first_line(error: Exception) -> str:
-    # DuckDB appends hints about its own settings, which cannot be changed from here.
-    return str(error).strip().splitlines()[0][:300]
+    # DuckDB appends hints about its own settings, which cannot be changed from here. Its first versions of 1.5 put
+    # what failed, closing the file, before why.
+    text = str(error)
+    return text[max(0, text.find("IO Error")) :].strip().splitlines()[0][:300]
 
 
 class Stage:
     """One run's database, with the tables being built as ``out`` and the generation before as ``prev``.
 
+    The generation before is attached as ``before`` where ``prev`` is made of it (`nbext.engine.ingest.previous`).
+    ``appending``: ``out`` is the delta of the generation before, to add to; its base is ``base``. ``now`` names the
+    tables as they will be served.
     Only the given sources, the run's own folders and the generation before can be read: external access
     is off before the first file is opened, and cannot be switched on again.
     """
 
     def __init__(self, work: Path, building: Path, previous: Generation | None, sources: Iterable[Source], *,
-                 memory: str = DEFAULT_MEMORY) -> None:
-        self.work, self.building, self.previous = work, building, previous
+                 memory: str = DEFAULT_MEMORY, previous_as: str = "prev", appending: bool = False) -> None:
+        self.work, self.building, self.previous, self.appending = work, building, previous, appending
+        self.base = "prev_base" if previous and previous.delta else "prev"
+        self.now = "now.main" if appending else "out.main"
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         sources = list(sources)
         # A database on disk is written through at every statement: 0.5 s a run that little data need not pay.
         small = sum(source.size for source in sources) < SMALL
+        # What is read of the base to add little to it need not stay in memory.
+        if appending and small and _bytes(APPENDING_MEMORY) < _bytes(memory):
+            memory = APPENDING_MEMORY
+        # A row of a bucket takes some hundred bytes in arrays, beside DuckDB's own memory, and two buckets exist at a
+        # time. Each share of a popular token reads all of its rows, so that buckets are not made ever smaller.
+        self.bucket_rows = min(BUCKET_ROWS, max(LEAST_BUCKET_ROWS, _bytes(memory) // 1000))
         self.connection = duckdb.connect(":memory:" if small else str(work / "stage.duckdb"), config={
+            **DUCKDB,
             "memory_limit": memory,
             "temp_directory": str(work / "spill"),
-            # DuckDB would otherwise fetch an extension from the network when a file seems to need one.
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
         })
         self.run("SET enable_progress_bar = false")  # the command draws its own
-        self.run(f"ATTACH {quoted(building / TABLES_FILE)} AS out")
+        if appending:
+            assert previous is not None
+            share(previous.tables, building)
+            if previous.delta:
+                shutil.copyfile(previous.delta, building / DELTA_FILE)
+            self.run("ATTACH ':memory:' AS now")
+        self.run(f"ATTACH {quoted(building / (DELTA_FILE if appending else TABLES_FILE))} AS out")
         if previous:
-            self.run(f"ATTACH {quoted(previous.tables)} AS prev (READ_ONLY)")
+            attach(self.run, previous, previous_as)
         self._shut(sources)
 
     def _shut(self, sources: Iterable[Source]) -> None:
@@ -122,10 +151,10 @@ class Stage:
         # come from several parts of an ordered union.
         return self.connection.sql(sql).to_arrow_table()
 
-    def insert(self, table: str, arriving: pa.Table, columns: str = "*") -> None:
+    def insert(self, table: str, arriving: pa.Table, columns: str = "*", *, create: bool = False) -> None:
         """Add the rows of an Arrow table, in their order."""
         self.connection.register("arriving", arriving)
-        self.run(f"INSERT INTO {table} SELECT {columns} FROM arriving")
+        self.run(f"{f'CREATE TABLE {table} AS' if create else f'INSERT INTO {table}'} SELECT {columns} FROM arriving")
         self.connection.unregister("arriving")
 
     def drop(self, *tables: str) -> None:

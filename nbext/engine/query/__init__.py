@@ -6,5 +6,6 @@
     statements  a question's tree compiled to SQL, once for each shape
     history     tables that conditions start from, now or as they were at a block
     exact       amounts of up to 256 bits as expressions
+    rows        an answer's rows: made by column, stored aside, read in batches
     sort_key    one 64-bit integer that orders amounts
 """

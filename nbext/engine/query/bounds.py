@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 
+class Block(int):
+    """A block that stands for a time; ``written`` is that time as somebody wrote it, for people to read."""
+
+    written: str
+
+    def __new__(cls, block: int, written: str) -> Block:
+        """Return the block with its time."""
+        made = super().__new__(cls, block)
+        made.written = written
+        return made
+
+
 @dataclass(frozen=True)
 class Range:
     """Bounds of a count. ``low`` is always set; ``none_too`` also takes wallets with nothing."""
@@ -54,5 +66,5 @@ class Blocks:
         return first if self.last is None else [*first, block <= self.last]
 
 
-# No data reaches this block.
-NO_BLOCKS = Blocks(first=2**62 - 1)
+# No data reaches this block, and every reader of JSON leaves it the number that it is.
+NO_BLOCKS = Blocks(first=2**53 - 1)

@@ -5,7 +5,6 @@ A contract, a block or a list of addresses is an Ibis scalar by now.
 
 from __future__ import annotations
 
-from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import ibis
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.engine.query import exact
+from nbext.engine.query.set_tree import folded
 from nbext.engine.schema import FOREVER
 
 if TYPE_CHECKING:
@@ -36,8 +36,11 @@ def standing(history: ir.Table, at: Any) -> ir.Table:
     return history.filter(history.from_block <= at, history.to_block > at)
 
 
-def listed(addresses: ir.ArrayScalar, tables: Tables) -> ir.Table:
-    """Build the wallets of a list of addresses."""
+def listed(addresses: ir.ArrayScalar | ir.Table, tables: Tables) -> ir.Table:
+    """Build the wallets of a list of addresses; the engine may have looked a stored list's wallets up already."""
+    # The type and not the class: importing ibis' types here would load them with every condition.
+    if hasattr(addresses, "columns"):
+        return addresses
     asked = addresses.unnest().name("address").as_table()
     return tables["wallets"].semi_join(asked, "address").select("wallet")
 
@@ -53,7 +56,7 @@ def of_ids(table: ir.Table, prefix: str, ids: TokenIds) -> ir.Table:
         parts.append(small.semi_join(asked, [(f"{prefix}lo", "listed")]))
     # An engine has no list of 256-bit numbers: the few large ids are compared limb by limb.
     if ids.large:
-        parts.append(table.filter(reduce(or_, (exact.equal(number, one) for one in ids.large))))
+        parts.append(table.filter(folded(or_, [exact.equal(number, one) for one in ids.large])))
     return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
 
 

@@ -17,14 +17,20 @@ shape: its sort key does not decide alone (``sharp=False``), so the SQL compares
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Any
 
+from nbext.core.addresses import WIDTH
 from nbext.core.uint256 import LIMB_BASE, Limbs, split
-from nbext.engine.dataset import Contract, Value
+from nbext.engine.dataset import Contract, Question, Value, WalletList
 from nbext.engine.query import exact, sort_key
 from nbext.engine.query.bounds import Amounts
+from nbext.engine.query.set_tree import And
+
+# The type of a list of wallets: a table that the engine names, not a value in the statement.
+LIST = "list"
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,10 @@ class Parameters:
             return self._token_ids(part)
         # A bool is an int to Python, but decides what the statement is; a list of texts is one value, not many.
         is_number = isinstance(part, int) and not isinstance(part, bool)
-        if is_number or (isinstance(part, tuple) and part and isinstance(part[0], str)):
+        if is_number:
+            # Plain: a block may carry the time that was written for it.
+            return self._slot(int(part))
+        if isinstance(part, WalletList) or (isinstance(part, tuple) and part and isinstance(part[0], str)):
             return self._slot(part)
         return _rebuilt(part, self.shape_of)
 
@@ -96,6 +105,8 @@ def bound(shape: Any, scalars: Any) -> Any:
 
 def type_of(value: Value) -> str:
     """Return the type of the scalar that a value is bound to: as narrow as all values of its kind allow."""
+    if isinstance(value, WalletList):
+        return LIST
     if isinstance(value, tuple):
         # One large number among small ones makes them all decimals: an array has one type.
         return f"array<{max(map(type_of, value), key=len, default='string')}>"
@@ -114,3 +125,31 @@ def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         return type(part)(**{name: change(value) for name, value in vars(part).items()})
     return part
+
+
+def intersection(questions: Sequence[Question]) -> Question:
+    """Return the question for the wallets that are in the answers of all of some questions, without columns."""
+    starts = list(accumulate((len(one.values) for one in questions), initial=0))
+    return Question(
+        shape=repr([one.shape for one in questions]),
+        wallets=lambda tables, scalars: And([
+            one.wallets(tables, scalars[start:]) for one, start in zip(questions, starts, strict=False)
+        ]),
+        columns=lambda tables, scalars: [],
+        values=tuple(chain.from_iterable(one.values for one in questions)),
+    )  # fmt: skip
+
+
+def inline(question: Question) -> Question:
+    """Return a question with the addresses of each list of wallets in its place, for engines that have no table of it.
+
+    The language has refused lists that are too long for that (``Dataset.longest_list``).
+    """
+    return dataclasses.replace(question, values=tuple(map(_inline, question.values)))
+
+
+def _inline(value: Value) -> Value:
+    if not isinstance(value, WalletList):
+        return value
+    packed = b"".join(value.pieces())
+    return tuple("0x" + packed[start : start + WIDTH].hex() for start in range(0, len(packed), WIDTH))

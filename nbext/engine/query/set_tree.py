@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 Wallets = TypeVar("Wallets")  # what a leaf holds: an Ibis table, or the statement compiled from it
 Compiled = TypeVar("Compiled")
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,23 @@ def joined(node: Settled[ir.Table]) -> ir.Table:
     if isinstance(node, Leaf):
         return node.wallets
     if isinstance(node, Union):
-        return reduce(lambda left, right: left.union(right), map(joined, node.parts)).distinct()
-    kept = reduce(lambda left, right: left.semi_join(right, "wallet"), map(joined, node.inside), joined(node.first))
-    return reduce(lambda left, right: left.anti_join(right, "wallet"), map(joined, node.outside), kept)
+        return folded(lambda left, right: left.union(right), list(map(joined, node.parts))).distinct()
+    kept = joined(node.first)
+    if node.inside:
+        inside = list(map(joined, node.inside))
+        kept = kept.semi_join(folded(lambda left, right: left.semi_join(right, "wallet"), inside), "wallet")
+    if node.outside:
+        outside = list(map(joined, node.outside))
+        kept = kept.anti_join(folded(lambda left, right: left.union(right), outside), "wallet")
+    return kept
+
+
+def folded(join: Callable[[Part, Part], Part], parts: Sequence[Part]) -> Part:
+    """Join parts pair by pair: an expression of 200 in a row is nested 200 deep, past what Python recurses."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return join(folded(join, parts[:middle]), folded(join, parts[middle:]))
 
 
 def mapped(node: Settled[Wallets], change: Callable[[Wallets], Compiled]) -> Settled[Compiled]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import ibis
+
 from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, split
 from nbext.engine.query import exact
 
@@ -93,6 +95,13 @@ def rows_within(table: ir.Table, low: Bound, high: Bound | None) -> ir.Table:
     sure = table.size > low.size if high is None else (table.size > low.size) & (table.size < high.size)
     edge = table.size == low.size if high is None else (table.size == low.size) | (table.size == high.size)
     return table.filter(sure).union(table.filter(edge, within(table, low, high)))
+
+
+def near(size: ir.IntegerValue) -> ir.FloatingValue:
+    """Return about the amount of a size, without its sign."""
+    first = size.abs() % _STEP
+    # An exact multiple: engines divide integers as floats, which would round to the next power of ten.
+    return first.cast("float64") * ibis.literal(10.0) ** ((size.abs() - first) / _STEP).round()
 
 
 def sql(hi: str, mid: str, lo: str) -> str:

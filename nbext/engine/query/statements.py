@@ -7,9 +7,11 @@ where the engine binds values (DuckDB), literals written by sqlglot, which escap
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -20,9 +22,11 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql import compilers
 
-from nbext.engine.dataset import Answer, Question, Tables, Value
-from nbext.engine.query.exact import LIMB_TYPE, as_text
-from nbext.engine.query.parameters import type_of
+from nbext.engine.dataset import Answer, Cancel, Order, Question, Tables, Value, WalletList, check_size
+from nbext.engine.query.exact import LIMB_TYPE
+from nbext.engine.query.exact import in_order as rows_in_order
+from nbext.engine.query.parameters import LIST, type_of
+from nbext.engine.query.rows import Rows
 from nbext.engine.query.set_tree import Settled, joined, mapped, settled
 from nbext.engine.schema import TABLES
 
@@ -35,8 +39,12 @@ Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
 MATCHED = "matched"
 RETURNED = "returned"
 WALLET = {"wallet": "int32"}
+# The table of a list's wallets: this, and the number of the list among the values.
+LISTED = "nbext_list_"
 # Shapes are written by users, so their number must have an end; the least used goes first.
 _KEPT = 512
+# A pause between two turns at Ibis (seconds).
+_BREATH = 0.0005
 # What stands in for the value number n: no block, limb or address looks like one of these.
 _INTEGER_HOLE = 9_000_000_000_000_000_000
 _LIMB_HOLE = 10**28
@@ -59,6 +67,11 @@ class Statement:
             lambda number, kind: sge.Cast(this=sge.Parameter(this=sge.Literal.number(places[number])), to=_type(kind))
         )
 
+    def lists(self, values: Sequence[Value]) -> dict[str, WalletList]:
+        """Return the lists of wallets that the SQL reads, by the name of the table that it reads each from."""
+        named = {name: values[int(name.removeprefix(LISTED))] for name in self._lists}
+        return {name: value for name, value in named.items() if isinstance(value, WalletList)}
+
     def arguments(self, values: Sequence[Value]) -> list[Any]:
         """Return the values that the SQL has a place for: a builder need not use every one."""
         used = [values[number] for number in self._used]
@@ -66,13 +79,14 @@ class Statement:
         return [list(value) if isinstance(value, tuple) else value for value in used]
 
     def with_literals(self, values: Sequence[Value], *, pretty: bool = False) -> str:
-        """Return the SQL with the values written into it."""
+        """Return the SQL with the values written into it. A list of wallets is a table, named by the list's id."""
+        tables = {name: sg.to_identifier(one.id, quoted=True) for name, one in self.lists(values).items()}
         listed = [list(value) if isinstance(value, tuple) else value for value in values]
-        return self._filled(lambda number, kind: sge.convert(listed[number]), pretty=pretty)
+        return self._filled(lambda number, kind: sge.convert(listed[number]), pretty=pretty, tables=tables)
 
-    def finished(self, fetched: pa.Table) -> pa.Table:
-        """Return fetched rows as an answer's: amounts as digits, integers of 64 bits."""
-        return as_text(fetched.cast(self.schema))
+    @cached_property
+    def _lists(self) -> list[str]:
+        return sorted({table.name for table in self.tree.find_all(sge.Table) if table.name.startswith(LISTED)})
 
     @cached_property
     def _used(self) -> list[int]:
@@ -80,8 +94,12 @@ class Statement:
         holes = (_hole(node) for node in self.tree.find_all(sge.Literal))
         return sorted({hole[0] for hole in holes if hole})
 
-    def _filled(self, fill: Callable[[int, str], sge.Expr], *, pretty: bool = False) -> str:
+    def _filled(
+        self, fill: Callable[[int, str], sge.Expr], *, pretty: bool = False, tables: Mapping[str, Any] | None = None
+    ) -> str:
         def visit(node: sge.Expr) -> sge.Expr:
+            if isinstance(node, sge.Table) and tables and node.name in tables:
+                return sge.Table(this=tables[node.name], alias=node.args.get("alias"))
             hole = _hole(node)
             if hole is None:
                 return node
@@ -102,42 +120,60 @@ class Column:
 
     @property
     def field(self) -> pa.Field:
-        """The column's name and type, as in an answer's rows before `as_text`."""
+        """The column's name and type, as in an answer's rows before `answered`."""
         return self.whole.schema.field(-1)
 
 
 class Statements:
-    """The statements of one engine's dialect, kept by shape. Safe to use from several threads."""
+    """The statements of one engine's dialect, kept by shape. Safe to use from several threads.
 
-    def __init__(self, dialect: str, tables: Tables | None = None) -> None:
+    ``change`` is applied to each statement once it is compiled.
+    """
+
+    def __init__(
+        self, dialect: str, tables: Tables | None = None, change: Callable[[sge.Select], sge.Select] = lambda tree: tree
+    ) -> None:
+        self._change = change
         self._compiler = getattr(compilers, dialect).compiler
         self.tables: Tables = tables or unbound_tables()
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock, self._compiling = threading.Lock(), threading.Lock()
 
-    def counting(self, question: Question) -> Statement:
+    def counting(self, question: Question, cancel: Cancel | None = None) -> Statement:
         """Return the statement of one row, ``matched``; its values are the question's."""
-        return self._keep(("count", question.shape), question.values, lambda holes: self._count(question, holes))
+        name = ("count", question.shape)
+        return self._keep(name, question.values, lambda holes: self._count(question, holes), cancel)
 
-    def returning(self, question: Question) -> Statement:
+    def returning(self, question: Question, cancel: Cancel | None = None) -> Statement:
         """Return the statement of the rows and ``matched`` beside each; its values end with the limit."""
-        values = (*question.values, 0)
-        return self._keep(("rows", question.shape), values, lambda holes: self._rows(question, holes))
+        name, values = ("rows", question.shape), (*question.values, 0)
+        return self._keep(name, values, lambda holes: self._rows(question, holes), cancel)
 
-    def wallets(self, question: Question) -> Settled[Statement]:
+    def wallets(self, question: Question, cancel: Cancel | None = None) -> Settled[Statement]:
         """Return the question's wallets as sets to combine, each leaf a statement; their values are the question's."""
-        return self._keep(("wallets", question.shape), question.values, lambda holes: self._wallets(question, holes))
+        name = ("wallets", question.shape)
+        return self._keep(name, question.values, lambda holes: self._wallets(question, holes), cancel)
 
-    def columns(self, question: Question) -> list[Column]:
+    def columns(self, question: Question, cancel: Cancel | None = None) -> list[Column]:
         """Return the statements of each returned column."""
-        return self._keep(("columns", question.shape), question.values, lambda holes: self._columns(question, holes))
+        name = ("columns", question.shape)
+        return self._keep(name, question.values, lambda holes: self._columns(question, holes), cancel)
 
-    def no_rows(self, question: Question) -> pa.Table:
+    def ranges(self, question: Question) -> list[Statement]:
+        """Return the statement of each returned column of a range of wallets: its values end with both ends."""
+        name, values = ("ranges", question.shape), (*question.values, 0, 0)
+        return self._keep(name, values, lambda holes: self._ranges(question, holes))
+
+    def sort_keys(self, question: Question) -> Statement:
+        """Return the statement of ``wallet`` and the integer that orders the wallets, where a column does."""
+        return self._keep(("keys", question.shape), question.values, lambda holes: self._sort_keys(question, holes))
+
+    def no_rows(self, question: Question) -> Rows:
         """Return the rows of an answer that matched nothing, or only counted."""
         import pyarrow as pa
 
         fields = [column.field for column in self.columns(question)]
-        return as_text(pa.schema([("address", pa.string()), *fields]).empty_table())
+        return rows_of(pa.schema([("address", pa.string()), *fields]).empty_table(), question)
 
     def reading(self, name: str, build: Build, values: Sequence[Value] = ()) -> Statement:
         """Return the statement of a table that the engine itself reads, kept under its name."""
@@ -145,22 +181,38 @@ class Statements:
             ("read", name), values, lambda holes: self._statement(build(self.tables, holes.scalars), holes)
         )
 
-    def _keep(self, name: tuple[str, ...], values: Sequence[Value], compiled: Callable[[_Holes], Kept]) -> Kept:
+    def _keep(
+        self, name: tuple[str, ...], values: Sequence[Value], compiled: Callable[[_Holes], Kept],
+        cancel: Cancel | None = None,
+    ) -> Kept:
         kinds = tuple(map(type_of, values))
         # The kinds too: values of one shape may be of 64 bits in one question and decimals in the next.
         key = (*name, *kinds)
-        # Compiled under the lock: Ibis is not known to be safe in threads, and two would compile the same shape twice.
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = compiled(_Holes(kinds))
-            self._kept.move_to_end(key)
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                found: Kept = self._kept[key]
+                return found
+        # Not under that lock: 200 conditions of different shapes take half a minute, and look-ups do not wait for them.
+        made = compiled(_Holes(kinds, cancel))
+        with self._lock:
+            self._kept[key] = made
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-            kept: Kept = self._kept[key]
-            return kept
+        return made
+
+    @contextlib.contextmanager
+    def _turn(self, holes: _Holes) -> Iterator[None]:
+        """Take a turn at Ibis, which is not known to be safe in threads; end where the question was stopped."""
+        holes.check()
+        with self._compiling:
+            yield
+        # Who takes a lock again at once finds it free before those that wait wake up.
+        time.sleep(_BREATH)
 
     def _wallets(self, question: Question, holes: _Holes) -> Settled[Statement]:
-        tree = settled(question.wallets(self.tables, holes.scalars))
+        with self._turn(holes):
+            tree = settled(question.wallets(self.tables, holes.scalars))
         return mapped(tree, lambda table: self._statement(table, holes))
 
     def _columns(self, question: Question, holes: _Holes) -> list[Column]:
@@ -169,6 +221,17 @@ class Statements:
             Column(self._statement(column, holes), self._statement(column.semi_join(returned, "wallet"), holes))
             for column in question.columns(self.tables, holes.scalars)
         ]
+
+    def _ranges(self, question: Question, holes: _Holes) -> list[Statement]:
+        first, last = holes.scalars[-2:]
+        columns = question.columns(self.tables, holes.scalars[:-2])
+        return [self._statement(column.filter(column.wallet.between(first, last)), holes) for column in columns]
+
+    def _sort_keys(self, question: Question, holes: _Holes) -> Statement:
+        assert question.order is not None
+        assert question.order.keys is not None
+        keys = question.order.keys(self.tables, holes.scalars)
+        return self._statement(keys.select("wallet", keys.columns[1]), holes)
 
     def _count(self, question: Question, holes: _Holes) -> Statement:
         wallets = joined(settled(question.wallets(self.tables, holes.scalars)))
@@ -182,9 +245,10 @@ class Statements:
         returned = ibis.table(WALLET, name=RETURNED)
         columns = question.columns(self.tables, scalars)
         rows = self._statement(side_by_side(returned, self.tables["wallets"], columns), holes)
-        wallet, found = sg.column("wallet", quoted=True), sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
-        first = sg.select(wallet).from_(found).order_by(wallet).limit(sge.convert(holes.stand_ins[-1]))
-        ctes = [_named(MATCHED, matched), _named(RETURNED, first), *rows.tree.ctes]
+        found = sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
+        first = in_order(ibis.table(WALLET, name=MATCHED), question.order, self.tables, scalars)
+        returned_first = self._statement(first.limit(holes.stand_ins[-1]), holes).tree
+        ctes = [_named(MATCHED, matched), _named(RETURNED, returned_first), *rows.tree.ctes]
         tree = rows.tree.copy()
         tree.set("with_", sge.With(expressions=ctes))
         total = sg.select(sge.Count(this=sge.Star())).from_(found).subquery()
@@ -192,8 +256,23 @@ class Statements:
         return Statement(tree, rows.dialect, rows.schema)
 
     def _statement(self, table: ir.Table, holes: _Holes) -> Statement:
-        tree = self._compiler.to_sqlglot(table, params=dict(zip(holes.scalars, holes.stand_ins, strict=True)))
-        return Statement(tree, self._compiler.dialect, _arrow_schema(table))
+        with self._turn(holes):
+            tree = self._change(self._compiler.to_sqlglot(table, params=holes.params))
+            return Statement(tree, self._compiler.dialect, _arrow_schema(table))
+
+
+def in_order(matched: ir.Table, order: Order | None, tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+    """Build the matching wallets in the order of the rows."""
+    if order is None or order.keys is None:
+        return matched.order_by(ibis.desc("wallet") if order is not None and order.descending else "wallet")
+    keys = order.keys(tables, scalars)
+    names = keys.columns[1:]
+    placed = matched.left_join(keys, "wallet")
+    if not order.missing_last:
+        placed = placed.mutate(**{name: placed[name].fill_null(0) for name in names})
+    # Engines differ in where null comes.
+    by = [(ibis.desc if order.descending else ibis.asc)(name, nulls_first=False) for name in names]
+    return placed.order_by([*by, "wallet"]).select("wallet")
 
 
 def side_by_side(returned: ir.Table, wallets: ir.Table, columns: Sequence[ir.Table]) -> ir.Table:
@@ -207,18 +286,35 @@ def side_by_side(returned: ir.Table, wallets: ir.Table, columns: Sequence[ir.Tab
     return rows.drop("wallet").order_by("address")
 
 
-def answer(returning: Statement, fetched: pa.Table) -> Answer:
-    """Return what `Statements.returning` fetched as an answer."""
+def answer(question: Question, returning: Statement, fetched: pa.Table) -> Answer:
+    """Return what `Statements.returning` fetched as an answer, its rows in order: engines need not keep it."""
     matched = int(fetched[MATCHED][0].as_py()) if fetched.num_rows else 0
-    return Answer(matched, returning.finished(fetched.drop_columns([MATCHED])))
+    check_size(fetched.num_rows, question, fetched.num_columns - 2)
+    rows, by = fetched.drop_columns([MATCHED]).cast(returning.schema), question.order or Order(None, descending=False)
+    column = "address" if by.column is None else rows.column_names[1 + by.column]
+    rows = rows_in_order(rows, column, "address", descending=by.descending)
+    return Answer(matched, rows_of(rows, question))
+
+
+def rows_of(fetched: pa.Table, question: Question) -> Rows:
+    """Return fetched rows as an answer's."""
+    rows = Rows(fetched.num_rows, fetched.num_columns + len(question.floats), question.floats, question.sizes)
+    rows.add(fetched)
+    return rows
 
 
 class _Holes:
     """The scalar parameters of values of some kinds, and what stands in for each in the compiled SQL."""
 
-    def __init__(self, kinds: Sequence[str]) -> None:
+    def __init__(self, kinds: Sequence[str], cancel: Cancel | None = None) -> None:
+        self.check = cancel.check if cancel else lambda: None
         self.stand_ins = [_stand_in(number, kind) for number, kind in enumerate(kinds)]
-        self.scalars: list[ir.Scalar] = [ibis.param(kind) for kind in kinds]
+        self.scalars: list[Any] = [
+            ibis.table(WALLET, name=f"{LISTED}{number}") if kind == LIST else ibis.param(kind)
+            for number, kind in enumerate(kinds)
+        ]
+        both = zip(self.scalars, self.stand_ins, kinds, strict=True)
+        self.params = {scalar: stand_in for scalar, stand_in, kind in both if kind != LIST}
 
 
 def unbound_tables(**where: str) -> Mapping[str, ir.Table]:

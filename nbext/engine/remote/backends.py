@@ -6,6 +6,7 @@ tables, loaded from there. The files are written once, when they are first neede
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,9 @@ import ibis
 from ibis.common.exceptions import IbisError
 
 from nbext.core.atomic_files import whole_folder
+from nbext.engine.layers import attach
 from nbext.engine.schema import SQL_TYPES, TABLES
+from nbext.engine.storage import DUCKDB
 from nbext.errors import ConfigError, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from nbext.engine.storage import Generation
 
 FOLDER = "parquet"
+_WALLETS = ("wallet", "sender", "recipient")
 
 
 class Spark:
@@ -41,12 +45,20 @@ class Spark:
 
     name = "pyspark"
     where: Mapping[str, str] = {}
+    # A process has one Spark context, and each generation that is open a session of its own on it: the tables of a
+    # newer one must not take the place of those that a statement reads just now.
+    _sessions = 0
+    _starting = threading.Lock()
 
     def __init__(self, generation: Generation, master: str) -> None:
         self._generation = generation
         self._master = master
         self._lock = threading.Lock()
         self._started: Any = None
+        # Ibis compiles a float for Spark by an option that exists once its backend is imported. Where Spark's client
+        # is missing, the first question says so.
+        with contextlib.suppress(ImportError):
+            _ = ibis.pyspark
 
     def fetch(self, sql: str, job: str) -> pa.Table:
         """Run a statement in a job group of its own, so that `stop` ends it alone."""
@@ -61,9 +73,10 @@ class Spark:
         raise failure
 
     def stop(self, job: str) -> None:
-        """End the tasks of a job group."""
+        """End the tasks of a job group, and those that it would start yet: Spark may still be planning."""
         if self._started is not None:
-            self._started.sparkContext.cancelJobGroup(job)
+            # Python's own cancelJobGroup ends what runs now, and a job that begins after it would run to its end.
+            self._started.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(job)
 
     def plan(self, sql: str) -> str:
         """Return Spark's plan of a statement."""
@@ -71,10 +84,12 @@ class Spark:
         return str(rows[0][0])
 
     def close(self) -> None:
-        """Stop the session."""
-        with self._lock:
+        """End the session, and Spark with the last one."""
+        with self._lock, Spark._starting:
             if self._started is not None:
-                self._started.stop()
+                Spark._sessions -= 1
+                if not Spark._sessions:
+                    self._started.stop()
                 self._started = None
 
     def _session(self) -> Any:
@@ -90,19 +105,22 @@ class Spark:
         except ImportError:
             raise ConfigError('pyspark:// needs Spark\'s client: pip install "nbext[spark]"') from None
         folder = parquet_files(self._generation)
-        builder = SparkSession.builder.master(self._master).appName("nbext")
-        session = (
+        builder = (
+            SparkSession.builder.master(self._master).appName("nbext")
             # Its page listens on all addresses.
-            builder.config("spark.ui.enabled", "false")
-            # Days are UTC days on every engine, wherever the cluster is.
-            .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.ui.enabled", "false")
             .config("spark.log.level", "ERROR")
             # In a notebook its bars would land in whichever cell runs, line upon line.
             .config("spark.ui.showConsoleProgress", "false")
-            .getOrCreate()
         )
+        with Spark._starting:
+            session = builder.getOrCreate().newSession()
+            Spark._sessions += 1
+        # Days are UTC days on every engine, wherever the cluster is.
+        session.conf.set("spark.sql.session.timeZone", "UTC")
         for name in TABLES:
-            session.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
+            # With its scheme: a cluster's own file system may be another one.
+            session.read.parquet(f"file://{folder / name}.parquet").createOrReplaceTempView(name)
         return session
 
 
@@ -119,20 +137,36 @@ def parquet_files(generation: Generation) -> Path:
         return folder
     try:
         with whole_folder(folder) as building:
-            _write(generation.tables, building)
+            _write(generation, building)
     except (OSError, duckdb.Error) as error:
         raise StorageError(f"the Parquet files of {generation.folder} cannot be written: {error}") from None
     return folder
 
 
-def _write(tables: Path, building: Path) -> None:
-    with duckdb.connect(":memory:") as connection:
-        connection.execute(f"ATTACH {_quoted(tables)} AS generation (READ_ONLY)")
+def _write(generation: Generation, building: Path) -> None:
+    with duckdb.connect(":memory:", config={**DUCKDB}) as connection:
+        attach(connection.execute, generation, "generation")
+        if generation.delta:
+            # Statements elsewhere order by wallet: there it is the address's rank again.
+            connection.execute("CREATE TABLE ranks AS SELECT wallet AS number, "
+                               "(row_number() OVER (ORDER BY address) - 1)::INTEGER AS rank FROM generation.wallets")
         for name, columns in TABLES.items():
             # Each type is named: DuckDB writes a HUGEINT, were there one, as DOUBLE without a word.
             cast = ", ".join(f'"{column}"::{SQL_TYPES[kind]} AS "{column}"' for column, kind in columns.items())
-            target = _quoted(building / f"{name}.parquet")
-            connection.execute(f"COPY (SELECT {cast} FROM generation.{name}) TO {target} (FORMAT parquet)")
+            rows, target = f"generation.{name}", _quoted(building / f"{name}.parquet")
+            if generation.delta:
+                rows = _ranked(rows, list(columns))
+            connection.execute(f"COPY (SELECT {cast} FROM {rows}) TO {target} (FORMAT parquet)")
+
+
+def _ranked(table: str, columns: list[str]) -> str:
+    """Return the SQL of a table with ranks in the place of its wallets' numbers, in the layout's order."""
+    wallets = [column for column in columns if column in _WALLETS]
+    joins = " ".join(f"JOIN ranks AS {column}s ON {column}s.number = t.{column}" for column in wallets)
+    ranks = ", ".join(f"{column}s.rank AS {column}" for column in wallets)
+    # Every table is sorted by its first columns.
+    order = ", ".join(map(str, range(1, min(len(columns), 4) + 1)))
+    return f"(SELECT t.* {f'REPLACE ({ranks})' if ranks else ''} FROM {table} t {joins} ORDER BY {order})"
 
 
 def _quoted(path: Path) -> str:

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nbext.engine import profile, total
 from nbext.engine.catalog import TableCatalog, TableClock
-from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Question, Value, ended
+from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Common, Holding, Question, Value, cut, ended
+from nbext.engine.holdings import holdings
+from nbext.engine.query.parameters import inline, intersection
 from nbext.engine.query.statements import MATCHED, Build, Statement, Statements, answer, unbound_tables
 from nbext.engine.storage import about
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 # Each waits for the engine elsewhere, not for this machine; more would only queue there.
 _QUESTIONS_AT_ONCE = 8
+# A list of wallets is text in the statement: BigQuery's may have 1 MB, and 10,000 addresses are 450 KB.
+_LONGEST_LIST = 10_000
 
 
 class Backend(Protocol):
@@ -48,6 +53,8 @@ class Backend(Protocol):
 class RemoteDataset:
     """One generation on an engine elsewhere. Safe to use from several threads; connects at the first question."""
 
+    longest_list: int | None = _LONGEST_LIST
+
     def __init__(self, generation: Generation, backend: Backend) -> None:
         self.about = about(generation, backend.name)
         self._backend = backend
@@ -58,27 +65,65 @@ class RemoteDataset:
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
-        returning = self._statements.returning(question)
+        question = inline(question)
+        returning = self._statements.returning(question, cancel)
         if limit == 0:
-            counted = self._run(self._statements.counting(question), question.values, cancel)
-            return Answer(int(counted[MATCHED][0].as_py()), self._statements.no_rows(question))
-        found = answer(returning, self._run(returning, (*question.values, limit), cancel))
-        # What collects the parts of an answer need not keep their order.
-        return Answer(found.matched, found.rows.sort_by("address"))
+            return Answer(self._matched(question, cancel), self._statements.no_rows(question))
+        return answer(question, returning, self._run(returning, (*question.values, limit), cancel))
 
-    def explain(self, question: Question, *, limit: int) -> Mapping[str, Any]:
-        """Return the SQL with its values written in, and the engine's plan of it."""
-        statement, values = self._statements.returning(question), (*question.values, limit)
+    def count(
+        self, questions: Sequence[Question], together: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+    ) -> list[int]:
+        """Count with one statement each; see `nbext.engine.dataset.Dataset.count`."""
+        inlined = [inline(question) for question in questions]
+        return [self._matched(intersection([inlined[place] for place in places]), cancel) for places in together]
+
+    def _matched(self, question: Question, cancel: Cancel | None) -> int:
+        counted = self._run(self._statements.counting(question, cancel), question.values, cancel)
+        return int(counted[MATCHED][0].as_py())
+
+    def holdings(
+        self, addresses: Sequence[str], ends: Mapping[int, int], *, now: bool, cancel: Cancel | None = None
+    ) -> list[Holding]:
+        """Return what wallets hold; see `nbext.engine.holdings`."""
+        return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
+
+    def total(self, question: Question, *, cancel: Cancel | None = None) -> tuple[int, int]:
+        """Add up the first column; see `nbext.engine.dataset.Dataset.total`."""
+        question = inline(question)
+        build = total.build(question, profile.members(question))
+        found = self._read(f"total {question.shape}", build, question.values, cancel)
+        return self._matched(question, cancel), total.total_of(found)
+
+    def profile(
+        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,
+        cancel: Cancel | None = None,
+    ) -> list[Common]:  # fmt: skip
+        """Count the holders of each contract in one statement; see `nbext.engine.dataset.Dataset.profile`."""
+        segment, base = inline(segment), inline(base)
+        build = profile.build(profile.members(segment), profile.members(base), len(ends), len(segment.values), now=now)
+        name = f"profile {len(ends)} {now} {segment.shape} {base.shape}"
+        found = self._read(name, build, profile.values_of(ends, least, segment, base), cancel)
+        return profile.in_common(found, self.catalog)
+
+    def explain(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Mapping[str, Any]:
+        """Return the SQL with its values written in, and the engine's plan of it; see `Dataset.explain`."""
+        question = inline(question)
+        statement, values = self._statements.returning(question, cancel), (*question.values, limit)
         plan = self._backend.plan(statement.with_literals(values))
-        return {"sql": statement.with_literals(values, pretty=True), "plan": plan}
+        if cancel:
+            cancel.check()
+        return {"sql": cut(statement.with_literals(values, pretty=True)), "plan": cut(plan)}
 
     def close(self) -> None:
         """End the connection."""
         self._workers.shutdown(wait=True)
         self._backend.close()
 
-    def _read(self, name: str, build: Build, values: Sequence[Value] = ()) -> pa.Table:
-        return self._run(self._statements.reading(name, build, values), values, None)
+    def _read(
+        self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
+    ) -> pa.Table:
+        return self._run(self._statements.reading(name, build, values), values, cancel)
 
     def _run(self, statement: Statement, values: Sequence[Value], cancel: Cancel | None) -> pa.Table:
         # A name of its own for each statement: stopping one must not stop another of the same text.
@@ -92,4 +137,3 @@ class RemoteDataset:
         if stopped is not None:
             raise stopped
         return running.result()
-

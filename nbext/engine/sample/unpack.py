@@ -1,4 +1,4 @@
-"""Put the shipped tables of the sample into a data folder, as a generation that engines open read-only."""
+"""Unpack the shipped tables of the sample into a folder, as a generation that engines open read-only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import shutil
 from hashlib import sha256
 from pathlib import Path
+
+import platformdirs
 
 from nbext.core.atomic_files import whole_folder
 from nbext.engine.query import sort_key
@@ -18,27 +20,34 @@ _DATABASE = "tables.duckdb"
 
 
 def ensure_sample(data_dir: Path) -> Path:
-    """Return the folder of the sample's tables in the data folder; the first call makes it.
+    """Return the folder of the sample's tables: one for all data folders, in the user's cache.
 
     The folder holds ``tables.duckdb`` and ``manifest.json``, and another sample or layout has a folder of
     another name. It appears whole or not at all, and processes that make it at the same time end with the
-    same folder.
+    same folder. Where the cache cannot be written, the folder is in the data folder.
 
     Raises
     ------
     StorageError
-        The data folder cannot be written.
+        Neither the cache nor the data folder can be written.
     """
-    folder = data_dir / f"sample-{_version()}"
-    if _is_whole(folder):
-        return folder
+    name = f"sample-{_version()}"
+    places = (Path(platformdirs.user_cache_dir("nbext", appauthor=False)), data_dir)
+    # Made once by whoever can write: reading needs no right to write, neither here nor for DuckDB.
+    for place in places:
+        if _is_whole(place / name):
+            return place / name
     import duckdb
 
-    try:
-        _make(folder)
-    except (OSError, duckdb.Error) as error:
-        raise StorageError(f"the sample data cannot be written to {data_dir}: {error}") from None
-    return folder
+    failures = []
+    for place in places:
+        try:
+            _make(place / name)
+        except (OSError, duckdb.Error) as error:
+            failures.append(error)
+        else:
+            return place / name
+    raise StorageError(f"the sample data cannot be written to {data_dir}: {failures[-1]}")
 
 
 def _version() -> str:
@@ -47,7 +56,10 @@ def _version() -> str:
 
 
 def _is_whole(folder: Path) -> bool:
-    return (folder / MANIFEST).is_file() and (folder / _DATABASE).is_file()
+    try:
+        return (folder / MANIFEST).is_file() and (folder / _DATABASE).is_file()
+    except OSError:  # a cache that this user may not even look into
+        return False
 
 
 def _make(folder: Path) -> None:

@@ -62,6 +62,10 @@ class NftCondition(HoldingCondition):
         """Yield the lower bound of the whole collection: of some ids it bounds no column that is shown."""
         return iter(()) if self.ids else super().least_balances()
 
+    def burned(self) -> tuple[str, ...]:
+        """Return the collection where the burn address owns so many; of some ids nobody has counted it."""
+        return () if self.ids else super().burned()
+
     def canonical(self) -> dict[str, Any]:
         """Return it with the collection's address."""
         return {

@@ -39,6 +39,13 @@ class HoldingCondition(Condition):
         """Return the contract: the rows get a column of its balances."""
         return self.contract, self.at
 
+    def burned(self) -> tuple[str, ...]:
+        """Return the contract where the burn address's balance of it now lies within the bounds."""
+        held, high = self.contract.burned, self.within.high
+        fits = sort_key.size(self.within.low) <= held and (high is None or held <= sort_key.size(high))
+        now = self.at is None and self.since is None
+        return (describe.contract_name(self.contract),) if held > 0 and fits and now else ()
+
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
         """Yield the lower bound, where there is one."""
         if self.within.low > 0:
@@ -90,7 +97,7 @@ class HoldingCondition(Condition):
         if self.since is None:
             return text
         low = "" if self.within.low <= 1 else f" {describe.unit_of(self.contract)(self.within.low)} or more"
-        return f"{text}, and held{low} at every block since {self.since:,}"
+        return f"{text}, and held{low} at every block since {describe.block(self.since)}"
 
 
 @dataclass(frozen=True)

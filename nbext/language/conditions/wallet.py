@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.engine.query.set_tree import Leaf, Tree
+from nbext.engine.query import history
+from nbext.engine.query.set_tree import And, Leaf, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import Condition
 from nbext.language.fields import VITALIK, Field
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Tables
+    from nbext.engine.dataset import Tables, WalletList
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
@@ -22,40 +23,55 @@ class WalletCondition(Condition):
 
     among: tuple[str, ...] | None
     contract: bool | None
+    stored: WalletList | None = None
 
     name = "wallet"
     help = "Wallets by what they are, among those seen."
     fields = (
-        Field("in", "addresses", "The wallet is one of these.", examples=([VITALIK],)),
+        Field("in", "wallets", "The wallet is one of these: addresses, ids of saved segments, or both. The id of one "
+              "saved segment needs no list.", examples=([VITALIK],)),
+        Field("list", "list", "The wallet is in a list that the service stores: thousands to millions of addresses, "
+              "sent once. nbext's client stores and names a list of more than 1,000 by itself.",
+              examples=("ls_ExampleExampleExampleExa",)),
         Field("contract", "boolean", "true: known to be a contract. false: not known to be one.", examples=(False,)),
     )
     examples = ({"in": [VITALIK]}, {"contract": False})
+    exclusive = (("in", "list"),)
 
     @classmethod
     def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
-        """Return the addresses in order, each once."""
-        among = asked.values.get("in")
-        return cls(among and tuple(sorted(set(among))), asked.values.get("contract"))
+        """Return the addresses in order, each once; or the stored list."""
+        among, stored = asked.values.get("in"), None
+        if "list" in asked.values and (stored := context.wallet_list(asked)) is None:
+            return None
+        return cls(among and tuple(sorted(set(among))), asked.values.get("contract"), stored)
 
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets that are among a list, and contracts or not. Some of them may not be seen."""
         values: Any = self
-        wallets = tables["wallets"]
-        if values.contract is not None:
-            # Where the data does not say, a wallet is not known to be a contract.
-            known = wallets.is_contract.fill_null(False)
-            wallets = wallets.filter(known if values.contract else ~known)
-        if values.among is not None:
-            wallets = wallets.semi_join(values.among.unnest().name("address").as_table(), "address")
-        # Loose: the table has every wallet of every chain, also those that the segment's chains never saw.
-        return Leaf(wallets.select("wallet"), loose=True)
+        # Loose: these are wallets of every chain, also those that the segment's chains never saw.
+        parts: list[Tree] = []
+        if values.stored is not None:
+            parts.append(Leaf(history.listed(values.stored, tables), loose=True))
+        if values.among is not None or values.contract is not None:
+            wallets = tables["wallets"]
+            if values.contract is not None:
+                # Where the data does not say, a wallet is not known to be a contract.
+                known = wallets.is_contract.fill_null(False)
+                wallets = wallets.filter(known if values.contract else ~known)
+            if values.among is not None:
+                wallets = wallets.semi_join(values.among.unnest().name("address").as_table(), "address")
+            parts.append(Leaf(wallets.select("wallet"), loose=True))
+        return parts[0] if len(parts) == 1 else And(parts)
 
     def canonical(self) -> dict[str, Any]:
         """Return it as it was asked."""
-        return {"in": self.among and list(self.among), "contract": self.contract}
+        stored = self.stored and self.stored.id
+        return {"in": self.among and list(self.among), "list": stored, "contract": self.contract}
 
     def words(self) -> str:
         """Return it as "are known to be contracts and are one of 0x..."."""
         known = "" if self.contract is None else f"are {'' if self.contract else 'not '}known to be contracts"
         among = f"are one of {describe.listed(self.among)}" if self.among else ""
-        return " and ".join(filter(None, (known, among)))
+        stored = f"are in a list of {self.stored.wallets:,} wallets ({self.stored.id})" if self.stored else ""
+        return " and ".join(filter(None, (known, among, stored)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import datetime
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -18,6 +19,10 @@ from nbext.notebook.cell.json_source import Token, at, second_of_a_key, tokens
 
 # A service's body may hold 1 MiB; a cell that is larger by itself cannot become one.
 MAX_TEXT = 1024 * 1024
+# Under this key a condition has a list, of any length: of wallets, where the service is ours.
+LIST_KEY = "in"
+# A list with saved segments in it has not more members.
+_FEW = 1_000
 # The user's own expression may raise anything; what is not here shows its own traceback.
 _RAISED_BY_EXPRESSIONS = (
     ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, SyntaxError,
@@ -122,17 +127,19 @@ def _twice(text: str) -> str:
     )
 
 
-def _filled(value: Any, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any]) -> Any:
+def _filled(
+    value: Any, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any], many: bool = False
+) -> Any:
     if isinstance(value, dict):
         return {
-            _key(key, text, expressions, names): _filled(item, text, expressions, names)
+            _key(key, text, expressions, names): _filled(item, text, expressions, names, key == LIST_KEY)
             for key, item in value.items()
         }
     if isinstance(value, list):
         return [_filled(item, text, expressions, names) for item in value]
     if isinstance(value, str) and value in expressions:
         token = expressions[value]
-        return evaluated(token.text[2:-2].strip(), text, token.start, names)
+        return evaluated(token.text[2:-2].strip(), text, token.start, names, listed if many else None)
     return value
 
 
@@ -143,19 +150,49 @@ def _key(key: str, text: str, expressions: Mapping[str, Token], names: Mapping[s
     return value
 
 
-def evaluated(source: str, text: str, position: int, names: Mapping[str, Any]) -> Any:
+def evaluated(
+    source: str, text: str, position: int, names: Mapping[str, Any], convert: Callable[[Any, str], Any] | None = None
+) -> Any:
     """Return the JSON value of one expression, which begins at a position of a text."""
+    lost: Mapping[str, str] = getattr(names, "lost", {})
+    # A lost name such as max is no builtin.
+    known = {name: value for name, value in vars(builtins).items() if name not in lost}
     try:
-        return json_value(eval(f"({source}\n)", dict(names)))
+        value = eval(f"({source}\n)", {**names, "__builtins__": known})
+        return convert(value, f"{{{{{source}}}}}") if convert else json_value(value)
     except NotJson as error:
         message = f"{{{{{source}}}}}: {error}."
     except NameError as error:
-        hint = did_you_mean(error.name or "", [name for name in names if not name.startswith("_")])
+        hint = did_you_mean(error.name or "", filter(_is_the_users, names))
         message = f"{error.name!r} is not defined in this notebook.{hint}"
+        if error.name and error.name in lost:
+            message = (
+                f"{error.name!r} is a variable of {lost[error.name]}, and its value is not known inside of another "
+                f"function. Pass it to that function as an argument, such as the default {error.name}={error.name}."
+            )
     except _RAISED_BY_EXPRESSIONS as error:
         message = f"{{{{{source}}}}} failed: {type(error).__name__}: {error}"
     # Raised here, so that no frame of the user's expression hangs on our error.
     raise UsageError(f"{message}\n  {at(text, position)}")
+
+
+def _is_the_users(name: str) -> bool:
+    # IPython puts names such as open and exit among the notebook's: nobody who mistyped a name meant these.
+    return not (name.startswith("_") or name in ("In", "Out", "exit", "quit") or hasattr(builtins, name))
+
+
+def listed(value: Any, source: str) -> Any:
+    """Return many values as they are, for the client to send as whoever answers takes them; any other as JSON."""
+    single = isinstance(value, str | bytes | Mapping) or getattr(value, "ndim", 1) == 0
+    if single or not (isinstance(value, Iterable) or hasattr(value, "columns")):
+        return json_value(value)
+    # Ids of saved segments: a list of addresses is checked before it is sent.
+    if hasattr(value, "__len__") and len(value) <= _FEW and any(str(one).startswith("sg_") for one in value):
+        return json_value(value)
+    # Imported here: loading the extension needs no client.
+    from nbext.client.lists import Wallets
+
+    return Wallets(value, source, json_value)
 
 
 def json_value(value: Any) -> Any:
@@ -199,7 +236,7 @@ def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
     for key in value:
         if not isinstance(key, str):
             raise NotJson("value", f"the key {key!r} is not a string")
-    return {key: json_value(item) for key, item in value.items()}
+    return {key: listed(item, "the list") if key == LIST_KEY else json_value(item) for key, item in value.items()}
 
 
 def _from_library(value: Any) -> Any:

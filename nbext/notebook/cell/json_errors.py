@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
-from typing import Any
+from collections.abc import Iterator
 
 from nbext.core.untrusted_text import visible
-from nbext.notebook.cell.json_source import Reading, at, first_fault, line_and_column
+from nbext.notebook.cell.json_source import Reading, Token, at, first_fault, line_and_column, tokens
 
-# A longer Python text is not printed again as JSON: the message would hide the fault.
+# A longer text is not printed again as JSON: the message would hide the fault.
 _SHOWN = 400
+
+_COMMENT = re.compile(r"(?:#|//)[^\n]*|/\*.*?\*/", re.DOTALL)
+_UNDERSCORES = re.compile(r"-?[1-9][0-9]*(_[0-9]+)+(\.[0-9]+)?")
+_CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 
 # What is found at the fault -> what to say. The first that matches is said; {0} is what matched, {1} its code point.
 _AT_THE_FAULT: tuple[tuple[str, str], ...] = (
@@ -31,6 +36,7 @@ _AT_THE_FAULT: tuple[tuple[str, str], ...] = (
     (r"[fFrRbBuU]{1,2}[\"']", "JSON strings have no prefix: {0} is Python. Put a Python value in {{{{...}}}}."),
     (r"\(", "JSON has no parentheses. Write a list in [ ]."),
     (r"\$(?:\w+|\{\w+\})", "Write a Python value as {{{{name}}}}, not as {0}."),
+    (r"(?i:select)\s", "This is SQL. Filters are JSON, such as {{\"token\": {{\"token\": \"USDC\"}}}}."),
 )
 
 
@@ -50,9 +56,14 @@ def _fault(text: str, reading: Reading) -> tuple[int, str]:
     # The caret points at the comma, which has to go, and not at the bracket, where reading stopped.
     if here in "}]" and reading.previous >= 0 and text[reading.previous] == ",":
         return reading.previous, f"JSON has no trailing comma. Delete the comma before {here}."
+    if here == "," and reading.previous >= 0 and text[reading.previous] == ",":
+        return position, "There is one comma too many."
     for pattern, words in _AT_THE_FAULT:
         if found := re.match(pattern, text[position : position + 200]):
             return position, words.format(visible(found.group()), f"U+{ord(here):04X}")
+    # A name alone in braces, as Python's own f-strings have it.
+    if text[reading.previous] == "{" and (found := re.match(r"([A-Za-z_][\w.]*)\s*\}", text[position:])):
+        return reading.previous, f"Write a Python value as {{{{{found[1]}}}}}, not as {{{found[1]}}}."
     if here == '"' and (fault := _bad_string(text, position)):
         return fault
     return position, _by_what_was_expected(text, reading, here)
@@ -98,7 +109,10 @@ def _by_what_was_expected(text: str, reading: Reading, here: str) -> str:
         line, column = line_and_column(text, opened.start)
         return f"{here} does not close the {text[opened.start]} at line {line}, column {column}. Write {opened.closer}."
     if reading.expected in _MISSING_MARK:
-        return _MISSING_MARK[reading.expected].format(shown)
+        option = re.match(r"--[a-z][a-z-]*", text[reading.position :]) if reading.expected == "next" else None
+        missing = "".join(level.closer for level in reversed(reading.levels))
+        words = f"{missing} is missing before {option.group()}." if option else _MISSING_MARK[reading.expected]
+        return words if option else words.format(shown)
     if reading.expected in ("key", "key or }"):
         return f'A key needs double quotes: "{shown}".' if found else f"Expected a key in double quotes, not {shown}."
     if found is None:
@@ -110,22 +124,82 @@ def _by_what_was_expected(text: str, reading: Reading, here: str) -> str:
 
 
 def _as_json(text: str) -> str:
-    """Return what a Python literal would be in JSON, where the text is one and is short."""
-    # ast would read 0x... as an integer: an address without its quotes would come back as a huge number.
-    if len(text) > _SHOWN * 4 or "0x" in re.sub(r"'[^']*'|\"[^\"]*\"", "", text):
+    """Return the corrected text and how to run it, where that text is JSON and short."""
+    found, _ = corrected(text)
+    if not found.lstrip().startswith("{") or first_fault(found) is not None:
         return ""
-    # Literals only: nothing in the cell is run.
-    try:
-        value = ast.literal_eval(text.strip())
-        shown = json.dumps(value, default=_listed, allow_nan=False, ensure_ascii=False)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return ""
-    if not isinstance(value, dict) or len(shown) > _SHOWN:
-        return ""
-    return f"\n  This is a Python dict. As JSON it is:\n    {visible(shown)}"
+    shown = "".join(token.text + " " * (token.text in (",", ":")) for token in tokens(found))
+    return f"\n  As JSON (--run-corrected runs it):\n    {visible(shown)}" if len(shown) <= _SHOWN else ""
 
 
-def _listed(value: Any) -> list[Any]:
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=repr)
-    raise TypeError(type(value).__name__)
+def corrected(text: str) -> tuple[str, list[str]]:
+    """Return a text without comments, trailing commas and Python's forms of JSON, and what was wrong with it.
+
+    Only what has one meaning is corrected, on the line where it is; the rest stays for `explain`.
+    """
+    pieces: list[str] = []
+    faults: dict[str, None] = {}
+    end, comma, lists = 0, None, _python_lists(text)
+    for token, comment in _with_comments(text):
+        gap, end = text[end : token.start], token.start + len(token.text)
+        if comment:
+            # The lines below keep their numbers.
+            end, piece, fault = comment.end(), "\n" * comment.group().count("\n"), "comments"
+        else:
+            in_json = _in_json(token.text) if token.kind == "other" else (token.text, "")
+            piece, fault = lists.get(token.start, in_json)
+        if piece in ("}", "]") and comma is not None:
+            pieces[comma], fault = "", fault or "trailing commas"
+        pieces += [gap, piece]
+        if piece.strip():
+            comma = len(pieces) - 1 if piece == "," else None
+        if fault:
+            faults[fault] = None
+    return "".join([*pieces, text[end:]]), list(faults)
+
+
+def _with_comments(text: str) -> Iterator[tuple[Token, re.Match[str] | None]]:
+    """Yield the tokens that are in no comment, and the first one of each comment with the whole of it."""
+    end = 0
+    for token in tokens(text):
+        if token.start >= end:
+            comment = _COMMENT.match(text, token.start)
+            end = comment.end() if comment else end
+            yield token, comment
+
+
+def _python_lists(text: str) -> dict[int, tuple[str, str]]:
+    """Return what stands for the brackets of Python's tuples and sets, by their positions, and what was wrong."""
+    found: dict[int, tuple[str, str]] = {}
+    opened: list[tuple[Token, set[str]]] = []
+    for token in (token for token, comment in _with_comments(text) if not comment):
+        if token.text in ("(", "[", "{"):
+            opened.append((token, set()))
+        elif token.text in (")", "]", "}") and opened:
+            first, within = opened.pop()
+            if opened:
+                opened[-1][1].add("value")
+            pair = first.text + token.text
+            if pair == "()" and within == {"value"}:
+                # One value in parentheses is that value.
+                found[first.start] = found[token.start] = ("", "parentheses")
+            # {} is an object.
+            elif pair == "()" or (pair == "{}" and within and ":" not in within):
+                fault = "tuples" if pair == "()" else "sets"
+                found[first.start], found[token.start] = ("[", fault), ("]", fault)
+        elif opened:
+            opened[-1][1].add(token.text if token.text in (",", ":") else "value")
+    return found
+
+
+def _in_json(piece: str) -> tuple[str, str]:
+    """Return a piece that is Python as JSON, and what is wrong with it; any other as it is."""
+    if piece in _CONSTANTS:
+        return _CONSTANTS[piece], "True, False or None"
+    if _UNDERSCORES.fullmatch(piece):
+        return piece.replace("_", ""), "underscores in numbers"
+    if len(piece) > 1 and piece[0] == piece[-1] == "'":
+        # A literal only: nothing in the cell is run.
+        with contextlib.suppress(SyntaxError, ValueError):
+            return json.dumps(ast.literal_eval(piece), ensure_ascii=False), "single quotes"
+    return piece, ""

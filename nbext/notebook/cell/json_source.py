@@ -205,12 +205,16 @@ def place_of(text: str, pointer: str) -> int | None:
 
 @dataclass(frozen=True)
 class Cursor:
-    """The keys above the cursor, what may be written there, what of it is typed; ``quoted`` after an opening quote."""
+    """The keys above the cursor, what may be written there, what of it is typed; ``quoted`` after an opening quote.
+
+    ``chain`` is the nearest one that an object around the cursor names before it.
+    """
 
     path: tuple[str, ...]
     place: Literal["key", "value", "python", "nowhere"]
     typed: str = ""
     quoted: bool = False
+    chain: str | None = None
 
 
 def cursor_of(text: str) -> Cursor:
@@ -220,13 +224,17 @@ def cursor_of(text: str) -> Cursor:
         text = text.replace("{{", "{ {", 1)
     reading = Reading()
     last: Token | None = None
+    chains: dict[int, str] = {}
     for token in tokens(text):
         # The token at the cursor is still being typed: it decides nothing yet.
         is_unfinished = not token.whole or token.kind in ("scalar", "other")
         if is_unfinished and token.start + len(token.text) == len(text):
             last = token
-        else:
-            reading.take(token)
+            continue
+        if reading.expected == "value" and reading.levels[-1:] and reading.levels[-1].at == "chain":
+            chains[reading.levels[-1].start] = _text_of(token)
+        reading.take(token)
+    chain = next((chains[level.start] for level in reversed(reading.levels) if level.start in chains), None)
     path = tuple(level.at for level in reading.levels if isinstance(level.at, str) and level.at)
     if last is not None and last.kind == "python" and not last.text.endswith("}}"):
         return Cursor(path, "python", _word_at_end(last.text))
@@ -234,8 +242,8 @@ def cursor_of(text: str) -> Cursor:
     if reading.levels and reading.expected in ("key", "key or }", "value", "value or ]"):
         expects = "key" if reading.expected.startswith("key") else "value"
     if last is not None and last.kind == "string":
-        return Cursor(path, expects, last.text[1:], quoted=True)
-    return Cursor(path, expects, _word_at_end(text))
+        return Cursor(path, expects, last.text[1:], quoted=True, chain=chain)
+    return Cursor(path, expects, _word_at_end(text), chain=chain)
 
 
 def _word_at_end(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
+from nbext.notebook.cell.json_errors import corrected
 from nbext.notebook.cell.json_source import at, excerpt, place_of
 from nbext.notebook.line.options import Args
 
@@ -33,37 +35,45 @@ class Query:
         lines = []
         for field in error.errors:
             pointer = field["pointer"]
-            lines.append(f"{pointer or '/'}: {field['detail']}{self._hint(pointer)}")
+            lines.append(f"{pointer or '/'}: {field['detail']}{self._hint(pointer, field['detail'])}")
             in_filters = pointer.removeprefix("/filters") if pointer.startswith("/filters") else ""
             position = place_of(self.body.text, pointer if self.whole else in_filters)
             if position is not None:
                 lines.append(f"  {at(self.body.text, position)}")
         # The same error, not a new one: a caller catches its class and reads its fields.
-        error.args = ("\n".join(lines),)
+        error.args = ("\n".join([*lines, *error.counted()]),)
 
-    def _hint(self, pointer: str) -> str:
+    def _hint(self, pointer: str, detail: str) -> str:
+        # As an f-string has a variable; a symbol of this form nobody means.
+        if single := re.search(r"'\{([A-Za-z_]\w*)\}'", detail):
+            return f" Write a Python value as {{{{{single[1]}}}}}, without quotes."
         key = pointer.removeprefix("/filters/")
         if key in EXECUTE_KEYS and not self.whole:
             option = {"fileType": "--type"}.get(key, f"--{key}")
             beside = f'{{"{key}": ..., "filters": {{...}}}}'
             return f" Write it on the first line ({option}), or beside the filters: {beside}."
-        return ""
+        # Somebody who writes a whole request, and misspells the key that says so.
+        return " Did you mean 'filters'?" if key == "filter" else ""
 
 
-def query_of(text: str, args: Args, names: Mapping[str, Any], limit: int) -> Query:
-    """Read a query: the text is the filters or a whole request; options of the line give the rest."""
-    read = body.read(text, names)
+def query_of(given: str | body.Body, args: Args, limit: int) -> Query:
+    """Read a query: the filters or a whole request, as text or read already; options of the line give the rest."""
+    if isinstance(given, str) and args["run_corrected"]:
+        given, faults = corrected(given)
+        if faults:
+            print(f"corrected: {', '.join(faults)}")
+    read = given if isinstance(given, body.Body) else body.read(given, args.names)
     if not isinstance(read.value, dict):
-        begin = len(text) - len(text.lstrip())
+        begin = len(read.text) - len(read.text.lstrip())
         kind = "a list" if isinstance(read.value, list) else "a single value"
-        raise UsageError(f"Filters are one JSON object, {{...}}, not {kind}.\n  {at(text, begin)}")
+        raise UsageError(f"Filters are one JSON object, {{...}}, not {kind}.\n  {at(read.text, begin)}")
     # No condition is named filters, so one glance tells the two forms apart.
     whole = isinstance(read.value.get("filters"), dict)
     request: dict[str, Any] = read.value if whole else {"filters": read.value}
     if whole:
         _check_request(request, read)
     return Query(
-        filters=request["filters"],
+        filters=_ordered(args, request["filters"]),
         operator=_one_of(args, "operator", request.get("operator"), "AND"),
         file_type=_one_of(args, "type", request.get("fileType"), "json"),
         limit=_limit(args, request.get("limit"), read, limit),
@@ -96,19 +106,37 @@ def _one_of(args: Args, option: str, in_body: Any, default: str) -> str:
     return str(on_line or in_body or default)
 
 
+def _ordered(args: Args, filters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the filters with the order that ``--top`` and ``--by`` ask for."""
+    if (args["top"] is None) != (args["by"] is None):
+        raise UsageError("Use --top and --by together: --top 100 --by UNI_balance")
+    if args["by"] is None:
+        return filters
+    column = visible(args["by"].removeprefix("-"))
+    if args["by"].startswith("-"):
+        raise UsageError(
+            f"--by -{column}: --top returns the rows with the largest values. Write --by {column}. For the smallest, "
+            f'write "orderBy": "{column}" beside the conditions, and --limit {args["top"]}.'
+        )
+    order = f"-{args['by']}"
+    if filters.get("orderBy", order) != order:
+        raise UsageError('--by on the line contradicts "orderBy" in the cell. Write it once.')
+    return {**filters, "orderBy": order}
+
+
 def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
-    given = [name for name in ("limit", "all", "count") if args[name] is not None]
+    given = [name for name in ("limit", "all", "count", "top") if args[name] is not None]
     if len(given) > 1:
         raise UsageError(f"Use --{given[0]} or --{given[1]}, not both.")
     if args["all"]:
         return MAX_LIMIT
     if args["count"]:
         return 0
-    if args["limit"] is None and in_body is None:
+    if not given and in_body is None:
         return default
-    checked = limit_of(args["limit"] if given else in_body)
+    checked = limit_of(args[given[0]] if given else in_body, least=int(given == ["top"]))
     if isinstance(checked, int):
         return checked
     if not given:
         raise _at_key("limit", checked, read)
-    raise UsageError(f"--limit: {checked}\n{excerpt(args.line, args.columns['limit'], args.magic + ' ')}")
+    raise UsageError(f"--{given[0]}: {checked}\n{excerpt(args.line, args.columns[given[0]], args.magic + ' ')}")

@@ -7,15 +7,19 @@ alternatives lead to it. `keys`, `values` and `grammar_of` only pick out of what
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from nbext.core.constants import MAX_LIMIT
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, UsageError, did_you_mean
+from nbext.notebook.completion.vocabulary import Kind
 
 Schema = Mapping[str, Any]
-Shape = Literal["choice", "flag", "pair", "list", "text"]
+# The key whose value is a column of the rows.
+ORDER = "orderBy"
+Shape = Literal["choice", "flag", "pair", "list", "several", "order", "text"]
 GROUP_KEYS = ("all", "any", "not")
 # A schema that refers to itself is followed this far and no further.
 _DEPTH = 12
@@ -25,6 +29,8 @@ _LISTED = 12
 _MAX_DIGITS = 78
 # The input for a type that a field may have; any other is typed as text.
 _SHAPES: dict[Any, Shape] = {"boolean": "flag", "object": "pair", "array": "list"}
+# A symbol that gives the rows a column; an address gives one whose name only the service knows.
+_HELD = re.compile(r'"(token|nft)"\s*:\s*"(\w{1,32})"')
 _ACRONYMS = {"nft": "NFT", "id": "ID", "ids": "IDs"}
 
 
@@ -67,10 +73,17 @@ def values(root: Schema, path: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(one for one in listed if isinstance(one, str)))
 
 
-def takes_any_text(root: Schema, path: Sequence[str]) -> bool:
-    """Say whether a place takes a text without saying which: no list of words, no pattern."""
-    texts = [one for one in at_path(root, path) if one.get("type") == "string"]
-    return any(not {"enum", "const", "pattern"} & set(one) for one in texts)
+def columns(filters: str, facts: Iterable[str]) -> list[str]:
+    """Return the columns that the rows of some filters have, as far as these are written; ``facts`` are asked for."""
+    held = [f"{symbol}_{'balance' if key == 'token' else 'count'}" for key, symbol in _HELD.findall(filters)]
+    return list(dict.fromkeys([*held, *(fact for fact in facts if f'"{fact}"' in filters), "address"]))
+
+
+def contract_kinds(root: Schema, path: Sequence[str]) -> list[Kind]:
+    """Return the kinds of contract that a place names by address or symbol; none where it takes other texts."""
+    found = {one.get("x-contract") for one in at_path(root, path)}
+    kinds: tuple[Kind, ...] = ("token", "collection")
+    return [kind for kind in kinds if kind in found]
 
 
 def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
@@ -88,7 +101,11 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     for name, schema in keys(root, ["filters", condition]).items():
         allowed = ", ".join(_inside(root, ["filters", condition, name])[:_LISTED]) or _types(root, schema)
         found.append({"field": name, "allowed": allowed, "meaning": _meaning(root, schema)})
-    return found
+    if found:
+        return found
+    # What has no fields is a value itself, such as orderBy.
+    allowed = ", ".join(_inside(root, ["filters", condition])[:_LISTED]) or _types(root, top[condition])
+    return [{"field": condition, "allowed": allowed, "meaning": _meaning(root, top[condition])}]
 
 
 @dataclass(frozen=True)
@@ -138,7 +155,7 @@ class Grammar:
     conditions: Mapping[str, ConditionSpec]
     groups: Mapping[str, str]
     scope: tuple[FieldSpec, ...]
-    most: int = 1_000_000
+    most: int = MAX_LIMIT
 
 
 def grammar_of(schema: Schema | None) -> Grammar:
@@ -156,7 +173,7 @@ def grammar_of(schema: Schema | None) -> Grammar:
     scope = [name for name in filters if name not in conditions and name not in groups]
     limit = keys(root, ()).get("limit", {})
     fields = tuple(_field(root, name, filters[name], required=False) for name in scope)
-    return Grammar(conditions, groups, fields, limit.get("maximum", 1_000_000))
+    return Grammar(conditions, groups, fields, limit.get("maximum", MAX_LIMIT))
 
 
 def encoded(text: str, accepts: Sequence[Schema]) -> Any:
@@ -205,6 +222,10 @@ def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldS
     shape = "choice" if choices else _SHAPES.get(typed.get("type"), "text")
     bounds = (typed.get("properties") or {}) if shape == "pair" else {}
     inner = typed.get("items") if shape == "list" else next(iter(bounds.values()), None)
+    if shape == "list" and isinstance(inner, Mapping) and inner.get("enum"):
+        shape, choices = "several", tuple(inner["enum"])
+    # Its choices are the columns that the filters give the rows: the form offers them as they change.
+    shape = "order" if name == ORDER and shape == "text" else shape
     return FieldSpec(
         name, shape, _meaning(root, schema), accepts if inner is None else tuple(variants(root, inner)),
         tuple(schema.get("examples") or ()), choices, tuple(bounds), schema.get("default"), required,

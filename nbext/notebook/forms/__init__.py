@@ -9,7 +9,7 @@ builder      build a segment, count it, run it
 editors      a field's input, a condition's card, a group's card
 filter_tree  a segment's filters as a tree of cards, and back
 card         a segment's table at a glance
-charts       bins for amounts, and pictures of them
+bins         bins for a segment's amounts
 tables       a segment's table as HTML, and its way into the notebook's variables
 
 A cell that the builder inserts goes by IPython's ``set_next_input``: front ends insert it with the answer of the next
@@ -115,5 +115,5 @@ def _client(given: Client | None) -> Client:
 
     if given is not None:
         return given
-    here = session.current()
+    here = session.current_session()
     return here.connected() if here else connect()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets as w
@@ -15,7 +17,7 @@ from nbext.notebook.completion.schema import grammar_of
 from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.editors import Editor, GroupEditor, ScopeBar, Unfit
 from nbext.notebook.forms.form import Background, Form, Snapshot
-from nbext.notebook.forms.tables import add_to_history, assign, frame_html, provenance
+from nbext.notebook.forms.tables import Variable, add_to_history, frame_html, provenance
 from nbext.notebook.forms.widgets import (
     beside,
     box,
@@ -27,7 +29,7 @@ from nbext.notebook.forms.widgets import (
     text_field,
     visibility,
 )
-from nbext.notebook.results.deliver import checked_name
+from nbext.notebook.results.deliver import MAX_NOTE, checked_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +75,8 @@ class SegmentForm(Form):
         self.top = GroupEditor("all", self.grammar, self._changed, lambda _: None, top=True)
         self.count = markup(classes="nbext-count")
         self.json = markup(classes="nbext-json")
-        self.name = text_field("Variable", "segment", width="160px")
+        self.variable = Variable("segment", width="160px")
+        self.name = self.variable.field
         self.limit = text_field("Rows, at most", str(self.client.settings["limit"]), width="110px")
         for field in (self.name, self.limit):
             field.changed(lambda _: self._write())
@@ -108,6 +111,7 @@ class SegmentForm(Form):
 
     def _unfold(self) -> None:
         self.scope.unfold()
+        self.scope.offer(json.dumps(self.filters(), default=str))
         visibility(self.more, False)
 
     def filters(self) -> dict[str, Any]:
@@ -138,6 +142,7 @@ class SegmentForm(Form):
         """Write the query out, and count it once nothing changes for a moment."""
         if not self._built:
             return
+        self.scope.offer(json.dumps(self.filters(), default=str))
         self._write()
         self._unmark()
         if missing := self.missing():
@@ -167,15 +172,16 @@ class SegmentForm(Form):
             self._show_count(None, "Not counted.")
             raise
         if question == self._counted:
-            self._show_count(provenance(found).get("matched"), "")
+            self._show_count(provenance(found).get("matched"), "", provenance(found).get("warnings") or ())
 
-    def _show_count(self, matched: int | None, text: str) -> None:
+    def _show_count(self, matched: int | None, text: str, notes: Iterable[str] = ()) -> None:
         self.matched = matched
         if matched is None:
             self.count.value = f'<div class="nbext-note" role="status">{html(text)}</div>'
         else:
             match = "wallets match" if matched != 1 else "wallet matches"
             self.count.value = f'<div role="status"><span class="nbext-big">{matched:,}</span> {match}</div>'
+            self.count.value += "".join(f'<div class="nbext-note">{html(note, MAX_NOTE)}</div>' for note in notes)
         # The snapshot is saved with the notebook: "Counting …" in it would stay there for ever.
         if not text.endswith("…"):
             self.renew()
@@ -240,7 +246,7 @@ class SegmentForm(Form):
         # A double click arrives twice, although the first click disables the button.
         if self._running:
             return
-        limit, name = self._complete(), checked_name(self.name.value.strip())
+        limit, name = self._complete(), self.variable.name()
         if limit is None:
             return
         query = Query(self.filters(), self.operator.value, "json", limit)
@@ -252,7 +258,7 @@ class SegmentForm(Form):
             frame = self.client.execute_segment(
                 query.filters, query.operator, limit=query.limit, progress=self._progress
             )
-            assign(name, frame)
+            self.variable.assign(name, frame)
             add_to_history(query, frame)
             self._show_result(name, frame)
         except ValidationError:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.uint256 import in_units
+from nbext.analysis import charts
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
-from nbext.notebook.forms import charts
+from nbext.notebook.forms.bins import spread
 from nbext.notebook.forms.filter_tree import cell_text
 from nbext.notebook.forms.form import Form, Snapshot, message_of
-from nbext.notebook.forms.tables import frame_html, is_missing, number_text, provenance, scale, text_of
+from nbext.notebook.forms.tables import NUMBERS, frame_html, is_missing, is_repeated, number_text, provenance, text_of
 from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
 
 if TYPE_CHECKING:
@@ -29,6 +28,11 @@ class Card(Form):
 
     def __init__(self, client: Any, frame: pd.DataFrame) -> None:
         self.known = provenance(frame)
+        if not hasattr(frame, "columns"):
+            raise UsageError(
+                f"show needs a segment's table, such as %%segment_query returns, not {visible(repr(frame), 60)}. "
+                "Run %segment ID --card for a segment that you know by its id."
+            )
         if not self.known.get("segment_id"):
             raise UsageError(
                 "show needs a segment's table, such as %%segment_query returns. This table does not say which segment "
@@ -97,7 +101,8 @@ class Card(Form):
         pairs.append(("together", self.known["matched"]))
         if not charts.available() or len(pairs) > MOST_BARS:
             return table_html(["Wallets that", "match"], [(words, f"{n:,}") for words, n in pairs], numbers=[1])
-        return charts.bars([words for words, _ in pairs], [n for _, n in pairs], "Wallets that match each condition")
+        names, counts = [words for words, _ in pairs], [n for _, n in pairs]
+        return charts.bars(names, counts, "Wallets that match each condition", self.known).html()
 
     def _spreads(self) -> list[tuple[str, str]]:
         made = []
@@ -105,9 +110,24 @@ class Card(Form):
             name = str(column.get("name"))
             # Of two columns of one name pandas gives a frame where a series is expected.
             once = list(self.frame.columns).count(name) == 1
-            if column.get("type") in ("integer", "uint256") and once and len(self.frame):
-                made.append((name, spread(self.frame[name].tolist(), column)))
+            if column.get("type") in NUMBERS and not is_repeated(column) and once and len(self.frame):
+                made.append((name, self._spread(self.frame[name].tolist(), column)))
         return made
+
+    def _spread(self, values: Sequence[Any], column: Mapping[str, Any]) -> str:
+        """Return how a column's known amounts are spread: a picture where matplotlib is installed, else a table."""
+        present = [str(value) for value in values if not is_missing(value)]
+        try:
+            found = spread([float(value) for value in present])
+        except ValueError:
+            # The user put something else into the column; the card shows what else it can.
+            return ""
+        if not found:
+            return ""
+        unit = f"{visible(column.get('symbol') or 'amount', 20)} per wallet"
+        if charts.available():
+            return charts.histogram(found, unit, self.known).html()
+        return table_html([unit, "wallets"], [(label, f"{count:,}") for label, count in found], numbers=[1])
 
     def _of_the_rows(self) -> str:
         return f" (of the {len(self.frame):,} rows here)" * bool(self.known.get("truncated"))
@@ -135,20 +155,3 @@ def section(title: str, body: str) -> str:
     """Return a part of the card under its heading, or nothing for an empty part."""
     heading = f'<div class="nbext-label" role="heading" aria-level="3">{html(title)}</div>'
     return f'<div class="nbext-section">{heading}{body}</div>' if body else ""
-
-
-def spread(values: Sequence[Any], column: Mapping[str, Any]) -> str:
-    """Return the distribution of a column's known amounts: a picture where matplotlib is installed, else a table."""
-    present = [str(value) for value in values if not is_missing(value)]
-    try:
-        amounts = [float(in_units(value, scale(column))) for value in present]
-    except InvalidOperation:
-        # The user put something else into the column; the card shows what else it can.
-        return ""
-    found = charts.spread(amounts)
-    if not found:
-        return ""
-    unit = f"{visible(column.get('symbol') or 'amount', 20)} per wallet"
-    if charts.available():
-        return charts.histogram(found, unit)
-    return table_html([unit, "wallets"], [(label, f"{count:,}") for label, count in found], numbers=[1])

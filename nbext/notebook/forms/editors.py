@@ -11,7 +11,8 @@ from typing import Any
 import ipywidgets as w
 
 from nbext.core.untrusted_text import html, visible
-from nbext.notebook.completion.schema import ConditionSpec, FieldSpec, Grammar, encoded
+from nbext.notebook.completion import schema
+from nbext.notebook.completion.schema import ORDER, ConditionSpec, FieldSpec, Grammar, encoded
 from nbext.notebook.forms import filter_tree
 from nbext.notebook.forms.widgets import (
     MAX_HELP,
@@ -24,6 +25,7 @@ from nbext.notebook.forms.widgets import (
     making,
     markup,
     row,
+    several_field,
     text_field,
     visibility,
 )
@@ -31,6 +33,7 @@ from nbext.notebook.forms.widgets import (
 # The value of an empty input: its field is left out of the query.
 NOTHING = object()
 _BLANK = ""
+_WAYS = (("largest", "-"), ("smallest", ""))
 # A condition shows this many fields at first. The others wait behind a button unless they are filled in: a transfer
 # has eleven, and a screen of empty inputs hides the two that matter.
 FIRST_FIELDS = 3
@@ -55,6 +58,7 @@ class Input:
         self.changed = changed
         self.fields: dict[str, Field] = {}
         self.widget: w.Box | None = None
+        self._offering = False
 
     def build(self) -> w.Box:
         """Return its widget, made at the first call."""
@@ -62,7 +66,7 @@ class Input:
             if self.widget is None:
                 pair = self.spec.shape == "pair"
                 self.fields = {key: self._bound(key) for key in self.spec.keys} if pair else {"": self._single()}
-                inputs = [field.changed(lambda _: self.changed()).widget for field in self.fields.values()]
+                inputs = [field.changed(lambda _: self._was_changed()).widget for field in self.fields.values()]
                 if pair:
                     help_line = markup(f'<div class="nbext-help">{html(self.spec.help, MAX_HELP)}</div>')
                     self.widget = box(row(*inputs), help_line, classes="nbext-field", width="250px")
@@ -81,9 +85,17 @@ class Input:
         if spec.shape == "flag":
             either: list[tuple[str, Any]] = [("(either)", _BLANK), ("yes", True), ("no", False)]
             return choice_field(label, either, _BLANK, help=spec.help, width="160px")
+        if spec.shape == "several":
+            return several_field(label, spec.choices, help=spec.help, width="160px")
+        if spec.shape == "order":
+            return choice_field(label, [("(address)", _BLANK)], _BLANK, help=spec.help, width="220px")
         is_list = spec.shape == "list"
         help_text = spec.help + " Separate several by commas." * is_list
         return text_field(label, placeholder=_example(spec), help=help_text, width="300px" if is_list else "190px")
+
+    def _was_changed(self) -> None:
+        if not self._offering:
+            self.changed()
 
     def _bound(self, key: str) -> Field:
         return text_field(f"{self.spec.label}, {key}", placeholder=_example(self.spec, key), width="120px")
@@ -97,7 +109,9 @@ class Input:
             typed = {key: field.value.strip() for key, field in self.fields.items()}
             return {key: encoded(text, spec.accepts) for key, text in typed.items() if text} or NOTHING
         given = self.fields[""].value
-        if spec.shape in ("choice", "flag"):
+        if spec.shape == "several":
+            return list(given) or NOTHING
+        if spec.shape in ("choice", "flag", "order"):
             return NOTHING if given == _BLANK else given
         text = given.strip()
         if spec.shape == "list":
@@ -111,8 +125,10 @@ class Input:
         if self.spec.shape == "pair" and isinstance(value, Mapping) and set(value) <= set(self.spec.keys):
             for key, one in value.items():
                 self.fields[key].entry.value = _text(one)
-        elif self.spec.shape in ("choice", "flag"):
+        elif self.spec.shape in ("choice", "flag", "order"):
             self._choose(value)
+        elif self.spec.shape == "several" and isinstance(value, list) and set(value) <= set(self.spec.choices):
+            self.fields[""].entry.value = tuple(value)
         elif self.spec.shape == "list" and isinstance(value, list | str):
             self.fields[""].entry.value = ", ".join(map(_text, value if isinstance(value, list) else [value]))
         elif self.spec.shape == "text":
@@ -126,11 +142,26 @@ class Input:
     def _choose(self, value: Any) -> None:
         entry = self.fields[""].entry
         known = [one for _, one in entry.options]
-        if value not in known and not self.spec.takes_others:
+        if value not in known and not (self.spec.takes_others and isinstance(value, str | int)):
             raise Unfit(self.spec.name)
         if value not in known:
             entry.options = (*entry.options, (visible(_text(value), 60), value))
         entry.value = value
+
+    def offer(self, columns: Iterable[str]) -> None:
+        """Offer these columns to order by, beside what is chosen."""
+        if not self.fields:
+            return
+        entry = self.fields[""].entry
+        chosen = entry.value
+        ways = [(f"{name}, {way} first", sign + name) for name in columns for way, sign in _WAYS]
+        options = [("(address)", _BLANK), *(way for way in ways if way[1] != "address")]
+        options += [] if chosen in [value for _, value in options] else [(visible(chosen, 60), chosen)]
+        if tuple(options) != tuple(entry.options):
+            # New options choose the first of them, which nobody did.
+            self._offering = True
+            entry.options, entry.value = options, chosen
+            self._offering = False
 
     def mark(self, pointer: str, detail: str) -> None:
         """Show an error at the bound that the rest of a pointer names, else at the first one."""
@@ -155,6 +186,12 @@ class ScopeBar:
         """Return the keys that are given."""
         return _given(self.inputs)
 
+    def offer(self, filters: str) -> None:
+        """Offer the columns that the rows of some filters have, where they can be ordered by one."""
+        if ORDER in self.inputs and self.inputs[ORDER].spec.shape == "order":
+            facts = self.inputs["columns"].spec.choices if "columns" in self.inputs else ()
+            self.inputs[ORDER].offer(schema.columns(filters, facts))
+
     def unfold(self) -> None:
         """Show the inputs."""
         self.widget.children = [one.build() for one in self.inputs.values()]
@@ -164,6 +201,7 @@ class Editor(ABC):
     """A card: its widget, the key of its value, and the JSON pointer at which the value was last written."""
 
     key: str
+    label: str
     widget: w.Box
 
     def __init__(self, changed: Changed, remove: Remove) -> None:
@@ -206,7 +244,7 @@ class ConditionEditor(Editor):
 
     def __init__(self, spec: ConditionSpec, changed: Changed, remove: Remove) -> None:
         super().__init__(changed, remove)
-        self.spec, self.key = spec, spec.name
+        self.spec, self.key, self.label = spec, spec.name, spec.label
         self.inputs = {field.name: Input(field, changed) for field in spec.fields}
         self.rest = list(self.inputs)[FIRST_FIELDS:]
         self.more = button("More options", lambda _: self.unfold(), classes=QUIET)
@@ -258,7 +296,7 @@ class TextEditor(Editor):
 
     def __init__(self, key: str, value: Any, changed: Changed, remove: Remove) -> None:
         super().__init__(changed, remove)
-        self.key, self._last = key, value
+        self.key, self.label, self._last = key, key, value
         head = markup(f'<span class="nbext-kind">{html(key, 60)}</span>')
         self.field = Field(w.Textarea(value=filter_tree.json_text(value), description="As JSON"), width="100%")
         self.field.changed(lambda _: self._read())
@@ -284,8 +322,11 @@ class GroupEditor(Editor):
 
     def __init__(self, key: str, grammar: Grammar, changed: Changed, remove: Remove, *, top: bool = False) -> None:
         super().__init__(changed, remove)
-        self.grammar, self.key = grammar, key
+        self.grammar, self.key, self.label = grammar, key, GROUP_WORDS.get(key, key)
         self.children: list[Editor] = []
+        # What was removed last, and where it was: a line with Undo stands in its place.
+        self.removed: tuple[int, Editor] | None = None
+        self.gone = Gone(self.undo)
         self.body = box(classes="nbext-members")
         if top:
             self.lay_out(self.body, self._adders(), classes="nbext-top-group")
@@ -296,7 +337,7 @@ class GroupEditor(Editor):
             self.lay_out(head, self.body, self._adders(), classes="nbext-card nbext-group")
 
     def _rename(self, key: str) -> None:
-        self.key = key
+        self.key, self.label = key, GROUP_WORDS.get(key, key)
         self.changed()
 
     def _adders(self) -> w.Box:
@@ -319,6 +360,7 @@ class GroupEditor(Editor):
         added = [self._made(key, value) for key, value in parts]
         # Laid out once for all: each change of a box's children is a message with the whole list of them.
         self.children += added
+        self.removed = None
         self._lay_out()
         return added
 
@@ -340,11 +382,24 @@ class GroupEditor(Editor):
         return TextEditor(key, value, self.changed, self._drop)
 
     def _drop(self, editor: Editor) -> None:
+        self.removed = self.children.index(editor), editor
         self.children.remove(editor)
         self._lay_out()
+        self.gone.undo.focus()
+
+    def undo(self) -> None:
+        """Put what was removed last back where it was."""
+        if self.removed:
+            self.children.insert(*self.removed)
+            self.removed = None
+            self._lay_out()
 
     def _lay_out(self) -> None:
-        self.body.children = [child.widget for child in self.children]
+        shown = [child.widget for child in self.children]
+        if self.removed:
+            place, editor = self.removed
+            shown.insert(place, self.gone.line(editor))
+        self.body.children = shown
         self.changed()
 
     def value(self) -> Any:
@@ -359,7 +414,25 @@ class GroupEditor(Editor):
 
     def missing(self) -> list[str]:
         inner = [label for child in self.children for label in child.missing()]
-        return inner if self.children else [f"a condition in {GROUP_WORDS.get(self.key, self.key)!r}"]
+        return inner if self.children else [f"a condition in {self.label!r}"]
+
+
+class Gone:
+    """The line in place of what was removed.
+
+    As high as the head of a card, and without a button where that has one: the second click of a double click on
+    Remove would fall on the next card's.
+    """
+
+    def __init__(self, undo: Callable[[], None]) -> None:
+        self.text = markup()
+        self.undo = button("Undo", lambda _: undo(), classes=QUIET, tip="Put it back")
+        self.widget = row(self.undo, self.text, classes="nbext-card nbext-head")
+
+    def line(self, editor: Editor) -> w.Box:
+        """Return the line for an editor."""
+        self.text.value = f'<span role="status">Removed: {html(editor.label, 60)}</span>'
+        return self.widget
 
 
 def _given(inputs: Mapping[str, Input]) -> dict[str, Any]:

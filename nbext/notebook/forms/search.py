@@ -15,7 +15,7 @@ from nbext.core.constants import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.form import Background, Form, Snapshot
-from nbext.notebook.forms.tables import assign, count_text, is_missing, number_text, provenance, records, text_of
+from nbext.notebook.forms.tables import Variable, count_text, is_missing, number_text, provenance, records, text_of
 from nbext.notebook.forms.widgets import (
     box,
     button,
@@ -29,7 +29,6 @@ from nbext.notebook.forms.widgets import (
     text_field,
     visibility,
 )  # fmt: skip
-from nbext.notebook.results.deliver import checked_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -240,10 +239,10 @@ class Detail:
         self.frame: pd.DataFrame | None = None
         self.text = markup()
         self.line = markup()
-        self.name = text_field("Variable", "collection", width="200px")
+        self.variable = Variable("collection", width="200px")
         self.use = button("Use", form.once_typed(self._use), classes="nbext-main nbext-use")
-        self.name.entered(form.once_typed(self._use))
-        self.bar = row(self.name.widget, self.use)
+        self.variable.field.entered(form.once_typed(self._use))
+        self.bar = row(self.variable.field.widget, self.use)
         self.widget = box(self.text, self.bar, self.line, classes="nbext-panel")
 
     def clear(self) -> None:
@@ -274,9 +273,8 @@ class Detail:
     def _use(self) -> None:
         if self.frame is None or self.form.picked is None:
             return
-        self.name.error = ""
-        name = checked_name(self.name.value.strip())
-        assign(name, self.frame)
+        name = self.variable.name()
+        self.variable.assign(name, self.frame)
         magic = "%token" if is_token(self.form.picked) else "%nft"
         place = f"{self.form.picked.get('chain')} {self.form.picked.get('address')}"
         status, cell = f"{html(name)} is set.", ""

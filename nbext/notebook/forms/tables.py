@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.getipython import get_ipython
 
 from nbext.core.uint256 import units_text
+from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook import session
 from nbext.notebook.cell.request import Query
-from nbext.notebook.forms.widgets import table_html
+from nbext.notebook.forms.widgets import table_html, text_field
 from nbext.notebook.results.deliver import checked_name
 
 if TYPE_CHECKING:
@@ -21,46 +22,47 @@ if TYPE_CHECKING:
 ROWS = 8
 # A table of more columns than this is cut, and says so: the page would scroll sideways past its own note.
 COLUMNS = 12
-_NUMBERS = ("integer", "uint256")
+NUMBERS = ("integer", "uint256", "float64")
 
 
 def frame_html(frame: pd.DataFrame) -> str:
-    """Return the first rows of a table, amounts in their tokens' units, and how many rows there are in all."""
+    """Return the first rows of a table, amounts in their tokens' units alone, and how many rows there are in all."""
     if not len(frame):
         return "<p>No wallet matches.</p>"
     known = {str(column.get("name")): column for column in provenance(frame).get("columns") or []}
-    names = [str(name) for name in frame.columns[:COLUMNS]]
+    shown = [i for i, name in enumerate(frame.columns) if not is_repeated(known.get(str(name)))]
+    names = [str(frame.columns[i]) for i in shown[:COLUMNS]]
     heads = [f"{name} ({known[name]['symbol']})" if is_amount(known.get(name)) else name for name in names]
-    numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in _NUMBERS]
+    numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in NUMBERS]
     rows = [
-        [in_units(value, known.get(name)) for name, value in zip(names, values, strict=True)]
-        for values in frame.iloc[:ROWS, :COLUMNS].itertuples(index=False, name=None)
+        [in_words(value, known.get(name)) for name, value in zip(names, values, strict=True)]
+        for values in frame.iloc[:ROWS, shown[:COLUMNS]].itertuples(index=False, name=None)
     ]
-    left_out = f", {len(frame.columns) - COLUMNS:,} more columns" if len(frame.columns) > COLUMNS else ""
-    units = "; amounts in tokens (in the smallest unit in the variable)" if any(map(scale, known.values())) else ""
+    left_out = f", {len(shown) - COLUMNS:,} more columns" if len(shown) > COLUMNS else ""
+    units = "; exact amounts are in the columns ..._raw of the variable" if len(shown) < len(frame.columns) else ""
     note = f'<div class="nbext-note">{len(rows):,} of {len(frame):,} rows{left_out}{units}</div>'
     return table_html(heads, rows, numbers) + note
 
 
 def is_amount(column: Mapping[str, Any] | None) -> bool:
-    """Return whether a column's amounts can be written in the token's unit."""
-    return bool(column and isinstance(column.get("decimals"), int) and column["decimals"] and column.get("symbol"))
+    """Return whether a column's amounts are in the token's unit, so that its symbol goes with them."""
+    return bool(column and column.get("unit") == "token" and column.get("symbol"))
 
 
-def scale(column: Mapping[str, Any] | None) -> int:
-    """Return how many decimals a column's amounts must still be shifted by; `nbext.to_units` may have done so."""
-    return int(column["decimals"]) if column and is_amount(column) and column.get("unit") != "token" else 0
+def is_repeated(column: Mapping[str, Any] | None) -> bool:
+    """Return whether a column repeats exactly, in the smallest unit, what another says in the token's."""
+    return bool(column and column.get("unit") == "raw" and column.get("decimals") is not None)
 
 
-def in_units(value: Any, column: Mapping[str, Any] | None) -> str:
-    """Return a cell of the table as text: amounts exactly, in the token's unit where that is known."""
+def in_words(value: Any, column: Mapping[str, Any] | None) -> str:
+    """Return a cell of the table as text: numbers with all their digits, thousands set apart."""
     if is_missing(value):
         return ""
-    if (column or {}).get("type") not in _NUMBERS:
+    if (column or {}).get("type") not in NUMBERS:
         return text_of(value)
     # By way of text: a uint256 has 78 digits, a float 16.
     try:
-        return units_text(str(value), scale(column))
+        return units_text(str(value), 0)
     except InvalidOperation:
         return text_of(value)
 
@@ -98,22 +100,53 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
-def provenance(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return where a table came from, as its ``attrs["nbext"]`` records it."""
-    known = frame.attrs.get("nbext", {})
+def provenance(frame: Any) -> dict[str, Any]:
+    """Return where a table came from, as its ``attrs["nbext"]`` records it; of any other value nothing."""
     # attrs are the user's to change; a form that is opened on such a table must not fail.
+    attrs = getattr(frame, "attrs", None)
+    known = attrs.get("nbext") if isinstance(attrs, dict) else None
     return known if isinstance(known, dict) else {}
 
 
-def assign(name: str, value: Any) -> None:
-    """Assign the value to the notebook's variable of that name, if a variable may have it."""
+class Variable:
+    """The field that names the notebook's variable for a result. What else it holds is replaced when asked twice."""
+
+    def __init__(self, name: str, *, width: str) -> None:
+        self.field = text_field("Variable", name, width=width)
+        self._warned: tuple[str, Any] | None = None
+
+    def name(self) -> str:
+        """Return the name, if a variable may have it.
+
+        Raises
+        ------
+        UsageError
+            It is no name for a variable, or of one with another value than a table of nbext, and this was not said yet.
+        """
+        variables = _variables()
+        name = checked_name(self.field.value.strip(), variables)
+        held = variables.get(name)
+        said = self._warned is not None and self._warned[0] == name and self._warned[1] is held
+        if name in variables and not said and not provenance(held):
+            self._warned = (name, held)
+            kind = type(held).__name__
+            raise UsageError(f"{name} holds a value already (type {visible(kind)}). Press again to replace it.")
+        return name
+
+    def assign(self, name: str, value: Any) -> None:
+        """Assign the value to the notebook's variable of that name."""
+        _variables()[checked_name(name)] = value
+
+
+def _variables() -> dict[str, Any]:
     shell = get_ipython()
     if shell is None:
         raise UsageError("This is not IPython: there is no notebook whose variable could be set.")
-    shell.user_ns[checked_name(name)] = value
+    variables: dict[str, Any] = shell.user_ns
+    return variables
 
 
 def add_to_history(query: Query, frame: pd.DataFrame) -> None:
     """Add a query that ran to the notebook's history, where nbext is loaded in it."""
-    if here := session.current():
+    if here := session.current_session():
         here.history.add(query, provenance(frame))

@@ -16,7 +16,7 @@ import ipywidgets as w
 from ipywidgets.widgets.widget_description import DescriptionStyle
 from ipywidgets.widgets.widget_string import HTMLStyle, TextStyle
 
-from nbext.core.untrusted_text import html
+from nbext.core.untrusted_text import html, visible
 
 # A service's error may be long, its help less so; tables cut at untrusted_text's own limit.
 MAX_MESSAGE = 500
@@ -155,6 +155,14 @@ def choice_field(label: str, choices: Iterable[tuple[str, Any]], value: Any = No
     """Return a field for one of several values, each as (what is shown, value)."""
     look = {"layout": shared(w.Layout), "style": shared(DescriptionStyle)}
     return Field(w.Dropdown(options=list(choices), value=value, description=label, **look), **options)
+
+
+def several_field(label: str, choices: Sequence[str], **options: Any) -> Field:
+    """Return a field for any of several words."""
+    look = {"layout": shared(w.Layout), "style": shared(DescriptionStyle)}
+    shown = [(visible(choice, 60), choice) for choice in choices]
+    entry = w.SelectMultiple(options=shown, rows=min(len(shown), 5), description=label, **look)
+    return Field(entry, **options)
 
 
 def error_html(text: object) -> str:

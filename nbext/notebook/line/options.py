@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal
 
 from nbext.errors import UsageError, did_you_mean
@@ -21,9 +22,15 @@ KEY_REFUSED = (
     "Do not write a key in a cell: the notebook and its history would keep it. "
     "Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt."
 )
+# How other tools call it to take the largest rows first.
+_SORTS = ("sort", "sort-by", "order", "order-by", "orderby", "desc")
 _WINDOWS = os.name == "nt"
 # On Windows a backslash is part of a path, as in IPython's own magics.
-_PIECE = re.compile(r"""'[^']*'|"[^"]*"|[^\s'"]+""" if _WINDOWS else r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\]+""")
+_PIECE = re.compile(
+    r"""'[^']*'|"[^"]*"|[^\s'"](?:(?!\{\{)[^\s'"])*"""
+    if _WINDOWS
+    else r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\](?:(?!\{\{)[^\s'"\\])*"""
+)
 
 
 @dataclass(frozen=True)
@@ -62,13 +69,17 @@ class Option:
 
 @dataclass
 class Args:
-    """A parsed line: its words in order, and the options that were given with the column of each value."""
+    """A parsed line: its words in order, and the options that were given with the column of each value.
+
+    ``names`` are the variables that expressions may use, where the magic was called.
+    """
 
     magic: str
     line: str
     words: list[Word] = field(default_factory=list)
     options: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)
+    names: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
         return self.options.get(name)
@@ -79,7 +90,10 @@ HELP = Option(("--help", "-h"), "show this help")
 
 @dataclass(frozen=True)
 class Grammar:
-    """The words and options of one magic. ``echo`` False leaves the line out of errors: it may contain a secret."""
+    """The words and options of one magic. ``echo`` False leaves the line out of errors: it may contain a secret.
+
+    ``commands`` are first words after which every word is the command's own: no option of the magic stands there.
+    """
 
     magic: str
     purpose: str
@@ -88,6 +102,7 @@ class Grammar:
     examples: tuple[str, ...] = ()
     notes: str = ""
     echo: bool = True
+    commands: tuple[str, ...] = ()
 
     # Cached: every line of every cell looks its flags up here.
     @cached_property
@@ -107,15 +122,17 @@ class Grammar:
             parts.append("Examples:\n\n" + "\n\n".join(shown))
         return "\n\n".join(parts) + "\n"
 
-    def parse(self, line: str) -> Args:
+    def parse(self, line: str, names: Mapping[str, Any] = MappingProxyType({})) -> Args:
         """Read a line into words and options; `UsageError` for an option that is unknown or has a wrong value."""
-        args = Args(self.magic, line)
+        args = Args(self.magic, line, names=names)
         rest = iter(words(line, self.magic))
         for word in rest:
             # First of all, so that no other error repeats what may be a key.
             if word.kind == "word" and _KEY.match(word.text):
                 raise UsageError(f"{self.magic}: {KEY_REFUSED}")
-            if word.kind == "word" and word.text == "--":
+            if args.words and args.words[0].text in self.commands:
+                args.words.append(word)
+            elif word.kind == "word" and word.text == "--":
                 args.words.extend(rest)
             # A negative number is a word and no option.
             elif word.kind == "word" and re.match(r"-[^\d.]", word.text):
@@ -149,19 +166,22 @@ class Grammar:
             raise self.error(args, f"{flag} needs a value: {option.spelling}.", word)
         args.columns[option.name] = given.column
         # The value of an expression is known only when the line runs: `settle` reads it then.
-        args.options[option.name] = given if given.kind == "python" else self._value(args, option, flag, given)
+        is_known = given.kind != "python" and "{{" not in given.text
+        args.options[option.name] = self._value(args, option, flag, given) if is_known else given
 
-    def settle(self, args: Args, names: Mapping[str, Any]) -> None:
+    def settle(self, args: Args) -> None:
         """Read the options whose values are expressions as if those values had been written."""
         for name, given in args.options.items():
             if isinstance(given, Word):
                 option = next(option for option in self.options if option.name == name)
-                text = str(value_of(given, args, names))
+                text = str(value_of(given, args)) if given.kind == "python" else _interpolated(given, args)
                 args.options[name] = self._value(args, option, option.flags[0], Word(text, given.column, "quoted"))
 
     def _nearest(self, flag: str) -> str:
         # Compared without the dashes: they make every flag look like every other.
         bare = {name.lstrip("-"): name for name in self.flags if name.startswith("--")}
+        if flag.lstrip("-").lower() in _SORTS and "by" in bare:
+            return " Use --top N --by COLUMN."
         near = difflib.get_close_matches(flag.lstrip("-").lower(), bare, n=1)
         return f" Did you mean {bare[near[0]]!r}?" if near else f" Allowed: {', '.join(bare.values())}."
 
@@ -170,7 +190,8 @@ class Grammar:
             # 10,000 and 10_000 are how people and Python write it.
             digits = given.text.replace(",", "").replace("_", "")
             if not re.fullmatch(r"-?[0-9]{1,20}", digits):
-                raise self.error(args, f"{flag} takes a whole number, not {given.text!r}.", given)
+                all_rows = " Use --all for every row." if given.text == "all" and "--all" in self.flags else ""
+                raise self.error(args, f"{flag} takes a whole number, not {given.text!r}.{all_rows}", given)
             return int(digits)
         if not option.choices:
             return given.text
@@ -182,9 +203,25 @@ class Grammar:
         raise self.error(args, f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given)
 
 
-def value_of(word: Word, args: Args, names: Mapping[str, Any]) -> Any:
-    """Return the JSON value of a word's expression; the text of any other word."""
-    return evaluated(word.text, args.line, word.column, names) if word.kind == "python" else word.text
+def value_of(word: Word, args: Args) -> Any:
+    """Return the JSON value of a word's expression; the text of any other word, with its expressions' values."""
+    if word.kind == "python":
+        return evaluated(word.text, args.line, word.column, args.names)
+    return _interpolated(word, args) if word.kind == "word" else word.text
+
+
+def _interpolated(word: Word, args: Args) -> str:
+    """Return a word in which each ``{{expression}}`` is its value: ``out_{{token}}.parquet``."""
+    pieces, end = [], 0
+    while (start := word.text.find("{{", end)) >= 0:
+        close = end_of_expression(word.text, start)
+        if close is None:
+            message = f"{{{{ in {word.text!r} does not begin a Python expression that ends in }}}}."
+            raise UsageError(f"{args.magic}: {message}")
+        source = word.text[start + 2 : close - 2].strip()
+        pieces += [word.text[end:start], str(evaluated(source, args.line, word.column, args.names))]
+        end = close
+    return "".join([*pieces, word.text[end:]])
 
 
 def words(line: str, magic: str) -> list[Word]:
@@ -213,25 +250,36 @@ def _next_word(line: str, start: int, magic: str) -> tuple[Word, int]:
             raise UsageError(_unclosed(line, start, magic, "{{", "}}"))
         # An expression that is not Python is reported when it is evaluated.
         end = end_of_expression(line, start) or line.index("}}", start) + 2
-        return Word(line[start + 2 : end - 2].strip(), start, "python"), end
-    if line[start] == "{":
+        # What follows at once belongs to it: {{folder}}/out.csv. Two expressions side by side are two words.
+        if line[end : end + 1].strip() in ("", ";") or line.startswith("{{", end):
+            return Word(line[start + 2 : end - 2].strip(), start, "python"), end
+    if line[start] == "{" and not line.startswith("{{", start):
         end = _end_of_object(line, start)
         return Word(line[start:end], start, "json"), end
     # Pieces in and out of quotes make one word, as in a shell.
-    end = start
+    text, plain, end = "", start, start
     while end < len(line) and not line[end].isspace():
+        # The quotes and the spaces of an expression are Python's.
+        if line.startswith("{{", end) and (close := end_of_expression(line, end)):
+            text, plain, end = text + _unquoted(line[plain:end]) + line[end:close], close, close
+            continue
         piece = _PIECE.match(line, end)
         if piece is None and line[end] != "\\":
             raise UsageError(_unclosed(line, end, magic, line[end], line[end]))
         # A backslash that nothing follows is a character like others.
         end = piece.end() if piece else end + 1
-    raw = line[start:end]
+    kind: Literal["word", "quoted"] = "quoted" if line[start] in "'\"" else "word"
+    return Word(text + _unquoted(line[plain:end]), start, kind), end
+
+
+def _unquoted(raw: str) -> str:
+    """Return a part of one word without its quotes and escapes."""
     lexer = shlex.shlex(raw, posix=True)
     # One word is given, so nothing in it separates words or begins a comment.
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = "", True, ""
     if _WINDOWS or raw.endswith("\\"):
         lexer.escape = ""
-    return Word(lexer.get_token() or "", start, "quoted" if raw[0] in "'\"" else "word"), end
+    return lexer.get_token() or ""
 
 
 def _unclosed(line: str, position: int, magic: str, opened: str, wanted: str) -> str:

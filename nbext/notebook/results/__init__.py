@@ -3,5 +3,4 @@
 deliver     stored in a variable, written to a file, converted, or returned to be displayed
 progress    the bar of a call that takes longer than half a second
 tables      how tables are displayed, and which names in them are suspicious
-units       nbext.to_units: amounts in a token's unit
 """

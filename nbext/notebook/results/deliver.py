@@ -7,8 +7,10 @@ import keyword
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.constants import MAX_LIMIT
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line.options import Args, Grammar
@@ -20,12 +22,16 @@ if TYPE_CHECKING:
 
 # IPython uses these names itself: a result under one of them would break the shell.
 _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
-FORMATS = (".csv", ".json", ".parquet")
+FORMATS = (".csv", ".json", ".parquet", ".arrow")
+# Ten conditions in words; whatever a stranger's service sends, a note stays short enough to be read.
+MAX_NOTE = 1_500
+# Cells below call it: who gives a result such a name meant another.
+_CODE = {ModuleType: "module", type: "class", FunctionType: "function", BuiltinFunctionType: "function"}
 # What an option returns instead of a table.
 _NO_TABLE = {"bg": "a handle; its .result() is a DataFrame", "card": "a card", "count": "a number"}
 
 
-def prepare(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> None:
+def prepare(grammar: Grammar, args: Args) -> None:
     """Put Python values into the options, and check where the result is to go, before anything runs."""
     for option, what in _NO_TABLE.items():
         if args[option]:
@@ -34,12 +40,12 @@ def prepare(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> None:
                     message = f"--{other} has no effect with --{option}, which returns {what}. Use one of them."
                     raise grammar.error(args, message)
     # A query may take minutes: a name or a file that cannot be used is refused before it.
-    grammar.settle(args, names)
+    grammar.settle(args)
     if args["out"] is not None:
-        args.options["out"] = checked_name(args["out"])
+        args.options["out"] = checked_name(args["out"], args.names)
     if args["to"] is not None:
         checked_file(args["to"], overwrite=bool(args["overwrite"]))
-    elif args["overwrite"] or args["raw"]:
+    elif "--to" in grammar.flags and (args["overwrite"] or args["raw"]):
         raise grammar.error(args, f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
 
 
@@ -49,10 +55,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     session.suspicious.learn(frame)
     # Without provenance too: its names are a stranger's all the same, and are displayed so.
     about = frame.attrs.setdefault("nbext", {})
-    if cut := cut_in_words(about):
-        print(cut)
-    for warning in about.get("warnings") or []:
-        print(f"note: {visible(warning)}")
+    print_notes(about, cut_in_words(about, args))
     if args["to"] is not None:
         from nbext.client.files import writer
 
@@ -65,8 +68,23 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     return None if args["to"] is not None and args["out"] is None else put(session, args, value)
 
 
-def checked_name(name: str) -> str:
-    """Return the name, as Python spells it, if a result may be stored under it."""
+def print_file(written: pd.DataFrame, args: Args) -> None:
+    """Print what is in a file that the rows of a query were written to, and what its reader should know of them."""
+    about = written.attrs["nbext"]
+    print_notes(about, cut_in_words(about, args))
+    print(f"{args['to']}: {_size(int(written['rows'].iloc[0]), len(about['columns']))}")
+
+
+def print_notes(about: Mapping[str, Any], cut: str | None = None) -> None:
+    """Print what a limit cut off, and what an answer's provenance says that its reader should know."""
+    if cut:
+        print(cut)
+    for warning in about.get("warnings") or []:
+        print(f"note: {visible(warning, MAX_NOTE)}")
+
+
+def checked_name(name: str, names: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return the name, as Python spells it, if a result may be stored under it; ``names`` are those in use."""
     if not name.isidentifier():
         raise UsageError(
             f"'{visible(name)}' is not a variable name. Names use letters, digits and _, and do not start with a digit."
@@ -76,6 +94,11 @@ def checked_name(name: str) -> str:
         raise UsageError(f"{name!r} is a Python keyword. Choose another name for the result.")
     if hasattr(builtins, name) or name in _TAKEN or name.startswith("_"):
         raise UsageError(f"Python or IPython uses the name {name!r}. Choose another name for the result.")
+    for kind, what in _CODE.items():
+        if isinstance(names.get(name), kind):
+            raise UsageError(
+                f"{name} is a {what} here, which the result would replace. Choose another name, such as {name}_wallets."
+            )
     return name
 
 
@@ -93,25 +116,34 @@ def in_words(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if shape is None or len(shape) != 2:
         return visible(value)
-    rows, columns = shape
+    return _size(*shape)
+
+
+def _size(rows: int, columns: int) -> str:
     return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
 
 
-def cut_in_words(about: dict[str, Any]) -> str | None:
+def cut_in_words(about: Mapping[str, Any], args: Args) -> str | None:
     """Return what a limit cut off, or None where it cut nothing."""
     if not about.get("truncated"):
         return None
     matched, returned = about.get("matched"), about.get("returned")
     if matched is None or returned is None:
         return "The limit cut off rows; raise --limit for more."
+    counted = f"{returned:,} of {matched:,} wallets"
     # An export has what its segment kept: --all would fetch no more.
-    how = "; --limit 0 counts, --all fetches" if about.get("operation") == "execute_segment" else ""
-    return f"{returned:,} of {matched:,} wallets{how}"
+    if about.get("operation") != "execute_segment":
+        return counted
+    if args["top"] is not None:
+        return f"{counted}, those with the largest {visible(args['by'])}; a larger --top returns more"
+    if returned >= MAX_LIMIT:
+        return f"{counted}; {MAX_LIMIT:,} is the most. For the others narrow the query, for example by a balance"
+    return f"{counted}; --limit 0 counts, --all fetches"
 
 
 def converted(frame: pd.DataFrame, kind: str) -> Any:
     """Return the table as ``polars`` or ``arrow``."""
-    from nbext.client.frames import to_arrow
+    from nbext.client.frames import as_texts, to_arrow
 
     if kind not in ("polars", "arrow"):
         raise ConfigError(f"frame: {visible(kind)!r} is not one of: pandas, polars, arrow.")
@@ -122,14 +154,14 @@ def converted(frame: pd.DataFrame, kind: str) -> Any:
         import polars
     except ImportError:
         raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.") from None
-    return polars.from_arrow(table)
+    return polars.from_arrow(as_texts(table, wide=True))
 
 
 def checked_file(to: str, *, overwrite: bool) -> Path:
     """Return the path of a file to be written, whose format is known and which may be written."""
     path = Path(to).expanduser()
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"--to {visible(to)}: unknown file format. Use .csv, .json or .parquet.")
+        raise UsageError(f"--to {visible(to)}: unknown file format. Use .csv, .json, .parquet or .arrow.")
     # A link could lead the result out of the folder that the user sees.
     if path.is_dir() or path.is_symlink():
         raise UsageError(f"--to {visible(to)} is a {'link' if path.is_symlink() else 'folder'}. Give a file name.")

@@ -28,12 +28,17 @@ class Bar:
     def __init__(self, label: str, view: NotebookView | TerminalView | None, delay: float = DELAY) -> None:
         self._label, self._view, self._delay = label, view, delay
         self._last: Progress | None = None
+        self._line: tuple[str, float] | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Take one report."""
         self._last = progress
+
+    def at(self, text: str, share: float) -> None:
+        """Take a line to show, and how much is done, from 0 to 1."""
+        self._line = text, share
 
     def __enter__(self) -> Bar:
         self._started = time.monotonic()
@@ -63,6 +68,9 @@ class Bar:
         view.close()
 
     def _now(self) -> tuple[str, float | None]:
+        if self._line is not None:
+            text, share = self._line
+            return f"{self._label}: {visible(text)}", min(1.0, share)
         seconds = int(time.monotonic() - self._started)
         last = self._last
         if last is None or last.phase == "running":

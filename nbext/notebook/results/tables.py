@@ -11,20 +11,25 @@ comes from; a table that pandas made of ours is recognised by the suspicious nam
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import html, visible
 
 if TYPE_CHECKING:
     import pandas as pd
     from IPython.core.interactiveshell import InteractiveShell
 
 MAX_KEPT = 10_000
+# More failed rows are only counted below a table of metadata.
+_FAILURES = 3
+_STATUS = re.compile(r"\AThe service answered [0-9]+: ")
 # Anything but plain letters, digits and marks, as a first sieve: millions of addresses do not pass it.
 _SIEVE = r"[^ -~]|[$\\]"
 
@@ -70,17 +75,37 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
 def as_html(frame: pd.DataFrame) -> str | None:
     """Return a table as HTML in which ``$`` stays a dollar sign."""
     # pandas-stubs does not declare the method that front ends call.
-    html = _drawn(frame, methodcaller("_repr_html_"), "\n<p>{} rows × {} columns</p>")
-    if html is None or html.endswith("</div>"):
-        return html
+    drawn = _drawn(frame, methodcaller("_repr_html_"), "\n<p>{} rows × {} columns</p>")
+    failures = failures_in_words(frame)
+    if drawn is None or (drawn.endswith("</div>") and not failures):
+        return drawn
     # pandas puts the size inside of the element that its styles apply to.
-    table, _, size = html.rpartition("</div>")
-    return f"{table}{size.lstrip()}\n</div>"
+    table, _, below = drawn.rpartition("</div>")
+    below += f"<p>{'<br>'.join(map(html, failures.splitlines()))}</p>" if failures else ""
+    return f"{table}{below.lstrip()}\n</div>"
 
 
 def as_text(frame: pd.DataFrame) -> str:
     """Return a table as plain text."""
-    return _drawn(frame, repr, "\n\n[{} rows x {} columns]") or ""
+    drawn = _drawn(frame, repr, "\n\n[{} rows x {} columns]") or ""
+    failures = failures_in_words(frame)
+    return f"{drawn}\n\n{failures}" if failures else drawn
+
+
+def failures_in_words(frame: pd.DataFrame) -> str:
+    """Return which rows of a table of metadata failed, and why; nothing where all are there."""
+    about = frame.attrs.get("nbext") or {}
+    if about.get("operation") not in ("tokens", "nfts") or not {"address", "error"} <= set(frame.columns):
+        return ""
+    failed = frame[frame["error"].notna()]
+    # The column has the error's class in front; a reader of a line needs the reason alone.
+    reasons = [
+        f"  {visible(address)}: {visible(_STATUS.sub('', str(error).partition(': ')[2] or str(error)))}"
+        for address, error in zip(failed["address"], failed["error"], strict=True)
+    ]
+    more = [f"  and {len(reasons) - _FAILURES:,} more; see the column error"] if len(reasons) > _FAILURES else []
+    lines = [f"{len(reasons):,} of {len(frame):,} rows failed:", *reasons[:_FAILURES], *more]
+    return "\n".join(lines) if reasons else ""
 
 
 def column_as_text(column: pd.Series[Any]) -> str:
@@ -97,8 +122,12 @@ def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size
     _mark_names(few)
     few.columns = few.columns.map(shown)
     few.index = few.index.map(shown) if len(few) else few.index
-    with pd.option_context("display.html.use_mathjax", False, "display.show_dimensions", False):
-        text = draw(few.map(shown))
+    options: dict[str, Any] = {"display.html.use_mathjax": False, "display.show_dimensions": False}
+    is_whole = (frame.attrs.get("nbext") or {}).get("whole")
+    if is_whole:
+        options |= {"display.max_colwidth": None, "display.max_columns": None, "display.width": None}
+    with pd.option_context(*(part for option in options.items() for part in option)):
+        text = draw(few.map(partial(visible, limit=None) if is_whole else shown))
     wanted = pd.get_option("display.show_dimensions")
     cut = rows is not None and 0 < rows < len(frame)
     return text + size.format(len(frame), frame.shape[1]) if text and (wanted is True or (wanted and cut)) else text

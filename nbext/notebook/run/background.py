@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled, ValidationError
 from nbext.notebook.cell.request import Query
+from nbext.notebook.line.options import Args
+from nbext.notebook.results.deliver import cut_in_words, print_notes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +27,9 @@ Status = Literal["running", "completed", "failed", "cancelled"]
 class Background:
     """A handle on a segment: look at its ``status``, wait for its ``result()``, ``await`` it, ``cancel()`` it."""
 
-    def __init__(self, client: Client, query: Query) -> None:
-        self._client, self._query = client, query
+    def __init__(self, client: Client, query: Query, args: Args) -> None:
+        self._client, self._query, self._args = client, query, args
+        self._has_told = False
         # A Future of threads: it can be waited for with a timeout, and awaited through asyncio.
         self._future: Future[pd.DataFrame] = Future()
         self._cancelled = threading.Event()
@@ -55,7 +58,7 @@ class Background:
         """
         # Raised outside of the except block, so that our error has no other as its context.
         try:
-            return self._future.result(timeout)
+            return self._told(self._future.result(timeout))
         except TimeoutError:
             pass
         raise DeadlineExceeded(f"The segment is still running after {timeout:g} s.", segment_id=self.segment_id)
@@ -67,7 +70,14 @@ class Background:
             self._client.cancel(self.segment_id)
 
     def __await__(self) -> Generator[Any, None, pd.DataFrame]:
-        return asyncio.wrap_future(self._future).__await__()
+        return self._told((yield from asyncio.wrap_future(self._future).__await__()))
+
+    def _told(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the table, whose notes are printed the first time: nobody reads what the thread prints."""
+        if not self._has_told:
+            self._has_told, about = True, frame.attrs["nbext"]
+            print_notes(about, cut_in_words(about, self._args))
+        return frame
 
     def __repr__(self) -> str:
         return f"<segment in the background: {self.status}>"
@@ -76,6 +86,8 @@ class Background:
         """Run the query to its end; the thread's whole work."""
         query = self._query
         try:
+            # Whose service it is decides how its answers are read; one that cannot be asked now fails below.
+            _ = self._client.is_ours
             frame = self._client.execute_segment(
                 query.filters, query.operator, query.file_type, query.limit, progress=self._report
             )
@@ -94,9 +106,14 @@ class Background:
             raise QueryCancelled(_CANCELLED)
 
 
-def start(session: Session, query: Query) -> Background:
+def start(session: Session, query: Query, args: Args) -> Background:
     """Run a query in a thread and return its handle."""
-    handle = Background(session.connected(), query)
+    # A remote service may be silent for half a minute: it is first asked by the thread. Only the key is asked for here.
+    is_remote = session.client is None and session.settings["base_url"]
+    client = session.unasked_client() if is_remote else session.connected()
+    # Its lists are read now: the notebook may change them while the segment runs.
+    client.request_for(query.filters, query.operator, query.file_type, query.limit)
+    handle = Background(client, query, args)
 
     def note(future: Future[pd.DataFrame]) -> None:
         if future.exception() is None:

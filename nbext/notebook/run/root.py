@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from nbext.errors import ConfigError, UsageError, did_you_mean
 from nbext.notebook.completion import schema
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import KEY_REFUSED, Args, value_of
+from nbext.notebook.results.deliver import put
+from nbext.notebook.run import analysis, examples, fetch
 from nbext.notebook.run.segment import forms
 from nbext.notebook.run.segment import run as run_query
 from nbext.notebook.session import HISTORY_COLUMNS, chains_in_words, check_address, data_in_words, save_query
@@ -23,6 +26,29 @@ if TYPE_CHECKING:
 
     from nbext.notebook.session import Session
 
+# The commands that return a table, which an option may store; and for an option the commands that take it.
+_TABLES = ("config", "history", "schema")
+_TAKEN = {
+    "login": {"keep"}, "last-answer": {"values"}, **{name: {"out"} for name in _TABLES},
+    "overlap": {"out", "share", "lift"}, "funnel": {"out"}, "concentration": {"out"},
+    "trend": {"out", "every", "since"}, "retention": {"out", "by", "cohort", "since"},
+    "wallet": {"out", "as_of", "chain"}, "examples": {"overwrite"},
+}  # fmt: skip
+_TAKERS = {
+    "out": "config, history, schema and the commands that compare segments return a table to store",
+    "share": "overlap returns shares",
+    "lift": "overlap returns lifts",
+    "every": "trend has points",
+    "since": "trend and retention begin at a time",
+    "by": "retention has periods",
+    "cohort": "retention has cohorts",
+    "as_of": "wallet reads balances at a time",
+    "chain": "wallet reads balances of one chain",
+    "keep": "login stores a key",
+    "overwrite": "examples writes files",
+    "values": "last-answer shows an answer's values",
+}
+_EXPANDED = re.compile(r"\{([^{}:\"]*)\}|\$([A-Za-z_]\w*)")
 _PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb", "ibis-framework")
 # A client reads these when it is made: a change of one needs another client.
 _OF_THE_CONNECTION = {
@@ -39,19 +65,34 @@ def run(session: Session, args: Args, cell: str | None) -> Any:
             f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, _COMMANDS)} "
             f"Allowed: {', '.join(_COMMANDS)}."
         )
-    words = [str(value_of(word, args, session.names)) for word in args.words[1:]]
+    _refuse_options(name, args)
+    words = [str(value_of(word, args)) for word in args.words[1:]]
     command, most = _COMMANDS[name]
     if most is not None and len(words) > most:
         usage = f"%nbext {name} {grammars.COMMANDS[name][0]}".rstrip()
         raise UsageError(f"%nbext {name}: unexpected argument {visible(words[most])!r}. Usage: {usage}")
-    return command(session, args, words)
+    value = command(session, args, words)
+    return value if name not in _TABLES or value is None else put(session, args, value)
+
+
+def _refuse_options(name: str, args: Args) -> None:
+    """Refuse options that the command does not take, and a value that IPython's own magics would expand."""
+    for option in args.options.keys() - _TAKEN.get(name, set()) - {"help"}:
+        flag = f"--{option.replace('_', '-')}"
+        raise UsageError(f"%nbext {name} has no option {flag}. Only {_TAKERS[option]}.")
+    for word in args.words[1:]:
+        if word.kind != "quoted" and (found := _EXPANDED.fullmatch(word.text)):
+            inner = found[1] or found[2]
+            raise UsageError(f"%nbext {name}: write a Python value as {{{{{inner}}}}}, not as {visible(word.text)}.")
 
 
 def _status(session: Session, args: Args, words: list[str]) -> None:
-    client = session.connected()
-    # Asked again: an ingest may have switched the data since the connection.
+    # Not announced: these lines say the same, and more.
+    client = session.client or session.connect(announce=False)
+    # Also where nothing else was asked since an ingest.
     if client.is_ours:
-        session.about = client.about()
+        session.connected()
+        session.ask_about(client)
     about = session.about or {}
     data = about.get("data") or {}
     own = f"nbext {visible(about.get('version'))}" if about else "not nbext's own" if client.answered else "no answer"
@@ -61,9 +102,10 @@ def _status(session: Session, args: Args, words: list[str]) -> None:
         "engine": visible(about.get("engine")) if about else "not known",
         "data": data_in_words(data) if about else "not known",
         "chains": chains_in_words(data) if about else "not known",
+        "answers": f"read by the profile {client.profile}" if client.profile != "none" else "",
         "versions": _versions(),
     }
-    print("\n".join(f"{name:<10}{value}" for name, value in lines.items()))
+    print("\n".join(f"{name:<10}{value}" for name, value in lines.items() if value))
 
 
 def _connect(session: Session, args: Args, words: list[str]) -> None:
@@ -90,6 +132,12 @@ def _set(session: Session, args: Args, words: list[str]) -> None:
         )
     set_setting(session, words[0], words[1])
     print(f"{words[0]} = {visible(words[1] if '.' in words[0] else session.settings[words[0]])}")
+    if words[0] == "chain":
+        print(f"note: {setting_named('chain').help}")
+    # A slip in the path would be answered by the sample, as if it were the data.
+    if words[0] == "data_dir" and not session.data_dir.is_dir():
+        folder = visible(session.data_dir)
+        print(f"note: {folder} does not exist yet. The sample is served until `nbext ingest --data {folder}` fills it.")
 
 
 def _unset(session: Session, args: Args, words: list[str]) -> None:
@@ -128,7 +176,24 @@ def _schema(session: Session, args: Args, words: list[str]) -> Any:
     session.connected()
     if session.vocabulary.schema is None:
         raise UsageError("%nbext schema: this service publishes no schema of its filters.")
-    return _table(schema.rows(session.vocabulary.schema, words[0] if words else None))
+    table = _table(schema.rows(session.vocabulary.schema, words[0] if words else None))
+    # Sentences to read: cut at 50 characters, as pandas displays them, they say nothing.
+    table.attrs["nbext"] = {"whole": True}
+    return table
+
+
+def _last_answer(session: Session, args: Args, words: list[str]) -> None:
+    # A changed setting drops the client, and what it remembered is still what there is to say.
+    outline = (session.client and session.client.outline) or session.outline
+    if outline is None:
+        ours = session.client is not None and session.client.answered and session.client.is_ours
+        why = "the answers of nbext's own service have one reading" if ours else "no remote service has answered yet"
+        raise UsageError(f"%nbext last-answer: {why}.")
+    print(outline.text(values=bool(args["values"])))
+
+
+def _examples(session: Session, args: Args, words: list[str]) -> None:
+    print(examples.copied(words[0] if words else examples.FOLDER, overwrite=bool(args["overwrite"])))
 
 
 # Each command, and how many words may follow it; None where the command has its own words for too many.
@@ -143,10 +208,19 @@ _COMMANDS: dict[str, tuple[Callable[[Session, Args, list[str]], Any], int | None
     "history": (_history, 1),
     "save": (_save, 2),
     "schema": (_schema, 1),
+    "last-answer": (_last_answer, 0),
     # All words are the term, as in any search box: nobody quotes there.
     "search": (lambda session, args, words: forms().search_form(" ".join(words), client=session.connected()), None),
     "signup": (lambda session, args, words: forms().signup_form(client=session.connected()), 0),
     "build": (lambda session, args, words: forms().segment_form(client=session.connected()), 0),
+    "overlap": (analysis.overlap, None),
+    "funnel": (analysis.of_one, 1),
+    "concentration": (analysis.of_one, 1),
+    "trend": (analysis.of_one, 1),
+    "retention": (analysis.of_one, 1),
+    "wallet": (analysis.wallet, None),
+    "fetch": (fetch.run, None),
+    "examples": (_examples, 1),
     "help": (lambda session, args, words: print(grammars.NBEXT.help()), None),
 }
 
@@ -158,6 +232,9 @@ def set_setting(session: Session, name: str, value: Any) -> None:
     """
     name, *rest = name.split(".")
     setting, path = setting_named(name), tuple(rest)
+    if setting.kind is dict and isinstance(value, str) and not path:
+        # The name of a profile, beside what else is set.
+        path = ("profile",)
     if path:
         if setting.kind is not dict:
             raise ConfigError(f"{name} is a single value: it has no entry {'.'.join(path)!r}.")

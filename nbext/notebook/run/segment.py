@@ -6,15 +6,16 @@ import json
 import shlex
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError, ValidationError
+from nbext.notebook.cell.body import Body
 from nbext.notebook.cell.request import Query, query_of
 from nbext.notebook.line import grammars
-from nbext.notebook.line.options import Args, value_of
+from nbext.notebook.line.options import Args, Word, value_of
 from nbext.notebook.results import deliver
-from nbext.notebook.run import background
+from nbext.notebook.run import analysis, background
 from nbext.notebook.session import Session, saved_query
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 _JSON_HEADER = "Content-Type: application/json"
 # These options change how a query runs: they mean nothing for a segment that has run.
-_OF_A_RUN = ("operator", "limit", "all", "count", "type", "dry_run", "explain", "bg", "from")
+_OF_A_RUN = ("operator", "limit", "top", "by", "all", "count", "type", "dry_run", "explain", "bg", "from")
 
 
 def run_cell(session: Session, args: Args, cell: str | None) -> Any:
@@ -43,7 +44,7 @@ def run_cell(session: Session, args: Args, cell: str | None) -> Any:
         if args["out"] is not None:
             both = f"{word.text!r} and {args['out']!r}"
             raise grammar.error(args, f"the result has two names, {both}. Use one of them.", word)
-        args.options["out"] = deliver.checked_name(word.text)
+        args.options["out"] = deliver.checked_name(word.text, args.names)
     if saved is not None:
         if text.strip():
             raise grammar.error(args, "--from runs a saved query, but the cell has filters too. Use one of them.")
@@ -54,22 +55,33 @@ def run_cell(session: Session, args: Args, cell: str | None) -> Any:
             'such as {"token": {"token": "USDC"}}'
         )
     # The magic's own line is the cell's first: lines are counted as the editor counts them.
-    return run(session, query_of("\n" + text, args, session.names, session.settings["limit"]), args)
+    return run(session, query_of("\n" + text, args, session.settings["limit"]), args)
 
 
 def run_line(session: Session, args: Args, cell: str | None) -> Any:
     """Run ``%segment``: an id to read or export, or filters on the line."""
     grammar = grammars.SEGMENT
     if len(args.words) > 1:
+        surplus = args.words[1].text
+        if args.words[0].kind == "json" and not surplus.strip("}]"):
+            raise grammar.error(args, f"delete {surplus}. The filters end before it.", args.words[1])
+        if args.words[0].text.endswith(":"):
+            raise grammar.error(args, "the filters have no braces. Write %segment {...}", args.words[0])
         message = f"unexpected argument {args.words[1].text!r}. Usage: {grammar.usage}"
         raise grammar.error(args, message, args.words[1])
     if args.words:
         word = args.words[0]
-        value = word.text if word.kind == "json" else value_of(word, args, session.names)
+        value = _segment_of(args, word) or (word.text if word.kind == "json" else value_of(word, args))
+        if word.kind == "word" and word.text.startswith("["):
+            raise grammar.error(args, "Filters are one JSON object, {...}, not a list.", word)
+        if word.kind == "word" and "}}--" in word.text:
+            raise grammar.error(args, "a space is missing before the option.", word)
         if word.kind != "json" and not isinstance(value, dict):
             return _read(session, args, str(value))
-        # A Decimal as text, because a bare number with these digits would be read as a float.
-        text = value if isinstance(value, str) else json.dumps(value, default="{:f}".format)
+        if args["from"] is not None:
+            raise grammar.error(args, "--from runs a saved query, but the line has filters too. Use one of them.", word)
+        # The text of a value from Python is only to point at mistakes in: it need not hold a million addresses.
+        text = value if isinstance(value, str) else Body(value, json.dumps(value, default=str))
     elif args["from"] is not None:
         text = saved_query(session.data_dir, args["from"])
     else:
@@ -78,31 +90,83 @@ def run_line(session: Session, args: Args, cell: str | None) -> Any:
         if args[name]:
             instead = f"To write the rows of this query, use --to FILE.{name}."
             raise grammar.error(args, f"--{name} exports a segment by its id. {instead}")
-    return run(session, query_of(text, args, session.names, session.settings["limit"]), args)
+    return run(session, query_of(text, args, session.settings["limit"]), args)
+
+
+def _segment_of(args: Args, word: Word) -> str | None:
+    """Return the id of the segment whose rows are in the table that a bare word or an expression names."""
+    table = args.names.get(word.text) if word.kind in ("word", "python") else None
+    if word.kind == "word" and isinstance(table, list | tuple | set | dict):
+        message = f"{word.text} is a {type(table).__name__}, not a segment's table. Python values need braces: "
+        raise grammars.SEGMENT.error(args, f"{message}%segment {{{{{word.text}}}}}", word)
+    if word.kind == "word" and isinstance(table, str) and table.startswith("sg_"):
+        message = f"{word.text} is a variable with an id. Python values need braces: %segment {{{{{word.text}}}}}"
+        raise grammars.SEGMENT.error(args, message, word)
+    if isinstance(table, str) and table.lstrip().startswith("{"):
+        # Not read as the line is: in a text from elsewhere, {{...}} would run.
+        message = f"{word.text} is a text, not filters. Parse it: %segment {{{{json.loads({word.text})}}}}"
+        raise grammars.SEGMENT.error(args, message, word)
+    if isinstance(table, background.Background):
+        message = f"{word.text} is a background run. Its table is {word.text}.result()."
+        raise grammars.SEGMENT.error(args, message, word)
+    if not hasattr(table, "columns"):
+        return None
+    about = getattr(table, "attrs", {}).get("nbext") or {}
+    found, rows = about.get("segment_id"), about.get("returned")
+    if found is None:
+        message = f"the table {visible(word.text)} does not say which segment it is from. Give the segment's id."
+        raise grammars.SEGMENT.error(args, message, word)
+    # pandas copies where a table is from to what is made of it, such as a part of its rows.
+    has, asks_for_rows = len(cast("Any", table)), any(args[name] for name in ("json", "csv", "card"))
+    if asks_for_rows and isinstance(rows, int) and rows != has:
+        print(f"note: {visible(word.text)} has {has:,} rows, and its segment {rows:,}. The segment's are returned.")
+    return str(found)
 
 
 def run(session: Session, query: Query, args: Args) -> Any:
     """Run a query as the options say, and deliver its result."""
+    if args["changes"] is not None or args["profile"]:
+        return _analyzed(session, query, args)
     if args["dry_run"] or args["explain"]:
         (print_request if args["dry_run"] else print_explanation)(session.connected(), query)
         return None
-    if args["bg"]:
-        return _in_background(session, query, args)
+    return _in_background(session, query, args) if args["bg"] else _run(session, query, args)
+
+
+def _run(session: Session, query: Query, args: Args) -> Any:
     if query.limit == 0 and args["to"] is not None:
         raise UsageError("--to has no rows to write: a limit of 0 only counts.")
     client = session.connected()
+    if args["top"] is not None and not client.is_ours:
+        raise UsageError("--top: only the embedded service (or another `nbext serve`) is known to order rows.")
+    # Straight to the file: there may be more rows than fit into memory.
+    to_file = args["to"] is not None and args["out"] is None and not args["card"]
+    overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
+    path = deliver.checked_file(args["to"], overwrite=overwrite) if to_file else None
     try:
         with session.bar("segment") as bar:
-            frame = client.execute_segment(query.filters, query.operator, query.file_type, query.limit, progress=bar)
+            frame = client.execute_segment(query.filters, query.operator, query.file_type, query.limit,
+                                           to=path, overwrite=overwrite, raw=raw, progress=bar)  # fmt: skip
     except ValidationError as error:
         query.locate(error)
         raise
     session.history.add(query, frame.attrs.get("nbext", {}))
+    if to_file:
+        return deliver.print_file(frame, args)
     if args["card"]:
         return _card(session, frame, args)
     if query.limit == 0:
+        deliver.print_notes(frame.attrs["nbext"])
         return deliver.put(session, args, frame.attrs["nbext"].get("matched"))
     return deliver.deliver(session, frame, args)
+
+
+def _analyzed(session: Session, query: Query, args: Args) -> Any:
+    try:
+        return analysis.of_query(session, args, {"operator": query.operator, "filters": query.filters})
+    except ValidationError as error:
+        query.locate(error)
+        raise
 
 
 def _card(session: Session, frame: Any, args: Args) -> Any:
@@ -111,7 +175,11 @@ def _card(session: Session, frame: Any, args: Args) -> Any:
 
 
 def _in_background(session: Session, query: Query, args: Args) -> background.Background | None:
-    handle = background.start(session, query)
+    try:
+        handle = background.start(session, query, args)
+    except ValidationError as error:
+        query.locate(error)
+        raise
     name = args["out"]
     if name is None:
         return handle
@@ -127,13 +195,19 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     for name in _OF_A_RUN:
         if args[name] is not None:
             flag = f"--{name.replace('_', '-')}"
-            raise grammar.error(args, f"{flag} has no effect on a segment that has run. Use it with filters.")
+            is_word = segment_id.isidentifier() and not segment_id.startswith("sg_") and segment_id not in args.names
+            what = f" No variable is named {segment_id!r}: it is taken for an id." if is_word else ""
+            raise grammar.error(args, f"{flag} has no effect on a segment that has run. Use it with filters.{what}")
+    if args["changes"] is not None or args["profile"]:
+        return analysis.of_query(session, args, segment_id)
     if args["json"] and args["csv"]:
         raise grammar.error(args, "use --json or --csv, not both.")
     client = session.connected()
     if not (args["json"] or args["csv"] or args["card"]):
         with session.bar("segment"):
             row = client.segment(segment_id)
+        if to is not None:
+            print("note: this is the segment's description. Add --csv to write its rows.")
         return deliver.deliver(session, row, args)
     export = client.export_json if args["json"] else client.export_csv
     if to is None or args["out"] is not None or args["card"]:
@@ -145,6 +219,8 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     path = deliver.checked_file(to, overwrite=overwrite)
     with session.bar("export") as bar:
         written = export(segment_id, to=path, overwrite=overwrite, raw=raw, progress=bar)
+    about = written.attrs["nbext"]
+    deliver.print_notes(about, deliver.cut_in_words(about, args))
     rows, size = int(written["rows"].iloc[0]), int(written["bytes"].iloc[0])
     print(f"{to}: {rows:,} row{'s' * (rows != 1)}, {size:,} bytes")
     return None
@@ -163,9 +239,10 @@ def print_request(client: Client, query: Query) -> None:
     if client.is_ours:
         checked = f"Valid. In words: {visible(_explanation(client, query).get('words'), None)}"
     body = shlex.quote(json.dumps(request["body"], default=str))
+    listed = "".join(f"The service stores the list: {visible(one)}.\n" for one in request["lists"].values())
     print(
         f"{request['method']} {visible(request['url'])}\n{_JSON_HEADER}\nx-api-key: (not shown)\n\n"
-        f"{_lines(compact(request['body']))}\n\n{checked}\n\n"
+        f"{_lines(compact(request['body']))}\n\n{listed}{checked}\n\n"
         # The key stays in the variable that the user's terminal has it in.
         f"curl -X {request['method']} {shlex.quote(request['url'])} -H '{_JSON_HEADER}' "
         f'-H "x-api-key: $NBEXT_API_KEY" -d {body}'

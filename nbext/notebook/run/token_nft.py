@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import chain_of
+from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import Args, Grammar, Word, value_of
 from nbext.notebook.results.deliver import deliver
+from nbext.notebook.results.tables import failures_in_words
 
 if TYPE_CHECKING:
     from nbext.notebook.session import Session
+
+# The most that one search returns.
+_LISTED = 100
 
 
 def read_tokens(session: Session, args: Args, cell: str | None) -> Any:
@@ -27,18 +30,33 @@ def read_or_search_nfts(session: Session, args: Args, cell: str | None) -> Any:
     """Run ``%nft``: read the metadata of collections, or search them by the words after ``search``."""
     if not args.words or args.words[0].text != "search":
         return _read(session, grammars.NFT, args)
-    term = " ".join(str(value_of(word, args, session.names)) for word in args.words[1:])
-    if not term:
+    # `search ""` lists all that there is.
+    if len(args.words) == 1:
         raise UsageError("%nft search: a search term is missing. Example: %nft search punk --chain ethereum")
-    client, chain = session.connected(), args["chain"] or session.settings["chain"]
+    term = " ".join(str(value_of(word, args)) for word in args.words[1:])
     limit = 20 if args["limit"] is None else args["limit"]
+    chain, kind = args["chain"] or session.settings["chain"], args["type"] or "nft"
+    return _search(session, args, term, chain=chain, kind=kind, limit=limit)
+
+
+def _search(session: Session, args: Args, term: str, *, chain: str, kind: str, limit: int) -> Any:
+    """Search contracts of a kind, and say how many others there are."""
+    client, offset = session.connected(), args["offset"] or 0
     with session.bar("search"):
-        frame = client.search_nfts(term, chain, type=args["type"] or "nft", limit=limit, offset=args["offset"] or 0)
+        frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
+    matched, end = frame.attrs["nbext"].get("matched"), offset + len(frame)
+    if isinstance(matched, int) and end < matched:
+        more = f'%nft search "{visible(term)}" --chain {visible(chain)} --type {kind} --limit {_LISTED} --offset {end}'
+        print(f"{len(frame):,} of {matched:,}{'' if term else ', by holders'}; the next: {more}")
     return deliver(session, frame, args)
 
 
 def _read(session: Session, grammar: Grammar, args: Args) -> Any:
-    chain, addresses = chain_and_addresses(grammar, args, session.names)
+    # Only our own service is known to list what it has; beside another, what is missing is said below.
+    if [_is_chain(word.text) for word in args.words] == [True] and session.connected().is_ours:
+        kind = "token" if grammar is grammars.TOKEN else "nft"
+        return _search(session, args, "", chain=args.words[0].text, kind=kind, limit=_LISTED)
+    chain, addresses = chain_and_addresses(grammar, args, session.settings["chain"])
     client = session.connected()
     look_up = client.tokens if grammar is grammars.TOKEN else client.nfts
     # Of many, those that are found are an answer; of one alone, a row of nulls would hide the mistake.
@@ -47,11 +65,26 @@ def _read(session: Session, grammar: Grammar, args: Args) -> Any:
         with session.bar(grammar.magic[1:]):
             frame = look_up(chain, addresses, strict=strict, refresh=refresh)
     except NotFound as error:
-        # One more question, only after an error, and only to a service that is known to answer it.
-        if client.is_ours and len(addresses) == 1:
-            error.args = (f"{error}{_of_the_other_kind(session, grammar, chain, addresses)}",)
+        if len(addresses) == 1:
+            error.args = (f"{error}{_hint(session, grammar, args, chain, addresses)}",)
         raise
+    if failures := failures_in_words(frame):
+        goes_elsewhere = args["out"] is not None or args["to"] is not None
+        if goes_elsewhere or (args["as"] or session.settings["frame"]) != "pandas":
+            print(failures)
+        else:
+            session.untold.append((frame, failures))
     return deliver(session, frame, args)
+
+
+def _hint(session: Session, grammar: Grammar, args: Args, chain: str, addresses: list[str]) -> str:
+    """Return what to write instead of a symbol that the service does not know."""
+    # A bare word is a symbol: UNI = [...] must not change what `%token ethereum UNI` means.
+    if _has_addresses(args.names.get(addresses[0])):
+        name = addresses[0]
+        return f" For the addresses in your variable, use braces: {grammar.magic} {chain} {{{{{name}}}}}"
+    # One more question, only after an error, and only to a service that is known to answer it.
+    return _of_the_other_kind(session, grammar, chain, addresses) if session.connected().is_ours else ""
 
 
 def _of_the_other_kind(session: Session, grammar: Grammar, chain: str, addresses: list[str]) -> str:
@@ -61,38 +94,35 @@ def _of_the_other_kind(session: Session, grammar: Grammar, chain: str, addresses
     try:
         look_up(chain, addresses, strict=True)
     except NbextError:
-        return ""
+        # Our service looks symbols up, and a text with a space is a name.
+        return f' Search by name: %nft search "{addresses[0]}"' if " " in addresses[0] else ""
     kind = "an NFT collection" if other is grammars.NFT else "a token"
     return f" It is {kind}. Use: {other.magic} {chain} {addresses[0]}"
 
 
-def chain_and_addresses(grammar: Grammar, args: Args, names: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """Return the chain and the addresses (or symbols) of a line, in the order written."""
+def chain_and_addresses(grammar: Grammar, args: Args, usual: str) -> tuple[str, list[str]]:
+    """Return the chain and the addresses (or symbols) of a line; the ``usual`` chain is named where it is missing."""
     example = f"Example: {grammar.examples[0]}"
     if not args.words:
         raise grammar.error(args, f"a chain and an address are missing. Usage: {grammar.usage}. {example}")
+    for word in args.words:
+        if word.kind == "json":
+            raise grammar.error(args, f"write a Python value as {{{word.text}}}, not as {word.text}.", word)
     first, *rest = args.words
-    _check_order(grammar, args, first, rest)
+    _check_order(grammar, args, first, rest, usual)
     if not rest:
         if _is_chain(first.text):
             raise grammar.error(args, f"an address or a symbol is missing after the chain. {example}", first)
-        raise grammar.error(args, f"the chain is missing. Write: {grammar.magic} ethereum {first.text}", first)
-    chain = str(value_of(first, args, names))
-    # One list, whatever mixture of symbols, addresses and variables was written: the order asked is kept.
-    addresses: list[str] = []
-    for word in rest:
-        if word.kind == "python" or (word.kind == "word" and _has_addresses(names.get(word.text))):
-            value = value_of(replace(word, kind="python"), args, names)
-        else:
-            value = word.text
-        addresses += _addresses_of(grammar, args, word, value)
-    return chain, addresses
+        raise grammar.error(args, f"the chain is missing. Write: {grammar.magic} {visible(usual)} {first.text}", first)
+    chain = str(value_of(first, args))
+    # One list, whatever mixture of symbols, addresses and expressions was written: the order asked is kept.
+    return chain, [one for word in rest for one in _addresses_of(grammar, args, word, value_of(word, args))]
 
 
-def _check_order(grammar: Grammar, args: Args, first: Word, rest: list[Word]) -> None:
+def _check_order(grammar: Grammar, args: Args, first: Word, rest: list[Word], usual: str) -> None:
     # Chain and address are swapped so often that the mended line is worth building.
     if looks_like_address(first.text) or (rest and _is_chain(rest[0].text) and not _is_chain(first.text)):
-        chain = rest[0].text if rest else "ethereum"
+        chain = rest[0].text if rest else visible(usual)
         mended = f"{grammar.magic} {chain} {first.text}"
         raise grammar.error(args, f"the chain goes before the address. Write: {mended}", first)
     is_search = difflib.get_close_matches(first.text.lower(), ["search"], cutoff=0.7)
@@ -110,12 +140,11 @@ def _addresses_of(grammar: Grammar, args: Args, word: Word, value: Any) -> list[
     if not items:
         raise grammar.error(args, f"{word.text} is empty. Give at least one address.", word)
     # Commas between addresses are a habit from lists.
-    return [item.rstrip(",") for item in items]
+    return [one for item in items for one in (item.split(",") if word.kind == "word" else [item.rstrip(",")]) if one]
 
 
 def _has_addresses(value: Any) -> bool:
-    """Return whether a variable means addresses: a list or a column does, a string only if it is an address."""
-    # USDC = "..." must not take the symbol USDC away, so a string counts only where it can be nothing else.
+    """Return whether a variable holds addresses: a list or a column does, a string if it is one."""
     if isinstance(value, str):
         return looks_like_address(value)
     return isinstance(value, list | tuple | set) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1)

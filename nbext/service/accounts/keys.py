@@ -8,27 +8,39 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from limits import RateLimitItem, parse
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from sqlalchemy import Row, and_, bindparam, delete, insert, or_, select, update
 
 from nbext.core.untrusted_text import quoted
-from nbext.errors import ConfigError, did_you_mean
+from nbext.errors import ConfigError, StorageError, did_you_mean
 from nbext.service.accounts.database import Database
+from nbext.service.accounts.schema import keys, rates, roles
 from nbext.service.http.problems import Problem
 from nbext.settings import Secret
 
-SCOPES = ("read", "execute", "signup")
+if TYPE_CHECKING:
+    from limits import RateLimitItem
+
+# `admin` cancels and deletes the segments of other keys, and sees those of private ones.
+SCOPES = ("read", "execute", "signup", "admin")
+DEFAULT_SCOPES = ("read", "execute", "signup")
+# Shorter ones can be guessed: 16 letters and digits at random are 95 bits.
+SHORTEST_KEY = 16
 DEFAULT_RATE = "600/minute"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
 _RATE = re.compile(r"\s*[1-9]\d{0,8}\s*(/|\s+per\s)\s*([1-9]\d{0,8}\s*)?[a-z]+\s*", re.IGNORECASE)
-# For how long a revoked key may still be accepted: the list is read again this often (seconds). Reading it for each
-# request would cost more than all other checks together.
+_SPAN = re.compile(r"([1-9]\d{0,4})([hdw])\Z")
+_SPAN_SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
+# For how long a revoked key may still be accepted: what was found is looked up again this often (seconds). Looking in
+# the registry for each request would cost more than all other checks together.
 FRESH = 1.0
+# Keys whose look-up is remembered: more than that at once are looked up again.
+_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,16 @@ class Key:
     rate: str | None = None
     created_at: float = 0.0
     revoked_at: float | None = None
+    expires_at: float | None = None
+    # It sees its own segments only, and others do not see them.
+    private: bool = False
+
+    @property
+    def state(self) -> str:
+        """One of ``in use``, ``revoked`` and ``expired``."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= time.time() else "in use"
 
 
 def digest_of(text: str) -> str:
@@ -55,60 +77,146 @@ class KeyRing:
     def __init__(self, database: Database, owner: Secret | None = None) -> None:
         self._database = database
         self._owner = digest_of(owner.reveal()) if owner else None
-        self._known: list[tuple[str, Key]] = []
-        self._read_at = -FRESH
+        # digest -> (when it was looked up, the key or None); the oldest first.
+        self._found: OrderedDict[str, tuple[float, Key]] = OrderedDict()
+
+    def known(self, text: str) -> Key | None:
+        """Return the key of that text where it was found less than FRESH seconds ago: no look into the registry."""
+        digest = digest_of(text)
+        if self._owner is not None and hmac.compare_digest(self._owner, digest):
+            return Key("owner", "owner")
+        read_at, key = self._found.get(digest, (-FRESH, None))
+        return key if time.monotonic() - read_at < FRESH else None
 
     def find(self, text: str) -> Key | None:
-        """Return the key of that text, or None."""
-        now = time.monotonic()
-        if now - self._read_at >= FRESH:
-            own = [(self._owner, Key("owner", "owner"))] if self._owner else []
-            self._known = own + [(digest, key) for digest, key in self._rows() if key.revoked_at is None]
-            self._read_at = now
-        digest, found = digest_of(text), None
-        # Every stored hash is compared, in constant time: the time of an answer reveals neither a hash nor its place.
-        for known, key in self._known:
-            if hmac.compare_digest(known, digest):
-                found = key
-        return found
-
-    def _rows(self) -> Iterable[tuple[str, Key]]:
+        """Return the key of that text, or None; one statement, however many keys there are."""
+        found = self.known(text)
+        if found is not None:
+            return found
+        # What is looked for is a hash: how long the look takes tells nobody a part of a key.
+        digest = digest_of(text)
         with self._database.read() as db:
-            rows = db.execute("SELECT * FROM keys ORDER BY created_at").fetchall()
-        for row in rows:
-            scopes = frozenset(row["scopes"].split())
-            yield row["digest"], Key(row["id"], row["name"], scopes, row["rate"], row["created_at"], row["revoked_at"])
+            row = db.execute(_BY_DIGEST, {"sought": digest, "now": time.time()}).first()
+        key = _key(row) if row else None
+        if key is None or key.state != "in use":
+            self._found.pop(digest, None)
+            return None
+        self._found[digest] = (time.monotonic(), key)
+        self._found.move_to_end(digest)
+        while len(self._found) > _REMEMBERED:
+            self._found.popitem(last=False)
+        return key
 
     def all(self) -> list[Key]:
         """Return every stored key, the oldest first, revoked ones too."""
-        return [key for _, key in self._rows()]
+        with self._database.read() as db:
+            return [_key(row) for row in db.execute(select(keys).order_by(keys.c.created_at))]
 
-    def add(self, name: str, scopes: Sequence[str] = SCOPES, rate: str | None = DEFAULT_RATE) -> tuple[Key, Secret]:
-        """Make a key; its text is returned this once and stored nowhere. ConfigError where it may not be as given."""
+    def add(
+        self, name: str, scopes: Sequence[str] = DEFAULT_SCOPES, rate: str | None = DEFAULT_RATE, *,
+        lasts: float | None = None, private: bool = False,
+    ) -> tuple[Key, Secret]:
+        """Make a key; its text is returned this once and stored nowhere. ConfigError where it may not be as given.
+
+        ``lasts`` is for how many seconds it is accepted; None for ever.
+        """
         _check(name, scopes, rate)
-        text = "nbx_" + secrets.token_urlsafe(32)
-        key = Key(secrets.token_hex(6), name, frozenset(scopes), rate, time.time())
+        text, now = _new_text(), time.time()
+        key = Key(secrets.token_hex(6), name, frozenset(scopes), rate, now, None, lasts and now + lasts, private)
         with self._database.write() as db:
-            if db.execute("SELECT 1 FROM keys WHERE name = ? AND revoked_at IS NULL", (name,)).fetchone():
+            if db.scalar(select(keys.c.id).where(keys.c.name == name, keys.c.revoked_at.is_(None))):
                 raise ConfigError(f"A key named {name!r} is in use. Revoke it first, or choose another name.")
             db.execute(
-                "INSERT INTO keys (id, name, digest, scopes, rate, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-                (key.id, name, digest_of(text), " ".join(sorted(key.scopes)), rate, key.created_at),
+                insert(keys),
+                {
+                    "id": key.id, "name": name, "digest": digest_of(text.reveal()), "rate": rate,
+                    "scopes": " ".join(sorted(key.scopes)), "created_at": now, "expires_at": key.expires_at,
+                    "private": int(private),
+                },
             )
-        self._read_at = -FRESH
-        return key, Secret(text)
+        return key, text
 
-    def revoke(self, name: str) -> None:
+    def rotate(self, name: str, *, grace: float, lasts: float | None = None) -> tuple[Key, Secret]:
+        """Give a key a new text; the former one is accepted for ``grace`` seconds more. The key keeps its segments.
+
+        ``lasts`` is for how many seconds the key is accepted from now on; None leaves its end as it is.
+        """
+        text, now = _new_text(), time.time()
+        with self._database.write() as db:
+            row = db.execute(_IN_USE, {"sought": name}).first()
+            if row is not None:
+                new = {
+                    "digest": digest_of(text.reveal()), "former_digest": row.digest, "former_until": now + grace,
+                    "expires_at": now + lasts if lasts else row.expires_at,
+                }
+                db.execute(update(keys).where(keys.c.id == row.id).values(**new))
+                row = db.execute(_IN_USE, {"sought": row.id}).one()
+        if row is None:
+            raise self._no_such(name)
+        return _key(row), text
+
+    def revoke(self, name: str) -> Key:
         """End a key, given by its name or id; running services accept it for at most FRESH seconds more."""
         with self._database.write() as db:
-            ended = db.execute(
-                "UPDATE keys SET revoked_at = ? WHERE (name = ? OR id = ?) AND revoked_at IS NULL",
-                (time.time(), name, name),
-            ).rowcount
-        self._read_at = -FRESH
-        if not ended:
-            names = [key.name for key in self.all() if key.revoked_at is None]
-            raise ConfigError(f"No key named {name!r} is in use.{did_you_mean(name, names)}")
+            row = db.execute(_IN_USE, {"sought": name}).first()
+            if row is not None:
+                db.execute(update(keys).where(keys.c.id == row.id).values(revoked_at=time.time()))
+        if row is None:
+            raise self._no_such(name)
+        return _key(row)
+
+    def ids_of(self, name: str) -> list[str]:
+        """Return the ids of all keys of that name or id, revoked ones too; ConfigError where there is none."""
+        keys = self.all()
+        # The owner's key is in no registry.
+        ids = [key.id for key in keys if name in (key.id, key.name)] or [each for each in ("owner",) if each == name]
+        if not ids:
+            raise ConfigError(f"No key has the name or id {quoted(name)}.{did_you_mean(name, [k.name for k in keys])}")
+        return ids
+
+    def _no_such(self, name: str) -> ConfigError:
+        names = [key.name for key in self.all() if key.revoked_at is None]
+        return ConfigError(f"No key named {name!r} is in use.{did_you_mean(name, names)}")
+
+
+_BY_DIGEST = select(keys).where(
+    or_(
+        keys.c.digest == bindparam("sought"),
+        and_(keys.c.former_digest == bindparam("sought"), keys.c.former_until > bindparam("now")),
+    )
+)
+_IN_USE = select(keys).where(
+    or_(keys.c.name == bindparam("sought"), keys.c.id == bindparam("sought")), keys.c.revoked_at.is_(None)
+)
+
+
+def _key(row: Row[Any]) -> Key:
+    return Key(
+        row.id, row.name, frozenset(row.scopes.split()), row.rate, row.created_at, row.revoked_at, row.expires_at,
+        bool(row.private),
+    )
+
+
+def _new_text() -> Secret:
+    return Secret("nbx_" + secrets.token_urlsafe(32))
+
+
+def owner_key(text: str, source: str) -> Secret:
+    """Return the owner's key, or raise ConfigError where it is too short; ``source`` names it in the message."""
+    if len(text) < SHORTEST_KEY:
+        raise ConfigError(
+            f"{source} has {len(text)} characters. Use at least {SHORTEST_KEY} that nobody can guess, for example of"
+            " `openssl rand -hex 24`."
+        )
+    return Secret(text)
+
+
+def seconds_of(text: str, option: str) -> float:
+    """Return the seconds of a span such as ``90d``, ``12h`` or ``4w``, or raise ConfigError."""
+    found = _SPAN.match(text)
+    if not found:
+        raise ConfigError(f"{option}: {quoted(text)} is not a span of time. Write 12h, 90d or 4w.")
+    return float(int(found[1]) * _SPAN_SECONDS[found[2]])
 
 
 def _check(name: str, scopes: Sequence[str], rate: str | None) -> None:
@@ -127,6 +235,8 @@ def _check(name: str, scopes: Sequence[str], rate: str | None) -> None:
 @lru_cache(maxsize=256)
 def parse_rate(text: str) -> RateLimitItem:
     """Return the rate of a text such as ``600/minute`` or ``10 per second``, or raise ConfigError."""
+    from limits import parse  # imports a tenth of a second of others, and the embedded service has no rate
+
     try:
         # The library alone reads the first of several rates, and zeros, which would lock a key out.
         return parse(_RATE.fullmatch(text)[0])  # type: ignore[index]  # no match is no rate
@@ -135,21 +245,70 @@ def parse_rate(text: str) -> RateLimitItem:
 
 
 class Rates:
-    """Counts each key's requests in a moving window, in memory: every service counts its own."""
+    """How many requests each key may still send, for all services of a registry together.
 
-    def __init__(self) -> None:
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+    A service takes a twentieth of a key's rate at a time, and counts that down in memory: a request costs a statement
+    once in twenty of its window. The rate is never exceeded; with several services a key may be refused a twentieth
+    early for each. Where the registry cannot be written, on a full disk, each process counts for itself: reads go on.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # Key id -> the window that the rest belongs to, and the rest.
+        self._left: dict[str, tuple[float, int]] = {}
+        # What this process granted in the window of that time while the registry could not be written.
+        self._unstored: dict[str, tuple[float, int]] = {}
+
+    def spend(self, key: Key) -> bool:
+        """Count one request of what was taken before; False where that is used up. No look into the registry."""
+        if key.rate is None:
+            return True
+        began, left = self._left.get(key.id, (0.0, 0))
+        if left < 1 or began != _window(parse_rate(key.rate), time.time()):
+            return False
+        self._left[key.id] = (began, left - 1)
+        return True
 
     def take(self, key: Key) -> None:
-        """Count one request, or raise the problem 429 with the seconds to wait."""
-        if key.rate is None:
-            return
-        rate = parse_rate(key.rate)
-        if not self._limiter.hit(rate, key.id):
-            reset = self._limiter.get_window_stats(rate, key.id).reset_time
-            wait = max(1, math.ceil(reset - time.time()))
+        """Take more of the key's rate and count one request, or raise the problem 429 with the seconds to wait."""
+        rate, now = parse_rate(key.rate or DEFAULT_RATE), time.time()
+        span, began = rate.get_expiry(), _window(rate, now)
+        try:
+            granted = self._granted(key.id, rate, now)
+        except StorageError:
+            former, taken = self._unstored.get(key.id, (0.0, 0))
+            taken = taken if former == began else 0
+            granted = min(max(1, rate.amount // 20), rate.amount - taken)
+            self._unstored[key.id] = (began, taken + granted)
+        if granted < 1:
+            wait = max(1, math.ceil(began + span - now))
             raise Problem(
                 "rate-limit",
                 f"This key may send {key.rate} requests. Try again in {wait} s.",
                 headers={"Retry-After": str(wait)},
             )
+        # What another thread took meanwhile is the key's, too.
+        former, left = self._left.get(key.id, (0.0, 0))
+        self._left[key.id] = (began, granted - 1 + (left if former == began else 0))
+
+    def _granted(self, key_id: str, rate: RateLimitItem, now: float) -> int:
+        """Store that a part of the rate is taken, and return how many requests it is."""
+        span, began = rate.get_expiry(), _window(rate, now)
+        own = rates.c.key_id == key_id
+        with self._database.write() as db:
+            # Whoever comes second waits for this row: else two services take the same rest.
+            db.execute(select(roles.c.name).where(roles.c.name == "queue").with_for_update())
+            lately = select(rates).where(own, rates.c.began >= began - span)
+            taken = {row.began: row.taken for row in db.execute(lately)}
+            # The part of the window before that is less than a span ago, as if its requests were spread evenly.
+            before = taken.get(began - span, 0) * (1 - (now - began) / span)
+            granted: int = min(max(1, rate.amount // 20), math.floor(rate.amount - before - taken.get(began, 0)))
+            if granted > 0:
+                db.execute(delete(rates).where(own, rates.c.began != began - span))
+                db.execute(insert(rates), {"key_id": key_id, "began": began, "taken": taken.get(began, 0) + granted})
+        return granted
+
+
+def _window(rate: RateLimitItem, now: float) -> float:
+    """Return when the window of that time began."""
+    return float(now // rate.get_expiry() * rate.get_expiry())

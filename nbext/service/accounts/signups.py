@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sqlalchemy import delete, insert, select
+from sqlalchemy.exc import IntegrityError
+
 from nbext.core.constants import MAX_EMAIL
 from nbext.errors import ValidationError
 from nbext.service.accounts.database import Database
+from nbext.service.accounts.schema import signups
 
 
 @dataclass(frozen=True)
@@ -46,20 +51,18 @@ class SignUps:
         """Store an address and return it as it is stored; a repeat leaves the first consent and looks the same."""
         email = normalised(given)
         # The same answer whether it was there or not: else anyone with a key could ask who reads the newsletter.
-        with self._database.write() as db:
-            db.execute(
-                "INSERT INTO signups (address, email, consented_at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-                (email.casefold(), email, time.time()),
-            )
+        row = {"address": email.casefold(), "email": email, "consented_at": time.time()}
+        with contextlib.suppress(IntegrityError), self._database.write() as db:
+            db.execute(insert(signups), row)
         return email
 
     def all(self) -> Iterator[SignUp]:
         """Yield every sign-up, the oldest first."""
         with self._database.read() as db:
-            for row in db.execute("SELECT email, consented_at FROM signups ORDER BY consented_at, address"):
-                yield SignUp(row["email"], row["consented_at"])
+            for row in db.execute(select(signups).order_by(signups.c.consented_at, signups.c.address)):
+                yield SignUp(row.email, row.consented_at)
 
     def delete(self, email: str) -> bool:
         """Delete an address; False where it was not recorded."""
         with self._database.write() as db:
-            return db.execute("DELETE FROM signups WHERE address = ?", (email.casefold(),)).rowcount > 0
+            return db.execute(delete(signups).where(signups.c.address == email.casefold())).rowcount > 0

@@ -1,8 +1,9 @@
 """The commands of whoever runs the service; the data folder that each takes is read here.
 
     serve       the service itself
-    keys        add, list and revoke API keys
+    keys        add, list, rotate and revoke API keys
     signups     export or delete the newsletter's addresses
+    audit       print who did what
     backup      copy what the service stores, while it runs
     check       read everything that is stored, and report what is damaged
 """
@@ -11,33 +12,47 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from nbext.errors import ConfigError
+from nbext.errors import ConfigError, DiskFull
+from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
 from nbext.service.container import REGISTRY_FILE
-from nbext.settings import Settings, default_data_dir
+from nbext.settings import Settings, data_folder, default_data_dir, service_folder
 
 STATE = "service"
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add ``--data``."""
+    """Add ``--data`` and ``--registry``."""
     parser.add_argument(
-        "--data", metavar="DIR", type=Path, help="the data folder (default: NBEXT_DATA_DIR, or the user's data folder)"
+        "--data", metavar="DIR", type=data_folder,
+        help="the data folder (default: NBEXT_DATA_DIR, or the user's data folder)",
+    )
+    parser.add_argument(
+        "--registry", metavar="URL", default=os.environ.get("NBEXT_REGISTRY"),
+        help="the PostgreSQL database that many services share, postgresql://user@host/database (default:"
+             " NBEXT_REGISTRY, which keeps a password off the command line; without, a SQLite file in the data folder)",
     )
 
 
 def data_dir(args: argparse.Namespace) -> Path:
     """Return the data folder that the arguments or the settings name."""
     given: Path | None = args.data
-    return given.expanduser() if given else default_data_dir(Settings())
+    return given or default_data_dir(Settings())
 
 
 def state_dir(args: argparse.Namespace) -> Path:
-    """Return the service's own folder inside the data folder."""
-    return data_dir(args) / STATE
+    """Return the service's own folder."""
+    return service_folder(data_dir(args))
+
+
+def registry_of(args: argparse.Namespace) -> Path | str:
+    """Return the path or the URL of the registry that the arguments name."""
+    url: str | None = args.registry
+    return url or state_dir(args) / REGISTRY_FILE
 
 
 @contextlib.contextmanager
@@ -48,10 +63,23 @@ def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Databa
     ------
     ConfigError
         No service ever ran on that folder, and ``make`` is false: a mistyped --data would make an empty registry.
+    StorageError
+        The registry has no tables, and ``make`` is false; it is damaged, or cannot be reached.
     """
-    path = state_dir(args) / REGISTRY_FILE
+    place = registry_of(args)
     # SQLite makes any file that it opens.
-    if not make and not path.exists():
+    if isinstance(place, Path) and not make and not place.exists():
         raise ConfigError(f"No service has run on {data_dir(args)}. Name its data folder with --data.")
-    with contextlib.closing(Database(path)) as opened:
-        yield opened
+    try:
+        with contextlib.closing(Database(place, make=make)) as opened:
+            yield opened
+    except DiskFull:
+        where = f"of {state_dir(args)}" if isinstance(place, Path) else "of the PostgreSQL registry"
+        raise DiskFull(f"The disk {where} is full. Free some of it, and run the command again.") from None
+
+
+def note(database: Database, action: str, target: str | None) -> None:
+    """Write in the audit log what a command did, before it ends."""
+    audit = Audit(database)
+    audit.note(action, key_id=None, target=target, client="command line")
+    audit.flush()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 from nbext.engine.storage import damage_of
 from nbext.errors import StorageError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
-from nbext.service.container import REGISTRY_FILE
+from nbext.service.segments.lists import stored
 from nbext.service.segments.results import Results
 from nbext.service.segments.store import SegmentStore
 
@@ -20,33 +22,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the chain data, the registry and each result's bytes; exit code 1 where something is damaged."""
-    data, checked = commands.data_dir(args), 0
+    """Check the chain data, the registry and each stored file's bytes; exit code 1 where something is damaged."""
+    data, checked, lists = commands.data_dir(args), 0, 0
+    state, ingested = commands.state_dir(args), (data / "generations").exists()
     damage = list(damage_of(data))
     # Chain data is checked, too, before any service ran on it; a folder with neither is an error.
-    if (commands.state_dir(args) / REGISTRY_FILE).exists() or not (data / "generations").exists():
-        with commands.database(args) as database:
-            for pieces, line in _results(database, Results(commands.state_dir(args))):
-                checked += pieces
-                damage += [line] if line else []
+    place = commands.registry_of(args)
+    registry = place if isinstance(place, Path) else "the PostgreSQL registry"
+    if not isinstance(place, Path) or place.exists() or not ingested:
+        try:
+            with commands.database(args) as database:
+                for pieces, line in _results(database, Results(state)):
+                    checked += pieces
+                    damage += [line] if line else []
+        except StorageError as error:
+            damage.append(f"registry: {error}")
+    # Where another registry is looked at, or a former one is gone, the results are there and nobody finds them.
+    files = sum(1 for _ in (state / "results").glob("*.arrow"))
+    if files and not checked:
+        damage.append(f"registry: {registry} names none of the {files} files in {state / 'results'}")
+    for name, intact in stored(state):
+        lists += 1
+        damage += [] if intact else [f"list {name} has other bytes than were stored"]
     for line in damage:
         print(line)
-    print(f"{checked} results checked: {f'{len(damage)} damaged' if damage else 'all intact'}.")
+    found = f"{len(damage)} damaged" if damage else "all intact"
+    print(f"Checked {registry} and {'the chain data' if ingested else 'no chain data, because none was ingested'}.")
+    print(f"{checked} results and {lists} lists checked: {found}.")
     return 1 if damage else 0
 
 
 def _results(database: Database, results: Results) -> Iterator[tuple[int, str]]:
     """Yield how many results were looked at, one or none, and what is damaged of them."""
-    try:
-        if found := database.damage():
-            yield 0, f"registry: {found}"
-        # Hashes every file again, also those that a running service has compared already.
-        for segment in SegmentStore(database).with_status("completed"):
-            if segment.result:
-                try:
-                    results.verify(segment.result, again=True)
-                    yield 1, ""
-                except StorageError as error:
-                    yield 1, f"segment {segment.id}: {error}"
-    except StorageError as error:
-        yield 0, f"registry: {error}"
+    if found := database.damage():
+        yield 0, f"registry: {found}"
+    # Hashes every file again, also those that a running service has compared already.
+    for segment_id, result in itertools.chain.from_iterable(SegmentStore(database).results()):
+        try:
+            results.verify(result, again=True)
+            yield 1, ""
+        except StorageError as error:
+            yield 1, f"segment {segment_id}: {error}"

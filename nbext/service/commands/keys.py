@@ -1,12 +1,14 @@
-"""``nbext keys``: add, list and revoke the keys that the service accepts."""
+"""``nbext keys``: add, list, rotate and revoke the keys that the service accepts."""
 
 from __future__ import annotations
 
 import argparse
 
 from nbext.service import commands
-from nbext.service.accounts.keys import DEFAULT_RATE, SCOPES, Key, KeyRing
+from nbext.service.accounts.keys import DEFAULT_RATE, DEFAULT_SCOPES, SCOPES, Key, KeyRing, seconds_of
+from nbext.service.container import free_reserve
 from nbext.service.http.bodies import iso_ms
+from nbext.settings import Secret
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,27 +18,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("name", help="the name of the key's owner")
     add.add_argument(
         "--scope", action="append", metavar="SCOPE",
-        help=f"what the key may do: {', '.join(SCOPES)}; repeat for several (default: all)",
+        help=f"what the key may do: {', '.join(SCOPES)}; repeat for several (default: "
+             f"{', '.join(DEFAULT_SCOPES)})",
     )
     add.add_argument("--rate", default=DEFAULT_RATE, help="requests that it may send, or none (default: %(default)s)")
+    add.add_argument("--expires", metavar="SPAN", help="how long it is accepted: 12h, 90d or 4w (default: no end)")
+    add.add_argument("--private", action="store_true",
+                     help="it sees only its own segments, which nobody sees but it and keys with the scope admin")
     every = actions.add_parser("list", help="list the keys, without their text")
+    rotate = actions.add_parser("rotate", help="give a key a new text; its segments stay its own")
+    rotate.add_argument("name", help="the key's name or id")
+    rotate.add_argument("--grace", metavar="SPAN", default="24h",
+                        help="for how long the former text is accepted, too (default: %(default)s; 0h: not at all)")
+    rotate.add_argument("--expires", metavar="SPAN", help="for how long the key is accepted from now on: 90d")
     revoke = actions.add_parser("revoke", help="revoke a key")
     revoke.add_argument("name", help="the key's name or id")
-    for action in (add, every, revoke):
+    for action in (add, every, rotate, revoke):
         commands.add_data(action)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do one action."""
+    if args.action in ("revoke", "rotate"):
+        # A key that leaked is ended on a full disk, too.
+        free_reserve(commands.state_dir(args))
     with commands.database(args, make=args.action == "add") as database:
-        _ACTIONS[args.action](KeyRing(database), args)
+        key = _ACTIONS[args.action](KeyRing(database), args)
+        if key is not None:
+            commands.note(database, f"key.{args.action}", key.id)
     return 0
 
 
-def _add(ring: KeyRing, args: argparse.Namespace) -> None:
+def _add(ring: KeyRing, args: argparse.Namespace) -> Key:
     rate = None if args.rate == "none" else args.rate
-    key, text = ring.add(args.name, args.scope or SCOPES, rate)
+    key, text = ring.add(
+        args.name, args.scope or DEFAULT_SCOPES, rate, private=args.private,
+        lasts=seconds_of(args.expires, "--expires") if args.expires else None,
+    )
     print(f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}.")
+    _show(key, text)
+    return key
+
+
+def _show(key: Key, text: Secret) -> None:
+    if key.private:
+        print("It is private: it sees only its own segments, and only it and keys with the scope admin see them.")
+    if not key.scopes & {"read", "execute"}:
+        print("It can read and execute nothing: add --scope read and --scope execute, if it is for more than that.")
+    if key.expires_at:
+        print(f"It expires {iso_ms(key.expires_at)}.")
     print("The key, which is not shown again:")
     # The only place where a key is printed: of what is stored it cannot be made again.
     print(text.reveal())
@@ -51,14 +81,30 @@ def _list(ring: KeyRing, args: argparse.Namespace) -> None:
 
 
 def _line(key: Key) -> str:
-    state = f"revoked {iso_ms(key.revoked_at)}" if key.revoked_at else "in use"
+    until = {"revoked": key.revoked_at, "expired": key.expires_at}.get(key.state)
+    state = f"{key.state} {iso_ms(until)}" if until else key.state
+    if key.state == "in use" and key.expires_at:
+        state = f"in use until {iso_ms(key.expires_at)}"
+    if key.private:
+        state = f"private, {state}"
     scopes, rate = ",".join(sorted(key.scopes)), key.rate or "no limit"
     return "  ".join((key.id, key.name, scopes, rate, iso_ms(key.created_at) or "", state))
 
 
-def _revoke(ring: KeyRing, args: argparse.Namespace) -> None:
-    ring.revoke(args.name)
+def _revoke(ring: KeyRing, args: argparse.Namespace) -> Key:
+    key = ring.revoke(args.name)
     print(f"Revoked {args.name}. Running services refuse it within a second.")
+    return key
 
 
-_ACTIONS = {"add": _add, "list": _list, "revoke": _revoke}
+def _rotate(ring: KeyRing, args: argparse.Namespace) -> Key:
+    grace = 0.0 if args.grace == "0h" else seconds_of(args.grace, "--grace")
+    lasts = seconds_of(args.expires, "--expires") if args.expires else None
+    key, text = ring.rotate(args.name, grace=grace, lasts=lasts)
+    former = f"is accepted for {args.grace} more" if grace else "is refused within a second"
+    print(f"Rotated {key.name} ({key.id}). The former key {former}.")
+    _show(key, text)
+    return key
+
+
+_ACTIONS = {"add": _add, "list": _list, "rotate": _rotate, "revoke": _revoke}

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
+import ipaddress
 import math
+import multiprocessing
+import multiprocessing.connection
 import os
+import re
 import secrets
+import signal
 import socket
 import sys
+import threading
+import time
+from collections.abc import Callable
+from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any, NoReturn
 
 from nbext.core.atomic_files import secret_file
-from nbext.engine.open import open_dataset
-from nbext.errors import ConfigError
+from nbext.engine.open import QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE, Newest
+from nbext.errors import ConfigError, NbextError
 from nbext.service import commands
+from nbext.service.accounts.database import Database
+from nbext.service.accounts.keys import owner_key
 from nbext.service.app import create_app
 from nbext.service.limits import Limits
 from nbext.service.middleware import LOOPBACK_HOSTS, Log
-from nbext.service.server import Server, address_of, listen
+from nbext.service.server import GRACE_SECONDS, Server, address_of, listen
 from nbext.settings import Secret, Settings
 
 KEY_FILE = "owner.key"
+_GIB = 1 << 30
+# How long a process is waited with that is started in place of one that has ended.
+_AGAIN_SECONDS = 0.5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,61 +50,224 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name that callers may send in the Host header; repeat for several",
     )
-    parser.add_argument("--query-seconds", type=_above_zero, default=Limits.query_seconds, metavar="S",
-                        help="how long a segment may run (default: %(default)g)")
+    parser.add_argument(
+        "--root-path", type=_path, metavar="PATH",
+        help="the path below which a proxy serves this service, such as /nbext; links begin with it",
+    )
+    parser.add_argument(
+        "--proxy-headers", type=_network, action="append", default=[], metavar="ADDRESS",
+        help="the address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeat for "
+             "several",
+    )
+    parser.add_argument("--query-seconds", type=_above_zero, metavar="S",
+                        help=f"how long a segment may run (default: {QUERY_SECONDS:g} on DuckDB, "
+                             f"{QUERY_SECONDS_ELSEWHERE:g} elsewhere)")
     parser.add_argument("--keep-days", type=_above_zero, default=Limits.keep_days, metavar="D",
                         help="how long results are stored after their last use (default: %(default)g)")
+    parser.add_argument("--keep-gib", type=_above_zero, default=Limits.keep_bytes / _GIB, metavar="G",
+                        help="how many GiB all segments may take, with their requests (default: %(default)g)")
+    parser.add_argument("--key-gib", type=_above_zero, metavar="G",
+                        help="how many GiB of that the segments of one key may take (default: a quarter)")
+    parser.add_argument("--processes", type=_at_least_one, default=1, metavar="N",
+                        help="processes that serve on the one port (default: %(default)s)")
     parser.add_argument("--workers", type=_at_least_one, default=Limits.workers, metavar="N",
-                        help="segments that run at once (default: %(default)s)")
+                        help="segments that run at once in each process (default: %(default)s)")
 
 
 def _above_zero(text: str) -> float:
-    number = float(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0.")
-    return number
+    with contextlib.suppress(ValueError):
+        if 0 < (number := float(text)) < math.inf:
+            return number
+    raise argparse.ArgumentTypeError(f"{text} is not a number above 0.")
 
 
 def _at_least_one(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1.")
-    return number
+    with contextlib.suppress(ValueError):
+        if (number := int(text)) >= 1:
+            return number
+    raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1.")
+
+
+def _path(text: str) -> str:
+    if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", text):
+        raise argparse.ArgumentTypeError(f"{text} is not a path such as /nbext: begin with / and end without one.")
+    return text
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        message = f"{text} is not an IP address or network, such as 10.0.0.7 or 10.0.0.0/8."
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    data = commands.data_dir(args)
-    limits = Limits(query_seconds=args.query_seconds, keep_days=args.keep_days, workers=args.workers)
+    if args.key_gib and args.key_gib > args.keep_gib:
+        whole = f"--keep-gib {args.keep_gib:g}, of which it is a part"
+        raise ConfigError(f"--key-gib {args.key_gib:g} is more than {whole}.")
     key, source = _owner_key(commands.state_dir(args))
     # Before the data is opened: a port in use is the commonest mistake, and large data takes seconds.
-    listener = _listen(args.host, args.port)
-    dataset = open_dataset(data, args.engine or Settings()["engine"])
+    listeners = _listen(args.host, args.port, args.processes)
+    with contextlib.ExitStack() as closing:
+        for listener in listeners:
+            closing.callback(listener.close)
+        if hasattr(signal, "SIGHUP"):
+            # Here for "look at the data now"; until a service does so, and in the parent of several, it ends nothing.
+            closing.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        if args.processes > 1:
+            # Once, and not by all of them at the same time.
+            Database(commands.registry_of(args)).close()
+            return _Processes(args, key, listeners).run(lambda: _announce(listeners[0], source, args))
+        _serve(args, key, listeners[0], lambda: _announce(listeners[0], source, args))
+        return 0
+
+
+def _serve(
+    args: argparse.Namespace, key: Secret, listener: socket.socket, on_ready: Callable[[], None]
+) -> None:
+    data = Newest(commands.data_dir(args), args.engine or Settings()["engine"])
+    limits = Limits(
+        query_seconds=args.query_seconds or data.query_seconds, keep_days=args.keep_days, workers=args.workers,
+        keep_bytes=int(args.keep_gib * _GIB), key_bytes=int((args.key_gib or args.keep_gib / 4) * _GIB),
+    )
     # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
-    app = create_app(dataset, commands.state_dir(args), owner=key, hosts=hosts, limits=limits, log=Log(sys.stderr))
-    Server(app, on_ready=lambda: _announce(listener, source)).run(sockets=[listener])
-    return 0
+    app = create_app(
+        data.open(), commands.state_dir(args), newer=data.newer, registry=commands.registry_of(args), owner=key,
+        hosts=hosts, limits=limits, log=Log(sys.stderr), root_path=args.root_path or "",
+    )
+    generations = app.state.container.generations
+
+    def ready() -> None:
+        if hasattr(signal, "SIGHUP"):
+            # By the loop, as all that it does: a handler of Python's own may interrupt itself in the event's lock.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, generations.hurry)
+        on_ready()
+
+    Server(app, on_ready=ready, proxies=args.proxy_headers).run(sockets=[listener])
+
+
+class _Processes:
+    """Several services on one port; one that dies is started anew on the socket of the former.
+
+    Each socket stays open here: who has connected meanwhile waits for the next process, and is not refused.
+    """
+
+    def __init__(self, args: argparse.Namespace, key: Secret, listeners: list[socket.socket]) -> None:
+        self._args, self._key, self._listeners = args, key, listeners
+        # A fresh interpreter: a fork would copy locks that threads of libraries hold just then.
+        self._context = multiprocessing.get_context("spawn")
+        # With what each says it is ready by: its semaphore ends with the last reference here, also for the child.
+        self._children: list[tuple[Any, Event]] = []
+
+    def run(self, on_ready: Callable[[], None]) -> int:
+        """Serve until SIGTERM or Ctrl-C; the exit code of a process that ended before it was ready."""
+        former = [(each, signal.signal(each, _interrupt)) for each in (signal.SIGTERM, signal.SIGINT)]
+        try:
+            for place in range(len(self._listeners)):
+                self._children.append(self._start(place))
+            for child, ready in self._children:
+                if not _is_ready(child, ready):
+                    return child.exitcode or 1
+            on_ready()
+            self._watch()
+        except KeyboardInterrupt:
+            return 0
+        finally:
+            self._end()
+            for signum, handler in former:
+                signal.signal(signum, handler)
+
+    def _start(self, place: int) -> tuple[Any, Event]:
+        ready = self._context.Event()
+        given = (self._args, self._key.reveal(), self._listeners[place], ready)
+        # A daemon: a signal that comes before it is in the list must not leave this waiting for its end.
+        # Its metrics have the name: one that takes another's place goes on with its series.
+        child = self._context.Process(target=_child, args=given, daemon=True, name=str(place))
+        child.start()
+        return child, ready
+
+    def _watch(self) -> NoReturn:
+        log = Log(sys.stderr)
+        while True:
+            multiprocessing.connection.wait([child.sentinel for child, _ in self._children])
+            for place, (child, _) in enumerate(self._children):
+                if not child.is_alive():
+                    log.error("process ended", process=child.pid, exitcode=child.exitcode)
+                    # One that cannot start would otherwise be started for ever, as fast as the machine can.
+                    time.sleep(_AGAIN_SECONDS)
+                    self._children[place] = self._start(place)
+
+    def _end(self) -> None:
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, signal.SIG_IGN)
+        for child, _ in self._children:
+            child.terminate()
+        for child, _ in self._children:
+            child.join(GRACE_SECONDS + 15)
+            child.kill()
+
+
+def _child(args: argparse.Namespace, key: str, listener: socket.socket, ready: Event) -> None:
+    # A group of its own: the Ctrl-C of a terminal is for the parent, which ends all in order.
+    os.setpgrp()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        _serve(args, Secret(key), listener, ready.set)
+    except NbextError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _end_with_parent() -> None:
+    # A parent that was killed can end nobody. SIGTERM from within is the same orderly end.
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "this runs in a child only"
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _is_ready(child: Any, ready: Event) -> bool:
+    while not ready.wait(0.05):
+        if not child.is_alive():
+            return False
+    return True
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _owner_key(state: Path) -> tuple[Secret, str]:
     given = os.environ.get("NBEXT_API_KEY", "").strip()
     if given:
-        return Secret(given), "NBEXT_API_KEY"
+        return owner_key(given, "NBEXT_API_KEY"), "NBEXT_API_KEY"
     # A file that only its owner may read, and not the command line, which every user of the machine can list.
     path = state / KEY_FILE
     return Secret(secret_file(path, secrets.token_urlsafe(32))), str(path)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
+    """Return a socket for each process. Linux gives each its share of the connections; elsewhere all have one."""
+    shared = processes > 1 and sys.platform == "linux"
     try:
-        return listen(host, port)
+        if shared and port:
+            # Those that share a port may be strangers to each other: another service's would take half of the callers.
+            listen(host, port).close()
+        first = listen(host, port, shared=shared)
+        port = address_of(first)[1]
+        return [first, *(listen(host, port, shared=True) if shared else first for _ in range(processes - 1))]
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"Cannot listen on {host} port {port}: {reason}. Choose another --port.") from None
 
 
-def _announce(listener: socket.socket, source: str) -> None:
+def _announce(listener: socket.socket, source: str, args: argparse.Namespace) -> None:
+    if not (commands.data_dir(args) / "current").exists():
+        # A mistyped --data answers every question, with wallets that nobody has.
+        Log(sys.stderr).warning("the synthetic sample is served: --data has no ingested data")
     host, port = address_of(listener)
     # An IPv6 address needs brackets to be a URL that can be copied.
     shown = f"[{host}]" if ":" in host else host

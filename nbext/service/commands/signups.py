@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Do one action."""
     with commands.database(args) as database:
         _ACTIONS[args.action](SignUps(database), args)
+        commands.note(database, f"signups.{args.action}", None)
     return 0
 
 

@@ -21,14 +21,29 @@ from typing_extensions import TypedDict
 
 from nbext.core import operations
 from nbext.core.chains import CHAINS, DEFAULT_CHAIN, chain_names
-from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM
-from nbext.core.operations import AsOf, Column, Counts, Page, SearchType, SegmentAnswer, SegmentRows
+from nbext.core.constants import MAX_EMAIL, MAX_LIMIT, MAX_SEARCH_TERM
+from nbext.core.operations import (
+    AsOf,
+    Column,
+    CommonActivity,
+    CommonContract,
+    Counts,
+    Page,
+    Profile,
+    SearchType,
+    SegmentAnswer,
+    SegmentRows,
+    StoredList,
+)
 from nbext.service.http.problems import CODES, Problem
 from nbext.service.metadata import DEFAULT_HITS, MAX_HITS, MAX_OFFSET
+from nbext.service.segments.profile import LEAST
 
 # An answer has the fields of its shape and no others: a field that is added but not described fails the tests.
 _CLOSED = ConfigDict(extra="forbid")
-for _shape in (AsOf, Column, Counts, Page, SegmentAnswer, SegmentRows):
+for _shape in (
+    AsOf, Column, CommonActivity, CommonContract, Counts, Page, Profile, SegmentAnswer, SegmentRows, StoredList
+):
     with_config(_CLOSED)(_shape)
 
 _TYPES: dict[str, Any] = {
@@ -113,10 +128,106 @@ class Explained(TypedDict):
 
 
 @with_config(_CLOSED)
+class Asked(TypedDict):
+    """What a segment of a request for counts means."""
+
+    words: str
+    canonical: dict[str, Any]
+    asOf: AsOf
+    warnings: list[str]
+
+
+@with_config(_CLOSED)
+class Sum(TypedDict):
+    """What a segment's wallets hold together of the first token or collection of its rows."""
+
+    symbol: str | None
+    decimals: int | None
+    amount: float | None
+    amountRaw: str
+
+
+@with_config(_CLOSED)
+class Compared(Asked):
+    """What a segment of a request for counts means; ``held`` where amounts are asked, null of one without balances."""
+
+    held: NotRequired[Sum | None]
+
+
+@with_config(_CLOSED)
+class Counted(TypedDict):
+    """How many wallets segments have in common, in the order asked; and what each segment means."""
+
+    counts: list[int]
+    segments: list[Compared]
+
+
+@with_config(_CLOSED)
+class Step(TypedDict):
+    """A condition that must hold, counted alone, and together with those before it."""
+
+    words: str
+    filters: dict[str, Any]
+    alone: int
+    remaining: int
+
+
+@with_config(_CLOSED)
+class Funnel(Asked):
+    """The conditions of a segment that must all hold, in order."""
+
+    steps: list[Step]
+
+
+@with_config(_CLOSED)
+class ChainEnd(TypedDict):
+    """The block of a chain that balances are of."""
+
+    chain: str
+    block: int
+    timestamp: str | None
+
+
+@with_config(_CLOSED)
+class Held(TypedDict):
+    """What a wallet holds of one contract: ``amount`` in the token's unit, null where its decimals are not known."""
+
+    address: str
+    chain: str
+    contract: str
+    symbol: str | None
+    name: str | None
+    tokenType: str | None
+    decimals: int | None
+    amount: float | None
+    amountRaw: str
+    verified: bool | None
+    possibleSpam: bool | None
+
+
+@with_config(_CLOSED)
+class Holdings(TypedDict):
+    """What wallets hold, by wallet and chain: spam last, and before it what most wallets hold first."""
+
+    asOf: AsOf
+    chains: list[ChainEnd]
+    warnings: list[str]
+    holdings: list[Held]
+
+
+@with_config(_CLOSED)
 class Health(TypedDict):
     """Whether the service answers."""
 
     status: Literal["ok"]
+
+
+class Readiness(TypedDict):
+    """Whether the service can run segments: each check by name. ``sample`` where nothing has been ingested."""
+
+    status: Literal["ready"]
+    data: Literal["ingested", "sample"]
+    checks: dict[str, Literal["ok"]]
 
 
 class FieldFault(BaseModel, extra="forbid"):
@@ -156,9 +267,8 @@ class SearchRequest(BaseModel, extra="forbid"):
     searchTerm: Annotated[  # noqa: N815 - the wire's name
         str,
         Field(
-            min_length=1, max_length=MAX_SEARCH_TERM, description="A name, symbol or address; no pattern.",
-            # At least one character that is not a space, and no NUL.
-            json_schema_extra={"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"},
+            max_length=MAX_SEARCH_TERM, description="A name, symbol or address; no pattern. Empty: all, by holders.",
+            json_schema_extra={"pattern": r"^[^\u0000]*$"},
         ),
     ]
     limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = DEFAULT_HITS
@@ -190,11 +300,12 @@ _DESCRIPTION = (
 # What every request with a key may meet, every body, and every body that is a segment.
 _ALWAYS = (
     "bad-header", "key-missing", "key-unknown", "scope", "foreign-host", "foreign-origin", "rate-limit", "internal",
+    "registry",
 )
-BODY = ("not-json", "slow-request", "too-large", "media-type", "invalid")
+BODY = ("not-json", "slow-request", "too-large", "media-type", "invalid", "too-many-at-once", "busy")
 RUN = (
-    *BODY, "invalid-segment", "ambiguous-symbol", "too-many-segments", "busy", "stopping", "query-timeout",
-    "resource-limit", "storage", "cancelled", "expired",
+    *BODY, "invalid-segment", "ambiguous-symbol", "too-many-segments", "stopping", "query-timeout",
+    "resource-limit", "storage", "disk-full", "quota", "cancelled", "expired",
 )
 
 # The tests send these, and hold them to their schemas, as they do the examples of answers at the end.
@@ -205,6 +316,12 @@ _SEGMENT: dict[str, Any] = {
 _BODY_EXAMPLES: dict[str, dict[str, Any]] = {
     "ExecuteRequest": _SEGMENT,
     "ExplainRequest": {**_SEGMENT, "parts": True},
+    "CountsRequest": {
+        "segments": [{"filters": {"nft": {"nft": "BAYC"}}}, {"filters": {"nft": {"nft": "MAYC"}}}],
+        "counts": [[0], [1], [0, 1]],
+    },
+    "HoldingsRequest": {"wallets": ["0xd8da6bf26964af9d7eed9e03e53415d37aa96045"], "chain": "ethereum"},
+    "ProfileRequest": {"filters": {"nft": {"nft": "BAYC"}}, "least": 5},
     "SearchRequest": {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"},
     "SignUpRequest": {"email": "reader@example.com"},
 }
@@ -243,7 +360,12 @@ def _example(code: str) -> dict[str, Any]:
     return Problem(code, f"{CODES[code][1]}.").body(instance=operations.EXECUTE, request_id="5f1c0a9be2d34c77")
 
 
-RESULT = {**NOT_MODIFIED, **problems("not-found", "invalid", "not-ready", "not-completed", "expired", "storage")}
+RESULT = {
+    **NOT_MODIFIED,
+    **problems(
+        "not-found", "invalid", "not-ready", "not-completed", "expired", "too-many-at-once", "busy", "storage"
+    ),
+}
 CONTRACT = {**NOT_MODIFIED, **problems("not-found", "invalid", "ambiguous-symbol")}
 
 
@@ -293,7 +415,38 @@ def _language() -> dict[str, Any]:
     schema.pop("$schema")
     counted = {"type": "boolean", "default": False, "description": "Count each condition alone, too."}
     explain = {**schema, "properties": {**schema["properties"], "parts": counted}}
-    return {"ExecuteRequest": schema, "ExplainRequest": explain, **parts}
+    one = {**schema, "properties": {name: schema["properties"][name] for name in ("operator", "filters")}}
+    place = {"type": "integer", "minimum": 0, "maximum": operations.MAX_COMPARED - 1}
+    several = {"type": "array", "minItems": 1, "maxItems": operations.MAX_COMPARED}
+    counts = {
+        "type": "object", "additionalProperties": False, "required": ["segments", "counts"],
+        "properties": {
+            "segments": {**several, "items": one},
+            "amounts": {"type": "boolean", "default": False, "description": "Return what each segment holds, too."},
+            "counts": {"type": "array", "minItems": 1, "maxItems": operations.MAX_COUNTS, "items": {
+                **several, "items": place, "uniqueItems": True, "description": "Places of some of the segments.",
+            }},
+        },
+    }  # fmt: skip
+    scope = schema["properties"]["filters"]["properties"]
+    least = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": LEAST,
+             "description": "How many wallets of the segment have to hold a contract."}  # fmt: skip
+    compared = {**one, "description": "Whom the segment is compared with; without it all wallets seen on its chains."}
+    profile = {**one, "properties": {**one["properties"], "base": compared, "least": least}}
+    # In lower case: no pattern can say that the capitals of an address are its checksum.
+    address = {"type": "string", "pattern": "^0x[0-9a-f]{40}$"}
+    holdings = {
+        "type": "object", "additionalProperties": False, "required": ["wallets"],
+        "properties": {
+            "wallets": {"type": "array", "minItems": 1, "maxItems": operations.MAX_WALLETS, "items": address},
+            "chain": {**scope["chain"], "description": "The chain of the holdings; without it all chains of the data."},
+            "asOf": scope["asOf"],
+        },
+    }  # fmt: skip
+    return {
+        "ExecuteRequest": schema, "ExplainRequest": explain, "CountsRequest": counts,
+        "HoldingsRequest": holdings, "ProfileRequest": profile, **parts,
+    }
 
 
 def _moved(value: Any) -> Any:
@@ -309,11 +462,14 @@ def _moved(value: Any) -> Any:
 _USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
 _ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
 _OWN = operations.SEGMENT.format(id=_ID)
+_OF_USDC = {"decimals": 6, "symbol": "USDC", "chain": "ethereum", "address": _USDC}
 _COLUMNS = [
     {"name": "address", "type": "string"},
-    {"name": "USDC_balance", "type": "uint256", "decimals": 6, "symbol": "USDC", "chain": "ethereum", "address": _USDC},
+    {"name": "USDC_balance", "type": "float64", "unit": "token", **_OF_USDC},
+    {"name": "USDC_balance_raw", "type": "uint256", "unit": "raw", **_OF_USDC},
 ]
-_ROWS = [{"address": "0x00000000219ab540356cbb839cbe05303d7705fa", "USDC_balance": "1250000000"}]
+_ROWS = [{"address": "0x00000000219ab540356cbb839cbe05303d7705fa", "USDC_balance": 1250.5,
+          "USDC_balance_raw": "1250500000"}]
 _ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     operations.SEGMENT: {
         "id": _ID, "status": "completed", **_SEGMENT, "chain": "ethereum", "chainId": 1,

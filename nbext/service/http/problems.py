@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from nbext import errors as ours
 from nbext.core.operations import PROBLEM_TYPE
 from nbext.core.strict_json import to_json
+from nbext.service.accounts.database import Unreachable
 
 # code -> (HTTP status, title). The code is stable; the detail is for people.
 CODES: dict[str, tuple[int, str]] = {
@@ -25,6 +26,7 @@ CODES: dict[str, tuple[int, str]] = {
     "key-missing": (401, "A key is needed"),
     "key-unknown": (401, "The key is not known"),
     "scope": (403, "The key does not allow this"),
+    "not-yours": (403, "The segment is another key's"),
     "foreign-host": (403, "The Host header names another host"),
     "foreign-origin": (403, "A page of another origin sent this"),
     "not-found": (404, "Not found"),
@@ -43,12 +45,17 @@ CODES: dict[str, tuple[int, str]] = {
     "idempotency-key-reused": (422, "The Idempotency-Key was used with another body"),
     "rate-limit": (429, "Too many requests with this key"),
     "too-many-segments": (429, "This key has too many unfinished segments"),
+    "too-many-at-once": (429, "This key has too many requests of one kind under way"),
     "internal": (500, "The service failed"),
     "storage": (500, "The service could not write or read a file"),
     "busy": (503, "Too many segments are waiting"),
+    "registry": (503, "The registry cannot be reached"),
     "stopping": (503, "The service is stopping"),
+    "unready": (503, "The service cannot run segments now"),
     "query-timeout": (504, "The segment ran past the time limit"),
+    "disk-full": (507, "The service's disk is full"),
     "resource-limit": (507, "The segment ran past the memory or disk limit"),
+    "quota": (507, "The results of this key take too much room"),
 }
 
 
@@ -88,13 +95,16 @@ _CODE_OF: tuple[tuple[type[ours.NbextError], str], ...] = (
     (ours.ResourceLimit, "resource-limit"),
     (ours.SegmentExpired, "expired"),
     (ours.QueryCancelled, "cancelled"),
+    (ours.DiskFull, "disk-full"),
+    (Unreachable, "registry"),
     (ours.StorageError, "storage"),
 )
 # The text of these errors may name files or statements of the engine: only these words go out.
 _OWN_WORDS = {
     "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
-    "resource-limit": "The segment needed more memory or disk than allowed. Use narrower or fewer conditions.",
     "storage": "A stored file is damaged or could not be written. The operator's log has this request's id.",
+    "registry": "The registry cannot be reached. Try again soon. The operator's log says why.",
+    "disk-full": "The service's disk is full, so nothing new can be stored. What is stored is still read.",
     "internal": "This is a fault of the service. The operator's log has this request's id.",
     "cancelled": "The segment was cancelled before it finished. Execute it again to run it.",
 }
@@ -107,8 +117,11 @@ def problem_of(error: Exception) -> Problem:
     # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
     more: dict[str, Any] = {"candidates": error.candidates} if isinstance(error, ours.AmbiguousSymbol) else {}
-    errors = error.errors if isinstance(error, ours.ValidationError) else []
-    return Problem(code, _OWN_WORDS.get(code) or str(error), errors=errors, **more)
+    errors: list[ours.FieldError] = []
+    if isinstance(error, ours.ValidationError):
+        errors, more = error.errors, {**more, **({"moreErrors": error.more} if error.more else {})}
+    headers = {"Retry-After": "5"} if code == "registry" else None
+    return Problem(code, _OWN_WORDS.get(code) or str(error), errors=errors, headers=headers, **more)
 
 
 def answer_problem(request: Request, error: Exception) -> Response:

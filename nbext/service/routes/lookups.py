@@ -24,6 +24,7 @@ from nbext.service.http.openapi import (
     problems,
 )
 from nbext.service.http.problems import Problem
+from nbext.service.metadata import Metadata
 
 router = APIRouter(tags=["catalog"])
 
@@ -57,7 +58,7 @@ _CollectionName = Annotated[str, _contract("BAYC")]
 )
 async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
-    return json_answer(await container.look_up(container.metadata.search, body))
+    return json_answer(await container.look_up(lambda dataset: Metadata(dataset).search(body)))
 
 
 @router.get(TOKEN, response_model=Token, responses=CONTRACT)
@@ -65,7 +66,8 @@ async def read_token(
     request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
-    return cacheable_answer(request, await container.look_up(container.metadata.token, _chain(chain), address))
+    on = _chain(chain)
+    return cacheable_answer(request, await container.look_up(lambda dataset: Metadata(dataset).token(on, address)))
 
 
 @router.get(NFT, response_model=Collection, responses=CONTRACT)
@@ -73,7 +75,8 @@ async def read_collection(
     request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
 ) -> Response:
     """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
-    return cacheable_answer(request, await container.look_up(container.metadata.collection, _chain(chain), address))
+    on = _chain(chain)
+    return cacheable_answer(request, await container.look_up(lambda dataset: Metadata(dataset).collection(on, address)))
 
 
 def _chain(text: str) -> Chain:
@@ -85,7 +88,8 @@ def _chain(text: str) -> Chain:
 
 
 @router.post(
-    SIGN_UP, status_code=202, response_model=SignUpAnswer, responses=problems(*BODY), tags=["newsletter"],
+    SIGN_UP, status_code=202, response_model=SignUpAnswer, responses=problems(*BODY, "storage", "disk-full"),
+    tags=["newsletter"],
     openapi_extra=json_body("SignUpRequest"),
 )
 async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> Response:

@@ -10,22 +10,25 @@ from starlette.responses import HTMLResponse, Response
 
 from nbext import __version__
 from nbext.core.chains import chain_of
-from nbext.core.operations import ABOUT, DOCS, HEALTH, METRICS, OPENAPI, SCHEMA, iso
+from nbext.core.operations import ABOUT, DOCS, HEALTH, LISTS, METRICS, OPENAPI, READY, SCHEMA, iso
 from nbext.language.fields import GRAMMAR
-from nbext.service.container import FromContainer, Reader
-from nbext.service.http.bodies import cacheable_answer, json_answer
-from nbext.service.http.openapi import NOT_MODIFIED, About, Health, document, problems, text
+from nbext.service.container import CHECKS, FromContainer, Reader
+from nbext.service.http.bodies import cacheable_answer, json_answer, link
+from nbext.service.http.openapi import NOT_MODIFIED, About, Health, Readiness, document, problems, text
+from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
 
 router = APIRouter(tags=["service"])
+# What of the service a caller may want beside the operations.
+_LINKS = {"schema": SCHEMA, "openapi": OPENAPI, "lists": LISTS}
 # Whoever may ask these needs no key: see OPEN_PATHS.
 _OPEN: dict[str, Any] = {"security": []}
 
 
 @router.get(ABOUT, response_model=About, responses=problems())
-def read_about(container: FromContainer, key: Reader) -> Response:
+def read_about(request: Request, container: FromContainer, key: Reader) -> Response:
     """Which service this is, and whose data it has."""
-    data = container.dataset.about
+    data = container.generations.newest.about
     answer: About = {
         "service": "nbext", "version": __version__, "grammar": GRAMMAR, "engine": data.engine,
         "data": {
@@ -39,7 +42,7 @@ def read_about(container: FromContainer, key: Reader) -> Response:
                 for extent in data.chains
             ],
         },
-        "links": {"schema": SCHEMA, "openapi": OPENAPI},
+        "links": {name: link(request, path) for name, path in _LINKS.items()},
     }
     return json_answer(answer)
 
@@ -54,6 +57,21 @@ def read_schema(request: Request, container: FromContainer, key: Reader) -> Resp
 async def read_health() -> Response:
     """Whether the service answers; needs no key and reveals nothing else."""
     return json_answer({"status": "ok"})
+
+
+@router.get(READY, response_model=Readiness, responses=problems("unready"), openapi_extra=_OPEN)
+async def read_readiness(container: FromContainer) -> Response:
+    """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
+    wrong = await container.look_up(container.unready)
+    if wrong:
+        raise Problem("unready", " ".join(wrong.values()), checks=list(wrong), headers={"Retry-After": "5"})
+    data = "sample" if container.generations.newest.about.synthetic else "ingested"
+    return json_answer({"status": "ready", "data": data, "checks": dict.fromkeys(CHECKS, "ok")})
+
+
+# Probes of load balancers ask by HEAD; the contract's document needs each operation once.
+router.add_api_route(HEALTH, read_health, methods=["HEAD"], include_in_schema=False)
+router.add_api_route(READY, read_readiness, methods=["HEAD"], include_in_schema=False)
 
 
 @router.get(METRICS, response_class=Response, responses={**text(METRICS_TYPE), **problems()})
@@ -73,6 +91,7 @@ def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
     # Descriptions come from docstrings of ours; they are escaped all the same.
     made = document(request.app)
+    contract, schema = link(request, OPENAPI), link(request, SCHEMA)
     rows = "".join(
         f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(operation['description'])}</dd>"
         for path, methods in made["paths"].items()
@@ -81,6 +100,6 @@ def read_docs(request: Request) -> HTMLResponse:
     title, about = f"{made['info']['title']} {made['info']['version']}", escape(made["info"]["description"])
     return HTMLResponse(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
-        f"<p>{about} The whole contract is at <code>{OPENAPI}</code>, the segment language at <code>{SCHEMA}</code>."
+        f"<p>{about} The whole contract is at <code>{contract}</code>, the segment language at <code>{schema}</code>."
         f"</p><dl>{rows}</dl></html>"
     )

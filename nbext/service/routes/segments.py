@@ -1,4 +1,4 @@
-"""Operations 1, 6, 7 and 8: run a segment, read it, export its rows. And explain, cancel and Arrow.
+"""Operations 1, 6, 7 and 8: run a segment, read it, export its rows. And explain, cancel, Arrow, lists.
 
 A caller of execute or of reading waits here, for as long as it asked to (long polling), until the segment has finished.
 """
@@ -9,33 +9,59 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, Header, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
 from nbext.core import operations
+from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
 from nbext.core.constants import SEGMENT_ID_PATTERN
-from nbext.core.operations import SegmentAnswer, SegmentRows
-from nbext.errors import ValidationError
-from nbext.service.container import Executor, FromContainer, Reader
-from nbext.service.http.bodies import JsonBody, describe, has_version, json_answer, segment_answer
-from nbext.service.http.openapi import RESULT, RUN, UNFINISHED, Explained, json_body, links_to, problems, text
+from nbext.core.operations import SegmentAnswer, SegmentRows, StoredList
+from nbext.engine.dataset import Cancel, Dataset
+from nbext.errors import NbextError, ValidationError
+from nbext.service.accounts.keys import Key
+from nbext.service.container import Container, Executor, FromContainer, Reader
+from nbext.service.http.bodies import (
+    JsonBody,
+    describe,
+    has_read,
+    has_version,
+    json_answer,
+    link,
+    profiled,
+    receive,
+    segment_answer,
+)
+from nbext.service.http.openapi import (
+    BODY,
+    RESULT,
+    RUN,
+    UNFINISHED,
+    Explained,
+    json_body,
+    links_to,
+    problems,
+    text,
+)
+from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 from nbext.service.segments import results
 from nbext.service.segments.jobs import Job
-from nbext.service.segments.service import SegmentService
-from nbext.service.segments.store import Segment, claim_of
+from nbext.service.segments.service import Executed, SegmentService, since
+from nbext.service.segments.store import Claim, Segment, claim_of
 
 router = APIRouter(tags=["segments"])
 
 _SegmentId = Annotated[
     str, Path(alias="id", pattern=f"^{SEGMENT_ID_PATTERN}$", description="A segment's id, as execute returned it.")
 ]
+_ListId = Annotated[str, Path(alias="id", pattern=f"^{LIST_ID_PATTERN}$", description="A list's id: its hash.")]
 _PageLimit = Annotated[int, Query(ge=1, le=results.MAX_PAGE, description="Rows of this page.")]
 _PageOffset = Annotated[int, Query(ge=0, le=2**53, description="Rows before this page.")]
 _Prefer = Annotated[
@@ -46,6 +72,9 @@ _IdempotencyKey = Annotated[
     # Execute's description says it in words: no schema can say that a key goes with one body.
     Header(alias=operations.IDEMPOTENCY_HEADER, include_in_schema=False),
 ]
+_ADDRESSES = {"requestBody": {"required": True, "content": {operations.ADDRESSES_TYPE: {
+    "schema": {"type": "string", "format": "binary", "description": "20 bytes for each address, and nothing else."}
+}}}}  # fmt: skip
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
@@ -68,22 +97,94 @@ async def execute_segment(
     With an Idempotency-Key header (1 to 255 printable characters), the same key with the same body is one
     segment for 24 hours, and the answer to a repeat says Idempotency-Replayed: true; another body is 422.
     """
-    claim = claim_of(idempotency_key, key, body)
-    found = await container.wait_for(container.segments.execute, body, key, claim)
+    claim: Claim | None = None
+    found: Executed | None = None
+    if idempotency_key is not None:
+        claim, found = await container.wait_for(_repeated, container.segments, idempotency_key, key, body)
+    if found is None:
+        with container.generations.lent() as data:
+            plan = await container.plan(key, lambda cancel: container.segments.plan(data, body, key, cancel))
+            found = await container.wait_for(container.segments.execute, data, plan, body, key, claim)
+    has_read(request)
+    container.note(request, "segment.execute", found.segment.id)
     wait = _patience(prefer, container.limits.wait_seconds, container.limits)
-    segment = await _finished(container.segments, found.segment, wait, request)
-    return segment_answer(segment, cached=found.cached, replayed=found.replayed, strict=True)
+    segment = await _finished(container.segments, found.segment, wait, request, found.job)
+    return segment_answer(request, segment, cached=found.cached, replayed=found.replayed, strict=True)
+
+
+@router.post(
+    operations.PROFILE, response_model=SegmentAnswer, responses={**links_to(*_READING), **problems(*RUN)},
+    openapi_extra=json_body("ProfileRequest"),
+)
+async def profile_segment(
+    request: Request, *, key: Executor, body: JsonBody, container: FromContainer, prefer: _Prefer = None
+) -> Response:
+    """Say what the wallets of a segment hold more than others do, and how old and active they are, in ``profile``.
+
+    It is a segment that only counts, with an id of its own: 202 while it runs, and then read by its id.
+    """
+    asked = profiled(body)
+    segment = {name: one for name, one in asked.items() if name != "profile"}
+
+    def planned(data: Dataset, cancel: Cancel) -> Any:
+        plan = container.segments.plan(data, segment, key, cancel)
+        try:
+            return container.segments.profiled(data, plan, asked["profile"], key, cancel)
+        except ValidationError as error:
+            raise error.below("/base") from None
+
+    with container.generations.lent() as data:
+        plan = await container.plan(key, partial(planned, data))
+        found = await container.wait_for(container.segments.execute, data, plan, asked, key, None)
+    has_read(request)
+    container.note(request, "segment.execute", found.segment.id)
+    wait = _patience(prefer, container.limits.wait_seconds, container.limits)
+    answer = await _finished(container.segments, found.segment, wait, request, found.job)
+    return segment_answer(request, answer, cached=found.cached, strict=True)
+
+
+def _repeated(
+    segments: SegmentService, name: str, key: Key, body: Mapping[str, Any]
+) -> tuple[Claim | None, Executed | None]:
+    """Return the claim that a call makes, and the segment that a call with the same claim made before."""
+    claim = claim_of(name, key, body)
+    return claim, segments.repeated(claim) if claim else None
 
 
 @router.post(
     operations.EXPLAIN, response_model=Explained, responses=problems(*RUN), openapi_extra=json_body("ExplainRequest"),
 )
-async def explain_segment(key: Executor, body: JsonBody, container: FromContainer) -> Response:
+async def explain_segment(request: Request, key: Executor, body: JsonBody, container: FromContainer) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     parts = body.pop("parts", False)
     if not isinstance(parts, bool):
         raise ValidationError.of("/parts", "type", "parts is true or false.")
-    return json_answer(await container.wait_for(container.segments.explain, body, parts))
+    return await in_turn(request, key, container, partial(container.segments.explain, body, key, parts))
+
+
+async def in_turn(
+    request: Request, key: Key, container: Container, work: Callable[[Dataset, Cancel], dict[str, Any]]
+) -> Response:
+    """Answer with what work returns of the data, when it is the key's turn; the work ends when the caller hangs up."""
+    cancel = Cancel()
+
+    def on_data(cancel: Cancel) -> dict[str, Any]:
+        with container.generations.lent() as dataset:
+            return work(dataset, cancel)
+
+    answer: asyncio.Future[Any] = asyncio.ensure_future(
+        container.explaining.run(key.id, on_data, cancel, container.limits.query_seconds)
+    )
+    async with _hang_up_of(request) as gone:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not answer.done():
+            # It ends at its next step, or leaves the queue.
+            cancel.asked.set()
+            answer.cancel()
+            with contextlib.suppress(asyncio.CancelledError, NbextError):
+                await answer
+            raise ClientDisconnect
+    return json_answer(answer.result())
 
 
 @router.get(
@@ -93,62 +194,132 @@ async def read_segment(
     request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader, prefer: _Prefer = None
 ) -> Response:
     """Get a segment by its id; 202 while it runs, ``expired`` where its result has been deleted."""
-    segment = await run_in_threadpool(container.segments.read, segment_id)
+    segment = await run_in_threadpool(container.segments.read, segment_id, key)
     segment = await _finished(container.segments, segment, _patience(prefer, 0, container.limits), request)
-    return segment_answer(segment)
+    # Its preview shows rows. A key that reads its own leaves no note of each look.
+    if segment.preview and segment.key_id != key.id:
+        container.note(request, "segment.read", segment.id)
+    return segment_answer(request, segment)
 
 
 @router.delete(
     operations.SEGMENT, response_model=SegmentAnswer,
-    responses={**UNFINISHED, **problems("not-found", "invalid", "finished")},
+    responses={**UNFINISHED, **problems("not-found", "invalid", "finished", "not-ready", "not-yours")},
 )
-async def cancel_segment(segment_id: _SegmentId, container: FromContainer, key: Executor) -> Response:
-    """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon."""
-    segment = await container.wait_for(container.segments.cancel, segment_id)
-    return json_answer(describe(segment), 200 if segment.finished else 202)
+async def cancel_segment(
+    request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Executor,
+    result: Annotated[Literal["delete"] | None, Query(description="``delete``: its result, when it has one.")] = None,
+) -> Response:
+    """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon.
+
+    With ``?result=delete`` the result of a finished one is deleted. A segment that other keys executed too stays
+    theirs, as it is.
+    """
+    end = container.segments.delete if result else container.segments.cancel
+    action = "segment.delete" if result else "segment.cancel"
+    try:
+        segment = await container.wait_for(end, segment_id, key)
+    except Problem as problem:
+        if problem.code == "not-yours":
+            container.note(request, f"{action}.refused", segment_id)
+        raise
+    container.note(request, action, segment.id)
+    return json_answer(describe(request, segment), 200 if segment.finished else 202)
+
+
+async def _slot(key: Reader, container: FromContainer) -> AsyncIterator[Callable[[], None]]:
+    """Lend what counts an export from its call until its last byte is sent; a small one needs no counting."""
+    with contextlib.ExitStack() as until_sent:
+        yield lambda: until_sent.enter_context(container.exports.taken(key.id))
+
+
+_Slot = Annotated[Callable[[], None], Depends(_slot)]
 
 
 @router.get(operations.SEGMENT_JSON, response_model=SegmentRows, responses=RESULT)
 def export_segment_as_json(
-    request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader,
+    request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot,
     limit: _PageLimit = results.DEFAULT_PAGE, offset: _PageOffset = 0,
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
-    segment, reader = container.segments.result(segment_id)
-    page = results.page_of(segment, limit, offset)
+    segment, reader = container.segments.result(segment_id, key)
+    container.note(request, "segment.export", segment.id)
+    page = results.page_of(segment, link(request, operations.SEGMENT_JSON.format(id=segment.id)), limit, offset)
     return _export(
-        request, segment, f"json-{limit}-{offset}", "application/json", results.json_page(segment, reader, page),
-        small=limit <= results.BATCH,
+        request, slot, segment, results.json_page(segment, reader, page), form=f"json-{limit}-{offset}",
+        media_type="application/json", rows=max(0, min(limit, page["total"] - offset)),
     )
 
 
-@router.get(operations.SEGMENT_CSV, response_class=Response, responses={**text(operations.CSV_TYPE), **RESULT})
-def export_segment_as_csv(request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader) -> Response:
-    """Export a segment's rows as CSV, UTF-8, always with a header line."""
-    segment, reader = container.segments.result(segment_id)
-    return _export(request, segment, "csv", operations.CSV_TYPE, results.csv(segment, reader))
-
-
-@router.get(operations.SEGMENT_ARROW, response_class=Response, responses={**text(operations.ARROW_TYPE), **RESULT})
-def export_segment_as_arrow(
-    request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader
+@router.get(
+    operations.SEGMENT_CSV, response_class=Response, responses={**text(operations.CSV_TYPE), **RESULT},
+)
+def export_segment_as_csv(
+    request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
 ) -> Response:
-    """Export a segment's rows as an Arrow IPC stream; uint256 as text."""
-    segment, reader = container.segments.result(segment_id)
-    return _export(request, segment, "arrow", operations.ARROW_TYPE, results.arrow(segment, reader))
+    """Export a segment's rows as CSV, UTF-8, always with a header line."""
+    segment, reader = container.segments.result(segment_id, key)
+    container.note(request, "segment.export", segment.id)
+    return _export(request, slot, segment, results.csv(segment, reader), form="csv", media_type=operations.CSV_TYPE)
+
+
+@router.get(
+    operations.SEGMENT_ARROW, response_class=Response, responses={**text(operations.ARROW_TYPE), **RESULT},
+)
+def export_segment_as_arrow(
+    request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
+) -> Response:
+    """Export a segment's rows as an Arrow IPC stream; exact amounts as decimals."""
+    segment, reader = container.segments.result(segment_id, key)
+    container.note(request, "segment.export", segment.id)
+    pieces = results.arrow(segment, reader)
+    return _export(request, slot, segment, pieces, form="arrow", media_type=operations.ARROW_TYPE)
+
+
+@router.post(
+    operations.LISTS, status_code=201, response_model=StoredList,
+    responses=problems(*BODY, "busy", "storage", "resource-limit"), openapi_extra=_ADDRESSES,
+)
+async def store_list(request: Request, *, key: Executor, container: FromContainer) -> Response:
+    """Store a list of wallets, for ``{"wallet": {"list": ID}}``: the 20 bytes of each address, in any order.
+
+    The id is the hash of the addresses, so that sending them again changes nothing. A list is stored for as long as
+    results are, after its last use.
+    """
+    with container.receiving.taken(key.id), container.lists.room() as part:
+        with part.open("wb") as file:
+            await receive(request, file, operations.ADDRESSES_TYPE, container.limits.list_wallets * WIDTH)
+        stored = await container.wait_for(container.lists.store, part, key)
+    answer: StoredList = {"id": stored.id, "wallets": stored.wallets}
+    return json_answer(answer, 201, {"Location": link(request, operations.LIST.format(id=stored.id))})
+
+
+@router.get(operations.LIST, response_model=StoredList, responses=problems("not-found", "invalid"))
+async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> Response:
+    """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
+    found = await container.wait_for(container.lists.find, list_id, key)
+    if found is None:
+        raise Problem("not-found", "There is no list with that id.")
+    answer: StoredList = {"id": found.id, "wallets": found.wallets}
+    return json_answer(answer)
 
 
 def _export(
-    request: Request, segment: Segment, form: str, media_type: str, pieces: Iterator[bytes], *, small: bool = False
+    request: Request, slot: Callable[[], None], segment: Segment, pieces: Iterator[bytes], *, form: str,
+    media_type: str, rows: int | None = None,
 ) -> Response:
+    """Answer with a result's bytes, of which ``rows`` (all, by default) are of this answer."""
     assert segment.result is not None, "the segment's result is open"
+    rows = (segment.returned or 0) if rows is None else rows
     # The bytes of a result never change, so its hash names every form of it.
     headers: dict[str, Any] = {"ETag": f'"{segment.result.sha256[:32]}-{form}"', "Cache-Control": "private, no-cache"}
     if has_version(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    if small or (segment.returned or 0) <= results.BATCH:
+    request.scope["nbext.rows"] = rows
+    if rows * len(segment.facts["columns"]) <= results.SMALL:
         # Each piece of a stream costs a turn of a thread and a write: a small result goes out at once.
         return Response(b"".join(pieces), media_type=media_type, headers=headers)
+    slot()
     return StreamingResponse(pieces, media_type=media_type, headers=headers)
 
 
@@ -164,8 +335,10 @@ def _patience(prefer: str | None, default: float, limits: Limits) -> float:
     return 0.0 if "respond-async" in (prefer or "").lower() else default
 
 
-async def _finished(segments: SegmentService, segment: Segment, seconds: float, request: Request) -> Segment:
-    """Return the segment when it has finished, or as it is when the time is over.
+async def _finished(
+    segments: SegmentService, segment: Segment, seconds: float, request: Request, job: Job | None = None
+) -> Segment:
+    """Return the segment when it has finished, or as it is when the time is over; ``job`` runs it, where that is known.
 
     A segment that nobody waits for any more, and whose id nobody has, is cancelled.
 
@@ -178,10 +351,9 @@ async def _finished(segments: SegmentService, segment: Segment, seconds: float, 
         return segment
     until = time.monotonic() + seconds
     # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
-    gone = asyncio.ensure_future(_hung_up(request))
-    try:
+    async with _hang_up_of(request) as gone:
         while not segment.finished and (left := until - time.monotonic()) > 0 and not segments.jobs.stopping:
-            job = segments.jobs.find(segment.id)
+            job = job or segments.jobs.find(segment.id)
             if job:
                 await _wait(segments, job, left, gone)
             else:
@@ -189,14 +361,14 @@ async def _finished(segments: SegmentService, segment: Segment, seconds: float, 
                 await asyncio.wait({gone}, timeout=min(left, _LOOK))
             if gone.done():
                 raise ClientDisconnect
-            now = await run_in_threadpool(segments.read, segment.id)
+            # A job that completed it knows; others look, in line with all who only read.
+            now = job.ended if job else None
+            # A run of before, which was deleted since, is not this one.
+            if now is None or now.created_at < segment.created_at:
+                now = await run_in_threadpool(segments.now, segment.id)
+            job = None
             # The caller's own words, not those of whoever asked for the same segment first.
-            segment = replace(now, request=segment.request)
-    finally:
-        # Left alone it would read the next request of a kept connection.
-        gone.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await gone
+            segment = replace(since(now, segment.created_at), request=segment.request)
     job = segments.jobs.find(segment.id)
     # Now the caller has the id with a 202, and may ask again at any time.
     if job:
@@ -218,6 +390,19 @@ async def _wait(segments: SegmentService, job: Job, seconds: float, gone: asynci
         # Two callers may wait for one segment: the first who hangs up does not take it from the other.
         if gone.done() and job.waiters == 0 and not job.wanted:
             segments.jobs.cancel(job)
+
+
+@contextlib.asynccontextmanager
+async def _hang_up_of(request: Request) -> AsyncIterator[asyncio.Future[None]]:
+    """Lend what is done when the caller hangs up."""
+    gone = asyncio.ensure_future(_hung_up(request))
+    try:
+        yield gone
+    finally:
+        # Left alone it would read the next request of a kept connection.
+        gone.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await gone
 
 
 async def _hung_up(request: Request) -> None:

@@ -3,36 +3,42 @@
 A file is written once, flushed, named, and never changed. Its SHA-256 is stored in the registry and compared
 before the first read of this process: bytes that changed are set aside, never served.
 
-Rows go out piece by piece, so that the first bytes are sent at once. A result has an address column and whole numbers
-only, so no value needs escaping; only names do. Each piece is made by pyarrow's kernels, column by column: a million
+Rows go out piece by piece, so that the first bytes are sent at once. A result has an address column and numbers only,
+so no value needs escaping; only names do. Each piece is made by pyarrow's kernels, column by column: a million
 rows pass through without a Python loop.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
+import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.atomic_files import PART, whole_file
-from nbext.core.operations import SEGMENT_JSON, Column, Page
+from nbext.core.operations import Column, Page
 from nbext.core.strict_json import to_json
-from nbext.errors import StorageError
+from nbext.errors import DiskFull, StorageError
 from nbext.service.segments.store import ResultFile, Segment
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Rows of one batch on disk: small enough that the first bytes of an export go out at once.
-BATCH = 16_384
+# Bytes of one piece of an export, about: what a caller who stalls holds up in the connection.
+_PIECE_BYTES = 256 << 10
+# Rows times columns of a result that goes out at once.
+SMALL = 8_192
 MAX_PAGE = 1_000_000
+# Rows that the segment's description has beside its links.
+PREVIEW_ROWS = 10
 DEFAULT_PAGE = 100_000
 # Column types whose values are texts in JSON; the rest are numbers.
-_TEXTS = ("string", "uint256")
+_TEXTS = ("string", "uint256", "timestamp")
 
 
 class Results:
@@ -45,8 +51,8 @@ class Results:
         # Files whose hash was compared, with the time of their last change: a gigabyte is not hashed for each read.
         self._verified: set[tuple[str, int]] = set()
 
-    def write(self, rows: pa.Table) -> ResultFile:
-        """Store the rows in a new file."""
+    def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> ResultFile:
+        """Store rows in a new file, batch by batch; all but the last have the rows of the first."""
         # pyarrow takes up to 0.3 s to load: a service is ready without it.
         import pyarrow as pa
 
@@ -54,11 +60,12 @@ class Results:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         try:
             with whole_file(self.folder / name) as part:
-                with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, rows.schema, options=options) as out:
-                    out.write_table(rows, max_chunksize=BATCH)
+                with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as out:
+                    for batch in batches:
+                        out.write_batch(batch)
                 result = ResultFile(name, part.stat().st_size, sha256_of(part))
         except (OSError, pa.ArrowException) as error:
-            raise StorageError(f"a result could not be written ({type(error).__name__})") from None
+            raise DiskFull.where(error, f"a result could not be written ({type(error).__name__})") from None
         self._verified.add((name, self._changed_at(result)))
         return result
 
@@ -68,7 +75,8 @@ class Results:
 
         self.verify(result)
         try:
-            return pa.ipc.open_file(pa.memory_map(str(self.folder / result.file)))
+            # Not mapped: its pages would count as this process's memory, and its buffers are unpacked anyway.
+            return pa.ipc.open_file(pa.OSFile(str(self.folder / result.file)))
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"result {result.file} cannot be read ({type(error).__name__})") from None
 
@@ -105,14 +113,16 @@ class Results:
         """Delete a result's file: expired, or of a run that was cancelled; readers that have it open go on reading."""
         (self.folder / file).unlink(missing_ok=True)
 
-    def strays(self, known: set[str], *, older_than: float) -> Iterator[Path]:
-        """Yield files that the registry does not name, last changed before ``older_than`` (seconds since 1970).
+    def older_than(self, age: float) -> Iterator[Path]:
+        """Yield the folder's files that were last changed before ``age`` (seconds since 1970).
 
         Another service may be about to register a younger one.
         """
-        for path in self.folder.iterdir():
-            if path.name not in known and (path.suffix in (".arrow", PART)) and path.stat().st_mtime < older_than:
-                yield path
+        with os.scandir(self.folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                    if entry.name.endswith((".arrow", PART)) and entry.stat().st_mtime < age:
+                        yield Path(entry.path)
 
 
 def sha256_of(path: Path) -> str:
@@ -121,11 +131,23 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def page_of(segment: Segment, limit: int, offset: int) -> Page:
-    """Return a page's place among the rows, with the path of the next page."""
+def in_iso(rows: Any) -> Any:
+    """Return a table or a batch of rows with its timestamps as texts, in ISO-8601 UTC."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            # Without the zone first: where pyarrow finds no database of zones it formats none, and this one is UTC.
+            plain = rows.column(place).cast(pa.timestamp("s"))
+            rows = rows.set_column(place, field.name, pc.strftime(plain, "%Y-%m-%dT%H:%M:%SZ"))
+    return rows
+
+
+def page_of(segment: Segment, path: str, limit: int, offset: int) -> Page:
+    """Return a page's place among the rows, with the path of the next page below the export's own ``path``."""
     total = segment.returned or 0
     after = offset + limit
-    path = SEGMENT_JSON.format(id=segment.id)
     following = f"{path}?limit={limit}&offset={after}" if after < total else None
     return {"limit": limit, "offset": offset, "total": total, "next": following}
 
@@ -143,6 +165,21 @@ def json_page(segment: Segment, reader: Any, page: Page) -> Iterator[bytes]:
     yield b'],"page":' + to_json(page) + b"}"
 
 
+def preview(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """Return the first rows as JSON has them: exact numbers as texts, counts and floats as numbers."""
+    import pyarrow as pa
+
+    first = next(batches, None)
+    if first is None:
+        return []
+    few = in_iso(first.slice(0, PREVIEW_ROWS))
+    for number, field in enumerate(few.schema):
+        if pa.types.is_decimal(field.type):
+            few = few.set_column(number, field.name, few.column(number).cast(pa.string()))
+    listed: list[dict[str, Any]] = few.to_pylist()
+    return listed
+
+
 def csv(segment: Segment, reader: Any) -> Iterator[bytes]:
     """Yield all rows as CSV: a header always, digits as they are, nothing where there is no value."""
     from pyarrow import csv as arrow_csv
@@ -153,7 +190,7 @@ def csv(segment: Segment, reader: Any) -> Iterator[bytes]:
     options = arrow_csv.WriteOptions(include_header=False, quoting_style="none")
     for batch in _batches(reader, 0, segment.returned or 0):
         sink = io.BytesIO()
-        arrow_csv.write_csv(batch, sink, options)
+        arrow_csv.write_csv(in_iso(batch), sink, options)
         yield sink.getvalue()
 
 
@@ -178,17 +215,26 @@ def _taken(sink: io.BytesIO) -> bytes:
 
 
 def _batches(reader: Any, offset: int, limit: int) -> Iterator[Any]:
-    """Yield the rows from offset on, at most ``limit``; batches before them are not read."""
-    for number in range(offset // BATCH, reader.num_record_batches):
-        first = number * BATCH
+    """Yield the rows from offset on, at most ``limit``, in pieces; batches before them are not read."""
+    # All batches but the last have the rows of the first.
+    rows = reader.get_batch(0).num_rows if reader.num_record_batches else 1
+    for number in range(offset // max(1, rows), reader.num_record_batches):
+        first = number * rows
         if first >= offset + limit:
             return
         batch = reader.get_batch(number)
         # The first and the last batch may be cut by the page.
-        start = max(0, offset - first)
-        batch = batch.slice(start, min(batch.num_rows, offset + limit - first) - start)
-        if batch.num_rows:
-            yield batch
+        start, end = max(0, offset - first), min(batch.num_rows, offset + limit - first)
+        fitting = _fitting(batch, _PIECE_BYTES)
+        for place in range(start, end, fitting):
+            yield batch.slice(place, min(fitting, end - place))
+
+
+def _fitting(rows: Any, size: int) -> int:
+    """Return how many rows of a batch have about that size, at least 1."""
+    # As text each column has its name beside it in JSON, and numbers become up to three times as long.
+    width = sum(len(name) + 8 for name in rows.schema.names) + rows.nbytes // max(1, rows.num_rows)
+    return int(max(1, size // width))
 
 
 def _json_rows(batch: Any, columns: Sequence[Column]) -> list[str]:
@@ -196,9 +242,9 @@ def _json_rows(batch: Any, columns: Sequence[Column]) -> list[str]:
     import pyarrow.compute as pc
 
     pieces: list[Any] = []
-    for column, values in zip(columns, batch.columns, strict=True):
+    for column, values in zip(columns, in_iso(batch).columns, strict=True):
         pieces.append(("," if pieces else "{") + json.dumps(column["name"]) + ":")
-        # Integers of 64 bits and texts of up to 78 digits alike: nothing passes through a float.
+        # Exact numbers of any width as their digits, floats as the shortest text that reads back as the same.
         text = values.cast(pa.string())
         if column["type"] in _TEXTS:
             text = pc.binary_join_element_wise('"', text, '"', "")

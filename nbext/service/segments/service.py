@@ -1,4 +1,4 @@
-"""Segments from request to result: parse, enter, run, store, read, cancel; and the thread that looks after the folder.
+"""Segments from request to result: parse, enter, run, store, read, cancel.
 
 Knows the segment language and the engine only through their contracts; the language itself is imported when the
 first segment comes, which keeps the start of a service quick.
@@ -7,56 +7,65 @@ first segment comes, which keeps the start of a service quick.
 from __future__ import annotations
 
 import contextlib
-import threading
+import ctypes
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any
 
-from nbext.engine.dataset import Cancel, Dataset
+from sqlalchemy.exc import SQLAlchemyError
+
+from nbext.core.operations import EXECUTE_KEYS
+from nbext.engine.dataset import Cancel, Dataset, WalletList
 from nbext.engine.storage import ProcessLock
-from nbext.errors import NbextError, QueryCancelled, SegmentExpired, StorageError
+from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, StorageError
+from nbext.service.accounts.database import Unreachable
 from nbext.service.accounts.keys import Key
+from nbext.service.generations import Generations
 from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Limits
 from nbext.service.middleware import Log, place_of
 from nbext.service.segments.jobs import Job, Jobs
-from nbext.service.segments.results import Results
-from nbext.service.segments.store import UNFINISHED, Claim, ResultFile, Segment, SegmentStore
+from nbext.service.segments.lists import Lists
+from nbext.service.segments.owners import Owners
+from nbext.service.segments.profile import asked, profile
+from nbext.service.segments.results import Results, preview
+from nbext.service.segments.store import Claim, ResultFile, Segment, SegmentStore
 
-PREVIEW_ROWS = 10
 # Reading a result notes its use at most once an hour: else each read would wait for the disk.
 _TOUCH_SECONDS = 3600.0
-# Seconds between two looks for segments to cancel: a caller of another service waits up to five for an answer.
-_LOOK = 0.5
-# Seconds between two looks for old results: these are stored for days, so that minutes more matter to nobody.
-_ROUND = 600.0
-# A file that no segment names may be one that another service is about to name: it stays this long (seconds).
-_STRAY_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
 class Executed:
-    """What execute found or began: the segment, whether its result was there, whether the call was a repeat."""
+    """What execute found or began: the segment, whether its result was there, whether the call was a repeat.
+
+    ``job`` is what to wait for where it runs here: by the time that the caller looks, it may have ended.
+    """
 
     segment: Segment
     cached: bool = False
     replayed: bool = False
+    job: Job | None = None
 
 
 class SegmentService:
     """All segments of a data folder, and those that run in this process."""
 
     def __init__(
-        self, dataset: Dataset, *, store: SegmentStore, results: Results, lease: ProcessLock, limits: Limits, log: Log
+        self, generations: Generations, *, store: SegmentStore, owners: Owners, results: Results, lists: Lists,
+        lease: ProcessLock, limits: Limits, log: Log,
     ) -> None:
-        self.dataset, self.store = dataset, store
+        self.generations, self.store, self.owners, self.lists = generations, store, owners, lists
         self.results, self.lease, self.limits = results, lease, limits
         self._log = log
-        self.jobs = Jobs(self._run, workers=limits.workers, queue=limits.queue, per_key=limits.per_key)
+        # Whether the last look at the queue failed: reported once, and not at each look.
+        self._unread = False
+        self.jobs = Jobs(self._run, self._take, workers=limits.workers, shared=lambda: bool(lease.others()))
 
     @cached_property
     def language(self) -> ModuleType:
@@ -65,48 +74,84 @@ class SegmentService:
 
         return language
 
-    def plan(self, body: Mapping[str, Any]) -> Any:
-        """Return the plan of an execute's body; InvalidSegment or AmbiguousSymbol where it has none."""
+    def plan(
+        self, dataset: Dataset, body: Mapping[str, Any], key: Key | None = None, cancel: Cancel | None = None
+    ) -> Any:
+        """Return the plan of an execute's body on the data; InvalidSegment or AmbiguousSymbol where it has none.
+
+        ``key`` may name in it the segments and lists that it may see; without one, all.
+        """
         query = self.language.parse(body)
-        return self.language.resolve(query, self.dataset, saved=self._saved)
 
-    def _saved(self, segment_id: str) -> dict[str, Any] | None:
-        segment = self.store.get(segment_id)
-        return segment.request if segment else None
+        def saved(segment_id: str) -> dict[str, Any] | None:
+            segment = self.store.get(segment_id)
+            if segment is None or not (key is None or self.owners.sees(key, segment_id)):
+                return None
+            changed = segment.fingerprint != dataset.about.fingerprint
+            return {**segment.request, "matched": segment.matched, "changed": changed}
 
-    def execute(self, body: Mapping[str, Any], key: Key, claim: Claim | None) -> Executed:
-        """Find the segment of a body, or begin it."""
-        claimed = self.store.claimed(claim) if claim else None
+        def lists(name: str) -> WalletList | None:
+            return self.lists.find(name, key)
+
+        return self.language.resolve(query, dataset, saved=saved, lists=lists, cancel=cancel)
+
+    def repeated(self, claim: Claim) -> Executed | None:
+        """Return the segment that a call with this claim made before, where it made one."""
+        claimed = self.store.claimed(claim)
         former = self._current(claimed) if claimed else None
         # A call that was cut off left no result: its repeat runs anew.
-        if former and former.status not in ("cancelled", "expired"):
-            return Executed(former, replayed=True)
-        plan, fingerprint = self.plan(body), self.dataset.about.fingerprint
+        if former is None or former.status in ("cancelled", "expired"):
+            return None
+        return Executed(former, replayed=True)
+
+    def execute(
+        self, dataset: Dataset, plan: Any, body: Mapping[str, Any], key: Key, claim: Claim | None
+    ) -> Executed:
+        """Find the segment of a body and its plan on the data, or begin it."""
+        fingerprint = dataset.about.fingerprint
         # Two ways to write one segment have one id: each caller gets its own words back.
         request = {
-            "operator": plan.operator, "filters": body["filters"], "fileType": plan.file_type, "limit": plan.limit
+            "operator": plan.operator, "filters": body["filters"], "fileType": plan.file_type, "limit": plan.limit,
+            **({"profile": body["profile"]} if "profile" in body else {}),
         }
         segment_id = self.language.segment_id(plan, fingerprint)
         segment = self._current(segment_id)
-        if segment is None or segment.status in ("failed", "cancelled", "expired"):
-            self.jobs.make_room(key.id)
-        elif claim is None:
-            return Executed(replace(segment, request=request), cached=segment.status == "completed")
-        facts = {
-            "chain": plan.chain.name, "chainId": plan.chain.id, "asOf": plan.as_of, "columns": list(plan.columns),
-            "warnings": list(plan.warnings),
-        }
-        entered = self.store.enter(segment_id, request, facts, fingerprint, self.lease.name, claim=claim)
-        if entered:
-            self.jobs.submit(Job(segment_id, plan, key.id))
-        now = self.read(segment_id)
-        return Executed(replace(now, request=request), cached=not entered and now.status == "completed")
+        access = self.owners.access(segment_id, key.id) if segment else None
+        # Of what only a private key has asked, nobody learns from an answer that it was asked before.
+        knew = access is None or access.seen_by(key)
+        if segment and access and segment.status not in ("failed", "cancelled", "expired") and claim is None:
+            # Whoever asks the same shares the file: the segment is theirs, too.
+            asked_at = access.since if access.own else self.owners.add(segment_id, key.id)
+            found = replace(since(segment, asked_at), request=request)
+            return Executed(found, cached=knew and found.status == "completed", job=self.jobs.find(segment_id))
+        own = Job(segment_id, plan, key.id, fingerprint)
+        job = self.jobs.expect(own)
+        if job is own:
+            # An ingest may end while it waits for its turn.
+            self.generations.hold(dataset, job.done)
+        try:
+            entered = self.store.enter(
+                segment_id, request, _facts(plan), fingerprint, key_id=key.id, limits=self.limits, claim=claim
+            )
+        except BaseException:
+            self.jobs.settle(job)
+            raise
+        self.jobs.look()
+        found = replace(since(entered.segment, entered.since), request=request)
+        return Executed(found, cached=knew and not entered.begins and found.status == "completed", job=job)
 
-    def read(self, segment_id: str) -> Segment:
-        """Return the segment as it is now, or the problem 404."""
+    def read(self, segment_id: str, key: Key) -> Segment:
+        """Return the segment as it is now, or the problem 404 where there is none that the key may see."""
+        segment, access = self.now(segment_id), self.owners.access(segment_id, key.id)
+        if not access.seen_by(key):
+            raise _none()
+        return since(segment, access.since)
+
+    def now(self, segment_id: str) -> Segment:
+        """Return the segment as it is now, whoever asks; or the problem 404."""
         segment = self._current(segment_id)
         if segment is None:
-            raise Problem("not-found", "There is no segment with that id.")
+            raise _none()
         return segment
 
     def _current(self, segment_id: str) -> Segment | None:
@@ -115,21 +160,21 @@ class SegmentService:
         if segment is None:
             return None
         if segment.result and self.is_too_old(segment):
-            self.expire_result(segment, segment.result)
+            self.expire([segment.result], self.too_old)
         elif segment.result and not self.results.present(segment.result):
-            self.set_aside(segment, segment.result)
-        elif not segment.finished and not (segment.owner and self.lease.is_alive(segment.owner)):
-            self.adopt(segment)
+            self.set_aside({segment.id: segment.result})
+        elif segment.lease and not self.lease.is_alive(segment.lease):
+            self.run_again(segment, segment.lease)
         else:
             return segment
         return self.store.get(segment_id)
 
-    def result(self, segment_id: str) -> tuple[Segment, Any]:
+    def result(self, segment_id: str, key: Key) -> tuple[Segment, Any]:
         """Return a completed segment and a reader of its rows.
 
         The problem is 404; 409 while it runs or where it ended without a result; 410 where that has been deleted.
         """
-        segment = self.read(segment_id)
+        segment = self.read(segment_id, key)
         error = segment.error or {}
         if segment.status == "expired":
             raise Problem("expired", error.get("detail", "The result has been deleted."), segment_id=segment.id)
@@ -144,64 +189,152 @@ class SegmentService:
             reader = self.results.open(segment.result)
         # It was there a moment ago, so that its bytes have changed: `read` says 410 now.
         except StorageError:
-            self.set_aside(segment, segment.result)
-            return self.result(segment_id)
+            self.set_aside({segment.id: segment.result})
+            return self.result(segment_id, key)
         if time.time() - segment.used_at > _TOUCH_SECONDS:
-            self.store.touch(segment_id, every=_TOUCH_SECONDS)
+            # On a full disk what is stored is still read; the next reader notes it.
+            with contextlib.suppress(StorageError):
+                self.store.touch(segment_id, every=_TOUCH_SECONDS)
         return segment, reader
 
-    def cancel(self, segment_id: str) -> Segment:
-        """Stop a segment that has not finished, wherever it runs; 409 where it has finished."""
-        if not self.store.ask_to_cancel(segment_id):
-            finished = self.read(segment_id)
+    def cancel(self, segment_id: str, key: Key) -> Segment:
+        """Stop a segment that has not finished, wherever it runs; 409 where it has finished, 403 where it is another's.
+
+        One that other keys asked for too goes on for them, and is not this key's any more.
+        """
+        finished = self.read(segment_id, key)
+        if not finished.finished and self.owners.leave(segment_id, key):
+            return finished
+        if not self.store.cancel(segment_id, _CANCELLED):
+            finished = self.now(segment_id)
             raise Problem("finished", f"The segment has ended ({finished.status}): there is nothing to cancel.")
-        job = self.jobs.find(segment_id)
-        if job:
+        if job := self.jobs.find(segment_id):
             self.jobs.cancel(job)
+            self.settle()
             # The engine looks for cancellation between steps: most callers get the final status at once.
             wait([job.done], timeout=self.limits.cancel_seconds)
-        return self.read(segment_id)
+        return self.now(segment_id)
 
-    def explain(self, body: Mapping[str, Any], parts: bool) -> dict[str, Any]:
+    def delete(self, segment_id: str, key: Key) -> Segment:
+        """Delete a finished segment's result, unless other keys have it too: then it is only not this key's any more.
+
+        The problem is 404; 403 where it is another key's; 409 while it runs.
+        """
+        segment = self.read(segment_id, key)
+        if not segment.finished:
+            raise Problem("not-ready", f"The segment is {segment.status}. Cancel it first.", segment_id=segment.id)
+        own = self.owners.access(segment_id, key.id).own
+        if segment.result and not self.owners.leave(segment_id, key):
+            self.expire([segment.result], f"{'Its owner' if own else 'An administrator'} deleted the result.")
+        return self.now(segment_id)
+
+    def settle(self) -> None:
+        """Cancel what runs here and was cancelled elsewhere; end the wait for what has ended elsewhere."""
+        for job in self.jobs.waiting():
+            if job.cancel.asked.is_set():
+                self.store.cancel(job.id, _CANCELLED)
+        for segment_id, unfinished in self.store.unsettled(self.jobs.ids()):
+            found = self.jobs.find(segment_id)
+            if found and unfinished:
+                self.jobs.cancel(found)
+            elif found:
+                self.jobs.settle(found)
+
+    def explain(
+        self, body: Mapping[str, Any], key: Key, parts: bool, dataset: Dataset, cancel: Cancel
+    ) -> dict[str, Any]:
         """Return what a segment would do: its id, words, canonical form, statement and plan of the engine."""
-        plan = self.plan(body)
-        how = self.dataset.explain(self.language.compile(plan), limit=plan.limit)
+        plan = self.plan(dataset, body, key, cancel)
+        how = dataset.explain(self.language.compile(plan), limit=plan.limit, cancel=cancel)
         explained = {
-            "id": self.language.segment_id(plan, self.dataset.about.fingerprint), "canonical": plan.canonical,
+            "id": self.language.segment_id(plan, dataset.about.fingerprint), "canonical": plan.canonical,
             "words": plan.words, "sql": how.get("sql"), "plan": how.get("plan"),
         }
         if parts:
-            cancel = Cancel(deadline=time.monotonic() + self.limits.query_seconds)
             explained["parts"] = [
-                {"words": words, "matched": self.dataset.ask(question, limit=0, cancel=cancel).matched}
+                {"words": words, "matched": dataset.ask(question, limit=0, cancel=cancel).matched}
                 for words, question in self.language.parts(plan)
             ]
         return explained
 
     def _run(self, job: Job) -> None:
         try:
-            self._answer(job)
+            with self.generations.lent(job.fingerprint) as dataset:
+                self._answer(job, dataset)
         except QueryCancelled:
             self._stopped(job)
         except Exception as error:  # noqa: BLE001 - the outermost handler of a job's thread
             self._failed(job, error)
+        finally:
+            # Here, where nothing refers to the answer any more.
+            give_back_memory()
 
-    def _answer(self, job: Job) -> None:
-        if job.cancel.asked.is_set() or not self.store.start(job.id, self.lease.name):
+    def _take(self, busy: Collection[str]) -> Job | None:
+        """Return the next job of the registry's queue."""
+        try:
+            segment = self.store.start(self.lease.name, self.generations.fingerprints(), busy)
+        except (NbextError, SQLAlchemyError) as error:
+            if not self._unread:
+                # A server's own words say which host refused; other errors may hold a statement.
+                cause = str(error) if isinstance(error, Unreachable) else None
+                self._log.warning("queue unread", error=type(error).__name__, where=place_of(error), cause=cause)
+            self._unread = True
+            return None
+        if self._unread:
+            self._log.info("queue read again")
+        self._unread = False
+        # Of whoever asked another service: nobody here can make it be cancelled by hanging up.
+        if segment is None:
+            return None
+        return Job(segment.id, None, segment.key_id, segment.fingerprint, segment.request, wanted=True)
+
+    def _answer(self, job: Job, dataset: Dataset) -> None:
+        if job.cancel.asked.is_set():
             raise QueryCancelled("cancelled before it began")
         # From here and not from its submission: time in the queue is not the segment's fault.
         job.cancel.deadline = time.monotonic() + self.limits.query_seconds
-        answer = self.dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
+        if job.plan is None:
+            job.plan = self._again(dataset, job.request, job.cancel)
+        answer = dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
+        notes = [] if answer.matched else self._why_none(job, dataset)
+        more = self._profile(job, dataset) if "profile" in job.request else {}
         # Storing needs the disk and not the engine: see jobs.
         self.jobs.answered(job)
-        result = self.results.write(answer.rows)
-        completed = self.store.complete(
-            job.id, self.lease.name, matched=answer.matched, returned=answer.rows.num_rows,
-            preview=answer.rows.slice(0, PREVIEW_ROWS).to_pylist(), result=result,
+        with contextlib.closing(answer.stored) as rows:
+            result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
+            first = preview(rows.batches())
+        job.ended = self.store.complete(
+            job.id, self.lease.name, matched=answer.matched, returned=rows.num_rows, preview=first, result=result,
+            facts={**_facts(job.plan, notes), **more},
         )
-        # It was cancelled, or taken over by another service that took this one for ended.
-        if not completed:
+        if job.ended is None:
             self.results.remove(result.file)
+
+    def _again(self, dataset: Dataset, request: Mapping[str, Any], cancel: Cancel) -> Any:
+        """Return the plan of a stored request, which has been allowed."""
+        plan = self.plan(dataset, {name: request[name] for name in EXECUTE_KEYS if name in request}, cancel=cancel)
+        return self.profiled(dataset, plan, request["profile"], None, cancel) if "profile" in request else plan
+
+    def profiled(
+        self, dataset: Dataset, plan: Any, profile: Mapping[str, Any], key: Key | None, cancel: Cancel
+    ) -> Any:
+        """Return a segment's plan as that of its profile, beside a base that the key may ask for."""
+        base = profile["base"] and self.plan(dataset, profile["base"], key, cancel)
+        return asked(plan, base, profile["least"])
+
+    def _profile(self, job: Job, dataset: Dataset) -> dict[str, Any]:
+        planned = partial(self.plan, dataset, cancel=job.cancel)
+        of = (job.plan, job.request["profile"]["base"], job.request["profile"]["least"])
+        return {"profile": profile(self.language, planned, of, dataset, job.cancel)}
+
+    def _why_none(self, job: Job, dataset: Dataset) -> list[str]:
+        """Return why nothing matches, where that is counted before the segment's own time limit."""
+        try:
+            notes: list[str] = self.language.why_none(job.plan, partial(dataset.count, cancel=job.cancel))
+        except (QueryTimeout, ResourceLimit):
+            # The answer itself is there: it must not be lost over its explanation.
+            return []
+        return notes
 
     def _stopped(self, job: Job) -> None:
         # A service that ends stops its jobs too: the next service runs these, but not what a caller cancelled.
@@ -209,127 +342,90 @@ class SegmentService:
         if segment is not None and not segment.cancel:
             self.store.release(job.id, self.lease.name)
         else:
-            self.store.end(job.id, self.lease.name, "cancelled", _as_error(Problem("cancelled", "It was cancelled.")))
+            self.store.end(job.id, self.lease.name, "cancelled", _CANCELLED)
 
     def _failed(self, job: Job, error: Exception) -> None:
         problem = problem_of(error)
         self._log.warning(
             "segment failed", segment=job.id, code=problem.code, error=type(error).__name__, where=place_of(error)
         )
-        self.store.end(job.id, self.lease.name, "failed", _as_error(problem))
+        self.store.end(job.id, self.lease.name, "failed", as_error(problem))
 
-    def adopt(self, segment: Segment) -> None:
-        """Run a segment again whose service ended before it was finished; fail it where the data is another."""
-        if self.jobs.stopping or not self.store.adopt(segment.id, segment.owner, self.lease.name):
-            return
-        self._log.info("segment adopted", segment=segment.id)
-        try:
-            # Its id names the data that it was asked of: other data must not answer under it.
-            if segment.fingerprint != self.dataset.about.fingerprint:
-                raise SegmentExpired("The service ended, and its data has changed since. Execute the segment again.")
-            # No key: it counts against nobody, and no caller can make it be cancelled by hanging up.
-            self.jobs.submit(Job(segment.id, self.plan(segment.request), "", wanted=True))
-        except NbextError as error:
-            self.store.end(segment.id, self.lease.name, "failed", _as_error(problem_of(error)))
+    def run_again(self, segment: Segment, lease: str) -> None:
+        """Queue a segment again whose service was killed; fail it where that was the second time."""
+        if segment.attempts > 1:
+            # One more would take down whoever runs it next, and all that runs beside it.
+            self.store.end(segment.id, lease, "failed", _TWICE)
+        elif self.store.requeue(segment.id, lease):
+            self._log.info("segment adopted", segment=segment.id)
+            self.jobs.look()
 
     def is_too_old(self, segment: Segment) -> bool:
         """Return whether a result was last used longer ago than results are stored for."""
         return time.time() - segment.used_at > self.limits.keep_days * 86400
 
-    def expire_result(self, segment: Segment, result: ResultFile) -> None:
-        """Delete a result that is too old, or for which there is no room."""
-        if self.is_too_old(segment):
-            why = f"Results are stored for {self.limits.keep_days:g} days."
-        else:
-            why = "The result was deleted to make room for newer ones."
-        detail = f"{why} Execute the segment again for a new one."
-        if self.store.expire(segment.id, result, _as_error(Problem("expired", detail))):
-            self.results.remove(result.file)
+    def expire(self, results: Collection[ResultFile], why: str) -> None:
+        """Delete results, and mark their segments as expired."""
+        for file in self._marked(results, why):
+            self.results.remove(file)
 
-    def set_aside(self, segment: Segment, result: ResultFile) -> None:
-        """Take a damaged result out of service."""
-        self._log.warning("damaged result set aside", segment=segment.id)
-        detail = "The result was damaged and has been set aside. Execute the segment again for a new one."
-        if self.store.expire(segment.id, result, _as_error(Problem("expired", detail))):
-            self.results.set_aside(result)
+    def set_aside(self, damaged: Mapping[str, ResultFile]) -> None:
+        """Take damaged results out of service, given by their segments' ids."""
+        marked = self._marked(damaged.values(), "The result was damaged and has been set aside.")
+        for segment_id, result in damaged.items():
+            if result.file in marked:
+                self._log.warning("damaged result set aside", segment=segment_id)
+                self.results.set_aside(result)
+
+    def _marked(self, results: Collection[ResultFile], why: str) -> list[str]:
+        problem = Problem("expired", f"{why} Execute the segment again for a new one.")
+        return self.store.expire([each.file for each in results], as_error(problem))
+
+    @property
+    def too_old(self) -> str:
+        """Why a result is gone that was not used for long."""
+        return f"Results are stored for {self.limits.keep_days:g} days."
 
 
-def _as_error(problem: Problem) -> dict[str, Any]:
+def since(segment: Segment, asked_at: float) -> Segment:
+    """Return a segment with the times that it has for whoever asked it then, maybe after others."""
+    created, began, ended = max(segment.created_at, asked_at), segment.started_at, segment.completed_at
+    if began is None or ended is None or ended >= asked_at:
+        return replace(segment, created_at=created)
+    # How long it took is no secret.
+    return replace(segment, created_at=created, started_at=began + asked_at - ended, completed_at=asked_at)
+
+
+def give_back_memory() -> None:
+    """Give the system back what Arrow and C have freed: else the service stays as large as its largest answer was."""
+    if pyarrow := sys.modules.get("pyarrow"):
+        pyarrow.default_memory_pool().release_unused()
+    if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+        libc.malloc_trim(0)
+
+
+def _heeding(cancel: Cancel, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches until the job should end: of ten million rows these are converted and written for long."""
+    for batch in batches:
+        cancel.check()
+        yield batch
+
+
+def _none() -> Problem:
+    return Problem("not-found", "There is no segment with that id.")
+
+
+def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
+    return {
+        "chain": plan.chain.name, "chainId": plan.chain.id, "asOf": plan.as_of, "columns": list(plan.columns),
+        "warnings": [*plan.warnings, *notes],
+    }
+
+
+def as_error(problem: Problem) -> dict[str, Any]:
+    """Return a problem as a segment's description has it."""
     return {"code": problem.code, "status": problem.status, "title": problem.title, "detail": problem.detail}
 
 
-class Maintenance:
-    """A thread that cancels as asked, takes over what ended services left, and deletes old results and stray files."""
-
-    def __init__(self, segments: SegmentService, log: Log) -> None:
-        self._segments, self._log = segments, log
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
-
-    def repair(self) -> None:
-        """Set damaged results aside, however the last service ended; intact ones are served at once."""
-        segments = self._segments
-        damaged = 0
-        for segment in segments.store.with_status("completed"):
-            if segment.result and not segments.results.present(segment.result):
-                segments.set_aside(segment, segment.result)
-                damaged += 1
-        self._log.info("looked through the results", damaged=damaged)
-
-    def start(self) -> None:
-        """Begin the rounds."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the rounds."""
-        self._stop.set()
-        with contextlib.suppress(RuntimeError):  # never started: the service failed before
-            self._thread.join(timeout=5)
-
-    def _run(self) -> None:
-        # Not in `repair`: running segments again may take a while, and the service is ready without.
-        self._adopt()
-        self._tidy()
-        # A notebook's first segment comes seconds after the start: by then the language is imported.
-        if not self._stop.wait(self._segments.limits.warm_up_seconds):
-            _ = self._segments.language
-        next_round = time.monotonic() + _ROUND
-        while not self._stop.wait(_LOOK):
-            # An idle service reads nothing.
-            if self._segments.jobs.ids():
-                self._cancel_as_asked()
-            if time.monotonic() >= next_round:
-                self.trim_results()
-                next_round = time.monotonic() + _ROUND
-
-    def _adopt(self) -> None:
-        segments = self._segments
-        for segment in segments.store.with_status(*UNFINISHED):
-            if not (segment.owner and segments.lease.is_alive(segment.owner)):
-                segments.adopt(segment)
-
-    def _tidy(self) -> None:
-        segments = self._segments
-        for name in segments.lease.others():
-            segments.lease.is_alive(name)  # deletes the lease of a service that has ended
-        old = time.time() - _STRAY_SECONDS
-        for path in segments.results.strays(segments.store.files(), older_than=old):
-            path.unlink(missing_ok=True)
-
-    def _cancel_as_asked(self) -> None:
-        for segment_id in self._segments.store.to_cancel(self._segments.lease.name):
-            job = self._segments.jobs.find(segment_id)
-            if job:
-                self._segments.jobs.cancel(job)
-
-    def trim_results(self) -> None:
-        """Delete the results that are too old, then the least recently used until the rest fits ``keep_bytes``."""
-        segments = self._segments
-        stored = [(segment, segment.result) for segment in segments.store.with_status("completed") if segment.result]
-        total = sum(result.size for _, result in stored)
-        for segment, result in stored:
-            if segments.is_too_old(segment) or total > segments.limits.keep_bytes:
-                segments.expire_result(segment, result)
-                total -= result.size
-        segments.store.forget_old_claims()
-        self._tidy()
+_CANCELLED = as_error(Problem("cancelled", "It was cancelled."))
+_TWICE = as_error(Problem("resource-limit", "It ended the service twice, so that it is not run again. Ask for less."))

@@ -9,19 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from sqlalchemy import Connection, Row, Update, bindparam, delete, func, insert, or_, select, update
 
 from nbext.core.operations import IDEMPOTENCY_HEADER, Status
 from nbext.core.strict_json import canonical_json, to_json
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
+from nbext.service.accounts.schema import idempotency, roles, segments
 from nbext.service.http.problems import Problem
+from nbext.service.limits import Limits
+from nbext.service.segments import owners
 
 UNFINISHED = ("queued", "running")
+# Rows of one look or change, where all of them might be a million.
+_BATCH = 500
 # For how long a call may be repeated with its Idempotency-Key (seconds).
 _CLAIM_SECONDS = 24 * 3600
 _CLAIM_NAME = re.compile(r"[\x21-\x7e]{1,255}\Z")
@@ -45,18 +51,15 @@ def claim_of(header: str | None, key: Key, body: Mapping[str, Any]) -> Claim | N
     return Claim(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
 
 
-def _claimed(db: sqlite3.Connection, claim: Claim, now: float) -> str | None:
-    row = db.execute(
-        "SELECT body, segment FROM idempotency WHERE key_id = ? AND name = ? AND created_at > ?",
-        (claim.key_id, claim.name, now - _CLAIM_SECONDS),
-    ).fetchone()
+def _claimed(db: Connection, claim: Claim, now: float) -> str | None:
+    row = db.execute(_CLAIMED, {"key": claim.key_id, "claim": claim.name, "since": now - _CLAIM_SECONDS}).first()
     # A key that is used again by mistake would return the segment of another question.
-    if row and row["body"] != claim.body:
+    if row and row.body != claim.body:
         raise Problem(
             "idempotency-key-reused",
             f"This {IDEMPOTENCY_HEADER} was sent with another body before. Use a new one for a new request.",
         )
-    return row["segment"] if row else None
+    return row.segment if row else None
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,12 @@ class Segment:
     completed_at: float | None
     used_at: float
     result: ResultFile | None
-    # The lease of the service that runs it, or None.
-    owner: str | None
+    # The lease of the service that runs it, or None; and the key that it is run for.
+    lease: str | None
+    key_id: str
     cancel: bool
+    # How many services began to run it and did not end in order.
+    attempts: int
 
     @property
     def finished(self) -> bool:
@@ -98,15 +104,90 @@ class Segment:
         return self.status not in UNFINISHED
 
 
-def _segment(row: sqlite3.Row) -> Segment:
+def _segment(row: Row[Any]) -> Segment:
     return Segment(
-        id=row["id"], status=row["status"], request=json.loads(row["request"]), facts=json.loads(row["facts"]),
-        fingerprint=row["fingerprint"], matched=row["matched"], returned=row["returned"],
-        preview=json.loads(row["preview"] or "[]"), error=json.loads(row["error"]) if row["error"] else None,
-        created_at=row["created_at"], started_at=row["started_at"], completed_at=row["completed_at"],
-        used_at=row["used_at"], result=ResultFile(row["file"], row["size"], row["sha256"]) if row["file"] else None,
-        owner=row["owner"], cancel=bool(row["cancel"]),
+        id=row.id, status=row.status, request=json.loads(row.request), facts=json.loads(row.facts),
+        fingerprint=row.fingerprint, matched=row.matched, returned=row.returned,
+        preview=json.loads(row.preview or "[]"), error=json.loads(row.error) if row.error else None,
+        created_at=row.created_at, started_at=row.started_at, completed_at=row.completed_at,
+        used_at=row.used_at, result=ResultFile(row.file, row.size, row.sha256) if row.file else None,
+        lease=row.lease, key_id=row.key_id, cancel=bool(row.cancel), attempts=row.attempts,
     )
+
+
+_OWN = (segments.c.id == bindparam("which"), segments.c.lease == bindparam("by"))
+_UNFINISHED = segments.c.status.in_(UNFINISHED)
+# Built once: to build a statement costs as much as to run it. Each bound value that is no column of a change has a
+# name of its own.
+_GET = select(segments).where(segments.c.id == bindparam("which"))
+_CLAIMED = select(idempotency.c.body, idempotency.c.segment).where(
+    idempotency.c.key_id == bindparam("key"), idempotency.c.name == bindparam("claim"),
+    idempotency.c.created_at > bindparam("since"),
+)  # fmt: skip
+_OF_RESULT = (segments.c.used_at, segments.c.stored, segments.c.file, segments.c.size, segments.c.sha256)
+# Whoever enters a segment holds this row, so that what it finds is still so when it writes.
+_ENTERING = select(roles.c.name).where(roles.c.name == "queue").with_for_update()
+# All that the bounds of the queue and a place in it need; hundreds of rows at most.
+_IN_QUEUE, _OF_KEY = segments.c.status == "queued", segments.c.key_id == bindparam("key")
+_QUEUE = select(
+    func.count().filter(_IN_QUEUE).label("waiting"), func.count().filter(_OF_KEY).label("of_key"),
+    func.max(segments.c.turn).filter(_OF_KEY, segments.c.priority == bindparam("rank")).label("last"),
+    func.min(segments.c.turn).filter(_IN_QUEUE).label("head"),
+    func.max(segments.c.turn).filter(segments.c.status == "running").label("served"),
+).where(_UNFINISHED)  # fmt: skip
+_NEXT = select(segments).where(
+    _IN_QUEUE, segments.c.fingerprint.in_(bindparam("data", expanding=True)),
+    segments.c.key_id.not_in(bindparam("busy", expanding=True)),
+).order_by(segments.c.turn, segments.c.priority, segments.c.created_at).limit(1)  # fmt: skip
+# The one that another service takes just now is passed over.
+_START = update(segments).where(
+    segments.c.id == _NEXT.with_only_columns(segments.c.id).with_for_update(skip_locked=True).scalar_subquery()
+).values(attempts=segments.c.attempts + 1).returning(segments)  # fmt: skip
+_COMPLETE = update(segments).where(*_OWN, segments.c.status == "running").values(
+    lease=None, stored=bindparam("bytes") + func.length(segments.c.request)
+).returning(segments)  # fmt: skip
+_END = update(segments).where(*_OWN, _UNFINISHED)
+_ADD, _ADD_CLAIM = insert(segments).returning(segments), insert(idempotency)
+_AGAIN = update(segments).where(segments.c.id == bindparam("which")).values(
+    error=None, started_at=None, completed_at=None, matched=None, returned=None, cancel=0, attempts=0
+).returning(segments)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entered:
+    """What entering found or made: the segment as it is now, whether it begins now, since when it is the key's."""
+
+    segment: Segment
+    begins: bool
+    since: float
+
+
+def _put(db: Connection, claim: Claim, segment_id: str, now: float) -> None:
+    """Store a claim: an old one gives way; a young one stays, and has to be of the same body."""
+    if _claimed(db, claim, now) is None:
+        own = (idempotency.c.key_id == claim.key_id, idempotency.c.name == claim.name)
+        db.execute(delete(idempotency).where(*own))
+        made = {"key_id": claim.key_id, "name": claim.name, "body": claim.body}
+        db.execute(_ADD_CLAIM, {**made, "segment": segment_id, "created_at": now})
+
+
+def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
+    """Return a place in the queue: after the key's own last one, and not before those that are served now.
+
+    So the keys take turns however many segments each has, and a key's counts do not wait for its other segments.
+    """
+    queue = db.execute(_QUEUE, {"key": key_id, "rank": priority}).one()
+    if queue.waiting >= limits.queue:
+        raise Problem("busy", f"{queue.waiting} segments are waiting. Try again soon.", headers={"Retry-After": "2"})
+    # A loop around execute fills the share of its own key, and not the queue of all.
+    if queue.of_key >= limits.per_key:
+        raise Problem(
+            "too-many-segments",
+            f"This key has {limits.per_key} unfinished segments. Wait for one to finish, or cancel one.",
+            headers={"Retry-After": "2"},
+        )
+    now = queue.served or 0 if queue.head is None else queue.head
+    return int(now if queue.last is None else max(now, queue.last + 1))
 
 
 class SegmentStore:
@@ -118,39 +199,44 @@ class SegmentStore:
     def get(self, segment_id: str) -> Segment | None:
         """Return the segment, or None."""
         with self._database.read() as db:
-            row = db.execute("SELECT * FROM segments WHERE id = ?", (segment_id,)).fetchone()
+            row = db.execute(_GET, {"which": segment_id}).first()
         return _segment(row) if row else None
 
     def enter(
-        self, segment_id: str, request: Mapping[str, Any], facts: Mapping[str, Any], fingerprint: str, owner: str,
-        *, claim: Claim | None = None,
-    ) -> bool:
-        """Enter a segment as queued by ``owner``; False where it is there already, running or completed.
+        self, segment_id: str, request: Mapping[str, Any], facts: Mapping[str, Any], fingerprint: str,
+        *, key_id: str, limits: Limits, claim: Claim | None = None,
+    ) -> Entered:
+        """Queue a segment for a key, unless it is there, running or completed.
 
-        One that failed, expired or was cancelled starts anew. ``claim`` is stored in the same
-        transaction: after a crash a repeat finds both or neither.
+        One that failed, expired or was cancelled starts anew. ``claim`` is stored in the same transaction: after a
+        crash a repeat finds both or neither. The problem is 503 where the queue of all services is full, 429 where the
+        key's share of it is.
         """
-        now = time.time()
+        now, asked, said = time.time(), to_json(request).decode(), to_json(facts).decode()
+        new = {
+            "status": "queued", "request": asked, "facts": said, "fingerprint": fingerprint, "created_at": now,
+            "used_at": now, "key_id": key_id, "stored": len(asked) + len(said),
+        }
+        # A count needs no rows and is quick.
+        priority = 0 if request["limit"] == 0 else 1
         with self._database.write() as db:
-            if claim:
-                # An old claim gives way; a young one stays, and then has to be of the same body.
-                db.execute(
-                    "INSERT INTO idempotency (key_id, name, body, segment, created_at) VALUES (?, ?, ?, ?, ?)"
-                    " ON CONFLICT DO UPDATE SET body = excluded.body, segment = excluded.segment,"
-                    " created_at = excluded.created_at WHERE created_at <= ?",
-                    (claim.key_id, claim.name, claim.body, segment_id, now, now - _CLAIM_SECONDS),
-                )
-                _claimed(db, claim, now)
             # Two callers may ask for one segment at once, in two services: one of them enters it, the other finds it.
-            return db.execute(
-                "INSERT INTO segments (id, status, request, facts, fingerprint, created_at, used_at, owner)"
-                " VALUES (?, 'queued', ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
-                " status = 'queued', request = excluded.request, facts = excluded.facts, error = NULL,"
-                " created_at = excluded.created_at, started_at = NULL, completed_at = NULL,"
-                " used_at = excluded.used_at, owner = excluded.owner, cancel = 0"
-                " WHERE status IN ('failed', 'cancelled', 'expired')",
-                (segment_id, to_json(request).decode(), to_json(facts).decode(), fingerprint, now, now, owner),
-            ).rowcount > 0
+            db.execute(_ENTERING)
+            if claim:
+                _put(db, claim, segment_id, now)
+            former = row = db.execute(_GET, {"which": segment_id}).first()
+            begins = former is None or former.status in ("failed", "cancelled", "expired")
+            if begins:
+                owners.check_quota(db, key_id, limits)
+                new |= {"priority": priority, "turn": _turn(db, key_id, priority, limits)}
+                named = {"id": segment_id} if former is None else {"which": segment_id}
+                row = db.execute(_ADD if former is None else _AGAIN, {**named, **new}).one()
+            assert row is not None, "it was there, or is there now"
+            since = owners.own(db, segment_id, key_id, now)
+            if begins and former is not None:
+                # It has had owners before, who paid for its result.
+                owners.repeat_size(db, [segment_id])
+        return Entered(_segment(row), begins, since)
 
     def claimed(self, claim: Claim) -> str | None:
         """Return the id of the segment that this claim made, or None where it is new; 422 where the body differs."""
@@ -160,87 +246,193 @@ class SegmentStore:
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
         with self._database.write() as db:
-            db.execute("DELETE FROM idempotency WHERE created_at <= ?", (time.time() - _CLAIM_SECONDS,))
+            db.execute(delete(idempotency).where(idempotency.c.created_at <= time.time() - _CLAIM_SECONDS))
 
-    def start(self, segment_id: str, owner: str) -> bool:
-        """Mark a queued segment as running; False where it was cancelled or taken over meanwhile."""
-        return self._set(
-            "status = 'running', started_at = ?", (time.time(),),
-            "id = ? AND owner = ? AND status = 'queued' AND cancel = 0", (segment_id, owner),
-        )
+    def queued(self) -> int:
+        """Return how many segments wait, for whichever service."""
+        with self._database.read() as db:
+            return db.scalar(select(func.count()).where(_IN_QUEUE)) or 0
+
+    def queue_age(self) -> float:
+        """Return how long the segment has waited that waits longest, in seconds."""
+        with self._database.read() as db:
+            oldest = db.scalar(select(func.min(segments.c.created_at)).where(_IN_QUEUE))
+        return max(0.0, time.time() - oldest) if oldest else 0.0
+
+    def start(self, lease: str, fingerprints: Collection[str], busy: Collection[str] = ()) -> Segment | None:
+        """Mark the next segment of the queue as running in that service, and return it; None where none waits.
+
+        Of those that ask data of these fingerprints, and of no key in ``busy``.
+        """
+        wanted = {"data": list(fingerprints), "busy": list(busy)}
+        # Most looks find nothing, and readers wait for nobody.
+        with self._database.read() as db:
+            if db.execute(_NEXT, wanted).first() is None:
+                return None
+        running = {"status": "running", "lease": lease, "started_at": time.time()}
+        with self._database.write() as db:
+            row = db.execute(_START, {**wanted, **running}).first()
+        return _segment(row) if row else None
 
     def complete(
-        self, segment_id: str, owner: str, *, matched: int, returned: int, preview: list[dict[str, Any]],
-        result: ResultFile,
-    ) -> bool:
-        """Mark a running segment as completed, with its result."""
-        now = time.time()
-        return self._set(
-            "status = 'completed', matched = ?, returned = ?, preview = ?, completed_at = ?, used_at = ?,"
-            " file = ?, size = ?, sha256 = ?, owner = NULL",
-            (matched, returned, to_json(preview).decode(), now, now, result.file, result.size, result.sha256),
-            "id = ? AND owner = ? AND status = 'running'", (segment_id, owner),
+        self, segment_id: str, lease: str, *, matched: int, returned: int, preview: list[dict[str, Any]],
+        result: ResultFile, facts: Mapping[str, Any],
+    ) -> Segment | None:
+        """Mark a running segment as completed, with its result and what its answer says now; None where it is not so.
+
+        It was cancelled, or taken over by another service that took this one for ended.
+        """
+        now, first, said = time.time(), to_json(preview).decode(), to_json(facts).decode()
+        with self._database.write() as db:
+            row = db.execute(
+                _COMPLETE,
+                {
+                    "which": segment_id, "by": lease, "status": "completed", "matched": matched, "returned": returned,
+                    "preview": first, "completed_at": now, "used_at": now, "facts": said, "file": result.file,
+                    "size": result.size, "sha256": result.sha256, "bytes": result.size + len(first) + len(said),
+                },
+            ).first()
+            if row is not None:
+                owners.repeat_size(db, [segment_id])
+        return _segment(row) if row else None
+
+    def end(self, segment_id: str, lease: str, status: Status, error: Mapping[str, Any] | None) -> bool:
+        """Mark an unfinished segment of this service as failed or cancelled."""
+        why = to_json(error).decode() if error else None
+        return self._set(_END, segment_id, lease, status=status, error=why, completed_at=time.time(), lease=None)
+
+    def cancel(self, segment_id: str, why: Mapping[str, Any]) -> bool:
+        """Cancel a segment that waits, or ask the service that runs it to; False where it has finished."""
+        this = update(segments).where(segments.c.id == segment_id)
+        ended = {"status": "cancelled", "error": to_json(why).decode(), "completed_at": time.time()}
+        with self._database.write() as db:
+            waited = db.execute(this.where(_IN_QUEUE).values(ended)).rowcount > 0
+            return waited or bool(db.execute(this.where(_UNFINISHED).values(cancel=1)).rowcount)
+
+    def unsettled(self, ids: Collection[str]) -> list[tuple[str, bool]]:
+        """Return which of these segments have finished, with False, or are to be cancelled, with True."""
+        asked = select(segments.c.id, _UNFINISHED).where(
+            segments.c.id.in_(ids), or_(segments.c.cancel == 1, segments.c.status.not_in(UNFINISHED))
         )
-
-    def end(self, segment_id: str, owner: str, status: Status, error: Mapping[str, Any] | None) -> bool:
-        """Mark an unfinished segment of this owner as failed or cancelled."""
-        return self._set(
-            "status = ?, error = ?, completed_at = ?, owner = NULL",
-            (status, to_json(error).decode() if error else None, time.time()),
-            "id = ? AND owner = ? AND status IN ('queued', 'running')", (segment_id, owner),
-        )
-
-    def ask_to_cancel(self, segment_id: str) -> bool:
-        """Ask whichever service runs the segment to cancel it; False where it has finished."""
-        return self._set("cancel = 1", (), "id = ? AND status IN ('queued', 'running')", (segment_id,))
-
-    def to_cancel(self, owner: str) -> list[str]:
-        """Return the ids of this owner's unfinished segments that someone asked to cancel."""
-        asked = "SELECT id FROM segments WHERE owner = ? AND cancel = 1 AND status IN ('queued', 'running')"
         with self._database.read() as db:
-            return [row[0] for row in db.execute(asked, (owner,))]
+            return [(row[0], bool(row[1])) for row in db.execute(asked)]
 
-    def release(self, segment_id: str, owner: str) -> bool:
-        """Put an unfinished segment back, for the next service to run."""
-        return self._set(
-            "status = 'queued', started_at = NULL, owner = NULL",
-            (), "id = ? AND owner = ? AND status IN ('queued', 'running')", (segment_id, owner),
-        )
+    def release(self, segment_id: str, lease: str) -> bool:
+        """Put an unfinished segment back, for the next service to run; its service ends in order."""
+        back = {"status": "queued", "started_at": None, "lease": None, "attempts": segments.c.attempts - 1}
+        with self._database.write() as db:
+            return db.execute(_END.values(back), {"which": segment_id, "by": lease}).rowcount > 0
 
-    def adopt(self, segment_id: str, former: str | None, owner: str) -> bool:
-        """Take over an unfinished segment whose service has ended; False where another was quicker."""
-        return self._set(
-            "status = 'queued', started_at = NULL, owner = ?", (owner,),
-            # IS and not =: a segment that was put back has no owner, and NULL equals nothing.
-            "id = ? AND owner IS ? AND status IN ('queued', 'running')", (segment_id, former),
-        )
+    def requeue(self, segment_id: str, former: str) -> bool:
+        """Put a segment back whose service was killed; False where another was quicker."""
+        return self._set(_END, segment_id, former, status="queued", started_at=None, lease=None)
 
-    def expire(self, segment_id: str, result: ResultFile, reason: Mapping[str, Any]) -> bool:
-        """Mark a completed segment as expired; its request stays, so that it can be run again."""
-        return self._set(
-            # The preview goes with the file: an expired result leaves nothing of the data behind.
-            "status = 'expired', error = ?, file = NULL, size = NULL, sha256 = NULL, preview = NULL",
-            (to_json(reason).decode(),), "id = ? AND file = ? AND status = 'completed'", (segment_id, result.file),
+    def fail_of_other_data(self, fingerprints: Collection[str], before: float, why: Mapping[str, Any]) -> None:
+        """Fail the segments that wait since ``before`` for data of other fingerprints, which is not open any more."""
+        gone = update(segments).where(
+            _IN_QUEUE, segments.c.fingerprint.not_in(fingerprints), segments.c.created_at < before
         )
+        with self._database.write() as db:
+            db.execute(gone.values(status="failed", error=to_json(why).decode(), completed_at=time.time()))
+
+    def take_role(self, name: str, lease: str, is_alive: Callable[[str], bool]) -> bool:
+        """Take a role that one service has at a time, unless one that is alive has it."""
+        here = roles.c.name == name
+        with self._database.read() as db:
+            holder = db.scalar(select(roles.c.lease).where(here))
+        if holder and (holder == lease or is_alive(holder)):
+            return bool(holder == lease)
+        with self._database.write() as db:
+            taken = update(roles).where(here, roles.c.lease.is_not_distinct_from(holder)).values(lease=lease)
+            return db.execute(taken).rowcount > 0
+
+    def expire(self, files: Collection[str], reason: Mapping[str, Any]) -> list[str]:
+        """Mark the completed segments of these files as expired, in one transaction; return the files of those marked.
+
+        Their requests stay for a while, so that they can be run again: see `forget`.
+        """
+        # By the file alone, and then by the id: of a million segments SQLite would look at each that is completed.
+        named = select(segments.c.id, segments.c.file, segments.c.status).where(segments.c.file.in_(files))
+        # The preview goes with the file: an expired result leaves nothing of the data behind.
+        gone = {"file": None, "size": None, "sha256": None, "preview": None}
+        with self._database.write() as db:
+            found = [row for row in db.execute(named.with_for_update()).all() if row.status == "completed"]
+            ids = [row.id for row in found]
+            change = update(segments).where(segments.c.id.in_(ids))
+            db.execute(change.values(status="expired", error=to_json(reason).decode(), **gone))
+            owners.count_bytes(db, ids)
+        return [row.file for row in found]
+
+    def forget(self, before: float, excess: int = 0) -> None:
+        """Delete what has no result, with its request: all last used ``before``, and the first ``excess`` bytes of it.
+
+        Those first that were not used for longest, some hundred at a time: others write in between.
+        """
+        # One status after the other: of all three together, each look would sort all of them.
+        for status in ("expired", "failed", "cancelled"):
+            ended = select(segments.c.id, segments.c.stored, segments.c.used_at).where(
+                segments.c.status == status
+            ).order_by(segments.c.used_at).limit(_BATCH)  # fmt: skip
+            ids = [""] * _BATCH
+            while len(ids) == _BATCH:
+                with self._database.write() as db:
+                    ids = []
+                    for row in db.execute(ended).all():
+                        if row.used_at < before or excess > 0:
+                            ids.append(row.id)
+                            excess -= row.stored
+                    owners.forget(db, ids)
+                    db.execute(delete(segments).where(segments.c.id.in_(ids)))
 
     def touch(self, segment_id: str, *, every: float) -> None:
         """Note that the result was used, unless that was noted less than ``every`` seconds ago."""
         now = time.time()
-        self._set("used_at = ?", (now,), "id = ? AND used_at < ?", (segment_id, now - every))
+        used = update(segments).where(segments.c.id == segment_id, segments.c.used_at < now - every)
+        with self._database.write() as db:
+            db.execute(used.values(used_at=now))
 
     def with_status(self, *statuses: str) -> list[Segment]:
         """Return the segments of these statuses, the least recently used first."""
-        # Marks and not the words themselves: no text is ever put into a statement.
-        marks = ", ".join("?" * len(statuses))
         with self._database.read() as db:
-            rows = db.execute(f"SELECT * FROM segments WHERE status IN ({marks}) ORDER BY used_at", statuses)
+            rows = db.execute(select(segments).where(segments.c.status.in_(statuses)).order_by(segments.c.used_at))
             return [_segment(row) for row in rows]
 
-    def files(self) -> set[str]:
-        """Return the names of all result files that a segment has."""
-        with self._database.read() as db:
-            return {row[0] for row in db.execute("SELECT file FROM segments WHERE file IS NOT NULL")}
+    def results(self) -> Iterator[list[tuple[str, ResultFile]]]:
+        """Yield all results with their segments' ids, some hundred at a time."""
+        some = select(segments.c.id, segments.c.file, segments.c.size, segments.c.sha256).where(
+            segments.c.file > bindparam("after")
+        ).order_by(segments.c.file).limit(_BATCH)  # fmt: skip
+        last = ""
+        while True:
+            with self._database.read() as db:
+                rows = db.execute(some, {"after": last}).all()
+            if not rows:
+                return
+            last = rows[-1].file
+            yield [(row.id, ResultFile(row.file, row.size, row.sha256)) for row in rows]
 
-    def _set(self, change: str, values: Iterable[Any], where: str, which: Iterable[Any]) -> bool:
+    def least_used(self) -> list[tuple[float, int, ResultFile]]:
+        """Return some hundred results, those first that were not used for longest.
+
+        Each with the time of its last use, and the bytes that it takes with all that is stored of its segment.
+        """
+        some = select(segments).where(segments.c.status == "completed").order_by(segments.c.used_at).limit(_BATCH)
+        with self._database.read() as db:
+            return [
+                (row.used_at, row.stored, ResultFile(row.file, row.size, row.sha256))
+                for row in db.execute(some.with_only_columns(*_OF_RESULT))
+            ]
+
+    def stored_bytes(self) -> int:
+        """Return how many bytes all segments take: results, requests, previews."""
+        with self._database.read() as db:
+            return int(db.scalar(select(func.sum(segments.c.stored))) or 0)
+
+    def unnamed(self, files: Collection[str]) -> set[str]:
+        """Return which of these files no segment has."""
+        with self._database.read() as db:
+            return set(files) - set(db.scalars(select(segments.c.file).where(segments.c.file.in_(files))))
+
+    def _set(self, change: Update, segment_id: str, by: str, **values: Any) -> bool:
         with self._database.write() as db:
-            return db.execute(f"UPDATE segments SET {change} WHERE {where}", (*values, *which)).rowcount > 0
+            return db.execute(change, {"which": segment_id, "by": by, **values}).rowcount > 0

@@ -41,12 +41,13 @@ def test_a_csv_is_safe_for_spreadsheets_and_raw_is_exact(tmp_path):
 def test_texts_come_back_from_every_kind_of_file(tmp_path_factory, texts):
     table = pd.DataFrame({"a": pd.Series(texts, dtype="str")})
     folder = tmp_path_factory.mktemp("files")
-    for name in ("x.parquet", "x.csv", "x.json"):
+    for name in ("x.parquet", "x.csv", "x.json", "x.arrow"):
         save(table, folder / name, overwrite=False, raw=True)
     assert list(pd.read_parquet(folder / "x.parquet")["a"]) == texts
     assert list(pd.read_csv(folder / "x.csv", keep_default_na=False, dtype=str)["a"]) == texts
+    assert pa.ipc.open_file(folder / "x.arrow").read_all()["a"].to_pylist() == texts
     assert [row["a"] for row in json.loads((folder / "x.json").read_text("utf-8"))] == texts
-    assert sorted(path.name for path in folder.iterdir()) == ["x.csv", "x.json", "x.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == ["x.arrow", "x.csv", "x.json", "x.parquet"]
 
 
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path):

@@ -38,6 +38,7 @@ from nbext.errors import (
     TLSError,
     TransportError,
     TruncatedResponse,
+    ValidationError,
 )
 from tests.client.conftest import KEY
 from tests.client.faultserver import RESET, FaultServer, reply
@@ -63,7 +64,8 @@ def within_deadline(call):
     try:
         return call()
     finally:
-        assert time.monotonic() - began < DEADLINE + 0.5
+        # Generous: a machine that is busy wakes a thread late. Without a deadline these calls never end.
+        assert time.monotonic() - began < DEADLINE + 10
 
 
 def raw(*parts):
@@ -88,7 +90,7 @@ def test_a_retry_leaves_the_notebooks_random_numbers_alone(server, quick):
     assert random.getstate() == before
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("status", [429, 502, 503])
 def test_a_segment_that_was_refused_is_asked_for_again_under_the_same_key(server, quick, status):
     server.script(EXECUTE, reply({}, status), reply({}, status), reply(ROWS))
     assert quick.execute_segment({"a": 1})["UNI_balance"].tolist() == ["1", "10", "100"]
@@ -97,12 +99,39 @@ def test_a_segment_that_was_refused_is_asked_for_again_under_the_same_key(server
     assert len(set(keys)) == 1
 
 
-@pytest.mark.parametrize("status", [408, 425, 500])
+@pytest.mark.parametrize("status", [408, 425, 500, 504])
 def test_a_segment_on_a_remote_is_not_repeated_when_it_may_have_run(server, quick, status):
-    server.script(EXECUTE, reply({}, status), reply(ROWS))
-    with pytest.raises(ApiError) as caught:
+    server.script(EXECUTE, reply({"detail": "late"}, status), reply(ROWS))
+    with pytest.raises(OutcomeUnknown) as caught:
         quick.execute_segment({"a": 1})
-    assert (caught.value.status, len(server.requests)) == (status, 1)
+    key = server.requests[0].headers["idempotency-key"]
+    assert (caught.value.idempotency_key, len(server.requests)) == (key, 1)
+    assert f"The service answered {status}: late" in str(caught.value)
+    assert str(caught.value).endswith(
+        "The query may have run, and nbext did not send it again. Running it again only costs a query. If the service "
+        f"honours Idempotency-Key (this one was {key}), `%nbext set remote.idempotent true` repeats it."
+    )
+
+
+@pytest.mark.parametrize("fault", [reply({}, 408), reply({}, 425), reply({}, 500), reply({}, 504), [RESET]])
+@pytest.mark.parametrize("remote", [{"idempotent": True}, {"segment": {"idempotent": "true"}}])
+def test_a_service_that_is_said_to_honour_the_key_is_asked_again_under_it(server, settings, monkeypatch, fault, remote):
+    monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
+    server.script(EXECUTE, fault, reply(ROWS))
+    told = Client(server.url, KEY, settings=settings(remote=remote))
+    assert len(told.execute_segment({"a": 1})) == 3
+    keys = [request.headers["idempotency-key"] for request in server.asked("/v1/segment/execute")]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("status", [408, 425, 500, 504])
+def test_a_sign_up_that_may_have_been_recorded_is_not_sent_again(server, settings, status):
+    server.script("*", reply({}, status))
+    told = Client(server.url, KEY, settings=settings(remote={"idempotent": True}))
+    with pytest.raises(OutcomeUnknown, match=r"The sign-up may have been recorded, and nbext did not send it again\.$"):
+        told.sign_up("someone@example.com")
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [408, 425, 500])
@@ -126,25 +155,48 @@ def test_a_lasting_fault_ends_after_three_attempts(server, quick):
     assert str(caught.value) == "The service answered 503: down for the night (after 3 attempts)"
 
 
-@pytest.mark.parametrize("asked", ["-5", "soon", "", "0.5", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 20])
+@pytest.mark.parametrize("asked", ["-5", "soon", "", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 20, "1e3", "٣"])
 def test_a_retry_after_without_sense_is_ignored(server, quick, asked):
-    server.script(TOKEN_PATH, reply({}, 503, Retry_After=asked), reply(TOKEN))
+    server.script(TOKEN_PATH, reply({}, 503, Retry_After=asked.encode().decode("latin-1")), reply(TOKEN))
     assert len(quick.tokens("ethereum", ADDRESS)) == 1
 
 
-def test_retry_after_is_honoured(server, client):
-    server.script(TOKEN_PATH, reply({}, 429, Retry_After="1"), reply(TOKEN))
-    began = time.monotonic()
-    client.tokens("ethereum", ADDRESS)
-    assert time.monotonic() - began >= 1
+NOW = "Wed, 21 Oct 2015 07:28:00 GMT"
 
 
-def test_a_retry_after_beyond_the_deadline_is_told_at_once(server, quick):
-    server.script(TOKEN_PATH, reply({}, 429, Retry_After="30"), reply(TOKEN))
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry_After": "1"}, 1), ({"Retry_After": "0.5"}, 0.5), ({"X_RateLimit_Reset": "0.6"}, 0.6),
+        ({"RateLimit_Reset": "1"}, 1), ({"X_Rate_Limit_Reset": "1445412481", "Date": NOW}, 1),
+        ({"X_RateLimit_Reset": "1445412480700", "Date": NOW}, 0.7),
+        ({"Retry_After": "0.5", "RateLimit_Reset": "9"}, 0.5),
+        ({"Retry_After": "Wed, 21 Oct 2015 07:28:01 GMT", "Date": NOW}, 1),
+    ],
+)  # fmt: skip
+def test_the_pause_that_a_service_asks_for_is_made(server, settings, headers, seconds):
+    server.script(TOKEN_PATH, reply({}, 429, **headers), reply(TOKEN))
+    patient = Client(server.url, KEY, settings=settings(deadline=5.0))
     began = time.monotonic()
-    with pytest.raises(RateLimited):
+    patient.tokens("ethereum", ADDRESS)
+    assert seconds <= time.monotonic() - began < seconds + 1.5
+
+
+@pytest.mark.parametrize("headers", [{"Retry_After": "120"}, {"X_RateLimit_Reset": "119.5"}])
+def test_a_pause_beyond_the_deadline_is_told_at_once(server, quick, headers):
+    server.script(TOKEN_PATH, reply({"detail": "slow down"}, 429, **headers), reply(TOKEN))
+    began = time.monotonic()
+    with pytest.raises(RateLimited) as caught:
         quick.tokens("ethereum", ADDRESS)
-    assert time.monotonic() - began < 1
+    assert str(caught.value) == (
+        "The service answered 429: slow down. It asks to wait 120 s before the next request."
+    )
+    assert (time.monotonic() - began < 1, len(server.requests)) == (True, 1)
+
+
+def test_the_reset_of_a_limit_that_is_not_exceeded_delays_nothing(server, quick):
+    server.script(TOKEN_PATH, reply({}, 500, X_RateLimit_Reset="30"), reply(TOKEN))
+    assert len(quick.tokens("ethereum", ADDRESS)) == 1
 
 
 @pytest.mark.parametrize(
@@ -157,6 +209,14 @@ def test_a_refusal_is_told_after_one_request(server, quick, status, kind):
     with pytest.raises(kind) as caught:
         quick.tokens("ethereum", ADDRESS)
     assert (type(caught.value), caught.value.status, len(server.requests)) == (kind, status, 1)
+
+
+def test_errors_that_the_service_only_counted_are_told(server, quick):
+    wrong = {"pointer": "/limit", "code": "range", "detail": "5 is too many."}
+    server.script("*", reply({"code": "invalid", "detail": "no", "errors": [wrong], "moreErrors": 99_980}, 422))
+    with pytest.raises(ValidationError) as caught:
+        quick.tokens("ethereum", ADDRESS)
+    assert str(caught.value) == "/limit: 5 is too many.\nand 99,980 more errors"
 
 
 def test_a_refusal_that_echoes_the_key_shows_stars(server, quick):
@@ -380,7 +440,7 @@ def test_gzip_and_deflate_are_unpacked(server, quick):
 
 @pytest.mark.parametrize(
     "answer",
-    [packed(b'{"address": "0x"}', "gzip"), packed(gzip.compress(b'{"address": "0x"}')[:-6], "gzip"),
+    [packed(b'{"address": "0x"}', "gzip"), packed(gzip.compress(b'{"address": "0x"}', mtime=0)[:-6], "gzip"),
      packed(b"x", "br"), packed(b"x", "zstd")],
 )
 def test_packing_that_is_wrong_or_cut_is_an_error(server, quick, answer):

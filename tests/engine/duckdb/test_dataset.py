@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import re
 import threading
 import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 import ibis
@@ -46,7 +50,7 @@ def _holders(tables, scalars):
 def _balances_of_two(tables, scalars):
     second = tables["balances"].filter(lambda t: t.contract == 2)
     return [
-        second.select("wallet", B_balance=exact.column(exact.of(second))),
+        second.select("wallet", B_balance_raw=exact.column(exact.of(second))),
         second.select("wallet", n=ibis.literal(1, "int32")),
     ]
 
@@ -54,7 +58,8 @@ def _balances_of_two(tables, scalars):
 def holders(contract, at_least, known=None):
     """Ask for holders of a contract; ``known``: how many wallets the columns are said to have."""
     values = (contract, *split(at_least))
-    return Question("holders", _holders, _balances_of_two, values, (known, known))
+    floats = {"B_balance_raw": ("B_balance", 18)}
+    return Question("holders", _holders, _balances_of_two, values, (known, known), floats=floats)
 
 
 def _every(tables, places):
@@ -89,12 +94,14 @@ def test_the_matching_wallets_are_counted_and_the_first_by_address_returned(data
     answer = dataset.ask(holders(1, 3, known), limit=4)
     assert answer.matched == 17
     assert answer.rows.to_pylist() == [
-        {"address": ADDRESSES[3], "B_balance": str(MAX), "n": 1},
-        {"address": ADDRESSES[4], "B_balance": "0", "n": 0},
-        {"address": ADDRESSES[5], "B_balance": str(10**26), "n": 1},
-        {"address": ADDRESSES[6], "B_balance": "0", "n": 0},
+        {"address": ADDRESSES[3], "B_balance": MAX / 10**18, "B_balance_raw": str(MAX), "n": 1},
+        {"address": ADDRESSES[4], "B_balance": 0, "B_balance_raw": "0", "n": 0},
+        {"address": ADDRESSES[5], "B_balance": 10**8, "B_balance_raw": str(10**26), "n": 1},
+        {"address": ADDRESSES[6], "B_balance": 0, "B_balance_raw": "0", "n": 0},
     ]
-    assert answer.rows.schema == pa.schema({"address": pa.string(), "B_balance": pa.string(), "n": pa.int64()})
+    assert answer.rows.schema == pa.schema(
+        {"address": pa.string(), "B_balance": pa.float64(), "B_balance_raw": pa.string(), "n": pa.int64()}
+    )
 
 
 def test_a_kept_shape_answers_with_the_values_of_each_question(dataset):
@@ -115,14 +122,67 @@ def test_lists_of_wallets_are_not_mixed_up_however_often_they_are_asked_for(data
 
 def test_a_limit_of_zero_only_counts(dataset):
     answer = dataset.ask(holders(1, 3), limit=0)
-    assert answer == Answer(17, dataset.ask(holders(1, 99), limit=5).rows)
+    assert answer == Answer(17, dataset.ask(holders(1, 99), limit=5).stored)
     assert answer.rows.num_rows == 0
 
 
 def test_no_match_has_no_rows_and_the_same_columns(dataset):
     answer = dataset.ask(holders(3, 1), limit=10)
     assert (answer.matched, answer.rows.num_rows) == (0, 0)
-    assert answer.rows.schema == dataset.ask(holders(1, 1), limit=10).rows.schema
+    assert answer.rows.schema.names == dataset.ask(holders(1, 1), limit=10).rows.schema.names
+    # The type that exact amounts have unless they are too large for it.
+    assert answer.rows.schema.field("B_balance_raw").type == pa.decimal128(38, 0)
+
+
+def test_an_answer_of_too_many_values_is_refused_with_the_numbers_and_counted_all_the_same(dataset, monkeypatch):
+    monkeypatch.setattr("nbext.engine.dataset.MOST_VALUES", 20)
+    with pytest.raises(ResourceLimit) as caught:
+        dataset.ask(holders(1, 3), limit=1000)
+    assert str(caught.value) == (
+        "The answer would have 68 values: 17 rows of 4 columns. The service returns at most 20. "
+        "Lower the limit to 5, or name fewer tokens and collections."
+    )
+    assert dataset.ask(holders(1, 3), limit=5).rows.num_rows == 5
+    assert dataset.ask(holders(1, 3), limit=0).matched == 17
+
+
+@pytest.mark.parametrize("asked", [_endless, _holders])
+def test_what_a_stopped_question_had_fetched_is_freed_at_once(dataset, asked):
+    """Before its rows, and in a statement: errors whose frames refer to them would wait for the garbage collector."""
+    question = Question(f"freed {asked.__name__}", asked, _balances_of_two, (1, *split(1)), (None, None))
+    alive, late = weakref.ref(question), Cancel(deadline=time.monotonic() + 0.2)
+    if asked is _holders:
+        late.asked.set()
+    gc.disable()
+    try:
+        with pytest.raises((QueryTimeout, QueryCancelled)):
+            dataset.ask(question, limit=5, cancel=late)
+        del question
+        # The thread that was asked drops it when it runs again.
+        until = time.monotonic() + 20
+        while alive() and time.monotonic() < until:
+            time.sleep(0.001)
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(("dense", "span"), [(0, 5), (8, 5), (8, 1)])
+def test_rows_read_in_chunks_by_ranges_or_by_joins_are_the_same(dataset, monkeypatch, dense, span):
+    whole = dataset.ask(holders(1, 3), limit=1000).rows
+    for name, value in {"_CHUNK": 4, "_DENSE": dense, "_SPAN": span, "_MANY_WALLETS": 2}.items():
+        monkeypatch.setattr(f"nbext.engine.duckdb.dataset.{name}", value)
+    monkeypatch.setattr("nbext.engine.query.rows.BATCH", 2)
+    answer = dataset.ask(holders(1, 3), limit=1000)
+    assert (answer.rows, answer.stored.per_batch) == (whole, 2)
+
+
+def test_a_large_answer_has_more_time_than_a_small_one(dataset, monkeypatch):
+    monkeypatch.setattr("nbext.engine.duckdb.dataset._VALUES_A_SECOND", 2)
+    cancel = Cancel(deadline=time.monotonic() + 60)
+    deadline = cancel.deadline
+    assert dataset.ask(holders(1, 3), limit=5, cancel=cancel).rows.num_rows == 5
+    assert cancel.deadline - deadline == 10
 
 
 def test_a_text_value_is_never_read_as_sql(dataset):
@@ -148,6 +208,45 @@ def test_an_explanation_shows_the_sql_with_its_values_and_the_plan(dataset):
     assert max(map(len, explained["plan"].splitlines())) <= 100
 
 
+@pytest.mark.load
+def test_an_explanation_is_cut_where_nobody_reads_on_and_ends_at_its_deadline(dataset):
+    def many(tables, scalars):
+        first = tables["balances"].filter(lambda t: t.contract == 1)
+        return Or([Leaf(first.filter(first.wallet > n).select("wallet")) for n in range(200)])
+
+    question = Question("many", many, _addresses_only, (), ())
+    whole = dataset.explain(question, limit=0)
+    assert whole["sql"].count("SELECT") == 200
+    assert "\n\n200\n" in whole["plan"]
+    wide = Question("wide", lambda tables, scalars: Leaf(tables["balances"].filter(
+        tables["balances"].wallet.isin(range(30_000))).select("wallet")), _addresses_only)
+    cut = dataset.explain(wide, limit=0)["sql"]
+    assert len(cut) < 110_000
+    assert re.search(r"\n\.\.\. and [\d,]+ more characters$", cut)
+    with pytest.raises(QueryTimeout):
+        dataset.explain(Question("late", many, _addresses_only), limit=0, cancel=Cancel(deadline=time.monotonic()))
+
+
+def test_compiling_ends_at_the_deadline_and_holds_up_no_other_question(dataset):
+    """Each condition is compiled by itself: in between, others have their turn and the deadline is looked at."""
+    cancel, begun = Cancel(), threading.Event()
+
+    def many(tables, scalars):
+        begun.set()
+        first = tables["balances"].filter(lambda t: t.contract == 1)
+        return Or([Leaf(first.filter(first.wallet > n).select("wallet")) for n in range(200)])
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(dataset.ask, Question("slow", many, _addresses_only), limit=0, cancel=cancel)
+        assert begun.wait(20)
+        assert dataset.ask(Question("quick", _holders, _addresses_only, (1, *split(3))), limit=0).matched == 17
+        assert not slow.done()
+        cancel.asked.set()
+        with pytest.raises(QueryCancelled):
+            slow.result(timeout=20)
+    assert not [key for key in dataset._statements._kept if "slow" in key]
+
+
 def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combined(dataset):
     def some(tables, scalars):
         first = tables["balances"].filter(lambda t: t.contract == 1)
@@ -158,7 +257,7 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
     first, *statements = dataset.explain(question, limit=7)["sql"].split("\n\n")
     assert first == "-- wallets: 1 and (2 or 3) and not (4 and 5); the first 7 by address are returned"
     assert [text.splitlines()[0] for text in statements] == [
-        *(f"-- {n}" for n in range(1, 6)), "-- B_balance", "-- n", "-- address"
+        *(f"-- {n}" for n in range(1, 6)), "-- B_balance_raw", "-- n", "-- address"
     ]  # fmt: skip
     counted = dataset.explain(question, limit=0)["sql"]
     assert counted.startswith("-- wallets: 1 and (2 or 3) and not (4 and 5); they are only counted\n\n")
@@ -226,6 +325,11 @@ def test_nothing_but_the_tables_can_be_reached(dataset, tmp_path):
         with pytest.raises(duckdb.Error):
             cursor.execute(sql)
     assert not (tmp_path / "out.csv").exists()
+
+
+def test_no_question_is_planned_by_the_step_of_duckdb_that_answers_wrong(dataset):
+    with dataset._connection.cursor() as cursor:
+        assert cursor.execute("SELECT current_setting('disabled_optimizers')").fetchone() == ("common_subplan",)
 
 
 def test_the_data_says_whose_it_is(dataset):

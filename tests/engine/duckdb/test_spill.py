@@ -71,6 +71,7 @@ def test_a_question_beyond_the_memory_spills_into_the_data_folder_and_leaves_not
     assert list((data_dir / "spill").iterdir()) == []
 
 
+@pytest.mark.load
 def test_what_a_killed_process_spilled_goes_at_the_next_start_and_what_a_living_one_has_stays(data_dir):
     (dead, left), (living, kept) = holder(data_dir), holder(data_dir)
     try:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nbext.engine.ingest.derive import append
 from tests.engine.ingest.reading_back import transaction, wallet
 from tests.engine.ingest.replay import Log
 
@@ -19,6 +20,14 @@ ETL = list(Log._fields)
 def data(tmp_path):
     """An empty data folder."""
     return tmp_path / "data"
+
+
+@pytest.fixture
+def appending(monkeypatch):
+    """Append to however little is stored, and however much comes."""
+    monkeypatch.setattr(append, "LEAST", 0)
+    monkeypatch.setattr(append, "SHARE", 1000)
+    monkeypatch.setattr(append, "FOLDED", 1000)
 
 
 @pytest.fixture

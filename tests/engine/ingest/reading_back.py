@@ -6,6 +6,8 @@ import duckdb
 
 from nbext.engine import storage
 from nbext.engine.ingest import ingest
+from nbext.engine.layers import attach
+from nbext.engine.schema import TABLES
 
 BASE = 10**26
 ZERO = "0x" + "0" * 40
@@ -26,7 +28,9 @@ class Tables:
 
     def __init__(self, data_dir):
         self.generation = storage.current(data_dir)
-        self.connection = duckdb.connect(str(self.generation.tables), read_only=True)
+        self.connection = duckdb.connect(":memory:")
+        attach(self.connection.execute, self.generation, "generation")
+        self.connection.execute("USE generation")
 
     def __enter__(self):
         return self
@@ -66,6 +70,14 @@ class Tables:
         columns = "standard, name, symbol, decimals, verified, total_supply, holders, transfers"
         found = self.connection.execute(f"SELECT {columns} FROM contracts WHERE address = ?", [address]).fetchall()
         return dict(zip(columns.split(", "), found[0], strict=True)) if found else None
+
+
+def everything(data_dir):
+    """Every row of every table of the layout, in its order, and the fingerprint."""
+    with Tables(data_dir) as tables:
+        rows = {table: tables.rows(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
+                for table, columns in TABLES.items()}
+        return rows, tables.generation.fingerprint
 
 
 def take(data_dir, *paths, chain="ethereum", **options):

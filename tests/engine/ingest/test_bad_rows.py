@@ -55,7 +55,9 @@ DAMAGED = [
     ("empty.parquet", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
     ("header.csv", lambda path, log: write_csv(path, []), "a header but no rows"),
     ("other.csv", lambda path, log: path.write_text("a,b\n1,2\n"),
-     r"no known format has these columns: a, b\. Known formats"),
+     r"no known format has these columns: a, b\. The nearest is \S.*, which also needs \".*`nbext ingest --help`"),
+    ("headerless.csv", lambda path, log: path.write_text(f"{'0x' + 'ab' * 20},12.5,2024-01-31 00:00:00\n0x,1,2\n"),
+     r"the file has no header: its first line is 0x(ab){20}, 12\.5, 2024-01-31 00:00:00\. Write the columns' names"),
     ("other.parquet", lambda path, log: pq.write_table(pa.table({"x": [1]}), path),
      r"no known format has these columns: x\."),
     ("page.csv", lambda path, log: path.write_text("<html><body>404</body></html>\n"),
@@ -134,6 +136,40 @@ def test_a_bad_field_is_named_with_file_and_row(data, tmp_path, log):
     with Tables(data) as tables:
         assert tables.balances() == tokens(logs[:1]).balances
         assert len(tables.rows("SELECT * FROM wallets")) == 2
+
+
+# A block number as a file may write it, and the block that it is.
+BLOCKS = {"100": 100, "100.0": 100, "1.01e2": 101, "1E2": 100, "0x6e": 110,
+          "100.5": None, "1.5e0": None, "15e-1": None, "": None}
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
+def test_a_number_with_a_fraction_is_a_bad_row_and_never_rounded(data, tmp_path, log, write):
+    rows = [log(0, 10 + n, 10**20) for n in range(len(BLOCKS))]
+    if write is write_csv:
+        path = write(tmp_path / "t.csv", [one._replace(block_number=text)
+                                          for one, text in zip(rows, BLOCKS, strict=True)])
+    else:
+        path = write(tmp_path / "t.parquet", rows, block_number=list(BLOCKS))
+    report = take(data, path)
+    assert [(b.row, b.why) for b in report.bad] == [
+        (n, "block number is not a whole number") for n, block in enumerate(BLOCKS.values(), 1) if block is None]
+    with Tables(data) as tables:
+        blocks = sorted(block for (block,) in tables.rows("SELECT block FROM transfers"))
+    assert blocks == sorted(block for block in BLOCKS.values() if block is not None)
+
+
+@pytest.mark.parametrize("written", [float, str])
+def test_a_float_column_of_blocks_is_read_where_it_is_whole_and_seconds_lose_their_fraction(
+        data, tmp_path, log, written):
+    rows = [log(0, 10 + n, 10**20) for n in range(3)]
+    times = [1_600_000_000.75, 1_600_000_012.0, 1_600_000_024.0]
+    report = take(data, write_parquet(tmp_path / "t.parquet", rows, block_number=[100.0, 101.5, 102.0],
+                                      block_timestamp=[written(time) for time in times]))
+    assert [(b.row, b.why) for b in report.bad] == [(2, "block number is not a whole number")]
+    with Tables(data) as tables:
+        times = sorted(tables.rows("SELECT block, timestamp FROM blocks"))
+    assert times == [(100, 1_600_000_000), (102, 1_600_000_024)]
 
 
 def test_ragged_rows_of_a_csv_are_counted_with_their_rows(data, tmp_path, log):

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 
 from nbext.cli import main
+from nbext.core.chains import chain_of
+from nbext.engine.open import open_dataset
+from nbext.errors import InvalidSegment
+from nbext.language import language
+from nbext.service.metadata import Metadata
 from tests.engine.ingest.conftest import write_csv, write_parquet
-from tests.engine.ingest.reading_back import Tables, wallet
+from tests.engine.ingest.reading_back import Tables, take, wallet
 
 
 def test_a_run_prints_what_it_took_and_ends_well(tmp_path, log, capsys, contracts_file):
@@ -20,14 +27,15 @@ def test_a_run_prints_what_it_took_and_ends_well(tmp_path, log, capsys, contract
         f"{path}: token_transfers (ethereum-etl), 4 rows, ethereum",
         "6 rows read: 3 ERC20 transfers (1 contract) and 1 NFT transfer (1 contract), 4 of them new.",
     ]
-    assert printed[3:-1] == [
+    assert printed[3:-2] == [
         "  1 transfer from a wallet to itself",
         "  1 ERC20 transfer of zero",
         "  2 mints (from the zero address)",
         "  1 burn (to the zero address)",
         "  1 ERC20 contract with unknown decimals (query it with `unit: raw`)",
     ]
-    assert printed[-1].startswith("Now serving generation 000001-")
+    assert printed[-2].startswith("Now serving generation 000001-")
+    assert printed[-1].startswith("Services that run on this folder serve it within two seconds")
 
 
 def test_bad_rows_are_shown_and_the_command_says_that_there_were_some(tmp_path, log, capsys):
@@ -68,3 +76,57 @@ def test_a_memory_that_is_no_size_is_refused_and_no_file_is_blamed(tmp_path, log
     code = main(["ingest", str(path), "--chain", "1", "--data", str(tmp_path / "data"), "--memory", given])
     assert code == 2
     assert capsys.readouterr().err == f"ValidationError: memory: {given!r} is not a memory size. Write 800MB or 4GB.\n"
+
+
+@pytest.mark.parametrize("option", ["s3://bucket/x", "gs://bucket/x", "hdfs://name:9000/x"])
+def test_a_url_is_no_data_folder(option, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["ingest", "x.csv", "--data", option]) == 2
+    assert capsys.readouterr().err == (
+        f"ConfigError: '{option}' is a URL. The data folder is a path on this machine, such as /srv/nbext.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_token_whose_checksum_does_not_match_is_refused_with_the_right_one(tmp_path, capsys):
+    given = "0x1f9840a85d5aF5bf1D1762F925BDADdC4201F985"
+    assert main(["ingest", "x.csv", "--data", str(tmp_path / "data"), "--token", f"UNI={given}"]) == 2
+    assert f"The checksum of {given} does not match" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def test_columns_of_any_name_are_mapped_to_those_of_a_known_format(tmp_path, capsys):
+    path, data = tmp_path / "own.csv", str(tmp_path / "data")
+    fields = [wallet(1000), wallet(0), wallet(1), str(10**20), "0x" + "1" * 64, "0", "100"]
+    path.write_text("Coin,source,target,amount,txid,position,height\n" + ",".join(fields) + "\n")
+    names = ("token_address", "from_address", "to_address", "value", "transaction_hash", "log_index", "block_number")
+    pairs = ",".join(f"{theirs}={ours}" for theirs, ours in zip(
+        ("coin", "source", "target", "amount", "txid", "position", "Height"), names, strict=True))
+    assert main(["ingest", str(path), "--chain", "1", "--data", data]) == 2
+    assert "map them: --map theirs=ours" in capsys.readouterr().err
+    assert main(["ingest", str(path), "--chain", "1", "--data", data, "--map", pairs]) == 0
+    with Tables(tmp_path / "data") as tables:
+        assert tables.balances() == {(wallet(1000), wallet(0)): -(10**20), (wallet(1000), wallet(1)): 10**20}
+
+
+def test_a_map_to_no_column_of_ours_is_refused_with_the_nearest(tmp_path, capsys):
+    assert main(["ingest", "x.csv", "--data", str(tmp_path / "data"), "--map", "amount=valu"]) == 2
+    assert "does not name a column of a known format. Did you mean 'value'?" in capsys.readouterr().err
+
+
+def test_metadata_alone_answers_look_ups_and_a_segment_of_it_says_what_is_missing(data, tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text(f"address,symbol,name,decimals,standard\n{wallet(1)},ABC,A B C,6,ERC20\n"
+                    f"{wallet(2)},APE,Apes,,ERC721\n")
+    take(data, path)
+    with closing(open_dataset(data)) as dataset:
+        metadata = Metadata(dataset)
+        token, collection = metadata.token(chain_of(1), "abc"), metadata.collection(chain_of(1), wallet(2))
+        assert (token["name"], token["decimals"], token["holders"], token["asOf"]) == ("A B C", 6, None, None)
+        assert (collection["name"], collection["tokenType"], collection["transfers"]) == ("Apes", "ERC721", None)
+        assert metadata.search({"searchTerm": "apes"})["items"][0]["address"] == wallet(2)
+        with pytest.raises(InvalidSegment) as caught:
+            language.resolve(language.parse({"operator": "AND", "filters": {"token": {"token": "ABC"}}}), dataset)
+    assert caught.value.errors == [{
+        "pointer": "/filters/chain", "code": "chain",
+        "detail": "The data has metadata only: no transfers or holders are ingested."}]

@@ -138,3 +138,10 @@ def test_an_erc1155_is_counted_and_who_gives_more_than_came_had_the_rest_before(
         assert [row[2:] for row in tables.history() if row[1] == wallet(3)] == [
             (101, 103, 5), (103, 104, 1), (104, 2**62, 0)]
         assert [row[5] for row in tables.transfers()] == [5, 2, 4, 1]
+
+
+def test_a_supply_below_zero_is_unknown(data, tmp_path, log, contracts_file):
+    """The data misses mints of the only contract whose deployment it reaches back to: more was burned than came."""
+    take(data, write_parquet(tmp_path / "t.parquet", [log(1, 0, 10**20, block=4)]), contracts_file)
+    with Tables(data) as tables:
+        assert tables.contract(wallet(1000))["total_supply"] is None

@@ -11,6 +11,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions
+from nbext.engine.ingest.sources import reading
 from nbext.engine.ingest.sources.reading import recognise
 from nbext.errors import IngestError, ValidationError
 from tests.engine.ingest.conftest import write_csv, write_parquet
@@ -46,6 +48,87 @@ def test_csv_gzip_and_parquet_of_the_same_rows_make_the_same_data(tmp_path, made
             prints.add(tables.generation.fingerprint)
     assert len(prints) == 1
     assert balances(tmp_path / "a") == tokens(made).balances
+
+
+def as_json(form, records):
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    return {
+        "lines": lines, "lines.gz": gzip.compress(lines.encode()), "one line": lines.rstrip(),
+        "list": json.dumps(records), "indented list": json.dumps(records, indent=2),
+        "Etherscan": json.dumps({"status": "1", "message": "OK", "result": records}),
+        "Dune": json.dumps({"execution_id": "01", "result": {"rows": records, "metadata": {}}}, indent=1),
+    }[form]
+
+
+FORMS = ("lines", "lines.gz", "list", "indented list", "Etherscan", "Dune")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_json_of_the_same_rows_makes_the_same_data(data, tmp_path, made, form):
+    plain = write_csv(tmp_path / "a.csv", made)
+    with plain.open() as file:
+        records = list(csv.DictReader(file))
+    for record in records:
+        # As numbers, which a float would not hold.
+        record["value"], record["block_number"] = int(record["value"]), int(record["block_number"])
+    found = as_json(form, records)
+    (tmp_path / "b").write_bytes(found if isinstance(found, bytes) else found.encode())
+    take(tmp_path / "one", plain)
+    take(data, tmp_path / "b")
+    with Tables(tmp_path / "one") as one, Tables(data) as two:
+        assert one.generation.fingerprint == two.generation.fingerprint
+
+
+@pytest.mark.parametrize("form", [*FORMS, "one line"])
+def test_holders_come_as_json_too(data, tmp_path, form):
+    holders = [{"wallet": wallet(7), "balance": HUGE, "note": {"a": [1]}}, {"wallet": wallet(8), "balance": "5"}]
+    holders = holders[:1] if form == "one line" else holders
+    found = as_json(form, holders)
+    (tmp_path / "holders").write_bytes(found if isinstance(found, bytes) else found.encode())
+    options = SnapshotOptions(tokens={"": wallet(100)}, decimals=0, unit="raw", block=5)
+    report = take(data, tmp_path / "holders", options=options)
+    assert [held for (_, address), held in sorted(balances(data).items())] == [HUGE, 5][: len(holders)]
+    assert report.bad_rows == 0
+
+
+def test_a_line_that_is_no_json_is_a_bad_row_and_its_neighbours_are_taken(data, tmp_path, made):
+    plain = write_csv(tmp_path / "a.csv", made)
+    with plain.open() as file:
+        lines = [json.dumps(record) for record in csv.DictReader(file)]
+    deep = '{"value": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    (tmp_path / "b.ndjson").write_text("\n".join([lines[0], "[1]", lines[1], '{"value": 1', deep, lines[2]]) + "\n")
+    report = take(data, tmp_path / "b.ndjson")
+    assert balances(data) == tokens(made).balances
+    assert report.bad_rows == 3
+    assert (data / "bad-rows.csv").read_text().count("not a JSON object") == 3
+
+
+def test_a_stream_of_many_kinds_gives_its_transfers(data, tmp_path, made):
+    plain = write_csv(tmp_path / "a.csv", made)
+    with plain.open() as file:
+        rows = enumerate(csv.DictReader(file))
+        records = [{"type": "token_transfer", **record, "item_id": f"t_{n}"} for n, record in rows]
+    records.insert(0, {"type": "block", "number": 5, "hash": "0x" + "ab" * 32})
+    (tmp_path / "b.ndjson").write_text(as_json("lines", records))
+    take(data, tmp_path / "b.ndjson")
+    assert balances(data) == tokens(made).balances
+
+
+def test_a_column_that_comes_after_the_columns_are_settled_is_told(data, tmp_path, made, monkeypatch):
+    plain = write_csv(tmp_path / "a.csv", made)
+    with plain.open() as file:
+        records = list(csv.DictReader(file))
+    records[-1]["type"] = "log"
+    (tmp_path / "b.ndjson").write_text(as_json("lines", records))
+    monkeypatch.setattr(reading, "_LOOKED_AT", 2)
+    with pytest.raises(IngestError, match="row 3 has 'type', which none of the first 2 has"):
+        take(data, tmp_path / "b.ndjson")
+
+
+def test_lines_of_another_format_name_what_they_lack(data, tmp_path):
+    (tmp_path / "b.ndjson").write_text('{"a": 1, "b": 2}\n{"a": 3}\n')
+    with pytest.raises(IngestError, match=r"no known format has these columns: a, b\. The nearest is"):
+        take(data, tmp_path / "b.ndjson")
 
 
 def test_a_bigquery_export_whose_numbers_are_text_is_read(data, tmp_path, made):
@@ -108,6 +191,45 @@ def test_cryos_erc721_transfers_are_nfts_although_their_contract_column_is_named
     assert (report.erc20, report.nft, report.odd["inferred"]) == (0, 2, 0)
     with Tables(data) as tables:
         assert tables.owners() == {(wallet(1000), HUGE): wallet(1), (wallet(1000), 10**18): wallet(1)}
+
+
+def dune(path, logs, **columns):
+    """Write logs as Dune's export of a decoded event; ``columns`` are the event's own."""
+    rows = {
+        "contract_address": [log.token_address for log in logs], "evt_tx_hash": [log.transaction_hash for log in logs],
+        "evt_index": [str(log.log_index) for log in logs], "blockchain": ["ethereum"] * len(logs),
+        "evt_block_time": [f"2024-01-31 00:00:0{n}.000 UTC" for n in range(len(logs))],
+        "evt_block_number": [str(log.block_number) for log in logs],
+        "from": [log.from_address for log in logs], "to": [log.to_address for log in logs], **columns,
+    }
+    pacsv.write_csv(pa.table(rows), path)
+    return path
+
+
+def test_dunes_decoded_events_are_read_with_their_chain_and_times(data, tmp_path, log):
+    coins, ids, pieces = ([log(0, 1, value, contract=contract) for value in (HUGE, 7)] for contract in (1, 2, 3))
+    erc20 = dune(tmp_path / "a.csv", coins, value=[str(each.value) for each in coins])
+    erc721 = dune(tmp_path / "b.csv", ids, tokenId=[str(each.value) for each in ids])
+    erc1155 = dune(tmp_path / "c.csv", pieces, operator=["0x"] * 2, id=[str(each.value) for each in pieces],
+                   value=["10", "3"])
+    report = take(data, erc20, erc721, erc1155, chain=None)
+    assert [(file.kind, file.chain) for file in report.files] == [
+        ("ERC20 Transfer events (Dune)", "ethereum"), ("ERC721 Transfer events (Dune)", "ethereum"),
+        ("ERC1155 TransferSingle events (Dune)", "ethereum"),
+    ]
+    with Tables(data) as tables:
+        counts = {(wallet(2), wallet(1)): 2, (wallet(3), wallet(1)): 13}
+        assert tables.balances() == tokens(coins).balances | counts
+        assert tables.owners() == {
+            (wallet(contract), value): wallet(1) for contract in (2, 3) for value in (HUGE, 7)
+        }
+        assert tables.rows("SELECT max(timestamp) FROM blocks") == [(1_706_659_200,)]
+
+
+def test_a_chain_that_is_named_in_words_may_not_contradict_the_option(data, tmp_path, made):
+    path = dune(tmp_path / "t.csv", made, value=["1"] * 3)
+    with pytest.raises(IngestError, match=r"its rows are on chain ethereum, but --chain polygon was given"):
+        take(data, path, chain="polygon")
 
 
 def test_a_file_of_another_chain_than_was_asked_for_is_refused(data, tmp_path, made):

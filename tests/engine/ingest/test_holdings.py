@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.core.uint256 import Limbs, join
@@ -17,6 +17,8 @@ EDGES = [sign * (10**n + more) for n in range(36) for sign in (1, -1) for more i
 SUMS = st.one_of(st.integers(-2**30 * LIMB, 2**30 * LIMB), st.sampled_from([e for e in EDGES if abs(e) < 2**30 * LIMB]))
 
 
+# The first call loads and compiles: on a machine with other work that has taken longer than the deadline.
+@settings(deadline=None)
 @given(st.lists(st.tuples(SUMS, SUMS, SUMS), min_size=1, max_size=40))
 def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
     found = holdings.settled([holdings.constants([row[limb] for row in sums]) for limb in range(3)], len(sums))
@@ -26,6 +28,7 @@ def test_sums_of_limbs_become_the_amount_they_are_with_its_size(sums):
     assert found.zero.tolist() == [amount == 0 for amount in amounts]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, LIMB - 1), st.sampled_from([1, -1]), st.booleans()), min_size=1, max_size=60))
 def test_running_sums_begin_anew_where_they_are_told_to(rows):
     numbers = holdings.constants([amount for amount, _, _ in rows]).times(np.array([sign for _, sign, _ in rows]))

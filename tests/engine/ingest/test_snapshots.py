@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from nbext.engine.ingest.derive import snapshots
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.errors import IngestError, ValidationError
 from tests.engine.ingest.conftest import write_parquet
@@ -19,8 +24,8 @@ def holders(path, *rows, header="HolderAddress,Balance,PendingBalanceUpdate"):
     return path
 
 
-def options(decimals=18, token=TOKEN, **others):
-    return SnapshotOptions(tokens={"": token} if token else {}, decimals=decimals, **others)
+def options(decimals=18, token=TOKEN, block=100, **others):
+    return SnapshotOptions(tokens={"": token} if token else {}, decimals=decimals, block=block, **others)
 
 
 def test_dust_and_large_balances_keep_every_digit(data, tmp_path):
@@ -57,6 +62,45 @@ def test_raw_balances_are_taken_as_they_are(data, tmp_path):
         assert tables.balances() == {(TOKEN, wallet(1)): 2**256 - 1}
 
 
+@given(number=st.integers(1, 2**256 - 1), zeros=st.integers(0, 20))
+@settings(deadline=None, max_examples=200)
+def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zeros):
+    tokens = SimpleNamespace(options=options(unit="raw"))
+    digits = str(number)
+    scientific = [f"{digits[0]}.{digits[1:] or 0}e{len(digits) - 1}", f"{digits}E+0", f"{digits}{'0' * zeros}e-{zeros}"]
+    for text in (digits, hex(number), f"0X{number:064X}", *scientific[: 2 if zeros + len(digits) > 78 else 3]):
+        assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (digits, None)
+
+
+@pytest.mark.parametrize("text", ["1.5e0", "0x", "0x" + "f" * 65, "1e78", "1e-1", "-1", "-0x1", "1e999", "", "x"])
+def test_a_raw_amount_that_is_no_whole_number_of_256_bits_is_a_bad_row(text):
+    tokens = SimpleNamespace(options=options(unit="raw"))
+    assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (None, "not a whole number from 0 to 2**256-1")
+
+
+def test_a_hexadecimal_balance_needs_the_smallest_unit(data, tmp_path):
+    path = holders(tmp_path / "h.csv", (wallet(1), "0xde0b6b3a7640000"), (wallet(2), "1"), header="address,balance")
+    report = take(data, path, options=options())
+    why = "balance is hexadecimal, as amounts in the smallest unit are: add --unit raw"
+    assert [(bad.row, bad.why) for bad in report.bad] == [(1, why)]
+    take(data, path, options=options(unit="raw"))
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 10**18, (TOKEN, wallet(2)): 1}
+
+
+def test_the_symbol_of_a_token_that_is_given_may_be_in_the_name_of_a_folder(data, tmp_path):
+    for balance, name in enumerate(("ABC/2024.csv", "holders_xyz_2024.csv", "ABC/xyz_2024.csv"), start=1):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        holders(tmp_path / name, (wallet(1), str(balance)), header="address,balance")
+    named = SnapshotOptions(tokens={"abc": wallet(1000), "xyz": wallet(2000)}, decimals=0, block=100)
+    take(data, tmp_path / "ABC" / "2024.csv", options=named)
+    take(data, tmp_path / "holders_xyz_2024.csv", options=named)
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(1000), wallet(1)): 1, (wallet(2000), wallet(1)): 2}
+    with pytest.raises(IngestError, match="which token do these wallets hold"):
+        take(data, tmp_path / "ABC" / "xyz_2024.csv", options=named)
+
+
 def test_without_decimals_a_balance_in_units_is_refused_and_says_what_helps(data, tmp_path):
     path = holders(tmp_path / "export.csv", (wallet(1), "1.5", "No"))
     with pytest.raises(IngestError, match=r"decimals of 0x.*3e8 are unknown.*--decimals N, or --unit raw"):
@@ -82,7 +126,7 @@ def test_decimals_that_are_given_change_none_that_are_known(data, tmp_path):
 
 def test_a_symbol_in_the_files_name_finds_the_token_that_is_known_by_it(data, tmp_path):
     path = holders(tmp_path / "export-tokenholders-usdc.csv", (wallet(1), "1.5", "No"))
-    take(data, path)
+    take(data, path, options=options(None, token=None))
     with Tables(data) as tables:
         assert tables.balances() == {("0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", wallet(1)): 1_500_000}
 
@@ -98,14 +142,15 @@ def test_a_symbol_that_nobody_bears_is_refused_and_says_how_to_name_the_token(da
     path = holders(tmp_path / "export-nosuch.csv", (wallet(1), "2", "No"))
     says = r"No known contract has the symbol 'nosuch'.*--token nosuch=0x"
     with pytest.raises(IngestError, match=says):
-        take(data, path)
+        take(data, path, options=options(token=None))
 
 
 def test_a_row_per_token_id_makes_owners(data, tmp_path):
     rows = {"chain_id": [1, 1, 1], "contract_address": [TOKEN] * 3, "owner": [wallet(1), wallet(1), wallet(2)],
             "token_id": ["0", str(2**256 - 1), "7"], "snapshot_unix": [1_746_448_100] * 3}
     pq.write_table(pa.table(rows), tmp_path / "nfts.parquet")
-    take(data, tmp_path / "nfts.parquet", chain=None)
+    report = take(data, tmp_path / "nfts.parquet", chain=None)
+    assert f"  holders of {TOKEN}, at 2025-05-05 12:28:20 UTC, block 0 of the data" in report.lines()
     with Tables(data) as tables:
         assert tables.owners() == {(TOKEN, 0): wallet(1), (TOKEN, 2**256 - 1): wallet(1), (TOKEN, 7): wallet(2)}
         assert tables.balances() == {(TOKEN, wallet(1)): 2, (TOKEN, wallet(2)): 1}
@@ -140,17 +185,17 @@ def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they
     older = [(TOKEN, wallet(1), "100", "1000"), (TOKEN, wallet(2), "5", "1000"),
              (wallet(1001), wallet(2), "7", "1000")]  # fmt: skip
     holders(tmp_path / f"{names[1]}.csv", *older, header=header)
-    report = take(data, tmp_path, options=options(None, token=None, unit="raw"))
+    report = take(data, tmp_path, options=options(None, token=None, block=None, unit="raw"))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 200, (wallet(1001), wallet(2)): 7}
     left = "balances skipped, because a newer snapshot was ingested before"
     assert report.odd.get(left, 0) == (2 if names == ("a", "b") else 0)
     rows = [(TOKEN, wallet(number), "9", "1500") for number in (3, 4)]
     again = holders(tmp_path / "again.csv", *rows, header=header)
-    report = take(data, again, options=options(None, token=None, unit="raw"))
+    report = take(data, again, options=options(None, token=None, block=None, unit="raw"))
     assert report.odd[left] == 2
     take(data, holders(newer.with_name("corrected.csv"), (TOKEN, wallet(1), "201", "2000"), header=header),
-         options=options(None, token=None, unit="raw"))  # fmt: skip
+         options=options(None, token=None, block=None, unit="raw"))  # fmt: skip
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 201, (wallet(1001), wallet(2)): 7}
 
@@ -159,7 +204,7 @@ def test_of_a_wallets_balances_at_several_blocks_the_last_one_counts_also_where_
     rows = [(wallet(1), "100", "1000"), (wallet(1), "200", "2000"), (wallet(2), "8", "1000"), (wallet(2), "0", "2000"),
             (wallet(3), "3", "1000"), (wallet(4), "4", "-1"), (wallet(5), "5", "soon")]  # fmt: skip
     path = holders(tmp_path / "h.csv", *rows, header="holder,balance,block_number")
-    report = take(data, path, options=options(0))
+    report = take(data, path, options=options(0, block=None))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 200, (TOKEN, wallet(3)): 3}
         assert {row[2:4] for row in tables.history()} == {(2000, 2**62)}

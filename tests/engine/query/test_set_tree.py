@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ibis
 import numpy as np
 import pyarrow as pa
@@ -9,8 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from nbext.engine.dataset import Question
 from nbext.engine.duckdb import bitmaps
 from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, joined, mapped, settled
+from nbext.engine.query.statements import Statements
 
 SEEN = {1, 2, 3, 4}
 ALL = SEEN | {5, 6}
@@ -89,3 +93,14 @@ def test_and_not_never_looks_at_all_wallets():
     found = []
     mapped(tree, found.append)
     assert found == ["these", "those"]
+
+
+@pytest.mark.parametrize("join", ["all", "any", "not"])
+def test_two_hundred_sets_are_one_statement_of_every_engine(join):
+    """In a row, one inside the other, they would be nested past what Python recurses."""
+    sets = [Leaf(ibis.table({"wallet": "int32", "n": "int32"}, name=f"t{n}").select("wallet")) for n in range(200)]
+    tree = {"all": And(sets), "any": Or(sets), "not": And([sets[0], *map(Not, sets[1:])])}[join]
+    for engine in ("duckdb", "pyspark", "bigquery", "trino"):
+        question = Question(join, lambda tables, scalars: tree, lambda tables, scalars: [])
+        text = Statements(engine).returning(question).with_literals((5,), pretty=True)
+        assert {f"t{n}" for n in range(200)} <= set(re.findall(r"\bt\d+\b", text))

@@ -8,14 +8,14 @@ import duckdb
 import pytest
 
 from nbext.engine.dataset import Cancel, Question
-from nbext.engine.open import open_dataset
+from nbext.engine.open import chosen, open_dataset
 from nbext.engine.query.set_tree import Leaf
-from nbext.engine.remote.backends import parquet_files
+from nbext.engine.remote.backends import Spark, parquet_files
 from nbext.engine.remote.dataset import RemoteDataset
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import current
 from nbext.errors import ConfigError, QueryCancelled
-from tests.engine import forms
+from tests.engine import forms, hand_made
 from tests.engine.cluster import cluster
 
 
@@ -35,7 +35,9 @@ def on_duckdb(data_dir):
 
 @pytest.fixture(scope="module")
 def on_spark(data_dir, tmp_path_factory):
-    with cluster(tmp_path_factory.mktemp("cluster")) as url:
+    """A cluster whose own file system is another than that of the data folder, as most clusters' is."""
+    with cluster(tmp_path_factory.mktemp("cluster")) as url, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.hadoop.fs.defaultFS=hdfs://none.invalid:9000 pyspark-shell")
         dataset = open_dataset(data_dir, url.replace("spark://", "pyspark://"))
         yield dataset
         dataset.close()
@@ -54,10 +56,41 @@ def test_a_form_has_the_same_rows_on_spark(on_duckdb, on_spark, form):
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
+    addresses = on_duckdb.ask(forms.question("token_min", on_duckdb), limit=3).rows["address"].to_pylist()
+    ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
+    for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
+        held = [sorted(dataset.holdings(addresses, at, now=now), key=repr) for dataset in (on_duckdb, on_spark)]
+        assert held[0] == held[1]
+        assert held[0]
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_spark_profiles_and_adds_up_a_segment_as_duckdb_does(on_duckdb, on_spark):
+    for name in ("token_min", "token_as_of", "nft"):
+        totals = [dataset.total(forms.question(name, dataset)) for dataset in (on_duckdb, on_spark)]
+        assert totals[0] == totals[1] > (0, 0)
+    ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
+    for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
+        found = [
+            dataset.profile(*(forms.question(name, dataset) for name in ("token_min", "token")), at, now=now, least=1)
+            for dataset in (on_duckdb, on_spark)
+        ]
+        assert found[0] == found[1]
+        assert found[0]
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
     question = forms.question("token_min", on_spark)
     assert on_spark.ask(question, limit=0) == on_duckdb.ask(question, limit=0)
     assert on_spark.ask(question, limit=2).rows == on_duckdb.ask(question, limit=2).rows
+    names = ["token", "all_any_not", "token_as_of"]
+    on_both = [[forms.question(name, one) for name in names] for one in (on_spark, on_duckdb)]
+    together = [[0], [1], [2], [0, 1], [2, 0, 1]]
+    assert on_spark.count(on_both[0], together) == on_duckdb.count(on_both[1], together)
     address = forms.CONTRACTS[forms.BAYC].address
     assert on_spark.catalog.contract(1, address) == on_duckdb.catalog.contract(1, address)
     time = forms.WORLD.timestamp(1, 100)
@@ -67,7 +100,8 @@ def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_a_question_on_spark_is_cancelled_and_the_next_is_answered(on_spark):
+@pytest.mark.parametrize("seconds", [3, 0.3, 0.1])  # while it runs, while it is planned, before its first job
+def test_a_question_on_spark_is_cancelled_at_any_moment_and_the_next_is_answered(on_spark, seconds):
     def endless(tables, scalars):
         every = tables["transfers"].select(w0=lambda t: t.sender)
         for place in range(1, 6):
@@ -76,10 +110,22 @@ def test_a_question_on_spark_is_cancelled_and_the_next_is_answered(on_spark):
         return Leaf(every.filter(text == "none").select(wallet="w0"))
 
     cancel = Cancel()
-    threading.Timer(3, cancel.asked.set).start()
+    threading.Timer(seconds, cancel.asked.set).start()
     with pytest.raises(QueryCancelled):
         on_spark.ask(Question("endless", endless, lambda tables, scalars: []), limit=1, cancel=cancel)
     assert on_spark.ask(forms.question("token", on_spark), limit=0).matched > 0
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_two_generations_on_one_spark_have_tables_of_their_own_and_one_ends_without_the_other(on_spark, tmp_path):
+    hand_made.generation(tmp_path, {"contracts": [hand_made.contract(1, symbol="NEW", holders=1)]})
+    other = RemoteDataset(chosen(tmp_path), Spark(chosen(tmp_path), on_spark._backend._master))
+    assert [other.catalog.symbols(1, nft=False), "NEW" in on_spark.catalog.symbols(1, nft=False)] == [["NEW"], False]
+    question = forms.question("token_min", on_spark)
+    before = on_spark.ask(question, limit=0)
+    other.close()
+    assert on_spark.ask(question, limit=0) == before
 
 
 def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import duckdb
 import pytest
 
+from nbext.engine.open import open_dataset
 from nbext.engine.sample.unpack import PREPARED, ensure_sample
 from nbext.engine.schema import TABLES
 from nbext.errors import StorageError
@@ -23,6 +25,13 @@ TYPES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A user's cache in which nothing is yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "nbext"
+
+
 def test_the_folder_holds_every_table_of_the_layout_with_its_columns_and_rows(tmp_path):
     folder = ensure_sample(tmp_path)
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
@@ -34,14 +43,15 @@ def test_the_folder_holds_every_table_of_the_layout_with_its_columns_and_rows(tm
     assert (manifest["name"], manifest["synthetic"], manifest["format"]) == ("synthetic sample", True, 1)
 
 
-def test_a_second_call_returns_the_same_folder_and_writes_nothing(tmp_path):
-    folder = ensure_sample(tmp_path)
+def test_every_data_folder_shares_the_folder_of_the_first(tmp_path):
+    folder = ensure_sample(tmp_path / "data")
     written = (folder / "tables.duckdb").stat().st_mtime_ns
-    assert ensure_sample(tmp_path) == folder
+    assert ensure_sample(tmp_path / "other") == folder
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache"]
     assert (folder / "tables.duckdb").stat().st_mtime_ns == written
 
 
-def test_processes_that_ask_at_the_same_time_end_with_one_whole_folder(tmp_path):
+def test_processes_that_ask_at_the_same_time_end_with_one_whole_folder(tmp_path, cache):
     code = ("import pathlib, sys; from nbext.engine.sample.unpack import ensure_sample; "
             "print(ensure_sample(pathlib.Path(sys.argv[1])).name)")
     started = [
@@ -50,7 +60,7 @@ def test_processes_that_ask_at_the_same_time_end_with_one_whole_folder(tmp_path)
     ]
     names = {process.communicate()[0].strip() for process in started}
     assert names == {ensure_sample(tmp_path).name}
-    assert [path.name for path in tmp_path.iterdir()] == [*names]
+    assert [path.name for path in cache.iterdir()] == [*names]
 
 
 def test_a_folder_that_lost_its_tables_is_made_again(tmp_path):
@@ -59,7 +69,28 @@ def test_a_folder_that_lost_its_tables_is_made_again(tmp_path):
     assert (ensure_sample(tmp_path) / "tables.duckdb").is_file()
 
 
-def test_a_data_folder_that_is_a_file_is_said_to_be_one_that_cannot_be_written(tmp_path):
+def test_a_sample_that_may_only_be_read_is_used_as_it_is(tmp_path, cache):
+    folder = ensure_sample(tmp_path / "data")
+    for path in (*folder.iterdir(), folder, cache):
+        path.chmod(path.stat().st_mode & 0o555)
+    try:
+        with contextlib.closing(open_dataset(tmp_path / "data")) as dataset:
+            assert dataset.catalog.contract(1, "0x1f9840a85d5af5bf1d1762f925bdaddc4201f984").symbol == "UNI"
+        assert ensure_sample(tmp_path / "other") == folder
+    finally:
+        cache.chmod(0o755)
+        folder.chmod(0o755)
+
+
+def test_a_cache_that_cannot_be_written_leaves_the_sample_in_the_data_folder(tmp_path, cache):
+    cache.parent.write_text("")
+    folder = ensure_sample(tmp_path / "data")
+    assert folder.parent == tmp_path / "data"
+    assert ensure_sample(tmp_path / "data") == folder
+
+
+def test_two_folders_that_cannot_be_written_are_said_to_be_such(tmp_path, cache):
+    cache.parent.write_text("")
     (tmp_path / "data").write_text("")
     with pytest.raises(StorageError, match=r"the sample data cannot be written to .*data"):
         ensure_sample(tmp_path / "data")

@@ -10,11 +10,12 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
 from nbext.notebook.cell import body
+from nbext.notebook.cell.json_errors import corrected, explain
 from nbext.notebook.cell.json_source import first_fault, place_of, places
 
 JSON = st.recursive(
@@ -74,25 +75,26 @@ MISTAKES = {
         '{"token": {"token": "UNI"},\n}',
         "JSON has no trailing comma. Delete the comma before }.\n"
         '  line 1, column 27:\n    {"token": {"token": "UNI"},\n                              ^\n'
-        '  This is a Python dict. As JSON it is:\n    {"token": {"token": "UNI"}}',
+        '  As JSON (--run-corrected runs it):\n    {"token": {"token": "UNI"}}',
     ),
     "comment": (
         '{\n  "token": {"token": "UNI"} // the best\n}',
         "JSON has no comments. Delete // and what follows it.\n"
         '  line 2, column 29:\n      "token": {"token": "UNI"} // the best\n'
-        "                                ^",
+        "                                ^\n"
+        '  As JSON (--run-corrected runs it):\n    {"token": {"token": "UNI"}}',
     ),
     "single quotes": (
         "{'nft': {'nft': 'BAYC', 'flag': True}}",
         "JSON puts keys and strings in double quotes (\"), not in single quotes (').\n"
         "  line 1, column 2:\n    {'nft': {'nft': 'BAYC', 'flag': True}}\n     ^\n"
-        '  This is a Python dict. As JSON it is:\n    {"nft": {"nft": "BAYC", "flag": true}}',
+        '  As JSON (--run-corrected runs it):\n    {"nft": {"nft": "BAYC", "flag": true}}',
     ),
     "Python constant": (
         '{"wallet": {"contract": True}}',
         "True is Python. JSON uses true, false and null.\n"
         '  line 1, column 25:\n    {"wallet": {"contract": True}}\n                            ^\n'
-        '  This is a Python dict. As JSON it is:\n    {"wallet": {"contract": true}}',
+        '  As JSON (--run-corrected runs it):\n    {"wallet": {"contract": true}}',
     ),
     "missing brace": (
         '{"token": {"token": "UNI"}',
@@ -211,6 +213,11 @@ def test_a_python_value_becomes_its_json_value(value, expected):
     assert type(result["a"]) is type(expected)
 
 
+def test_saved_segments_stay_texts_in_a_list_of_wallets():
+    address = "0x" + "a" * 40
+    assert read('{"in": {{x}}}', x=pd.Series(["sg_a", address])) == {"in": ["sg_a", address]}
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
@@ -282,3 +289,86 @@ def test_every_key_and_item_has_its_place(value):
             pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
             assert text[place_of(text, pointer) :].startswith(json.dumps(path[-1]))
             assert text[position] == '"'
+
+
+# As Python would write it, or JSON with what JSON does not have; the JSON that it means; and what was corrected.
+CORRECTED = [
+    ("{'a': {'b': False, 'c': None}}", '{"a": {"b": false, "c": null}}', ["single quotes", "True, False or None"]),
+    ('{"a": [1, 2,],\n}', '{"a": [1, 2]\n}', ["trailing commas"]),
+    ('{"a": 1} # one', '{"a": 1} ', ["comments"]),
+    ('{/* two\nlines */"a": 1, // one\n}', '{\n"a": 1 \n}', ["comments", "trailing commas"]),
+    ("""{'a': "it's", 'b': 'say "x"'}""", '{"a": "it\'s", "b": "say \\"x\\""}', ["single quotes"]),
+    ("{'a': {{x['q']}},}", """{"a": {{x['q']}}}""", ["single quotes", "trailing commas"]),
+    ("{'a': 0.12345678901234567890}", '{"a": 0.12345678901234567890}', ["single quotes"]),
+    ('{"a": "# no // comment"}', '{"a": "# no // comment"}', []),
+    ("{'a': (1, 2,), 'b': ()}", '{"a": [1, 2], "b": []}', ["single quotes", "tuples"]),
+    ("{'a': {'b',}, 'c': {}} # {(", '{"a": ["b"], "c": {}} ', ["single quotes", "sets", "comments"]),
+    ('{"a": ("b"), "c": -1_000.5}', '{"a": "b", "c": -1000.5}', ["parentheses", "underscores in numbers"]),
+]
+
+
+@pytest.mark.parametrize(("text", "meant", "faults"), CORRECTED)
+def test_what_has_one_meaning_is_corrected_in_its_place(text, meant, faults):
+    assert corrected(text) == (meant, faults)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ('{"a": 1', "} is missing at the end"),
+        ("{'a': 0xff}", "An address is a string"),
+        ("{'a': (1 + 2, 3)}", "A comma is missing before +"),
+        ("{'a': 1__000}", "1__000 is not a JSON value"),
+        ("{a: 1,}", 'A key needs double quotes: "a"'),
+        ("{'a': frozenset({1})}", "frozenset is not a JSON value"),
+    ],
+)
+def test_what_could_mean_something_else_is_left_and_named(text, left):
+    found, _ = corrected(text)
+    assert (explain(found) or "").startswith(left)
+
+
+WRITTEN = st.text("""aé'"#/(){}[],: """, max_size=5)
+PYTHON = st.recursive(
+    st.none() | st.booleans() | st.integers() | WRITTEN,
+    lambda values: st.lists(values, max_size=3) | st.lists(values, max_size=3).map(tuple)
+    | st.dictionaries(WRITTEN, values, max_size=3) | st.sets(st.integers(), min_size=1, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+def as_lists(value):
+    """The value as JSON has it."""
+    if isinstance(value, dict):
+        return {key: as_lists(item) for key, item in value.items()}
+    return [as_lists(item) for item in value] if isinstance(value, list | tuple | set) else value
+
+
+@settings(deadline=None)
+@given(PYTHON)
+def test_what_python_prints_of_a_dict_is_corrected_to_the_same_value(value):
+    text = repr({"a": value})
+    if "{{" not in text:
+        assert json.loads(corrected(text)[0]) == as_lists({"a": value})
+
+
+@given(JSON, st.sampled_from([None, 2]))
+def test_json_is_corrected_to_itself(value, indent):
+    text = json.dumps({"a": value}, indent=indent, ensure_ascii=False)
+    if "{{" not in text:
+        assert corrected(text) == (text, [])
+
+
+EXPRESSIONS = '{"token": [{"token": {{x}}, "balance": {"min": {{y["z"]}}}}],\n "wallet": {"in": {{x}}}, {{k}}: 1}'
+
+
+@pytest.mark.parametrize("removed", range(len(EXPRESSIONS)))
+def test_no_message_shows_what_stands_for_an_expression_inside(removed):
+    """One character is missing from the cell, whichever it is."""
+    text = EXPRESSIONS[:removed] + EXPRESSIONS[removed + 1 :]
+    try:
+        value = read(text, x=["0x1"], y={"z": "1"}, k="activity")
+    except UsageError as error:
+        value = str(error)
+    assert not any("\ue000" <= character <= "\uf8ff" for character in str(value)), value
+    assert "\\ue" not in str(value)

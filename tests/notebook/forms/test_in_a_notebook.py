@@ -44,6 +44,51 @@ def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(shel
     pd.testing.assert_frame_equal(shell.value("%%segment_query --from wide"), second)
 
 
+def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_asked_for_twice(shell):
+    form = shell.value("%nbext build")
+    form.top.add("token", {"token": "USDC"})
+    shell.run("x = 5\nimport json\nwhales = %segment $QUERY".replace("$QUERY", QUERY))
+    for name, message in (
+        ("x", "x holds a value already (type int). Press again to replace it."),
+        ("json", "json is a module here, which the result would replace. Choose another name, such as json_wallets."),
+        ("json", "json is a module here, which the result would replace. Choose another name, such as json_wallets."),
+    ):
+        form.name.entry.value = name
+        form.run.click()
+        assert form.typed.join(5)
+        assert form.message == message
+    assert shell.ip.user_ns["x"] == 5
+    # Asked for another name meanwhile; and what the variable holds may have changed since.
+    shell.ip.user_ns["x"] = 6
+    form.name.entry.value = "x"
+    form.run.click()
+    assert form.typed.join(5)
+    assert form.message == "x holds a value already (type int). Press again to replace it."
+    assert len(ran(shell, form, "x", 3)) == 3
+    # A table of nbext is what such a variable is for.
+    assert len(ran(shell, form, "whales", 4)) == 4
+
+
+def test_what_was_removed_comes_back_where_it_was(shell):
+    form = shell.value("%nbext build")
+    names = ["USDC", "UNI", "WBTC"]
+    for name in names:
+        form.top.add("token", {"token": name})
+    cards = [editor.widget for editor in form.top.children]
+    form.top.children[1].remove_button.click()
+    assert form.filters() == {"token": [{"token": "USDC"}, {"token": "WBTC"}]}
+    # What stands in its place has no button where the card had Remove: the second click of two falls there.
+    assert form.top.body.children == (cards[0], form.top.gone.widget, cards[2])
+    assert form.top.gone.text.value == '<span role="status">Removed: Token</span>'
+    form.top.gone.undo.click()
+    assert form.filters() == {"token": [{"token": name} for name in names]}
+    assert form.top.body.children == tuple(cards)
+    form.top.children[2].remove_button.click()
+    form.top.add("nft", {"nft": "BAYC"})
+    assert [editor.key for editor in form.top.children] == ["token", "token", "nft"]
+    assert form.top.gone.widget not in form.top.body.children
+
+
 def test_a_card_shows_the_overlap_and_how_balances_and_counts_are_spread_with_matplotlib_and_without(
     shell, monkeypatch
 ):
@@ -57,7 +102,7 @@ def test_a_card_shows_the_overlap_and_how_balances_and_counts_are_spread_with_ma
     assert [words.split(":")[0] for words in pictures] == [
         "Wallets that match each condition", "USDC per wallet", "BAYC per wallet",
     ]  # fmt: skip
-    assert pictures[0].endswith(f"together: {card.known['matched']}")
+    assert pictures[0].endswith(f"together: {matched}")
     assert sum(map(int, re.findall(r": (\d+) wallets", pictures[2]))) == 10
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     plain = card.body()
@@ -90,16 +135,15 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert "click the text of the cell in this form and copy it" in inserted.printed
 
 
-@pytest.mark.parametrize("kind", ["decimal", "float"])
-def test_a_card_of_a_table_in_units_shows_the_same_amounts(shell, kind):
+def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
     table = shell.value('%segment {"token": {"token": "USDC", "balance": {"min": "1000"}}} --limit 3')
-    raw, units = nbext.show(table), nbext.show(nbext.to_units(table, kind))
-    cells = [re.findall(r"<td[^>]*>([^<]+)</td>", card.body()) for card in (raw, units)]
-    assert cells[0] == cells[1]
-    assert "200,000" in cells[0]
-    assert [section for _, section in raw._spreads()] == [section for _, section in units._spreads()]
-    assert "in the smallest unit" in raw.body()
-    assert "in the smallest unit" not in units.body()
+    body = nbext.show(table).body()
+    assert "200,000" in re.findall(r"<td[^>]*>([^<]+)</td>", body)
+    assert re.findall(r"<th[^>]*>([^<]+)</th>", body)[-2:] == ["address", "USDC_balance (USDC)"]
+    assert re.findall(r">How much: (\w+)", body) == ["USDC_balance"]
+    assert "exact amounts are in the columns ..._raw of the variable" in body
+    alone = nbext.show(table[["address", "USDC_balance"]]).body()
+    assert "..._raw" not in alone
 
 
 def test_a_card_of_a_table_that_was_changed_shows_what_it_can(shell):
@@ -141,3 +185,22 @@ def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, give
 ])  # fmt: skip
 def test_nothing_of_a_query_is_lost_or_fails_when_it_is_opened(shell, filters):
     assert nbext.segment_form(filters).filters() == filters
+
+
+def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
+    asked = {"token": {"token": "UNI"}, "columns": ["firstSeen"], "orderBy": "-UNI_balance"}
+    form = nbext.segment_form(asked)
+    assert form.filters() == asked
+    order, columns = (form.scope.inputs[name].fields[""].entry for name in ("orderBy", "columns"))
+    assert dict(order.options) == {
+        "(address)": "", "address, largest first": "-address",
+        "UNI_balance, largest first": "-UNI_balance", "UNI_balance, smallest first": "UNI_balance",
+        "firstSeen, largest first": "-firstSeen", "firstSeen, smallest first": "firstSeen",
+    }  # fmt: skip
+    columns.value = ("firstSeen", "transfers")
+    order.value = "-transfers"
+    assert form.filters() == {**asked, "columns": ["firstSeen", "transfers"], "orderBy": "-transfers"}
+    # What is chosen stays, although the rows no longer have it: the service says so beside the field.
+    columns.value = ()
+    assert form.filters() == {"token": {"token": "UNI"}, "orderBy": "-transfers"}
+    form.background.drop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 
@@ -23,7 +24,38 @@ def test_a_question_in_a_variable_runs_on_one_line(named):
 
 
 def test_a_setting_takes_a_python_value(named):
-    assert named.run("%nbext set chain {{chain}}").printed == "chain = polygon\n"
+    assert named.run("%nbext set chain {{chain}}").printed.startswith("chain = polygon\nnote: Chain of a search")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "out_{{token}}.parquet",
+        "out_{{ token }}.parquet",
+        "'out_{{token}}.parquet'",
+        '"out_{{ token }}.parquet"',
+        'out_{{by["token"]}}.parquet',
+        "out_{{by['token'] + ''}}.parquet",
+        "{{'out_' + token}}.parquet",
+        "{{folder}}/out_{{token}}.parquet",
+        "{{f'out_{token}.parquet'}}",
+    ],
+)
+@pytest.mark.parametrize("to", ["--to ", "--to="])
+def test_a_file_is_named_by_variables(named, tmp_path, monkeypatch, to, file):
+    monkeypatch.chdir(tmp_path)
+    named.value("token, by, folder = 'UNI', {'token': 'UNI'}, '.'")
+    ran = named.run("%segment {{question}} " + to + file + " -o rows")
+    assert [path.name for path in tmp_path.iterdir()] == ["out_UNI.parquet"], ran
+    assert len(pd.read_parquet("out_UNI.parquet")) == 262
+
+
+def test_an_expression_may_be_a_part_of_a_word(named):
+    named.value("stable, by = 'USD', {'USD': 'of another name'}")
+    assert named.value("""%token {{'eth'}}ereum {{stable}}C {{stable + 'T'}}""")["symbol"].tolist() == ["USDC", "USDT"]
+    assert named.error("""%token ethereum x{{by["stable"]}}""").startswith(
+        """UsageError: {{by["stable"]}} failed: KeyError: 'stable'"""
+    )
 
 
 def test_an_option_refuses_a_value_that_it_would_refuse_when_written(named):
@@ -39,3 +71,119 @@ def test_a_name_that_is_not_defined_is_said_with_its_place(named):
         "    search {{trem}}\n"
         "           ^"
     )
+
+
+# "s" is also a name of the notebook, of another token.
+HOLDERS = '''
+from concurrent.futures import ThreadPoolExecutor
+s = "WBTC"
+def by_line(s):
+    return get_ipython().run_line_magic("segment", '{"token": {"token": {{s}}}} --count')
+def by_cell(s):
+    return get_ipython().run_cell_magic("segment_query", "--count", '{"token": {"token": {{s}}}}')
+def by_word(s):
+    %segment {"token": {"token": {{s}}}} --count -o counted
+    return counted
+def by_assignment(s):
+    counted = %segment {"token": {"token": {{[s for _ in range(2)][1]}}}} --count
+    return counted
+def by_comprehension(symbol):
+    return [get_ipython().run_line_magic("segment", '{"token": {"token": {{s}}}} --count') for s in [symbol]][0]
+def by_thread(s):
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(by_line, [s, "AAVE"]))[0]
+'''
+
+
+@pytest.mark.parametrize(
+    "function", ["by_line", "by_cell", "by_word", "by_assignment", "by_comprehension", "by_thread"]
+)
+def test_a_name_in_a_function_is_the_functions_own_before_the_notebooks(shell, function):
+    shell.value(HOLDERS)
+    assert shell.value(f"{function}('UNI'), {function}('AAVE')") == (1002, 563)
+
+
+# The names th, max and s are the notebook's too; each function's own th is 1000.
+NESTED = """
+from concurrent.futures import ThreadPoolExecutor
+th, max, s = '1', 5, 'WBTC'
+def by_function(th):
+    def one(s):
+        found = %segment {"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count
+        return found
+    return one("UNI")
+def by_lambda(th):
+    text = '{"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count'
+    return (lambda s: get_ipython().run_line_magic("segment", text))("UNI")
+def by_generator(th):
+    text = '{"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count'
+    return list(get_ipython().run_line_magic("segment", text) for s in ["UNI"])[0]
+def by_method(th):
+    class Asks:
+        th = '2'
+        def one(self, s="UNI"):
+            found = %segment {"token": {"token": {{s}}, "balance": {"min": {{str(th)}}}}} --count
+            return found
+    return Asks().one()
+def by_default(th):
+    def one(s, th=th):
+        found = %segment {"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count
+        return found
+    return one
+def returned(th):
+    def one(s, max=max):
+        found = %segment {"token": {"token": {{s}}, "balance": {"min": {{str(th)}}}}} --count
+        return found
+    return one
+def shadowed(max):
+    def one(s):
+        found = %segment {"token": {"token": {{s}}, "balance": {"min": {{max}}}}} --count
+        return found
+    return one
+def by_thread(th):
+    def one(s):
+        found = %segment {"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count
+        return found
+    with ThreadPoolExecutor(1) as pool:
+        return list(pool.map(one, ["UNI"]))[0]
+def recursive(th, made=None):
+    def one(s):
+        found = %segment {"token": {"token": {{s}}, "balance": {"min": {{th}}}}} --count
+        return found
+    return made("UNI") if made else recursive('5', one)
+"""
+
+
+@pytest.mark.parametrize("call", [
+    "by_function('1000')", "by_lambda('1000')", "by_generator('1000')", "by_method('1000')",
+    "by_default('1000')('UNI')",
+])  # fmt: skip
+def test_an_inner_function_uses_the_variables_of_the_functions_around_it(shell, call):
+    shell.value(NESTED)
+    assert shell.value(call) == 262
+
+
+@pytest.mark.parametrize(("call", "function", "name"), [
+    ("returned('1000')('UNI')", "returned", "th"), ("shadowed('1000')('UNI')", "shadowed", "max"),
+    ("by_thread('1000')", "by_thread", "th"), ("recursive('1000')", "recursive", "th"),
+])  # fmt: skip
+def test_a_variable_of_an_outer_function_that_is_lost_is_never_the_notebooks(shell, call, function, name):
+    shell.value(NESTED)
+    assert shell.error(call).splitlines()[0] == (
+        f"UsageError: {name!r} is a variable of {function}, and its value is not known inside of another function. "
+        f"Pass it to that function as an argument, such as the default {name}={name}."
+    )
+
+
+def test_a_function_uses_the_notebooks_names_where_it_has_none_of_its_own(shell):
+    shell.value("""least = '1000'
+def many(s):
+    return %s
+    """.replace("%s", "get_ipython().run_line_magic('segment', "
+        "'{\"token\": {\"token\": {{s}}, \"balance\": {\"min\": {{least}}}}} --count')"))
+    assert shell.value("many('UNI')") == 262
+
+
+def test_a_builtin_is_never_suggested_for_an_unknown_name(shell):
+    for name in ("opne", "exti", "lsit", "get_ipyton"):
+        assert "Did you mean" not in shell.error(f"%nft search {{{{{name}}}}}")

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from nbext.errors import UsageError
+from nbext.notebook.line.options import Args
 from nbext.notebook.results.deliver import checked_file, checked_name, cut_in_words, in_words
 
 
@@ -63,7 +64,7 @@ def test_a_folder_a_link_and_an_existing_file_are_not_written(tmp_path):
         "link.csv": "is a link. Give a file name.",
         "folder.csv": "is a folder. Give a file name.",
         "none/x.csv": "there is no folder",
-        "x.xlsx": "unknown file format. Use .csv, .json or .parquet.",
+        "x.xlsx": "unknown file format. Use .csv, .json, .parquet or .arrow.",
     }.items():
         with pytest.raises(UsageError, match=reason.replace(".", r"\.")):
             checked_file(str(tmp_path / name), overwrite=False)
@@ -72,21 +73,30 @@ def test_a_folder_a_link_and_an_existing_file_are_not_written(tmp_path):
     assert checked_file(str(tmp_path / "there.csv"), overwrite=True) == tmp_path / "there.csv"
 
 
+CUT = {"truncated": True, "matched": 62_972, "returned": 1_000}
+
+
 @pytest.mark.parametrize(
-    ("about", "words"),
+    ("about", "options", "words"),
     [
-        ({"truncated": False, "matched": 5, "returned": 5}, None),
+        ({"truncated": False, "matched": 5, "returned": 5}, {}, None),
+        ({**CUT, "operation": "execute_segment"}, {}, "1,000 of 62,972 wallets; --limit 0 counts, --all fetches"),
         (
-            {"truncated": True, "matched": 62_972, "returned": 1_000, "operation": "execute_segment"},
-            "1,000 of 62,972 wallets; --limit 0 counts, --all fetches",
+            {**CUT, "operation": "execute_segment"}, {"top": 1_000, "by": "UNI_balance"},
+            "1,000 of 62,972 wallets, those with the largest UNI_balance; a larger --top returns more",
         ),
-        ({"truncated": True, "matched": 62_972, "returned": 1_000}, "1,000 of 62,972 wallets"),
-        ({"truncated": True}, "The limit cut off rows; raise --limit for more."),
-        ({}, None),
+        (
+            {**CUT, "operation": "execute_segment", "matched": 12_000_000, "returned": 10_000_000}, {"all": True},
+            "10,000,000 of 12,000,000 wallets; 10,000,000 is the most. For the others narrow the query, for example by "
+            "a balance",
+        ),
+        (CUT, {}, "1,000 of 62,972 wallets"),
+        ({"truncated": True}, {}, "The limit cut off rows; raise --limit for more."),
+        ({}, {}, None),
     ],
-)
-def test_a_limited_answer_says_what_was_cut(about, words):
-    assert cut_in_words(about) == words
+)  # fmt: skip
+def test_a_limited_answer_says_what_was_cut(about, options, words):
+    assert cut_in_words(about, Args("%segment", "", options=options)) == words
 
 
 def test_a_table_is_told_by_its_size():

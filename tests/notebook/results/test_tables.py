@@ -11,7 +11,7 @@ import pytest
 
 import nbext
 from nbext.notebook.results.tables import as_html, as_text, flags, shown
-from nbext.notebook.session import current
+from nbext.notebook.session import current_session
 
 ADDRESS = "0xd8da6bf26964af9d7eed9e03e53415d37aa96045"
 NASTY = {
@@ -136,7 +136,7 @@ DERIVED = {
 
 @pytest.mark.parametrize("made", DERIVED.values(), ids=DERIVED)
 def test_what_pandas_makes_of_our_tables_is_shown_literally_too(shell, made):
-    current().suspicious.learn(ours(symbol=list("abcd"), name=HOSTILE, n=[1, 2, 3, 4]))
+    current_session().suspicious.learn(ours(symbol=list("abcd"), name=HOSTILE, n=[1, 2, 3, 4]))
     derived = made(ours(symbol=list("abcd"), name=HOSTILE))
     derived.attrs.clear()  # some of these keep them, as pandas pleases
     for mime, text in formatted(shell, derived).items():
@@ -151,7 +151,7 @@ def test_a_table_of_ours_that_is_shown_is_known_again(shell):
 
 
 def test_a_table_without_a_name_of_a_service_is_shown_as_ever(shell):
-    current().suspicious.learn(ours(name=[*HOSTILE, "plain", ADDRESS]))
+    current_session().suspicious.learn(ours(name=[*HOSTILE, "plain", ADDRESS]))
     for mine in (["$x$ and $y$", "plain", ADDRESS], ["a\u202e"], [1, 2], [{"k": HOSTILE[0]}]):
         frame, column = pd.DataFrame({"a": mine}), pd.Series(mine)
         assert formatted(shell, frame) == {"text/plain": repr(frame), "text/html": frame._repr_html_()}

@@ -10,6 +10,7 @@ import pytest
 from nbext.client import Client
 from nbext.errors import DeadlineExceeded, QueryCancelled
 from nbext.notebook.cell.request import Query
+from nbext.notebook.line.options import Args
 from nbext.notebook.run.background import Background
 from tests.notebook.slow_service import SEGMENT, slow_service
 
@@ -24,7 +25,7 @@ def running():
         service.answers["DELETE /v1/segment/seg_1"] = (0, 200, {**SEGMENT, "status": "cancelled"})
         client = Client(service.url, "key")
         assert client.is_ours
-        handle = Background(client, Query({"token": {"token": "UNI"}}, "AND", "json", 10))
+        handle = Background(client, Query({"token": {"token": "UNI"}}, "AND", "json", 10), Args("", ""))
         thread = threading.Thread(target=handle.run, daemon=True)
         thread.start()
         until = time.monotonic() + 20

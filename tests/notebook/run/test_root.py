@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import nbext.connect
 from nbext.notebook.line.grammars import COMMANDS
 from nbext.notebook.run import root
-from nbext.notebook.session import current
+from nbext.notebook.session import current_session
 
 TABLES = st.recursive(
     st.text(max_size=3),
@@ -42,8 +42,8 @@ def test_connecting_that_is_interrupted_keeps_the_service(shell, monkeypatch):
         raise KeyboardInterrupt
 
     shell.run("%nbext connect")
-    before = current().client
+    before = current_session().client
     monkeypatch.setattr(nbext.connect, "connect", interrupted)
     assert shell.error("%nbext connect") == "QueryCancelled: Interrupted while connecting."
-    assert current().client is before
-    assert current().settings["base_url"] is None
+    assert current_session().client is before
+    assert current_session().settings["base_url"] is None

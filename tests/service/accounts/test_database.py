@@ -3,13 +3,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sqlite3
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, event, insert, select, text, update
+from sqlalchemy.exc import IntegrityError, OperationalError
 
+from nbext.errors import StorageError
+from nbext.service.accounts import audit, schema
 from nbext.service.accounts.database import Database
+from nbext.service.accounts.keys import Key, Rates
+from nbext.service.accounts.schema import segments, signups
+from nbext.service.http.problems import Problem
+from tests.service import postgres
+from tests.service.conftest import Running
 
 
 class Counted(Database):
@@ -20,17 +35,14 @@ class Counted(Database):
         self.inside = threading.Semaphore(0)
         super().__init__(path)
 
-    def _connect(self):
-        db = super()._connect()
-        db.set_trace_callback(self._note)
-        return db
+        event.listen(self._engine, "before_cursor_execute", self._note)
 
-    def _note(self, statement):
+    def _note(self, _, cursor, statement, *rest):
         self.commits += statement == "COMMIT"
 
     def sign(self, address: str, leave: Future[None] | None = None) -> str:
         with self.write() as db:
-            db.execute("INSERT INTO signups VALUES (?, ?, 0)", (address, address))
+            db.execute(insert(signups), {"address": address, "email": address, "consented_at": 0})
             self.inside.release()
             if leave:
                 leave.result(timeout=20)
@@ -38,7 +50,7 @@ class Counted(Database):
 
     def signed(self) -> list[str]:
         with self.read() as db:
-            return [row[0] for row in db.execute("SELECT address FROM signups ORDER BY address")]
+            return list(db.scalars(select(signups.c.address).order_by(signups.c.address)))
 
 
 @pytest.fixture
@@ -86,7 +98,7 @@ def test_a_part_that_fails_takes_nothing_of_the_others_with_it(database, pool):
     leave.set_result(None)
     errors = [each.exception(timeout=20) for each in (first, *others)]
     assert [type(error) for error in errors] == [
-        type(None), sqlite3.IntegrityError, type(None), sqlite3.IntegrityError, type(None)
+        type(None), IntegrityError, type(None), IntegrityError, type(None)
     ]
     assert database.signed() == ["a", "b", "c"]
 
@@ -94,16 +106,16 @@ def test_a_part_that_fails_takes_nothing_of_the_others_with_it(database, pool):
 def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_stored(database, pool):
     def spoil() -> None:
         with database.write() as db:
-            db.execute("INSERT INTO signups VALUES ('a', 'a', 0)")
-            db.execute("ROLLBACK")  # as SQLite does by itself where the disk is full
+            db.execute(insert(signups), {"address": "a", "email": "a", "consented_at": 0})
+            db.exec_driver_sql("ROLLBACK")  # as SQLite does by itself where the disk is full
             raise sqlite3.OperationalError("database or disk is full")
 
     def ended() -> None:
         with database.write() as db:
-            db.execute("ROLLBACK")
+            db.exec_driver_sql("ROLLBACK")
 
     assert "disk is full" in str(pool.submit(spoil).exception(timeout=20))
-    assert isinstance(pool.submit(ended).exception(timeout=20), sqlite3.OperationalError), "what was lost is an error"
+    assert isinstance(pool.submit(ended).exception(timeout=20), OperationalError), "what was lost is an error"
     assert database.signed() == []
     database.sign("b")
     assert database.signed() == ["b"]
@@ -111,6 +123,135 @@ def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_s
 
 def test_a_transaction_waits_for_the_disk_in_full(database):
     with database.write() as db:
-        assert (db.execute("PRAGMA synchronous").fetchone()[0], db.execute("PRAGMA journal_mode").fetchone()[0]) == (
-            2, "wal"
-        )
+        set_to = [db.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("synchronous", "journal_mode")]
+    assert set_to == [2, "wal"]
+
+
+VERSION_1 = Path(__file__).with_name("version_1")
+
+
+@pytest.fixture
+def of_version_1(tmp_path: Path) -> Path:
+    """A service's folder as nbext stored it before Alembic: two keys, a sign-up, a claim, two segments."""
+    shutil.copytree(VERSION_1 / "results", tmp_path / "results")
+    with contextlib.closing(sqlite3.connect(tmp_path / "registry.sqlite")) as registry:
+        registry.executescript((VERSION_1 / "registry.sql").read_text("ascii"))
+        registry.execute("UPDATE segments SET used_at = ?", (time.time(),))
+        registry.execute("UPDATE idempotency SET created_at = ?", (time.time(),))
+        registry.commit()
+    return tmp_path
+
+
+def test_an_older_registry_becomes_what_a_new_one_is(of_version_1, tmp_path):
+    found = []
+    for path in (of_version_1 / "registry.sqlite", tmp_path / "new.sqlite"):
+        database = Database(path)
+        with database.read() as db:
+            context = MigrationContext.configure(db, opts={"compare_type": True, "compare_server_default": True})
+            found.append((compare_metadata(context, schema.metadata), context.get_current_revision()))
+            found.append(sorted(db.scalars(select(schema.roles.c.name))))
+        database.close()
+    assert found == [([], schema.NEWEST), ["caretaker", "queue"]] * 2
+
+
+def test_an_older_folder_opens_with_all_that_it_stored(of_version_1, data_dir):
+    key = {"x-api-key": "nbx_QIFGLbL-5f5T86BytYnZZwnY61ctSc1rsF3ym-guql4"}
+    database = Database(of_version_1 / "registry.sqlite")
+    waiting = select(segments).where(segments.c.status == "queued")
+    with database.read() as db:
+        (queued,) = db.execute(waiting).all()
+    database.close()
+    running = Running(data_dir, of_version_1)
+    try:
+        done = running.get("/v1/segment/sg_Vv-nExFkkn5BJgXIPIZ3_QLU", headers=key).json()
+        assert (done["status"], done["counts"]) == ("completed", {"matched": 730, "returned": 5})
+        rows = running.get(done["links"]["json"], headers=key).json()["data"]
+        assert rows == done["preview"]
+        left = running.get(f"/v1/segment/{queued.id}", headers={**key, "Prefer": "wait=20"}).json()
+        assert left["status"] in ("completed", "failed"), "it is run again, or the sample has changed since"
+        assert [(key.name, key.rate, key.revoked_at is None) for key in running.container.keys.all()] == [
+            ("ada", "5/second", True), ("bob", "600/minute", False)
+        ]
+        assert [each.email for each in running.container.signups.all()] == ["Ann@example.com"]
+        again = running.post("/v1/segment/execute", OF_VERSION_1, headers={"Idempotency-Key": "one"})
+        assert (again.json()["id"], again.headers["Idempotency-Replayed"]) == (done["id"], "true")
+    finally:
+        running.stop()
+
+
+OF_VERSION_1 = {
+    "operator": "AND", "filters": {"token": {"token": "USDC", "balance": {"min": "1"}}}, "limit": 5,
+}  # fmt: skip
+
+
+def test_the_registry_of_a_newer_nbext_is_left_alone(tmp_path):
+    Database(tmp_path / "registry.sqlite").close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "registry.sqlite")) as registry:
+        registry.execute("UPDATE alembic_version SET version_num = '9999'")
+        registry.commit()
+    with pytest.raises(StorageError, match=r"was made by a newer nbext \(revision 9999; this one reads up to \d{4}\)"):
+        Database(tmp_path / "registry.sqlite")
+
+
+def test_many_that_open_a_new_registry_at_once_make_it_once(tmp_path, pool):
+    opened = list(pool.map(Database, [tmp_path / "registry.sqlite"] * 8))
+    with opened[0].write() as db:
+        db.execute(update(schema.keys).values(rate=None))
+        assert db.scalar(text("SELECT count(*) FROM roles")) == 2
+    for each in opened:
+        each.close()
+
+
+def test_the_audit_log_is_read_some_at_a_time_whatever_the_registry(registry, monkeypatch):
+    monkeypatch.setattr(audit, "_BATCH", 2)
+    with contextlib.closing(Database(registry)) as database:
+        log = audit.Audit(database)
+        for number in range(5):
+            log.note("segment.execute", key_id="ab"[number % 2], target=str(number), client=None)
+        log.flush()
+        assert [each.target for each in log.entries()] == ["0", "1", "2", "3", "4"]
+        assert [each.target for each in log.entries(key_ids=["b"])] == ["1", "3"]
+
+
+def test_a_rate_that_cannot_be_stored_is_counted_in_memory(tmp_path):
+    with contextlib.closing(Database(tmp_path / "registry.sqlite")) as database:
+        # As on a full disk: the connection, which is used again, reads and does not write.
+        with database.read() as db:
+            db.exec_driver_sql("PRAGMA query_only = 1")
+        rates, key = Rates(database), Key("a", "a", rate="45/year")
+        for _ in range(45):
+            if not rates.spend(key):
+                rates.take(key)
+        assert not rates.spend(key)
+        with pytest.raises(Problem, match="This key may send 45/year requests"):
+            rates.take(key)
+
+
+@pytest.mark.postgres
+def test_a_registry_that_cannot_be_reached_is_said_once_and_answered_with_503(server, data_dir, tmp_path):
+    with postgres.new_database(server) as url:
+        running = Running(data_dir, tmp_path / "service", registry=url)
+        try:
+            assert running.get("/v1/segment/none").status_code == 404
+            name, admin = url.rpartition("/")[2], create_engine(
+                server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+            )
+            with admin.connect() as db:
+                db.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+            answers = [
+                running.get("/v1/segment/none"), running.get("/about", headers={"x-api-key": "of-no-key-at-all"})
+            ]
+            assert [(each.status_code, each.json()["code"], each.headers["Retry-After"]) for each in answers] == [
+                (503, "registry", "5")
+            ] * 2
+            look, told = running.container.segments._take, []
+            for _ in range(3):
+                look(())
+                told.append([line["cause"] for line in running.lines() if line["event"] == "queue unread"])
+            assert told[0] == told[2], "once, and not at each look"
+            assert "does not exist" in told[0][0]
+            with admin.connect() as db:
+                db.exec_driver_sql(f"CREATE DATABASE {name}")
+            admin.dispose()
+        finally:
+            running.stop()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import stat
+import time
 
 import pytest
 
 from nbext.cli import main
+from nbext.errors import DiskFull
+from nbext.service import commands, container
 from tests.service.conftest import Running
 
 
@@ -26,33 +29,66 @@ def run(capsys, *words: str) -> tuple[int, str, str]:
     return code, told.out, told.err
 
 
+def refused(folder, text: str) -> None:
+    """Wait until the service refuses a key; what it looked up it believes for a second."""
+    for _ in range(200):
+        if folder.get("/about", headers={"x-api-key": text}).status_code == 401:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the key is still accepted")
+
+
 def test_a_key_is_shown_once_taken_at_once_and_ended_within_a_second(folder, capsys):
     data = ["--data", str(folder.folder)]
     code, out, _ = run(capsys, "keys", "add", "ada", "--scope", "read", "--rate", "5/second", *data)
     text = out.splitlines()[-1]
     assert code == 0
     assert re.fullmatch(r"nbx_[A-Za-z0-9_-]{43}", text)
-    folder.container.keys._read_at = -10  # a service takes a new key within a second; the test does not wait for it
     assert folder.get("/about", headers={"x-api-key": text}).status_code == 200
     _, listed, _ = run(capsys, "keys", "list", *data)
     assert re.fullmatch(r"[0-9a-f]{12}  ada  read  5/second  \S+Z  in use\n", listed)
     assert text not in listed
     assert text.encode() not in (folder.folder / "service" / "registry.sqlite").read_bytes()
     assert run(capsys, "keys", "revoke", "ada", *data)[0] == 0
-    folder.container.keys._read_at = -10
-    assert folder.get("/about", headers={"x-api-key": text}).status_code == 401
+    refused(folder, text)
     assert "revoked" in run(capsys, "keys", "list", *data)[1]
+
+
+def test_a_rotated_key_keeps_its_id_and_its_former_text_for_the_grace_that_is_given(folder, capsys):
+    data = ["--data", str(folder.folder)]
+    first = run(capsys, "keys", "add", "eve", *data)[1].splitlines()[-1]
+    out = run(capsys, "keys", "rotate", "eve", "--grace", "1h", "--expires", "90d", *data)[1].splitlines()
+    second, listed = out[-1], run(capsys, "keys", "list", *data)[1]
+    assert re.fullmatch(r"Rotated eve \([0-9a-f]{12}\)\. The former key is accepted for 1h more\.", out[0])
+    assert re.fullmatch(r"It expires \S+Z\.", out[1])
+    assert re.fullmatch(r"[0-9a-f]{12}  eve  execute,read,signup  600/minute  \S+Z  in use until \S+Z\n", listed)
+    for text in (first, second):
+        assert folder.get("/about", headers={"x-api-key": text}).status_code == 200
+    third = run(capsys, "keys", "rotate", "eve", "--grace", "0h", *data)[1].splitlines()[-1]
+    refused(folder, first)
+    refused(folder, second)
+    assert folder.get("/about", headers={"x-api-key": third}).status_code == 200
+
+
+def test_a_key_that_has_expired_is_refused_and_listed_as_such(folder, capsys):
+    key, text = folder.container.keys.add("late", lasts=-1)
+    assert folder.get("/about", headers={"x-api-key": text.reveal()}).json()["code"] == "key-unknown"
+    listed = run(capsys, "keys", "list", "--data", str(folder.folder))[1]
+    assert re.fullmatch(rf"{key.id}  late  execute,read,signup  600/minute  \S+Z  expired \S+Z\n", listed)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["keys", "add", "a", "--scope", "raed"],
-         "Unknown scope 'raed'. Did you mean 'read'? Allowed: read, execute, signup."),
+         "Unknown scope 'raed'. Did you mean 'read'? Allowed: read, execute, signup, admin."),
         (["keys", "add", "a", "--rate", "often"], "'often' is not a rate. Write 600/minute, 10/second or 20000/day."),
         (["keys", "add", "a\nb"],
          r"'a\nb' cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a letter or"
          " digit."),
+        (["keys", "add", "a", "--expires", "soon"], "--expires: 'soon' is not a span of time. Write 12h, 90d or 4w."),
+        (["keys", "rotate", "a", "--grace", "1 day"], "--grace: '1 day' is not a span of time. Write 12h, 90d or 4w."),
+        (["keys", "rotate", "nobody"], "No key named 'nobody' is in use."),
         (["keys", "revoke", "nobody"], "No key named 'nobody' is in use."),
         (["signups", "delete", "a@b.co"], "a@b.co has not signed up."),
     ],
@@ -99,13 +135,20 @@ def test_sign_ups_are_kept_once_exported_with_their_consent_and_forgotten(folder
 def test_a_backup_taken_while_the_service_runs_serves_the_same(folder, capsys, data_dir, tmp_path):
     segment = folder.execute()
     rows = folder.get(segment["links"]["csv"]).content
+    listed = folder.session.post(
+        f"{folder.url}/lists", data=b"x" * 20, headers={"Content-Type": "application/octet-stream"}, timeout=60
+    ).json()
     copy = tmp_path / "copy"
     code, out, _ = run(capsys, "backup", str(copy), "--data", str(folder.folder))
-    assert (code, out.split(" results")[0]) == (0, "1")
-    assert run(capsys, "check", "--data", str(copy))[:2] == (0, "1 results checked: all intact.\n")
+    assert (code, out.split(" and ")[0]) == (0, "1 result")
+    assert run(capsys, "check", "--data", str(copy))[:2] == (
+        0, f"Checked {copy / 'service' / 'registry.sqlite'} and no chain data, because none was ingested.\n"
+           "1 results and 1 lists checked: all intact.\n"
+    )
     other = Running(data_dir, copy / "service")
     try:
         assert other.get(segment["links"]["csv"]).content == rows
+        assert other.get(f"/lists/{listed['id']}").json() == listed
     finally:
         other.stop()
     assert "Name a new folder" in run(capsys, "backup", str(copy), "--data", str(folder.folder))[2]
@@ -116,10 +159,19 @@ def test_check_names_what_is_damaged_and_changes_nothing(folder, capsys):
     kept = folder.container.store.get(segment["id"]).result
     path = folder.folder / "service" / "results" / kept.file
     path.write_bytes(path.read_bytes()[:-3])
+    lists = folder.container.lists.folder
+    for place, sent in enumerate((b"x" * 20, b"y" * 20)):
+        headers = {"Content-Type": "application/octet-stream"}
+        name = folder.session.post(f"{folder.url}/lists", data=sent, headers=headers, timeout=60).json()["id"]
+        if place:
+            (lists / name).write_bytes(b"z" * 20)
     code, out, _ = run(capsys, "check", "--data", str(folder.folder))
     assert (code, out) == (
         1,
-        f"segment {segment['id']}: result {kept.file} is missing or has another size\n1 results checked: 1 damaged.\n",
+        f"segment {segment['id']}: result {kept.file} is missing or has another size\n"
+        f"list {name} has other bytes than were stored\n"
+        f"Checked {folder.folder / 'service' / 'registry.sqlite'} and no chain data, because none was ingested.\n"
+        "1 results and 2 lists checked: 2 damaged.\n",
     )
     assert path.exists()
 
@@ -138,7 +190,9 @@ def test_check_reads_the_registry_and_the_chain_data_too(folder, capsys):
     registry.write_bytes(kept)
     ingested(data)
     capsys.readouterr()
-    assert run(capsys, "check", "--data", str(data))[:2] == (0, "1 results checked: all intact.\n")
+    assert run(capsys, "check", "--data", str(data))[:2] == (
+        0, f"Checked {registry} and the chain data.\n1 results and 0 lists checked: all intact.\n"
+    )
     (generation,) = (data / "generations").iterdir()
     for name, spoil in {
         "tables.duckdb": lambda old: old[: len(old) // 2] + b"\x5a" * 20_000 + old[len(old) // 2 + 20_000 :],
@@ -147,7 +201,7 @@ def test_check_reads_the_registry_and_the_chain_data_too(folder, capsys):
         whole = (generation / name).read_bytes()
         (generation / name).write_bytes(spoil(whole))
         code, out, err = run(capsys, "check", "--data", str(data))
-        assert (code, err, out.splitlines()[-1]) == (1, "", "1 results checked: 1 damaged.")
+        assert (code, err, out.splitlines()[-1]) == (1, "", "1 results and 0 lists checked: 1 damaged.")
         assert out.startswith("chain data: ")
         (generation / name).write_bytes(whole)
     assert run(capsys, "check", "--data", str(data))[0] == 0
@@ -175,4 +229,59 @@ def test_files_and_folders_that_cannot_be_made_are_one_line(folder, capsys, tmp_
     (tmp_path / "file").touch()
     code, out, err = run(capsys, "backup", str(tmp_path / "file" / "copy"), *data)
     assert (code, out) == (2, "")
-    assert err == f"{tmp_path / 'file' / 'copy' / 'service' / 'results'}: Not a directory\n"
+    assert err == f"{tmp_path / 'file'}: File exists\n"
+
+
+def test_a_registry_that_is_missing_or_empty_is_not_intact_and_is_not_made(folder, capsys):
+    data, registry = folder.folder, folder.folder / "service" / "registry.sqlite"
+    folder.execute()
+    folder.stop()
+    ingested(data)
+    # The data folder of a copy has chain data; the results are there, and nothing names them.
+    lost = f"registry: {registry} names none of the 1 files in {data / 'service' / 'results'}"
+    for spoil, damage in (
+        (lambda: registry.write_bytes(b""),
+         ["registry: registry.sqlite has no tables. It is no registry, or a copy that was cut off.", lost]),
+        (registry.unlink, [lost]),
+    ):
+        for path in data.glob("service/registry.sqlite-*"):
+            path.unlink()
+        spoil()
+        capsys.readouterr()
+        code, out, _ = run(capsys, "check", "--data", str(data))
+        assert (code, out.splitlines()) == (1, [
+            *damage, f"Checked {registry} and the chain data.",
+            f"0 results and 0 lists checked: {len(damage)} damaged.",
+        ])
+    assert not registry.exists()
+
+
+def test_a_full_disk_is_named_and_a_key_ends_on_it_with_the_room_kept_in_reserve(folder, capsys, monkeypatch):
+    assert run(capsys, "keys", "add", "ada", "--scope", "admin", "--data", str(folder.folder))[1].splitlines()[1] == (
+        "It can read and execute nothing: add --scope read and --scope execute, if it is for more than that."
+    )
+    reserve = folder.folder / "service" / "reserve"
+    assert reserve.exists()
+    # A disk has more than a megabyte free, wherever the tests run: here this is little.
+    monkeypatch.setattr(container, "_RESERVE", 1 << 62)
+    assert run(capsys, "keys", "revoke", "ada", "--data", str(folder.folder))[0] == 0
+    assert not reserve.exists()
+
+    def full(*_, **__):
+        raise DiskFull("database or disk is full")
+
+    monkeypatch.setattr(commands, "note", full)
+    assert run(capsys, "keys", "add", "bob", "--data", str(folder.folder))[2] == (
+        f"DiskFull: The disk of {folder.folder / 'service'} is full. Free some of it, and run the command again.\n"
+    )
+
+
+def test_a_backup_that_fails_leaves_nothing(folder, capsys, tmp_path):
+    folder.execute()
+    # A folder is where a result's file was: it fails in the middle, as on a full disk.
+    (path,) = (folder.folder / "service" / "results").iterdir()
+    path.unlink()
+    path.mkdir()
+    target = tmp_path / "backups" / "copy"
+    assert run(capsys, "backup", str(target), "--data", str(folder.folder))[0] == 2
+    assert list(target.parent.iterdir()) == []

@@ -27,7 +27,7 @@ def shape(document, name):
 
 
 def test_every_route_is_told_with_its_answers_problems_and_an_example_of_its_body(service, document):
-    routes = {(method.lower(), route.path) for route in ROUTES for method in route.methods}
+    routes = {(method.lower(), route.path) for route in ROUTES for method in route.methods if route.include_in_schema}
     told = {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert routes == told
     assert document["openapi"].startswith("3.1.")
@@ -72,7 +72,10 @@ def test_each_example_of_an_answer_has_its_shape(document):
 
 @pytest.mark.parametrize(
     ("path", "body"),
-    [("/v1/segment/execute", "ExecuteRequest"), ("/explain", "ExplainRequest"), ("/v1/search", "SearchRequest"),
+    [("/v1/segment/execute", "ExecuteRequest"), ("/explain", "ExplainRequest"),
+     ("/counts", "CountsRequest"), ("/funnel", "ExecuteRequest"),
+     ("/holdings", "HoldingsRequest"), ("/profile", "ProfileRequest"),
+     ("/v1/search", "SearchRequest"),
      ("/v1/signup/newsletter", "SignUpRequest")],
 )
 def test_each_example_of_a_body_has_its_shape_and_is_taken(service, document, path, body):
@@ -94,8 +97,14 @@ def test_real_answers_have_the_shapes_that_are_told(service, document):
         "SignUpAnswer": service.post("/v1/signup/newsletter", {"email": "a@b.co"}).json(),
         "About": service.get("/about").json(),
         "Explained": service.post("/explain", {**HOLDERS, "parts": True}).json(),
+        "Counted": service.post("/counts", {"segments": [{"filters": HOLDERS["filters"]}], "counts": [[0]],
+                                             "amounts": True}).json(),
+        "Funnel": service.post("/funnel", HOLDERS).json(),
+        "Holdings": service.post("/holdings", {"wallets": [segment["preview"][0]["address"]]}).json(),
+        "Profile": service.post("/profile", {"filters": HOLDERS["filters"]}).json()["profile"],
         "ProblemAnswer": service.get("/v1/segment/none").json(),
         "Health": service.get("/healthz").json(),
+        "Readiness": service.get("/readyz").json(),
     }
     for name, answer in answers.items():
         jsonschema.Draft202012Validator(shape(document, name)).validate(answer)
@@ -113,7 +122,7 @@ def test_the_docs_page_tells_every_path_without_script_or_anything_from_elsewher
 
 def symbols(service, *, nft: bool) -> list[str]:
     """Return symbols that name one contract each; an address-like one would be read as an address."""
-    catalog = service.container.dataset.catalog
+    catalog = service.container.generations.newest.catalog
     plain = (name for name in catalog.symbols(1, nft=nft) if name.isalnum() and name.isascii() and name[0] != "0")
     return sorted(name for name in plain if len(catalog.by_symbol(1, name, nft=nft)) == 1)[:25]
 
@@ -138,8 +147,20 @@ def narrowed(service, document):
     several = {"type": "array", "items": inner, "minItems": 1}
     filters = {**closed({**conditions, "not": inner, "any": several}, []), "minProperties": 1}
     document = json.loads(json.dumps(document))
-    for body in ("ExecuteRequest", "ExplainRequest"):
+    for body in ("ExecuteRequest", "ExplainRequest", "ProfileRequest"):
         document["components"]["schemas"][body]["properties"]["filters"] = filters
+    document["components"]["schemas"]["ProfileRequest"]["properties"]["base"]["properties"]["filters"] = filters
+    # What is before the data's beginning, and which chains it has, only the data knows.
+    holdings = document["components"]["schemas"]["HoldingsRequest"]["properties"]
+    holdings["chain"] = {"enum": [chain["chain"] for chain in service.get("/about").json()["data"]["chains"]]}
+    del holdings["asOf"]
+    # No schema can say that a place is below the length of another list: counts have tests of their own.
+    del document["paths"]["/counts"]
+    # No schema can say that a body's length is a multiple of 20; lists of wallets have tests of their own.
+    del document["paths"]["/lists"]
+    # A result that was deleted is 410, which schemathesis takes for the refusal of a good request.
+    cancel = document["paths"]["/v1/segment/{id}"]["delete"]
+    cancel["parameters"] = [each for each in cancel["parameters"] if each["name"] != "result"]
     return document
 
 
@@ -153,9 +174,9 @@ def test_schemathesis_finds_nothing_in_a_hundred_examples_of_each_operation(serv
          "-H", f"x-api-key: {KEY}",
          "--phases", "examples,coverage,fuzzing,stateful", "-n", "100", "--seed", "20261121", "--no-color",
          "--continue-on-failure"],
-        capture_output=True, text=True, timeout=400, check=False, cwd=tmp_path,  # it keeps a cache where it runs
+        capture_output=True, text=True, timeout=3600, check=False, cwd=tmp_path,  # it keeps a cache where it runs
     )
     print(f"schemathesis took {time.monotonic() - began:.0f} s:", *found.stdout.splitlines()[-12:], sep="\n")
     assert found.returncode == 0, found.stdout[-8000:]
-    assert "17/17" in found.stdout
+    assert "22/22" in found.stdout
     assert not [line for line in service.lines() if line["level"] == "error"]

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv as arrow_csv
 
+from nbext.engine.query.rows import BATCH
 from nbext.service.segments import results
-from nbext.service.segments.results import BATCH, Results, page_of, sha256_of
+from nbext.service.segments.results import Results, page_of, sha256_of
 from tests.service.conftest import HOLDERS
 
 ROWS = 3 * BATCH + 5
@@ -22,13 +23,15 @@ def big(service, tmp_path_factory):
     """A segment of several batches, with the greatest amount there is, a null and a count."""
     segment = service.container.store.get(service.execute(HOLDERS)["id"])
     columns = [*segment.facts["columns"], {"name": "BAYC_count", "type": "integer"}]
+    floats = [10.0 ** (number % 300 - 250) / 3 for number in range(ROWS)]
     table = pa.table({
         "address": [f"0x{number:040x}" for number in range(ROWS)],
-        "USDC_balance": [str(2**256 - 1 - number) if number % 7 else None for number in range(ROWS)],
+        "USDC_balance": pa.array(floats, pa.float64(), mask=[number % 7 == 0 for number in range(ROWS)]),
+        "USDC_balance_raw": [str(2**256 - 1 - number) if number % 7 else None for number in range(ROWS)],
         "BAYC_count": pa.array([number if number % 5 else None for number in range(ROWS)], pa.int64()),
     })
     folder = Results(tmp_path_factory.mktemp("big"))
-    kept = folder.write(table)
+    kept = folder.write(table.schema, table.to_batches(max_chunksize=BATCH))
     return replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS), folder.open(kept), table
 
 
@@ -36,7 +39,7 @@ def test_json_is_exact_to_the_last_digit_and_page_after_page_whole(big):
     segment, reader, table = big
     rows, offset = [], 0
     while offset is not None:
-        page = page_of(segment, 20_000, offset)
+        page = page_of(segment, f"/v1/segment/{segment.id}/json", 20_000, offset)
         rows += json.loads(b"".join(results.json_page(segment, reader, page)))["data"]
         offset = offset + 20_000 if page["next"] else None
     assert rows == table.to_pylist()
@@ -45,10 +48,11 @@ def test_json_is_exact_to_the_last_digit_and_page_after_page_whole(big):
 def test_csv_is_exact_and_leaves_out_what_is_null(big):
     segment, reader, table = big
     text = b"".join(results.csv(segment, reader))
-    assert text.splitlines()[1] == f"0x{'0' * 40},,".encode()
+    assert text.splitlines()[1] == f"0x{'0' * 40},,,".encode()
     types = arrow_csv.ConvertOptions(
-        column_types={"USDC_balance": pa.string(), "BAYC_count": pa.int64()}, strings_can_be_null=True, null_values=[""]
-    )
+        column_types={"USDC_balance": pa.float64(), "USDC_balance_raw": pa.string(), "BAYC_count": pa.int64()},
+        strings_can_be_null=True, null_values=[""],
+    )  # fmt: skip
     assert arrow_csv.read_csv(io.BytesIO(text), convert_options=types).to_pylist() == table.to_pylist()
 
 
@@ -75,7 +79,7 @@ def test_the_first_rows_go_out_before_the_last_are_read(big, form):
 
 def test_a_page_reads_only_the_batches_that_it_needs(big):
     segment, reader, table = big
-    page = page_of(segment, 3, BATCH - 1)
+    page = page_of(segment, f"/v1/segment/{segment.id}/json", 3, BATCH - 1)
     rows = json.loads(b"".join(results.json_page(segment, reader, page)))["data"]
     assert rows == table.slice(BATCH - 1, 3).to_pylist()
 

@@ -81,7 +81,7 @@ def save_contracts(stage: Stage, zero: int) -> None:
         CREATE TABLE held AS SELECT contract, count(*) AS holders FROM out.balances
         WHERE hi >= 0 AND wallet <> {zero} GROUP BY 1""")
     stage.run("CREATE TABLE moved AS SELECT contract, count(*) AS transfers FROM out.transfers GROUP BY 1")
-    _supplies(stage, zero)
+    sum_supplies(stage, zero)
     stage.run("""
         INSERT INTO out.contracts
         SELECT r.rowid::INTEGER AS contract, r.chain_id, r.address, coalesce(s.standard, k.standard), name, symbol,
@@ -97,18 +97,18 @@ def save_contracts(stage: Stage, zero: int) -> None:
     stage.drop("held", "moved", "supplies")
 
 
-def _supplies(stage: Stage, zero: int) -> None:
+def sum_supplies(stage: Stage, zero: int, balances: str = "out.balances") -> None:
     """Create ``supplies``: what left the zero address and did not come back, of contracts seen from their start."""
     stage.run("CREATE TABLE supplies (contract INTEGER, total_supply VARCHAR)")
     sums = stage.rows(f"""
         SELECT contract, sum(b.hi::HUGEINT), sum(b.mid::HUGEINT), sum(b.lo::HUGEINT)
-        FROM out.balances b JOIN contract_ranks r ON r.rowid = contract JOIN known k USING (chain_id, address)
+        FROM {balances} b JOIN contract_ranks r ON r.rowid = contract JOIN known k USING (chain_id, address)
         JOIN extents e USING (chain_id)
         WHERE k.deployed_block >= e.first_block AND wallet <> {zero} GROUP BY 1""")
     totals = [(contract, hi * LIMB_BASE * LIMB_BASE + mid * LIMB_BASE + lo) for contract, hi, mid, lo in sums]
     # Below zero where the data misses mints: then the supply is unknown, not negative.
-    if totals:
-        stage.connection.executemany("INSERT INTO supplies VALUES (?, ?)", [(c, str(n)) for c, n in totals if n >= 0])
+    if known := [(contract, str(total)) for contract, total in totals if total >= 0]:
+        stage.connection.executemany("INSERT INTO supplies VALUES (?, ?)", known)
 
 
 def save_wallets(stage: Stage) -> None:

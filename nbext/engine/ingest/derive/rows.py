@@ -2,23 +2,23 @@
 
 Amounts and token ids, decimal or hex, become three limbs of 26 digits, exactly or not at all.
 
-A transfer is identified by its chain, its transaction's hash and its log index; rows that were ingested before are
-removed. The keys of all transfers ingested so far are stored beside the tables, one Parquet file for each run: 16 bytes
-of the hash (as many as make a forged key infeasible) and the log index. A new generation shares the files of the one
-before, by hard links.
+A transfer is identified by its chain, its transaction's hash and its log index. Rows that were ingested before are
+set apart in ``ingest.repeats``; rows that contradict one with the same key are refused. The keys of all transfers are
+in the table ``ingest.keys``: the hash as two numbers of 128 bits, ``tx`` and ``low``, which is null where only the
+first half is known, as in format 1. A transfer and its key have the numbers of the source and the row that gave them.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 
 from nbext.core.uint256 import LIMB_DIGITS, MAX_UINT256, uint256_of
+from nbext.engine.ingest.previous import REPEATED
 from nbext.engine.ingest.sources.reading import Opened
-from nbext.engine.ingest.stage import Stage, quoted
+from nbext.engine.ingest.stage import Stage
 from nbext.errors import IngestError
 
 DECIMAL = "DECIMAL(38,0)"
@@ -69,7 +69,7 @@ REASONS = (
     ("sender IS NULL", "sender is not an address", "sender_text"),
     ("recipient IS NULL", "recipient is not an address", "recipient_text"),
     ("NOT coalesce({amount}, false)", "value is not a whole number from 0 to 2**256-1", "value_text"),
-    ("tx IS NULL", "transaction hash is not 0x and 64 hex digits", "tx_text"),
+    ("tx IS NULL OR low IS NULL", "transaction hash is not 0x and 64 hex digits", "tx_text"),
     ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_text"),
     ("coalesce(block, -1) < 0", "block number is not a whole number", "block_text"),
     ("timed AND (seconds IS NULL OR seconds < 0)", "block timestamp is not a time", "time_text"),
@@ -80,6 +80,8 @@ _TEXTS = {"contract_text": "contract", "sender_text": "sender", "recipient_text"
           "count_text": "count"}
 
 
+# Of a row's number: a batch is several rows, and all after the first are this many further on, and again.
+ELEMENT = 2**40
 # Rows without a log index get made-up ones from here on, above any real one, so that both sorts stay apart.
 MADE_UP = 2**32
 
@@ -91,7 +93,8 @@ def begin(stage: Stage) -> None:
 
     stage.run(f"""CREATE TABLE incoming (file INTEGER {whole}, row BIGINT {whole}, chain_id BIGINT {whole},
         contract INTEGER {whole}, sender INTEGER {whole}, recipient INTEGER {whole},
-        hi {DECIMAL} {upper}, mid {DECIMAL} {upper}, lo {DECIMAL} {amount}, tx UUID {amount}, key_index BIGINT {whole},
+        hi {DECIMAL} {upper}, mid {DECIMAL} {upper}, lo {DECIMAL} {amount}, tx UUID {amount}, low UUID {amount},
+        key_index BIGINT {whole},
         log_index BIGINT {whole}, block BIGINT {whole}, seconds BIGINT {whole}, count BIGINT {whole},
         fault INTEGER {whole})""")
 
@@ -118,6 +121,8 @@ def take(stage: Stage, file: Opened, chain: int) -> None:
         No row can be parsed, or times are in milliseconds.
     """
     check_times(stage, file)
+    if not file.has("log_index"):
+        stage.run("INSERT INTO odd VALUES (?, 'unindexed', ?)", [file.number, file.rows])
     _insert(stage, file, chain, hexed=file.types["value"] == "BLOB")
     faulty = f"FROM incoming WHERE file = {file.number} AND fault IS NOT NULL"
     if stage.value(f"SELECT count(*) {faulty}") and file.types["value"] == "VARCHAR" and stage.value(
@@ -140,44 +145,63 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
     stage.run(f"""
         INSERT INTO incoming
         SELECT {file.number}, row, {chain}, contract, sender, recipient, {hi}, {mid}, {lo},
-            tx, key_index, log_index, block, seconds, count, CASE {faults} END
+            tx, low, key_index, log_index, block, seconds, count, CASE {faults} END
         FROM (
             SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
-            FROM ({_texts(file)}) f
+            FROM ({_texts(stage, file)}) f
             LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {chain}
             LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
             LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}
         )""")
 
 
-def _texts(file: Opened) -> str:
-    tx, log = file.text("tx"), f"TRY_CAST({file.text('log_index')} AS BIGINT)"
-    block = f"TRY_CAST({file.text('block')} AS BIGINT)"
-    # 16 bytes of the hash: enough that nobody can forge a second one, in a quarter of the text's space.
-    key, key_index = f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, 3, 32) AS UUID) END", log
+def _texts(stage: Stage, file: Opened) -> str:
+    tx, log = file.text("tx"), file.whole("log_index")
+    block = file.whole("block")
+    # All 32 bytes: test chains number their hashes, which then differ in the last bytes only.
+    key, low = (f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, {start}, 32) AS UUID) END"
+                for start in (3, 35))
+    key_index = log
     if not file.has("log_index"):
-        key, key_index, log = _without_log_index(file)
+        key, low, key_index, log = _without_log_index(stage, file)
+    elif file.has("count"):
+        key = _of_a_batch(file, key)
     where = f"WHERE {file.text('type')} = 'token_transfer'" if file.has("type") else ""
     return f"""
         SELECT row, {file.text('contract')} AS contract_text, {file.text('sender')} AS sender_text,
             {file.text('recipient')} AS recipient_text, {file.text('value')} AS value_text,
-            {key} AS tx, {key_index} AS key_index, {log} AS log_index, {block} AS block,
+            {key} AS tx, {low} AS low, {key_index} AS key_index, {log} AS log_index, {block} AS block,
             {str(file.has('timestamp')).lower()} AS timed, {file.seconds()} AS seconds,
             {str(file.has('count')).lower()} AS counted, {file.text('count')} AS count_text,
-            TRY_CAST({file.text('count')} AS BIGINT) AS count
+            {file.whole('count')} AS count
         FROM {file.relation} {where}"""
 
 
-def _without_log_index(file: Opened) -> tuple[str, str, str]:
-    """Return the SQL of a key from a row's contents, and of its order: Etherscan's tokentx has no log index."""
-    same = ", ".join(file.text(c) for c in ("tx", "contract", "sender", "recipient", "value"))
+def _of_a_batch(file: Opened, key: str) -> str:
+    """Return the SQL of the first half of a key: of an ERC1155's row that of its token id, as a log can move many."""
+    tx = file.text("tx")
+    own = f"CASE WHEN length({tx}) = 66 THEN md5({tx} || '|' || {file.text('value')})::UUID END"
+    return f"CASE WHEN {file.text('standard')} IS DISTINCT FROM 'ERC1155' THEN {key} ELSE {own} END" \
+        if file.has("standard") else own
+
+
+def _without_log_index(stage: Stage, file: Opened) -> tuple[str, str, str, str]:
+    """Return the SQL of a key from a row's contents, and of its order: Etherscan's files have no log index."""
+    same = ", ".join(f"lower({file.text(c)})" for c in ("tx", "contract", "sender", "recipient", "value"))
+    if file.has("count"):  # of an ERC721 some files say that one was sent, and others say nothing
+        many = f"{file.text('standard')} = 'ERC1155'" if file.has("standard") else "true"
+        same += f", CASE WHEN {many} THEN {file.text('count')} END"
     tx = file.text("tx")
     # Counted, since one transaction can move the same amount between the same two wallets twice.
     nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"
     key = f"CASE WHEN length({tx}) = 66 THEN md5(concat_ws('|', {same}, {nth}))::UUID END"
-    place = f"row_number() OVER (PARTITION BY {tx} ORDER BY row)"
-    tx_index = f"coalesce(TRY_CAST({file.text('tx_index')} AS BIGINT), 0)"
-    return key, "(-1)::BIGINT", f"{MADE_UP} + {tx_index} * 1000000 + {place}"
+    # The order of a block's logs is the file's, which may begin with the newest.
+    block = file.whole("block")
+    newest_first = stage.value(f"SELECT first({block} ORDER BY row) > last({block} ORDER BY row) FROM {file.relation}")
+    of = tx if file.has("tx_index") else block
+    place = f"row_number() OVER (PARTITION BY {of} ORDER BY row {'DESC' if newest_first else ''})"
+    tx_index = f"coalesce({file.whole('tx_index')}, 0)"
+    return key, f"'{UUID(int=0)}'::UUID", "(-1)::BIGINT", f"{MADE_UP} + {tx_index} * 1000000 + {place}"
 
 
 def _set_bad_apart(stage: Stage, file: Opened) -> None:
@@ -189,7 +213,8 @@ def _set_bad_apart(stage: Stage, file: Opened) -> None:
     if not count:
         return
     stage.run(f"""
-        INSERT INTO bad SELECT {file.number}, i.row, CASE i.fault {why} END, left(CASE i.fault {value} END, 200)
+        INSERT INTO bad
+        SELECT {file.number}, i.row % {ELEMENT}, CASE i.fault {why} END, left(CASE i.fault {value} END, 200)
         FROM incoming i JOIN (SELECT row, {texts} FROM {file.relation}) f ON f.row = i.row
         WHERE i.file = {file.number} AND i.fault IS NOT NULL""")
     if not good:
@@ -210,7 +235,7 @@ def save(stage: Stage) -> None:
     stage.run(f"""
         INSERT INTO out.transfers
         SELECT contract, block, log_index, sender, recipient, hi, mid, lo,
-            CASE standard WHEN 'ERC721' THEN 1 WHEN 'ERC1155' THEN count END
+            CASE standard WHEN 'ERC721' THEN 1 WHEN 'ERC1155' THEN coalesce(given, 1) END, source, row, given
         FROM arrived JOIN standards USING (contract)
         ORDER BY contract, {moment(stage)}, {pair('sender', 'recipient')}""")
 
@@ -231,38 +256,71 @@ def pair(first: str, second: str) -> str:
 
 # Keys whose hashes are in memory together: 128 MB.
 AT_ONCE = 16_000_000
-_KEY = "chain_id, tx, key_index"
-_HASH = f"hash({_KEY})"
+KEY = "chain_id, tx, low, key_index"
+_HASH = f"hash({KEY})"
 _STORY = "(contract, sender, recipient, hi, mid, lo, block)"
 
 
-def drop_repeated(stage: Stage) -> dict[str, int]:
-    """Remove rows whose key was seen before, in this run or in an earlier one.
+def find_repeated(stage: Stage) -> None:
+    """Create ``repeated``, the rows whose key was seen before, and ``contradictions``, those of other contents.
 
-    The first of two rows stays. Returns how many were removed (``duplicates``), and how many of those
-    have other contents under the same key (``conflicts``: a reorganised block, or an altered file).
+    Of two rows the first stays. A contradiction names both: ``file`` and ``row``, and of the first ``source`` and
+    ``their_row``.
     """
     _find_repeated_keys(stage)
+    stage.run("CREATE TABLE repeated (file INTEGER, row BIGINT)")
+    stage.run("CREATE TABLE contradictions (file INTEGER, row BIGINT, source INTEGER, their_row BIGINT)")
     stage.run(f"""
-        CREATE TABLE repeated AS SELECT file, row, conflict FROM (
-            SELECT file, row, row_number() OVER w AS nth, coalesce(
-                {_STORY} <> first({_STORY}) OVER w, false) AS conflict
-            FROM incoming SEMI JOIN repeated_keys USING ({_KEY}) WINDOW w AS (PARTITION BY {_KEY} ORDER BY file, row))
+        CREATE TEMP TABLE met AS SELECT file, row, source, their_row, other FROM (
+            SELECT file, row, first(file) OVER w AS source, first(row) OVER w AS their_row, row_number() OVER w AS nth,
+                {_STORY} <> first({_STORY}) OVER w OR coalesce(count <> first(count) OVER w, false) AS other
+            FROM incoming SEMI JOIN repeated_keys USING ({KEY}) WINDOW w AS (PARTITION BY {KEY} ORDER BY file, row))
         WHERE nth > 1""")
-    conflicts = stage.value("SELECT count(*) FROM repeated WHERE conflict")
+    stage.run("INSERT INTO repeated SELECT file, row FROM met")
+    stage.run("INSERT INTO contradictions SELECT file, row, source, their_row FROM met WHERE other")
+    stage.drop("met", "repeated_keys")
     if stage.previous:
+        _find_stored(stage)
+
+
+def _find_stored(stage: Stage) -> None:
+    """Add to ``repeated`` and ``contradictions`` the rows whose key the generation before has."""
+    stage.run("CREATE TEMP TABLE met AS SELECT i.file, i.row, k.source, k.row AS their_row "
+              f"FROM incoming i JOIN prev.ingest.keys k USING ({KEY})")
+    # By two joins by equal columns: with "or" in one, DuckDB would compare every row with every key.
+    stage.run("""
+        INSERT INTO repeated FROM (SELECT file, row FROM met UNION
+            SELECT file, row FROM incoming SEMI JOIN (SELECT * FROM prev.ingest.keys WHERE low IS NULL)
+            USING (chain_id, tx, key_index)) ANTI JOIN (SELECT file, row FROM repeated) r USING (file, row)""")
+    if stage.value("SELECT count(*) FROM met"):
+        # Of rows of an old layout only the keys are known, which have no row's number.
+        whole = ("(SELECT t.*, NULL AS tx, NULL AS low, NULL AS key_index, c.chain_id FROM prev.main.transfers t "
+                 "JOIN prev.main.contracts c USING (contract) "
+                 "SEMI JOIN met ON met.source = t.source AND met.their_row = t.row)")
+        here, there = (_STORY.replace("(", f"({one}.").replace(", ", f", {one}.") for one in "is")
         stage.run(f"""
-            INSERT INTO repeated SELECT file, row, false FROM incoming SEMI JOIN ({_before(stage)}) k USING ({_KEY})
-            ANTI JOIN (SELECT file, row FROM repeated) r USING (file, row)""")
-    matched_by_content = _repeat_by_contents(stage)
-    duplicates = stage.value("SELECT count(*) FROM repeated")
-    if duplicates:
-        stage.run("DELETE FROM incoming USING repeated r WHERE incoming.file = r.file AND incoming.row = r.row")
-    stage.drop("repeated_keys", "repeated")
-    return {"duplicates": duplicates, "conflicts": conflicts, "matched_by_content": matched_by_content}
+            INSERT INTO contradictions SELECT i.file, i.row, m.source, m.their_row
+            FROM met m JOIN incoming i USING (file, row)
+            JOIN ({in_todays_ranks(stage, whole)}) s ON s.source = m.source AND s.row = m.their_row
+            WHERE {here} <> {there} OR coalesce(i.count <> s.given, false)""")
+    stage.drop("met")
 
 
-def _repeat_by_contents(stage: Stage) -> int:
+def drop_repeated(stage: Stage, first: int) -> dict[str, int]:
+    """Set the rows in ``repeated``, and what repeats a transfer by its contents, apart in ``repeats``.
+
+    Returns how many rows of the sources from ``first`` on were set apart: all, and those by their contents.
+    """
+    matched_by_content = _repeat_by_contents(stage, first)
+    names = REPEATED.replace("source", "file AS source").replace("given", "count AS given")
+    stage.run(f"CREATE TABLE repeats AS SELECT {names} FROM incoming SEMI JOIN repeated USING (file, row)")
+    duplicates = stage.value("SELECT count(*) FROM repeats WHERE source >= ?", [first])
+    stage.run("DELETE FROM incoming USING repeated r WHERE incoming.file = r.file AND incoming.row = r.row")
+    stage.drop("repeated", "contradictions")
+    return {"duplicates": duplicates, "matched_by_content": matched_by_content}
+
+
+def _repeat_by_contents(stage: Stage, first: int) -> int:
     """Add to ``repeated`` the rows that another source has under a key of another sort; return how many.
 
     A row without a log index has no key in common with the same transfer from a source with log indexes. Both
@@ -293,8 +351,8 @@ def _repeat_by_contents(stage: Stage) -> int:
         JOIN (SELECT {story}, count(*) AS n FROM taken WHERE {loose} GROUP BY ALL) USING ({story})
         WHERE nth <= n""")
     stage.run("DELETE FROM matched_by_content m USING repeated r WHERE m.file = r.file AND m.row = r.row")
-    stage.run("INSERT INTO repeated SELECT file, row, false FROM matched_by_content")
-    found = int(stage.value("SELECT count(*) FROM matched_by_content"))
+    stage.run("INSERT INTO repeated SELECT file, row FROM matched_by_content")
+    found = int(stage.value("SELECT count(*) FROM matched_by_content WHERE file >= ?", [first]))
     stage.drop("taken", "matched_by_content")
     return found
 
@@ -304,6 +362,9 @@ def _taken_before(stage: Stage) -> str:
     columns = "block, log_index, hi, mid, lo"
     if not stage.previous:
         return f"SELECT contract, sender, recipient, {columns} FROM incoming WHERE false"
+    if stage.appending:
+        return (f"SELECT contract, sender, recipient, {columns} FROM prev.main.transfers "
+                "SEMI JOIN (SELECT block FROM incoming) USING (block)")
     return f"""
         SELECT c.rowid::INTEGER AS contract, s.rowid::INTEGER AS sender, r.rowid::INTEGER AS recipient, {columns}
         FROM (SELECT * FROM prev.main.transfers SEMI JOIN (SELECT block FROM incoming) USING (block)) t
@@ -325,27 +386,50 @@ def _find_repeated_keys(stage: Stage) -> None:
         found.append(ordered[1:][ordered[1:] == ordered[:-1]])
     stage.run("CREATE TEMP TABLE alike (h UBIGINT)")
     stage.insert("alike", pa.table({"h": np.unique(np.concatenate(found))}))
-    stage.run(f"CREATE TABLE repeated_keys AS SELECT {_KEY} FROM incoming WHERE {_HASH} IN (FROM alike) "
+    stage.run(f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM incoming WHERE {_HASH} IN (FROM alike) "
               "GROUP BY ALL HAVING count(*) > 1")
     stage.drop("alike")
 
 
+def create_keys(stage: Stage) -> None:
+    """Create ``out.ingest.keys``."""
+    # Runs: the logs of a transaction follow each other. Left to choose, DuckDB tries all ways, as slow as writing.
+    stage.run("CREATE TABLE out.ingest.keys (chain_id BIGINT USING COMPRESSION RLE, tx UUID USING COMPRESSION RLE, "
+              "low UUID USING COMPRESSION RLE, key_index BIGINT USING COMPRESSION BITPACKING, "
+              "source INTEGER USING COMPRESSION RLE, row BIGINT USING COMPRESSION BITPACKING)")
+
+
 def save_keys(stage: Stage) -> None:
-    """Write the keys of the new rows beside the tables, and share those of the generation before."""
-    folder = stage.building / "keys"
-    folder.mkdir()
-    shared = sorted((stage.previous.folder / "keys").glob("*.parquet")) if stage.previous else []
-    # Links: with copies, every run would pay for the keys of all runs before it.
-    for path in shared:
-        try:
-            os.link(path, folder / path.name)
-        except OSError:  # a file system without hard links
-            shutil.copyfile(path, folder / path.name)
-    # Hashes do not compress: the fastest codec loses nothing.
-    target = folder / f"{len(shared) + 1:06d}.parquet"
-    stage.run(f"COPY (SELECT {_KEY} FROM incoming) TO {quoted(target)} (FORMAT parquet, COMPRESSION snappy)")
+    """Fill ``out.ingest.keys``: the keys of all transfers."""
+    create_keys(stage)
+    columns = f"{KEY}, source, row"
+    before = f"SELECT {columns} FROM prev.ingest.keys UNION ALL " if stage.previous else ""
+    stage.run(f"INSERT INTO out.ingest.keys {before}SELECT {KEY}, file, row FROM incoming")
 
 
-def _before(stage: Stage) -> str:
-    assert stage.previous is not None
-    return f"SELECT {_KEY} FROM read_parquet({quoted(stage.previous.folder / 'keys')} || '/*.parquet')"
+def save_repeats(stage: Stage) -> None:
+    """Fill ``out.ingest.repeats``: the rows that repeat a transfer, of this run and of the generation before."""
+    before = f"{in_todays_ranks(stage, 'prev.ingest.repeats')} UNION ALL " if stage.previous else ""
+    stage.run(f"CREATE TABLE out.ingest.repeats AS {before}SELECT {REPEATED} FROM repeats")
+    stage.drop("repeats")
+
+
+def take_again(stage: Stage) -> None:
+    """Add the rows that are to be decided again, because something was taken out."""
+    names = REPEATED.replace("source", "file").replace("given", "count")
+    stage.run(f"INSERT INTO incoming ({names}) {in_todays_ranks(stage, 'prev.ingest.again')}")
+
+
+def in_todays_ranks(stage: Stage, relation: str) -> str:
+    """Return the SQL of rows of the generation before, as `previous.REPEATED` names them, by this run's ranks."""
+    if stage.appending:  # numbers stay
+        return f"SELECT {REPEATED} FROM {relation} t"
+    columns = (REPEATED.replace("contract", "c.rowid::INTEGER AS contract")
+               .replace("sender", "s.rowid::INTEGER AS sender").replace("recipient", "r.rowid::INTEGER AS recipient")
+               .replace("chain_id", "t.chain_id AS chain_id"))
+    return f"""
+        SELECT {columns} FROM {relation} t
+        JOIN prev.main.contracts pc ON pc.contract = t.contract
+        JOIN contract_ranks c ON c.chain_id = pc.chain_id AND c.address = pc.address
+        JOIN prev.main.wallets ps ON ps.wallet = t.sender JOIN wallets s ON s.address = ps.address
+        JOIN prev.main.wallets pr ON pr.wallet = t.recipient JOIN wallets r ON r.address = pr.address"""

@@ -22,7 +22,10 @@ from nbext.errors import IngestError, ValidationError
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 # Exact digits only; 1E-18 is how exports write the smallest part of a token.
+_HEX = re.compile(r"0[xX][0-9a-fA-F]{1,64}\Z")
 _NUMBER = re.compile(r"[+-]?(\d{1,78}(\.\d{0,80})?|\.\d{1,80})([eE][+-]?\d{1,3})?\Z")
+# As explorers write amounts for people.
+_SEPARATED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?\Z")
 # Rows that Python parses at a time, so that memory does not grow with the file.
 _BATCH = 100_000
 _LAST_BLOCK = FOREVER - 1
@@ -45,52 +48,64 @@ class SnapshotOptions:
     decimals
         The decimals of tokens for which no metadata has them.
     unit
-        ``token``: balances are in the token's unit, ``raw``: in its smallest.
+        ``token``, or None: balances are in the token's unit, ``raw``: in its smallest.
     block
-        The block of the snapshot; None means the last block that the data has of the chain.
+        The block of the snapshot, if the file does not have it.
+    date
+        In the place of the block: when the snapshot was made, in seconds since 1970.
 
     Raises
     ------
     ValidationError
-        The decimals or the block are out of range.
+        The decimals or the block are out of range, or both a block and a date are given.
     """
 
     tokens: Mapping[str, str] = field(default_factory=dict)
     decimals: int | None = None
-    unit: str = "token"
+    unit: str | None = None
     block: int | None = None
+    date: int | None = None
 
     def __post_init__(self) -> None:
         for name, given, most in (("decimals", self.decimals, 255), ("block", self.block, _LAST_BLOCK)):
             if given is not None and not 0 <= given <= most:
                 raise ValidationError.of(name, "range", f"{given} is out of range. Allowed: 0 to {most:,}.")
+        if self.block is not None and self.date is not None:
+            raise ValidationError.of("date", "range", "a snapshot has a block or a date. Leave one of them out.")
+
+    def given(self) -> dict[str, Any]:
+        """Return the options that were given, as the manifest has them."""
+        found = {"tokens": dict(self.tokens) or None, "decimals": self.decimals, "unit": self.unit,
+                 "block": self.block, "date": self.date}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def begin(stage: Stage) -> None:
-    """Create ``openings``: the balances of the newest snapshot of each contract."""
-    stage.run(f"""CREATE TABLE openings (chain_id BIGINT, contract VARCHAR, address VARCHAR, block BIGINT,
-        hi {DECIMAL}, mid {DECIMAL}, lo {DECIMAL}, has_id BOOLEAN)""")
+    """Create ``openings``: the balances of all snapshots, by the source of each; one at a time has no block."""
+    stage.run(f"""CREATE TABLE openings (source INTEGER, chain_id BIGINT, contract VARCHAR, address VARCHAR,
+        block BIGINT, hi {DECIMAL}, mid {DECIMAL}, lo {DECIMAL}, has_id BOOLEAN, seconds BIGINT)""")
     if stage.previous:
         stage.run("INSERT INTO openings SELECT * FROM prev.ingest.openings")
 
 
 def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
-    """Add a snapshot; it replaces earlier ones of the same contracts.
+    """Add a snapshot.
 
     Raises
     ------
     IngestError
-        The token of a row or its decimals are unknown, or no row can be parsed.
+        The token of a row, its decimals or the snapshot's block are unknown, or no row can be parsed.
     """
-    named = _Tokens(stage, file, chain, options)
+    made = _moment(stage, file, options)
+    named = Tokens(stage, file, chain, options)
     by_id = file.has("token_id")
     amount = "token_id" if by_id else "balance"
     stage.run("CREATE OR REPLACE TABLE arrived_holders "
               "(row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, digits VARCHAR)")
     # By Python, not SQL: each row has its own decimals, and "1.5E-18" must come out exact or not at all.
-    needed = options.block is None and file.has("block")  # then each row must have a block of its own
-    moment = (f"TRY_CAST({file.text('block')} AS BIGINT)" if needed
-              else file.seconds() if options.block is None else "NULL::BIGINT")
+    needed = made.by_row
+    moment = (file.whole("block") if needed
+              else file.seconds() if made.block is None and options.date is None else "NULL::BIGINT")
     rows = stage.connection.cursor().execute(f"""
         SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')},
             {moment}
@@ -110,10 +125,10 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
                 good.append((row, token, address.lower(), at, digits or "0"))
         _store(stage, good, bad)
     _keep_the_latest(stage, file, by_id=by_id)
-    _replace(stage, file, chain, _block(stage, file, chain, options), by_id=by_id)
-    if options.decimals is not None and not by_id:
-        for token in sorted(set(named.found.values())):
-            tokens.learn_decimals(stage, chain, token, options.decimals)
+    _add(stage, file, chain, made, by_id=by_id)
+    for token in sorted(set(named.found.values())) if not by_id else ():
+        if (places := named.places.get(token, options.decimals)) is not None:
+            tokens.learn_decimals(stage, file.number, chain, token, places)
 
 
 def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]) -> None:
@@ -147,47 +162,108 @@ def _leave_out(stage: Stage, file: Opened, why: str, which: str) -> None:
         stage.run(f"DELETE {which}")
 
 
-def _replace(stage: Stage, file: Opened, chain: int, block: int | None, *, by_id: bool) -> None:
-    """Replace the rows of snapshots that are not newer by the file's."""
+def _add(stage: Stage, file: Opened, chain: int, moment: _Moment, *, by_id: bool) -> None:
+    """Add the file's rows to ``openings``."""
     if not stage.value("SELECT count(*) FROM arrived_holders"):
         found = stage.rows("SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])
         row, why = (found[0][0], f"{found[0][1]}: {found[0][2]!r}") if found else (1, "every balance is zero")
         raise IngestError(f"{file.source.shown}, row {row}: {why}. No row of the file is usable.",
                           path=file.source.name, row=row)
-    at = "max(moment) OVER (PARTITION BY contract)" if block is None else str(block)
-    stage.run(f"CREATE OR REPLACE TABLE arrived_holders AS SELECT *, ({at})::BIGINT AS block FROM arrived_holders")
-    newer = (f"FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM openings o WHERE o.chain_id = {chain} "
-             "AND o.contract = a.contract AND o.block > a.block)")
-    _leave_out(stage, file, OLDER, newer)
-    stage.run(f"DELETE FROM openings WHERE chain_id = {chain} AND contract IN (SELECT contract FROM arrived_holders)")
+    by_row = "max(moment) OVER (PARTITION BY contract)"
+    block, seconds = (by_row, None) if moment.by_row else (moment.block, moment.seconds)
     hi, mid, lo = limbs("digits")
     # A wallet may be listed twice with the same balance.
-    stage.run(f"INSERT INTO openings SELECT DISTINCT {chain}, contract, address, block, {hi}, {mid}, {lo}, "
-              f"{str(by_id).lower()} FROM arrived_holders")
+    stage.run(f"""
+        INSERT INTO openings SELECT DISTINCT {file.number}, {chain}, contract, address, block, {hi}, {mid}, {lo},
+            {str(by_id).lower()}, {_literal(seconds)} FROM (
+            SELECT *, ({_literal(block)})::BIGINT AS block FROM arrived_holders)""")
     stage.drop("arrived_holders")
 
 
-def _block(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> int | None:
-    """Return the block of a snapshot: given, found by its time, or the last one known; None if each row has one."""
-    if options.block is not None:
-        return options.block
+def _literal(value: object) -> str:
+    return "NULL" if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """When a snapshot was made: at a block, at a time, or by each row at a block of its own."""
+
+    block: int | None = None
+    seconds: int | None = None
+    by_row: bool = False
+
+
+def _moment(stage: Stage, file: Opened, options: SnapshotOptions) -> _Moment:
+    """Return when a snapshot was made, as the options or the file say.
+
+    Raises
+    ------
+    IngestError
+        Neither says: of whatever block it were taken, its balances could be wrong.
+    """
+    if options.block is not None or options.date is not None:
+        return _Moment(options.block, options.date)
     if file.has("block"):
-        return None
-    seconds = stage.value(f"SELECT max({file.seconds()}) FROM {file.relation}")
-    known = "SELECT block, seconds FROM times WHERE chain_id = $1 "
-    if stage.previous:
-        known += "UNION ALL SELECT block, timestamp FROM prev.main.blocks WHERE chain_id = $1"
-    at = stage.value(f"SELECT max(block) FROM ({known}) WHERE seconds <= $2", [chain, seconds]) if seconds else None
-    # A file without a time is the newest: people export holders to know of today.
-    known += "UNION ALL SELECT block, NULL FROM openings WHERE chain_id = $1"
-    last = stage.value(f"SELECT max(block) FROM ({known})", [chain])
-    block = int(at if at is not None else last or 0)
-    if seconds is not None and at is None:
-        stage.run("INSERT INTO times VALUES (?, ?, ?)", [chain, block, seconds])
-    return block
+        return _Moment(by_row=True)
+    seconds = stage.value(f"SELECT max({file.seconds()}) FROM {file.relation}") if file.has("timestamp") else None
+    if seconds is None:
+        raise IngestError(
+            f"{file.source.shown}: of which block are these holders? The file does not say. Give it with --block N, "
+            "or its day with --date 2025-01-31.", path=file.source.name)
+    return _Moment(seconds=int(seconds))
 
 
-class _Tokens:
+def settle(stage: Stage, first: int) -> list[int]:
+    """Create ``newest``: of each contract the newest snapshot, and its block.
+
+    The block of a snapshot with a time is the last one that the data has up to then. Of two snapshots of one block the
+    one ingested later counts. Returns the sources whose time says nothing about the data's blocks: no block up to then
+    has a time, and blocks without one may be from before it or after.
+    """
+    stage.run("""
+        CREATE TABLE made AS SELECT source, chain_id, contract, any_value(block) AS known, any_value(seconds) AS seconds
+        FROM openings GROUP BY 1, 2, 3""")
+    # Of several blocks in a second the last; where the data begins later, the block before its first.
+    stage.run("""
+        CREATE TABLE placed AS
+        SELECT m.source, m.chain_id, m.contract, coalesce(m.known, b.block, greatest(e.first - 1, 0), 0) AS block,
+            m.seconds, m.known IS NULL AND b.block IS NULL AND e.first IS NOT NULL AND coalesce(e.timed > e.first, true)
+                AS lost
+        FROM made m
+        ASOF LEFT JOIN (SELECT chain_id, seconds, max(block) AS block FROM out.ingest.blocks
+                        WHERE seconds IS NOT NULL GROUP BY 1, 2) b
+            ON b.chain_id = m.chain_id AND m.seconds >= b.seconds
+        LEFT JOIN (SELECT chain_id, min(block) AS first, min(block) FILTER (seconds IS NOT NULL) AS timed
+                   FROM out.ingest.blocks GROUP BY 1) e
+            ON e.chain_id = m.chain_id""")
+    stage.run("CREATE TABLE newest AS FROM placed "
+              "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, source DESC) = 1")
+    stage.run("""
+        INSERT INTO odd SELECT o.source, ?, count(*) FROM openings o JOIN newest n USING (chain_id, contract)
+        WHERE o.source >= ? AND n.source < o.source GROUP BY 1""", [OLDER, first])
+    lost = stage.rows("SELECT DISTINCT source FROM placed WHERE lost ORDER BY 1")
+    stage.drop("made")
+    return [source for (source,) in lost]
+
+
+def _word(file: Opened, symbol: str | None) -> str:
+    """Return what a row or a file calls its token: the row's symbol, or the last word of the file's name."""
+    return (symbol or re.split(r"[-_ ]", file.source.path.name.split(".")[0])[-1]).lower()
+
+
+def named_token(file: Opened, symbol: str | None, options: SnapshotOptions) -> str | None:
+    """Return the address that an option or the file's name gives a token of that symbol, or of none."""
+    word = _word(file, symbol)
+    # A symbol of --token may be in the name of a folder: snapshots/UNI/2024.csv. Two of them leave it open.
+    said = set(re.split(r"[-_ ./\\]", file.source.shown.lower())) & options.tokens.keys() - {""}
+    if not symbol and word not in said and len(said) == 1:
+        (word,) = said
+    chosen = options.tokens.get(word) or options.tokens.get("")
+    in_name = None if symbol else _ADDRESS.search(file.source.path.name)
+    return chosen.lower() if chosen else in_name.group().lower() if in_name else None
+
+
+class Tokens:
     """Finds the token of a row, and its decimals."""
 
     def __init__(self, stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
@@ -204,12 +280,9 @@ class _Tokens:
     def _find(self, contract: str | None, symbol: str | None) -> str:
         if contract and looks_like_address(contract):
             return contract.lower()
-        stem = self.file.source.path.name.split(".")[0]
-        word = (symbol or re.split(r"[-_ ]", stem)[-1]).lower()
-        chosen = self.options.tokens.get(word) or self.options.tokens.get("")
-        in_name = _ADDRESS.search(self.file.source.path.name)
-        if chosen or (in_name and not symbol):
-            return (chosen or in_name.group()).lower()  # type: ignore[union-attr]  # one of the two is there
+        if (named := named_token(self.file, symbol, self.options)) is not None:
+            return named
+        word = _word(self.file, symbol)
         bearing = self.stage.rows(
             "SELECT address, coalesce(verified, false) FROM known WHERE chain_id = ? AND lower(symbol) = ?",
             [self.chain, word])
@@ -224,39 +297,59 @@ class _Tokens:
     def decimals(self, token: str) -> int:
         """Return the token's decimals; without them, balances in its unit have no meaning."""
         if token not in self.places:
-            known = self.stage.value(
-                "SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [self.chain, token])
-            places = self.options.decimals if known is None else known
+            places = tokens.from_metadata(self.stage, self.chain, token)
+            if places is None:  # then as is said here; else as an earlier snapshot was taken
+                places = self.options.decimals
             if places is None:
+                places = tokens.known_decimals(self.stage, self.chain, token)
+            if places is None:
+                transfers = self.file.kind.holds == "transfers"
+                what, raw = ("amounts", "") if transfers else ("balances", ", or --unit raw")
                 raise IngestError(
-                    f"{self.file.source.shown}: the decimals of {token} are unknown, so its balances cannot be read. "
-                    "Ingest a token list or tokens file that has them, or give --decimals N, or --unit raw.",
+                    f"{self.file.source.shown}: the decimals of {token} are unknown, so its {what} cannot be read. "
+                    f"Ingest a token list or tokens file that has them, or give --decimals N{raw}.",
                     path=self.file.source.name)
             self.places[token] = places
         return self.places[token]
 
 
-def _digits(text: str | None, tokens: _Tokens, token: str, *, by_id: bool) -> tuple[str | None, str | None]:
+def _digits(text: str | None, tokens: Tokens, token: str, *, by_id: bool) -> tuple[str | None, str | None]:
     """Return the amount in the smallest unit, or what is wrong with it; neither for a balance of zero."""
     if by_id or tokens.options.unit == "raw":
-        number = uint256_of(text) if text and text.isdecimal() else None
+        number = _whole(text or "")
         if number is None:
             return None, "not a whole number from 0 to 2**256-1"
         return (str(number), None) if by_id or number else (None, None)
-    if not text or not _NUMBER.match(text):
-        return None, "balance is not a number"
-    return _in_smallest_unit(text, tokens.decimals(token))
+    if _HEX.match(text or ""):
+        return None, "balance is hexadecimal, as amounts in the smallest unit are: add --unit raw"
+    digits, fault = amount_of(text or "", tokens.decimals(token))
+    if fault:
+        return None, f"balance {fault}"
+    return (None if digits == "0" else digits), None
 
 
-def _in_smallest_unit(text: str, decimals: int) -> tuple[str | None, str | None]:
+def amount_of(text: str, decimals: int) -> tuple[str | None, str | None]:
+    """Return an amount in a token's unit as digits of its smallest unit, or what is wrong with it."""
+    number = text.replace(",", "") if _SEPARATED.match(text) else text
+    if not _NUMBER.match(number):
+        return None, "is not a number"
     try:
-        raw = to_raw(Decimal(text), decimals)
-    except InvalidOperation:
-        return None, "balance is not a number"
+        raw = to_raw(Decimal(number), decimals)
     except TooManyDecimals:
-        return None, f"balance has more than {decimals} decimals"
+        return None, f"has more than {decimals} decimals"
     if raw < 0:
-        return None, "balance is below zero"
-    if raw > MAX_UINT256:
-        return None, "balance is above 2**256-1"
-    return (str(raw), None) if raw else (None, None)
+        return None, "is below zero"
+    return (None, "is above 2**256-1") if raw > MAX_UINT256 else (str(raw), None)
+
+
+def _whole(text: str) -> int | None:
+    """Return a whole number of up to 256 bits, written in digits, as 0x... or as 1.5e18; else None."""
+    if _HEX.match(text):
+        return int(text, 16)
+    if text.isdecimal() or not _NUMBER.match(text):
+        return uint256_of(text) if text.isdecimal() else None
+    try:
+        number = to_raw(Decimal(text), 0)
+    except (InvalidOperation, TooManyDecimals):
+        return None
+    return number if 0 <= number <= MAX_UINT256 else None

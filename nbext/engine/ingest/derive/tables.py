@@ -21,15 +21,18 @@ from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage, ahead, name
 from nbext.engine.schema import LIMBS, SQL_TYPES, TABLES
 
-# Two million rows take some hundred megabytes in arrays, and two buckets exist at a time.
-BUCKET_ROWS = 2_000_000
-_DAY = 86_400
+DAY = 86_400
 _UPPER = ("hi", "mid", "id_hi", "id_mid")
+# Beside the layout's columns, for ingest alone (`nbext.engine.ingest.previous`).
+_ORIGIN = ("source INTEGER USING COMPRESSION BITPACKING", "row BIGINT USING COMPRESSION BITPACKING",
+           "given BIGINT USING COMPRESSION RLE")
 _PLAIN = {("wallets", "address"), ("balances", "lo"), ("history", "lo"), ("transfers", "lo")}
 # Where an opening balance stands in its block: before every log. Openings known from a snapshot, and
 # token ids whose first transfer shows that the sender had them already.
 OPENING = -1
 _HELD_BEFORE = -2
+# A transfer without its count.
+ROW = "contract, block, log_index, sender, recipient, hi, mid, lo"
 _Done = tuple[int, tuple[pa.Table, np.ndarray]]
 
 
@@ -46,7 +49,9 @@ class _Bucket:
 def create_tables(stage: Stage) -> None:
     """Create the empty tables of the layout."""
     for table, columns in TABLES.items():
-        described = (f"{name(c)} {SQL_TYPES[t]}{_packed(table, c)}" for c, t in columns.items())
+        described = [f"{name(c)} {SQL_TYPES[t]}{_packed(table, c)}" for c, t in columns.items()]
+        if table == "transfers":
+            described += _ORIGIN
         stage.run(f"CREATE TABLE out.{table} ({', '.join(described)})")
 
 
@@ -78,20 +83,16 @@ def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Call
     """Yield the history of each bucket as tasks, share by share, and save the owners of its token ids."""
     for done, bucket in enumerate(buckets, 1):
         rows = _effective(stage, bucket)
-        _follow_tokens(stage, rows)
-        _count_tokens(stage, rows, zero)
-        stage.run(f"""
-            INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest
-            UNION ALL SELECT contract, hi, mid, lo, wallet, least(held + before, {2**63 - 1})::BIGINT
-                      FROM counts WHERE held + before > 0
-            ORDER BY contract, hi, mid, lo, recipient""")
+        follow_tokens(stage, rows)
+        count_tokens(stage, rows, zero)
+        save_owners(stage)
         # Popular tokens have more rows than a bucket: their wallets are followed share by share, for bounded memory.
         for wallets in _shares(stage, bucket):
-            yield partial(_history, done, _flows(stage, rows, zero, bucket, wallets), wallets)
+            yield partial(_history, done, flows(stage, rows, zero, wide=bucket.wide, wallets=wallets), wallets)
 
 
-def _history(done: int, flows: pa.Table, wallets: range) -> _Done:
-    return done, holdings.history(flows, wallets)
+def _history(done: int, flowing: pa.Table, wallets: range) -> _Done:
+    return done, holdings.history(flowing, wallets)
 
 
 def _profile(stage: Stage) -> None:
@@ -110,7 +111,7 @@ def _buckets(stage: Stage) -> list[_Bucket]:
     buckets: list[_Bucket] = []
     for contract, rows, wide in stage.rows("SELECT contract, n, wide FROM profile ORDER BY contract"):
         last = buckets[-1] if buckets else None
-        if last and last.rows + rows <= BUCKET_ROWS:
+        if last and last.rows + rows <= stage.bucket_rows:
             buckets[-1] = _Bucket(last.first, contract, last.rows + rows, last.wide or wide)
         else:
             buckets.append(_Bucket(contract, contract, rows, wide))
@@ -120,7 +121,7 @@ def _buckets(stage: Stage) -> list[_Bucket]:
 def _shares(stage: Stage, bucket: _Bucket) -> list[range]:
     """Return the ranges of wallets to process one after another; a small bucket is one range."""
     wallets = stage.value("SELECT count(*) FROM wallets")
-    shares = -(-bucket.rows // BUCKET_ROWS)
+    shares = -(-bucket.rows // stage.bucket_rows)
     cuts = [wallets * n // shares for n in range(shares + 1)]
     return [range(low, high) for low, high in pairwise(cuts)]
 
@@ -142,7 +143,7 @@ def _effective(stage: Stage, bucket: _Bucket) -> str:
     return f"(SELECT * FROM ({rows}) JOIN profile USING (contract))"
 
 
-def _follow_tokens(stage: Stage, rows: str) -> None:
+def follow_tokens(stage: Stage, rows: str) -> None:
     """Create ``moves``: each transfer of an ERC721's id with who owned it before, wherever a log may be missing."""
     custody = "PARTITION BY contract, hi, mid, lo ORDER BY block, log_index"
     stage.run(f"""
@@ -153,7 +154,7 @@ def _follow_tokens(stage: Stage, rows: str) -> None:
             FROM {rows} WHERE nft AND NOT multi WINDOW w AS ({custody}))""")
 
 
-def _count_tokens(stage: Stage, rows: str, zero: int) -> None:
+def count_tokens(stage: Stage, rows: str, zero: int) -> None:
     """Create ``counts``: of each ERC1155's id, how many a wallet got and gave, and had before the data begins.
 
     Whoever gives more of an id than came to them had the rest before: a count below zero exists on no chain.
@@ -170,15 +171,26 @@ def _count_tokens(stage: Stage, rows: str, zero: int) -> None:
         GROUP BY contract, hi, mid, lo, wallet""")
 
 
-def _flows(stage: Stage, rows: str, zero: int, bucket: _Bucket, wallets: range) -> pa.Table:
+def save_owners(stage: Stage) -> int:
+    """Fill ``out.owners`` with the last owners of ``moves`` and ``counts``; return how many rows these are."""
+    stage.run(f"""
+        INSERT INTO out.owners SELECT contract, hi, mid, lo, recipient, 1 FROM moves WHERE latest
+        UNION ALL SELECT contract, hi, mid, lo, wallet, least(held + before, {2**63 - 1})::BIGINT
+                  FROM counts WHERE held + before > 0
+        ORDER BY contract, hi, mid, lo, recipient""")
+    return int(stage.value("SELECT (SELECT count(*) FROM moves WHERE latest) + "
+                           "(SELECT count(*) FROM counts WHERE held + before > 0)"))
+
+
+def flows(stage: Stage, rows: str, zero: int, *, wide: bool, wallets: range) -> pa.Table:
     """Return what moved from whom to whom, of amounts and of how many token ids.
 
     A token id leaves whoever owned it before, also where a log is missing and another wallet sends it on. Whoever
     sends an id first had it since before the data begins.
     """
     place, one, nothing = "contract, block, log_index", decimal(1), decimal(0)
-    limbs = ", ".join(LIMBS if bucket.wide else LIMBS[-1:])
-    upper = f"{nothing}, {nothing}, " if bucket.wide else ""
+    limbs = ", ".join(LIMBS if wide else LIMBS[-1:])
+    upper = f"{nothing}, {nothing}, " if wide else ""
     ones = upper + one
     known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, {NOBODY}))"
     within = f"BETWEEN {wallets.start} AND {wallets.stop - 1}"
@@ -199,8 +211,8 @@ def _flows(stage: Stage, rows: str, zero: int, bucket: _Bucket, wallets: range) 
 
 
 def begin_times(stage: Stage) -> None:
-    """Create the table of block times."""
-    stage.run("CREATE TABLE times (chain_id BIGINT, block BIGINT, seconds BIGINT)")
+    """Create the table of the blocks that this run's files name, and of their times."""
+    stage.run("CREATE TABLE times (source INTEGER, chain_id BIGINT, block BIGINT, seconds BIGINT)")
 
 
 def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
@@ -212,33 +224,43 @@ def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
         The times are not in seconds.
     """
     check_times(stage, file)
-    seconds, block = file.seconds(), f"TRY_CAST({file.text('block')} AS BIGINT)"
+    seconds, block = file.seconds(), file.whole("block")
     good = f"coalesce({block} >= 0 AND {seconds} >= 0, false)"
     stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'block number or time is not a whole number', "
               f"left(concat_ws(' ', {file.text('block')}, {file.text('timestamp')}), 200) "
               f"FROM {file.relation} WHERE NOT {good}")
-    stage.run(f"INSERT INTO times SELECT {chain}, {block}, {seconds} FROM {file.relation} WHERE {good}")
+    stage.run(f"INSERT INTO times SELECT {file.number}, {chain}, {block}, min({seconds}) FROM {file.relation} "
+              f"WHERE {good} GROUP BY ALL")
+
+
+def take_blocks_of_transfers(stage: Stage) -> None:
+    """Add the blocks of the rows that were read, also of those that repeat a transfer."""
+    stage.run("INSERT INTO times SELECT file, chain_id, block, min(seconds) FROM incoming GROUP BY ALL")
+
+
+def collect_blocks(stage: Stage) -> None:
+    """Fill ``out.ingest.blocks``: the blocks that each source names."""
+    before = "SELECT source, chain_id, block, seconds FROM prev.ingest.blocks UNION ALL" if stage.previous else ""
+    stage.run(f"CREATE TABLE out.ingest.blocks AS {before} SELECT source, chain_id, block, seconds FROM times")
 
 
 def save_blocks(stage: Stage) -> None:
     """Fill ``out.blocks``: every block with a transfer or a time; of two times the one ingested first wins."""
-    before = "UNION ALL SELECT chain_id, block, timestamp, 0 FROM prev.main.blocks" if stage.previous else ""
-    stage.run(f"""
+    # A snapshot's own time comes last, where its block has no other.
+    stage.run("""
         INSERT INTO out.blocks
-        SELECT chain_id, block, first(seconds ORDER BY age, seconds) FILTER (seconds IS NOT NULL) FROM (
-            SELECT chain_id, block, seconds, 1 AS age FROM times
-            UNION ALL SELECT chain_id, block, seconds, 1 FROM
-                (SELECT DISTINCT chain_id, block, seconds FROM incoming) {before}
-            UNION ALL SELECT chain_id, block, NULL, 2 FROM openings)
+        SELECT chain_id, block, first(seconds ORDER BY source, seconds) FILTER (seconds IS NOT NULL) FROM (
+            SELECT source, chain_id, block, seconds FROM out.ingest.blocks
+            UNION ALL SELECT DISTINCT NULL::INTEGER, chain_id, block, seconds FROM newest)
         GROUP BY 1, 2 ORDER BY 1, 2""")
 
 
-def save_extents(stage: Stage) -> None:
+def save_extents(stage: Stage, blocks: str = "out.blocks") -> None:
     """Create ``extents``: the first and last block of each chain, and the last block's time."""
-    stage.run("""
+    stage.run(f"""
         CREATE TABLE extents AS SELECT chain_id, min(block) AS first_block, max(block) AS last_block,
             max(timestamp) AS last_timestamp, count(*) = count(timestamp) AS timed
-        FROM out.blocks GROUP BY 1 ORDER BY 1""")
+        FROM {blocks} GROUP BY 1 ORDER BY 1""")
 
 
 def save_activity(stage: Stage) -> None:
@@ -250,7 +272,7 @@ def save_activity(stage: Stage) -> None:
         SELECT chain_id, wallet, min(first_block), max(last_block), sum(n)::BIGINT,
             CASE WHEN any_value(timed) THEN count(*) FILTER (n > 0) END
         FROM (
-            SELECT chain_id, wallet, timestamp // {_DAY} AS day, min(block) AS first_block, max(block) AS last_block,
+            SELECT chain_id, wallet, timestamp // {DAY} AS day, min(block) AS first_block, max(block) AS last_block,
                 sum(moved) AS n
             FROM (SELECT sender AS wallet, contract, block, 1 AS moved FROM out.transfers
                   UNION ALL SELECT recipient, contract, block, 1 FROM out.transfers WHERE sender <> recipient

@@ -40,25 +40,30 @@ def rank(stage: Stage) -> None:
             SELECT chain_id, lower(address) AS address FROM spelled_contracts WHERE {valid}
             UNION SELECT chain_id, contract FROM openings UNION SELECT chain_id, address FROM known {before}
         ) ORDER BY 1, 2""")
-    _map_wallets(stage)
-    stage.run("CREATE TABLE contract_map AS SELECT DISTINCT s.chain_id, s.address, c.rowid::INTEGER AS contract "
-              "FROM spelled_contracts s JOIN contract_ranks c "
-              "ON c.chain_id = s.chain_id AND c.address = lower(s.address)")
+    map_wallets(stage, "wallets")
+    map_contracts(stage)
     stage.drop("spelled", "spelled_contracts")
 
 
-def _map_wallets(stage: Stage) -> None:
-    """Create ``wallet_map``: the rank of each spelling of an address."""
+def map_contracts(stage: Stage) -> None:
+    """Create ``contract_map``: the number of each spelling of a contract's address."""
+    stage.run("CREATE TABLE contract_map AS SELECT DISTINCT s.chain_id, s.address, c.rowid::INTEGER AS contract "
+              "FROM spelled_contracts s JOIN contract_ranks c "
+              "ON c.chain_id = s.chain_id AND c.address = lower(s.address)")
+
+
+def map_wallets(stage: Stage, numbered: str) -> None:
+    """Create ``wallet_map``: the number of each spelling of an address, of a table with that number as rowid."""
     # A row's place in a sorted table is its rank, which is cheaper than a window over all addresses. Spellings are
     # looked up by their 64-bit hashes, in a quarter of the memory and of the time, unless two have the same hash.
     distinct = stage.value("SELECT count(DISTINCT hash(address)) = count(*) FROM spelled")
     stage.run(f"CREATE MACRO spelling(address) AS {'hash(address)' if distinct else 'address'}")
     if _all_lower(stage):
         stage.run("CREATE TABLE wallet_map AS SELECT spelling(address) AS spelled, rowid::INTEGER AS wallet "
-                  "FROM wallets")
+                  f"FROM {numbered}")
     else:
         stage.run("CREATE TABLE wallet_map AS SELECT spelling(s.address) AS spelled, w.rowid::INTEGER AS wallet "
-                  "FROM spelled s JOIN wallets w ON lower(s.address) = w.address")
+                  f"FROM spelled s JOIN {numbered} w ON lower(s.address) = w.address")
 
 
 def _all_lower(stage: Stage) -> bool:
@@ -107,11 +112,12 @@ def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
 
 
 def open_snapshots(stage: Stage) -> None:
-    """Create ``opened``, the snapshots' balances by rank, and store them with addresses for later runs."""
+    """Create ``opened``, the newest snapshots' balances by rank, and store all snapshots for later runs."""
     stage.run("""
-        CREATE TABLE opened AS SELECT c.rowid::INTEGER AS contract, o.block, w.rowid::INTEGER AS wallet,
+        CREATE TABLE opened AS SELECT c.rowid::INTEGER AS contract, n.block, w.rowid::INTEGER AS wallet,
             o.hi, o.mid, o.lo, o.has_id
-        FROM openings o JOIN contract_ranks c ON c.chain_id = o.chain_id AND c.address = o.contract
+        FROM openings o JOIN newest n USING (source, chain_id, contract)
+        JOIN contract_ranks c ON c.chain_id = o.chain_id AND c.address = o.contract
         JOIN wallets w ON w.address = o.address""")
     stage.run("CREATE TABLE out.ingest.openings AS SELECT * FROM openings ORDER BY ALL")
     stage.run("CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks")
@@ -119,16 +125,17 @@ def open_snapshots(stage: Stage) -> None:
 
 def join_previous(stage: Stage) -> None:
     """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks."""
-    columns = "contract, block, log_index, sender, recipient, hi, mid, lo"
+    new = ("SELECT contract, block, log_index, sender, recipient, hi, mid, lo, file AS source, row, count AS given "
+           "FROM incoming")
     if not stage.previous:
-        stage.run(f"CREATE VIEW arrived AS SELECT {columns}, coalesce(count, 1) AS count FROM incoming")
+        stage.run(f"CREATE VIEW arrived AS {new}")
         return
     stage.run("CREATE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
               "FROM prev.main.wallets p JOIN wallets w USING (address)")
     stage.run("CREATE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
               "FROM prev.main.contracts p JOIN contract_ranks c USING (chain_id, address)")
     stage.run(f"""
-        CREATE VIEW arrived AS SELECT {columns}, coalesce(count, 1) AS count FROM incoming UNION ALL
-        SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo, coalesce(count, 1) FROM prev.main.transfers t
+        CREATE VIEW arrived AS {new} UNION ALL
+        SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo, source, row, given FROM prev.main.transfers t
         JOIN contract_moves c ON c.old = t.contract JOIN wallet_moves s ON s.old = t.sender
         JOIN wallet_moves r ON r.old = t.recipient""")

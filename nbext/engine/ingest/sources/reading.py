@@ -1,18 +1,23 @@
 """Recognise a file by its columns, and open it as a relation of its columns and ``row``, the row's number from 1.
 
 Parquet is read in place by DuckDB. CSV is read by Arrow, as text, into a table of the stage: quoting,
-ragged rows and a cut archive are found before any row is used.
+ragged rows and a cut archive are found before any row is used. So is JSON, by Python: DuckDB's reader ends the
+process on arrays in arrays in arrays, a hundred thousand deep.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import glob
 import gzip
 import io
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from nbext.core import strict_json
 from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.sources.files import Source, open_regular
 from nbext.engine.ingest.stage import Stage, name, quoted
@@ -28,6 +34,8 @@ from nbext.errors import IngestError
 
 Holds = Literal["transfers", "tokens", "contracts", "blocks", "holders"]
 Names = tuple[str, ...]
+_WHOLE_TYPES = frozenset(f"{sign}{size}" for sign in ("", "U")
+                         for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
 
 
 @dataclass(frozen=True)
@@ -44,10 +52,16 @@ class Kind:
     may: Mapping[str, Names] = field(default_factory=dict)
     standard: str | None = None
 
-    def columns(self, names: Iterable[str]) -> dict[str, str] | None:
+    @property
+    def needs_options(self) -> bool:
+        """Return whether its rows are read by what the options say of tokens."""
+        return self.holds == "holders" or (self.holds == "transfers" and (
+            "amount" in self.needs or "contract" not in self.needs))
+
+    def columns(self, names: Iterable[str], renamed: Mapping[str, str]) -> dict[str, str] | None:
         """Return which of the file's columns holds each of ours, or None if a required one is missing."""
         # Reversed, so that the first of two columns that differ in case only is the one that counts.
-        spelled = {name.lower(): name for name in reversed(list(names))}
+        spelled = {renamed.get(name.lower(), name.lower()): name for name in reversed(list(names))}
         found = {ours: next(spelled[name] for name in theirs if name in spelled)
                  for ours, theirs in {**self.needs, **self.may}.items() if not spelled.keys().isdisjoint(theirs)}
         return found if self.needs.keys() <= found.keys() else None
@@ -57,10 +71,50 @@ _LOG = {"sender": ("from_address",), "recipient": ("to_address",), "tx": ("trans
         "log_index": ("log_index",), "block": ("block_number",)}
 _TIMES = {"timestamp": ("block_timestamp", "timestamp"), "chain_id": ("chain_id",), "type": ("type",)}
 
+# Dune's decoded events: the columns of the event itself, and of the log that it was in.
+_EVENT = {"contract": ("contract_address",), "sender": ("from",), "recipient": ("to",), "tx": ("evt_tx_hash",),
+          "log_index": ("evt_index",), "block": ("evt_block_number",)}
+_EVENT_TIMES = {"timestamp": ("evt_block_time",), "chain_id": ("chain_id", "blockchain", "chain")}
+
+# Dune's curated tables: all standards, and in one of them the chain's own coin.
+_CURATED = {**_EVENT, "tx": ("tx_hash",), "block": ("block_number",), "standard": ("token_standard",)}
+_CURATED_TIMES = {"timestamp": ("block_time",), "chain_id": ("chain_id", "blockchain", "chain")}
+
+# What Etherscan's pages download, and those of its sisters.
+_WEB = {"sender": ("from",), "recipient": ("to",), "tx": ("transaction hash", "txhash"), "block": ("blockno",),
+        "timestamp": ("unixtimestamp",)}
+_NAMED = {"name": ("tokenname",), "symbol": ("tokensymbol",)}
+
+# When a snapshot was made.
+_MADE = {"block": ("snapshot_block", "block_number"),
+         "timestamp": ("snapshot_unix", "snapshot_time", "snapshot_date", "timestamp", "block_timestamp")}
+
 # In order: the first format whose required columns are all present wins.
 KINDS = (
+    # Of forks, which put an NFT's id in a column of its own.
+    Kind("token_transfers with token ids (ethereum-etl)", "transfers",
+         {"contract": ("token_address", "contract_address"), "value": ("value", "amount"), "token_id": ("token_id",),
+          "standard": ("erc_standard", "token_standard"), **_LOG}, _TIMES),
     Kind("token_transfers (ethereum-etl)", "transfers",
-         {"contract": ("token_address",), "value": ("value",), **_LOG}, _TIMES),
+         {"contract": ("token_address", "contract_address"), "value": ("value", "amount_lossless"), **_LOG}, _TIMES),
+    Kind("token transfers (Blockscout's API)", "transfers",
+         {"contract": ("token.address_hash", "token.address"), "sender": ("from.hash",), "recipient": ("to.hash",),
+          "tx": ("transaction_hash", "tx_hash"), "log_index": ("log_index",), "block": ("block_number",),
+          "standard": ("token.type",)},
+         {"value": ("total.value",), "token_id": ("total.token_id",), "timestamp": ("timestamp",),
+          "name": ("token.name",), "symbol": ("token.symbol",), "decimals": ("total.decimals", "token.decimals")}),
+    Kind("ERC721 Transfer events (Dune)", "transfers", {"value": ("tokenid",), **_EVENT}, _EVENT_TIMES,
+         standard="ERC721"),
+    # Before the ERC20 events, which have all of its columns but the ids.
+    Kind("ERC1155 TransferBatch events (Dune)", "transfers", {"ids": ("ids",), "counts": ("values",), **_EVENT},
+         _EVENT_TIMES, standard="ERC1155"),
+    Kind("ERC1155 TransferSingle events (Dune)", "transfers", {"value": ("id",), "count": ("value",), **_EVENT},
+         _EVENT_TIMES, standard="ERC1155"),
+    Kind("ERC20 Transfer events (Dune)", "transfers", {"value": ("value",), **_EVENT}, _EVENT_TIMES,
+         standard="ERC20"),
+    Kind("nft.transfers (Dune)", "transfers", {"value": ("token_id",), "count": ("amount",), **_CURATED},
+         _CURATED_TIMES),
+    Kind("tokens.transfers (Dune)", "transfers", {"value": ("amount_raw",), **_CURATED}, _CURATED_TIMES),
     # cryo calls the contract erc20 in both; before erc20_transfers, because only a token id column distinguishes them.
     Kind("erc721_transfers (cryo)", "transfers",
          {"contract": ("erc721", "erc20"), "value": ("token_id_string", "token_id", "token_id_binary"), **_LOG},
@@ -84,6 +138,13 @@ KINDS = (
           "tx": ("hash",), "block": ("blocknumber",)},
          {"timestamp": ("timestamp",), "tx_index": ("transactionindex",), "log_index": ("logindex",),
           "name": ("tokenname",), "symbol": ("tokensymbol",), "decimals": ("tokendecimal",)}, standard="ERC20"),
+    Kind("NFT transfers (Etherscan's CSV export)", "transfers", {"value": ("token id", "tokenid"), **_WEB},
+         {"contract": ("contractaddress",), "count": ("quantity",), "standard": ("type",), **_NAMED},
+         standard="ERC721"),
+    Kind("ERC20 transfers (Etherscan's CSV export)", "transfers",
+         {"contract": ("contractaddress",), "amount": ("tokenvalue",), **_WEB}, _NAMED, standard="ERC20"),
+    Kind("transfers of one token (Etherscan's CSV export)", "transfers", {"amount": ("quantity",), **_WEB},
+         standard="ERC20"),
     Kind("contracts (ethereum-etl)", "contracts",
          {"address": ("address",), "is_erc20": ("is_erc20",), "is_erc721": ("is_erc721",)},
          {"deployed_block": ("block_number",), "deployer": ("deployer",)}),
@@ -104,23 +165,38 @@ KINDS = (
     Kind("holders by token id", "holders",
          {"address": ("owner", "holder", "address", "wallet"), "token_id": ("token_id", "tokenid")},
          {"contract": ("contract_address", "contract", "token_address"), "chain_id": ("chain_id",),
-          "block": ("block_number",), "timestamp": ("snapshot_unix", "timestamp")}, standard="ERC721"),
+          **_MADE}, standard="ERC721"),
     Kind("holders", "holders",
          {"address": ("holderaddress", "holder", "address", "owner", "wallet"), "balance": ("balance",)},
          {"contract": ("contract_address", "contract", "token_address"), "symbol": ("ticker", "symbol"),
-          "chain_id": ("chain_id",), "block": ("block_number",), "timestamp": ("snapshot_unix", "timestamp")}),
+          "chain_id": ("chain_id",), **_MADE}),
 )
 
 
-def recognise(names: Iterable[str]) -> tuple[Kind, dict[str, str]] | None:
-    """Return the format of a file with these columns, and which column holds what; None if no format fits."""
+# What a column may be renamed to.
+COLUMNS = sorted({name for kind in KINDS for names in (*kind.needs.values(), *kind.may.values()) for name in names})
+
+
+def recognise(names: Iterable[str], renamed: Mapping[str, str] = {}) -> tuple[Kind, dict[str, str]] | None:
+    """Return the format of a file with these columns, and which column holds what; None if no format fits.
+
+    ``renamed`` has the name that a known format has for a column (lower case) of this file.
+    """
     names = list(names)
-    return next(((kind, columns) for kind in KINDS if (columns := kind.columns(names)) is not None), None)
+    return next(((kind, columns) for kind in KINDS if (columns := kind.columns(names, renamed)) is not None), None)
 
 
 # The first bytes decide, not the name: exports are renamed, and unpacked by browsers.
 _PARQUET = b"PAR1"
 _GZIP = b"\x1f\x8b"
+
+# What stands in a row and not in a header: a number, a hex text, a time.
+_VALUE = re.compile(r"0[xX][0-9a-fA-F]*|[+-]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*")
+
+# What a JSON document has beside, or in place of, records.
+_NOT_RECORDS = {"tokens", "result", "rows", "items"}
+# Records that are looked through for the names of their columns, and that are taken at once.
+_LOOKED_AT = 10_000
 
 # At the end of a time, and not of a date.
 _OFFSET = r":\d\d.*[+-]\d\d(:?\d\d)?$"
@@ -160,7 +236,18 @@ class Opened:
             raise IngestError(
                 f"{self.source.shown}: column {self.columns[column]!r} holds floating-point numbers, which lose "
                 "digits. Write amounts as text or as integers.", path=self.source.name)
-        return f"TRY_CAST({sql} AS BIGINT)::VARCHAR"
+        return f"CASE WHEN {sql} = floor({sql}) THEN TRY_CAST({sql} AS BIGINT)::VARCHAR ELSE {sql}::VARCHAR END"
+
+    def whole(self, column: str) -> str:
+        """Return the SQL of a column as a whole number, also of ``5.0`` and ``1e6``; NULL where it is none."""
+        text = self.text(column)
+        cast = f"TRY_CAST({text} AS BIGINT)"
+        if column not in self.columns or self.types[column] in _WHOLE_TYPES:
+            return cast
+        # A cast to an integer rounds. Nearly no text has a point or an exponent, and only those are cast twice.
+        # Hexadecimal digits, which may have an e, are no DOUBLE.
+        return (f"CASE WHEN NOT (contains({text}, '.') OR contains({text}, 'e') OR contains({text}, 'E')) "
+                f"OR coalesce(TRY_CAST({text} AS DOUBLE) = {cast}, true) THEN {cast} END")
 
     def seconds(self, column: str = "timestamp") -> str:
         """Return the SQL of a time as seconds since 1970, whatever it is written as."""
@@ -170,12 +257,13 @@ class Opened:
         if kind.startswith("TIMESTAMP") or kind == "DATE":
             return f"floor(epoch({sql}))::BIGINT"
         if kind != "VARCHAR":
-            return f"TRY_CAST({sql} AS BIGINT)"
+            return f"TRY_CAST(floor({sql}) AS BIGINT)"
         # BigQuery writes `2021-06-09 10:00:00 UTC`. Cast to TIMESTAMP, a text would lose its offset from UTC.
         text = f"replace({sql}, ' UTC', '')"
         cast = f"CASE WHEN regexp_matches({text}, '{_OFFSET}') THEN epoch(TRY_CAST({text} AS TIMESTAMPTZ)) " \
                f"ELSE epoch(TRY_CAST({text} AS TIMESTAMP)) END"
-        return f"coalesce(TRY_CAST({sql} AS BIGINT), floor({cast})::BIGINT)"
+        part = f"TRY_CAST(floor(TRY_CAST({sql} AS DOUBLE)) AS BIGINT)"
+        return f"coalesce({self.whole(column)}, {part}, floor({cast})::BIGINT)"
 
 
 def first_bytes(source: Source) -> bytes:
@@ -187,12 +275,14 @@ def first_bytes(source: Source) -> bytes:
     # No text has a zero byte; a CSV reader would accept one and report every row as bad.
     if b"\0" in found and not found.startswith((_PARQUET, _GZIP)):
         raise IngestError(f"{source.shown}: this is neither Parquet nor text. "
-                          "nbext reads Parquet, CSV, CSV.gz and token lists.", path=source.name)
+                          "nbext reads Parquet, CSV, CSV.gz, JSON, NDJSON and token lists.", path=source.name)
     return found
 
 
-def open_table(stage: Stage, number: int, source: Source) -> Opened:
-    """Open a Parquet or CSV file and recognise it.
+def open_table(stage: Stage, number: int, source: Source, renamed: Mapping[str, str]) -> Opened | None:
+    """Open a Parquet, CSV or JSON file and recognise it; None of JSON that is no table, which may be a token list.
+
+    ``renamed`` as of `recognise`.
 
     Raises
     ------
@@ -201,15 +291,22 @@ def open_table(stage: Stage, number: int, source: Source) -> Opened:
     """
     start = first_bytes(source)
     if start.startswith(_PARQUET):
-        opened = _open_parquet(stage, number, source)
+        opened = _open_parquet(stage, number, source, renamed)
     else:
-        opened = _open_csv(stage, number, source, gzipped=start.startswith(_GZIP))
+        gzipped = start.startswith(_GZIP)
+        found = _json(source, gzipped=gzipped)
+        if found is None:
+            opened = _open_csv(stage, number, source, renamed, gzipped=gzipped)
+        elif (json := _open_json(stage, number, source, renamed, found)) is None:
+            return None
+        else:
+            opened = json
     if opened.rows == 0:
         raise IngestError(f"{source.shown}: the file has a header but no rows.", path=source.name)
     return opened
 
 
-def _open_parquet(stage: Stage, number: int, source: Source) -> Opened:
+def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[str, str]) -> Opened:
     # The path is a literal, never a pattern, and the row number comes from the file itself.
     path = quoted(glob.escape(str(source.path)))
     relation = f"(SELECT *, file_row_number + 1 AS row FROM read_parquet({path}, file_row_number = true))"
@@ -221,33 +318,136 @@ def _open_parquet(stage: Stage, number: int, source: Source) -> Opened:
     except duckdb.Error as error:
         raise unreadable(source, error) from None
     types = {column: str(kind) for column, kind, *_ in described}
-    kind, columns = _recognised(source, list(types))
+    kind, columns = _recognised(source, list(types), renamed)
     own = {ours: types[theirs] for ours, theirs in columns.items()}
     return Opened(number, source, kind, columns, relation, own, rows)
 
 
-def _open_csv(stage: Stage, number: int, source: Source, *, gzipped: bool) -> Opened:
+def _open_csv(
+    stage: Stage, number: int, source: Source, renamed: Mapping[str, str], *, gzipped: bool
+) -> Opened:
     ragged: list[tuple[int, str]] = []
-    table = f"csv_{number}"
-    with open_regular(source.path) as raw:
-        file = gzip.GzipFile(fileobj=raw) if gzipped else raw
-        try:
-            reader = _csv_reader(file, ragged)
-            kind, columns = _recognised(source, reader.schema.names)
-            taken = list(dict.fromkeys(columns.values()))
-            batches = pa.RecordBatchReader.from_batches(
-                pa.schema([*((column, pa.string()) for column in taken), ("row", pa.int64())]),
-                _numbered(reader, taken, ragged))
-            stage.connection.register("arriving", batches)
-            stage.run(f"CREATE TABLE {table} AS SELECT * FROM arriving")
-        except duckdb.OutOfMemoryException:
-            raise  # the memory is too small, not the file damaged
-        except (pa.ArrowInvalid, OSError, EOFError, zlib.error, duckdb.Error, UnicodeDecodeError) as error:
-            raise unreadable(source, error) from None
-        finally:
-            stage.connection.unregister("arriving")
+    with open_regular(source.path) as raw, _reading(source):
+        reader = _csv_reader(gzip.GzipFile(fileobj=raw) if gzipped else raw, ragged)
+        kind, columns = _recognised(source, reader.schema.names, renamed)
+        return _taken_in(stage, number, source, kind, columns, ragged=ragged,
+                         batches=lambda schema: _numbered(reader, schema, ragged))
+
+
+@contextmanager
+def _reading(source: Source) -> Iterator[None]:
+    """Turn what a reader says of a file into its refusal."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise  # the memory is too small, not the file damaged
+    except (ValueError, OSError, EOFError, zlib.error, duckdb.Error) as error:
+        raise unreadable(source, error) from None
+
+
+def _taken_in(
+    stage: Stage, number: int, source: Source, kind: Kind, columns: dict[str, str], *, ragged: list[tuple[int, str]],
+    batches: Callable[[pa.Schema], Iterator[pa.RecordBatch]],
+) -> Opened:  # fmt: skip
+    """Make a table of the stage of a file's columns, as text, and the numbers of its rows."""
+    table, taken = f"text_{number}", dict.fromkeys(columns.values())
+    schema = pa.schema([*((column, pa.string()) for column in taken), ("row", pa.int64())])
+    stage.connection.register("arriving", pa.RecordBatchReader.from_batches(schema, batches(schema)))
+    try:
+        stage.run(f"CREATE TABLE {table} AS SELECT * FROM arriving")
+    finally:
+        stage.connection.unregister("arriving")
     rows = stage.value(f"SELECT count(*) FROM {table}") + len(ragged)
     return Opened(number, source, kind, columns, table, dict.fromkeys(columns, "VARCHAR"), rows, ragged)
+
+
+@dataclass
+class _Json:
+    """The records of a JSON file: of its lines, or of its one document."""
+
+    records: Iterator[Any]
+    by_line: bool
+
+
+def _json(source: Source, *, gzipped: bool) -> _Json | None:
+    """Return the records of a JSON file; None where it is none."""
+    with _reading(source):
+        with open_regular(source.path) as raw:
+            start = (gzip.GzipFile(fileobj=raw) if gzipped else raw).read(1 << 16)
+        start = start.removeprefix(codecs.BOM_UTF8).lstrip()
+        if start[:1] not in (b"{", b"["):
+            return None
+        first, _, more = start.partition(b"\n")
+        one = _record(first)
+        # A document of one line is told from a first line by what it has, or by what follows.
+        if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or one.keys().isdisjoint(_NOT_RECORDS)):
+            return _Json(_lines(source, gzipped=gzipped), by_line=True)
+        document = strict_json.parse(text_of(source.path))
+    # Etherscan's API writes {"status", "message", "result": [...]}, Dune's {"result": {"rows": [...]}}, Blockscout's
+    # {"items": [...], "next_page_params"}.
+    for key in ("result", "rows", "items"):
+        document = document.get(key, document) if isinstance(document, dict) else document
+    return _Json(map(_flat, document if isinstance(document, list) else [document]), by_line=False)
+
+
+def _flat(record: Any) -> Any:
+    """Return a record whose objects are columns of their own, as ``from.hash``, one level deep."""
+    if not isinstance(record, dict) or not any(isinstance(value, dict) for value in record.values()):
+        return record
+    return {name: one for key, value in record.items() for name, one in (
+        ((f"{key}.{inner}", one) for inner, one in value.items()) if isinstance(value, dict) else [(key, value)])}
+
+
+def _lines(source: Source, *, gzipped: bool) -> Iterator[Any]:
+    with open_regular(source.path) as raw:
+        for line in gzip.GzipFile(fileobj=raw) if gzipped else raw:
+            yield _flat(_record(line.removeprefix(codecs.BOM_UTF8)))
+
+
+def _record(line: bytes) -> Any:
+    """Return what a line holds; None where it is no JSON."""
+    try:
+        return strict_json.read_answer(line)[0]
+    except strict_json.NotJson:
+        return None
+
+
+def _open_json(
+    stage: Stage, number: int, source: Source, renamed: Mapping[str, str], found: _Json
+) -> Opened | None:
+    ragged: list[tuple[int, str]] = []
+    with _reading(source):
+        first = list(islice(found.records, _LOOKED_AT))
+        names = list(dict.fromkeys(key for record in first if isinstance(record, dict) for key in record))
+        known = recognise(names, renamed)
+        if not found.by_line and (known is None or known[0].holds == "tokens"):
+            return None
+        kind, columns = _recognised(source, names, renamed)
+        late = {name for theirs in (*kind.needs.values(), *kind.may.values()) for name in theirs} - set(names)
+        numbered = enumerate(chain(first, found.records), 1)
+        return _taken_in(stage, number, source, kind, columns, ragged=ragged,
+                         batches=lambda schema: _of_records(numbered, schema, late, ragged))
+
+
+def _of_records(
+    numbered: Iterator[tuple[int, Any]], schema: pa.Schema, late: set[str], ragged: list[tuple[int, str]]
+) -> Iterator[pa.RecordBatch]:
+    while part := list(islice(numbered, _LOOKED_AT)):
+        whole = [(row, record) for row, record in part if isinstance(record, dict)]
+        ragged += [(row, "not a JSON object") for row, record in part if not isinstance(record, dict)]
+        if part[0][0] > _LOOKED_AT:
+            # The columns are settled: what another would say is not left out without a word.
+            for row, record in whole:
+                if not late.isdisjoint(record):
+                    raise ValueError(f"row {row:,} has {min(late & record.keys())!r}, which none of the first "
+                                     f"{_LOOKED_AT:,} has. Put a record with it among them")
+        columns = [[_as_text(record.get(column)) for _, record in whole] for column in schema.names[:-1]]
+        yield pa.record_batch([*columns, [row for row, _ in whole]], schema=schema)
+
+
+def _as_text(value: Any) -> str | None:
+    # Python's texts of the others are no JSON: a column of ours holds neither lists nor objects.
+    return value if value is None or isinstance(value, str) else str(value).lower()
 
 
 def _csv_reader(file: Any, ragged: list[tuple[int, str]]) -> pacsv.CSVStreamingReader:
@@ -280,7 +480,7 @@ def _header(file: Any) -> list[str]:
         text.detach().seek(0)
 
 
-def _numbered(reader: Any, taken: list[str], ragged: list[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
+def _numbered(reader: Any, schema: pa.Schema, ragged: list[tuple[int, str]]) -> Iterator[pa.RecordBatch]:
     """Give each row its number in the file; rows that were skipped as ragged keep theirs."""
     last = 0
     for batch in reader:
@@ -288,28 +488,41 @@ def _numbered(reader: Any, taken: list[str], ragged: list[tuple[int, str]]) -> I
         span = np.arange(last + 1, last + 1 + batch.num_rows + len(ragged))
         numbers = span[~np.isin(span, [number for number, _ in ragged])][: batch.num_rows]
         last = int(numbers[-1]) if len(numbers) else last
-        yield pa.record_batch([*(batch.column(c) for c in taken), pa.array(numbers, pa.int64())], [*taken, "row"])
+        columns = [batch.column(name) for name in schema.names[:-1]]
+        yield pa.record_batch([*columns, pa.array(numbers, pa.int64())], schema=schema)
 
 
-def _recognised(source: Source, names: list[str]) -> tuple[Kind, dict[str, str]]:
-    found = recognise(names)
+# The coin's own transactions look like transfers of tokens: they have a sender, a recipient and a contract's address.
+_OF_COINS = re.compile(r"parenttx.*|(value_(in|out)|txnfee)\(.*")
+
+
+def _recognised(source: Source, names: list[str], renamed: Mapping[str, str]) -> tuple[Kind, dict[str, str]]:
+    if any(_OF_COINS.fullmatch(name.strip().lower()) for name in names):
+        raise IngestError(f"{source.shown}: these are transactions of the chain's own coin, not transfers of tokens. "
+                          'On the address\'s page, download those of the tab "Token Transfers".', path=source.name)
+    found = recognise(names, renamed)
     if found is None:
-        raise IngestError(f"{source.shown}: {_closest(names)}", path=source.name)
+        now = [renamed.get(name.lower(), name) for name in names]
+        raise IngestError(f"{source.shown}: {_closest(now)}", path=source.name)
     return found
 
 
 def _closest(names: list[str]) -> str:
-    """Return what a file lacks of the format that it resembles most, or all formats if it resembles none."""
+    """Return what a file lacks of the format that it resembles most."""
     spelled, found = {name.lower() for name in names}, visible(", ".join(names[:20]), 300)
+    # A header of addresses, hashes and numbers is the first row: no format has such a column.
+    if names and all(_VALUE.fullmatch(name.strip()) for name in names):
+        return f"the file has no header: its first line is {found}. Write the columns' names above it."
     lacking = {kind.name: [other[0] for other in kind.needs.values() if spelled.isdisjoint(other)] for kind in KINDS}
     kind = min(KINDS, key=lambda kind: len(lacking[kind.name]) / len(kind.needs))
     missing = lacking[kind.name]
+    columns = " and ".join(f'"{column}"' for column in missing)
     # Any CSV has a column called "address" or "name": most of a format's columns make a resemblance.
     if len(missing) * 2 < len(kind.needs):
-        columns = " and ".join(f'"{column}"' for column in missing)
-        return f"this looks like {kind.name}, but has no column {columns}. Found: {found}."
-    known = "; ".join(f"{kind.name}: {', '.join(other[0] for other in kind.needs.values())}" for kind in KINDS)
-    return f"no known format has these columns: {found}. Known formats and their columns: {known}."
+        return (f"this looks like {kind.name}, but has no column {columns}. Found: {found}. "
+                f"If one of them holds it, map it: --map theirs={missing[0]}.")
+    return (f"no known format has these columns: {found}. The nearest is {kind.name}, which also needs {columns}. "
+            "If they are there by other names, map them: --map theirs=ours. `nbext ingest --help` lists all formats.")
 
 
 def unreadable(source: Source, error: Exception) -> IngestError:

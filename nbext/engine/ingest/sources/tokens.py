@@ -1,7 +1,7 @@
 """Facts about contracts, from token and contract exports, token lists, and the well-known contracts.
 
-Facts are stored with their source, so that a later run can weigh them again. Of two sources, the one that
-comes first in `SOURCES` wins, field by field; within one source, the newest.
+Facts are stored with what they are from and the file that gave them, so that a later run can weigh them again. Of two
+kinds, the one that comes first in `SOURCES` wins, field by field; within one kind, the newest.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ FACTS = {
 }
 FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
+# Of ``seq``: a file's number times this, and the row's number, so that what comes later is larger.
+OF_A_FILE = 10_000_000_000
 _PRIORITY = "list_position([" + ", ".join(f"'{s}'" for s in SOURCES) + "], source)"
 ADDRESS = "regexp_full_match(lower({0}), '0x[0-9a-f]{{40}}')"
 
@@ -38,7 +40,8 @@ def begin(stage: Stage) -> None:
     """Create the table of facts, with those of the generation before."""
     stage.run(f"CREATE TABLE facts ({', '.join(f'{c} {t}' for c, t in FACTS.items())})")
     if stage.previous:
-        stage.run(f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts")
+        # The well-known contracts are of this version.
+        stage.run(f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts WHERE source <> 'known'")
 
 
 def take_table(stage: Stage, file: Opened, chain: str) -> None:
@@ -48,22 +51,23 @@ def take_table(stage: Stage, file: Opened, chain: str) -> None:
     stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'not an address', {address} "
               f"FROM {file.relation} WHERE NOT coalesce({ADDRESS.format(address)}, false)")
     stage.run(f"""
-        INSERT INTO facts SELECT {chain}, lower({address}), '{source}', {file.number} * 10000000000 + row,
+        INSERT INTO facts SELECT {chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + row,
             {_standard(file)}, {_text(file, 'name')}, {_text(file, 'symbol')}, {decimals(file)}, {_text(file, 'logo')},
-            NULL, NULL, lower({_text(file, 'deployer')}), TRY_CAST({file.text('deployed_block')} AS BIGINT),
+            NULL, NULL, lower({_text(file, 'deployer')}), {file.whole('deployed_block')},
             {_supply(file)}
         FROM {file.relation} WHERE {ADDRESS.format(address)}""")
 
 
 def declare(stage: Stage, file: Opened, chain: int) -> None:
     """Add what a transfers file says of its contracts: the standard of its format, the names in its rows."""
-    if not file.kind.standard:
+    if not file.kind.standard and not file.has("standard"):
         return
-    source, standard = ("tokentx" if file.has("symbol") else "transfers"), f"'{file.kind.standard}'"
+    source = "tokentx" if file.has("symbol") else "transfers"
+    standard = f"any_value({standard_of(file.text('standard'))})" if file.has("standard") else f"'{file.kind.standard}'"
     address = file.text("contract")
     stage.run(f"""
         INSERT INTO facts (chain_id, address, source, seq, standard, name, symbol, decimals)
-        SELECT {chain}, lower({address}), '{source}', {file.number} * 10000000000 + min(row), {standard},
+        SELECT {chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + min(row), {standard},
             any_value({_text(file, 'name')}), any_value({_text(file, 'symbol')}), any_value({decimals(file)})
         FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2""")
 
@@ -83,7 +87,7 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
         elif why:
             bad.append((number, row, why, json.dumps(token)[:200]))
         else:
-            rows.append(_list_fact(token, number * 10_000_000_000 + row))
+            rows.append(_list_fact(token, number * OF_A_FILE + row))
     # Not a token list at all, most likely: reporting each of its entries as a bad row would hide that.
     if tokens and len(bad) == len(tokens):
         raise IngestError(f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
@@ -104,26 +108,40 @@ def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def settle(stage: Stage) -> None:
-    """Reduce the facts to one row per contract and source, and create ``known``: one row per contract."""
+    """Reduce the facts to one row per contract, kind and file, and create ``known``: one row per contract."""
     # Field by field, since a newer source that leaves a field empty does not make the older one wrong.
     newest = ", ".join(f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
-    stage.run(f"CREATE TABLE settled AS SELECT chain_id, address, source, 0::BIGINT AS seq, {newest} "
-              "FROM facts GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
-    stage.run("CREATE SCHEMA out.ingest")
-    stage.run(f"CREATE TABLE out.ingest.facts AS SELECT {', '.join(FACTS)} FROM settled ORDER BY 1, 2, 3")
-    best = ", ".join(f"first({c} ORDER BY {_PRIORITY}) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
+    stage.run(f"CREATE TABLE settled AS SELECT chain_id, address, source, seq // {OF_A_FILE} * {OF_A_FILE} AS seq, "
+              f"{newest} FROM facts GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4")
+    stage.run("CREATE SCHEMA IF NOT EXISTS out.ingest")
+    stage.run(f"CREATE OR REPLACE TABLE out.ingest.facts AS SELECT {', '.join(FACTS)} FROM settled ORDER BY 1, 2, 3, 4")
+    best = ", ".join(f"first({c} ORDER BY {_PRIORITY}, seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
     stage.run(f"CREATE TABLE known AS SELECT chain_id, address, {best} FROM settled GROUP BY 1, 2")
     stage.drop("facts", "settled")
 
 
-def learn_decimals(stage: Stage, chain: int, address: str, decimals: int) -> None:
-    """Store the decimals that were given for a snapshot's token, where no metadata has them."""
-    known = stage.rows("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
-    if known and known[0][0] is not None:
+def from_metadata(stage: Stage, chain: int, address: str) -> int | None:
+    """Return the decimals that metadata has of a contract: not those that a snapshot was taken with."""
+    found = stage.value("SELECT any_value(decimals) FROM out.ingest.facts "
+                        "WHERE chain_id = ? AND address = ? AND source <> 'snapshot'", [chain, address])
+    return None if found is None else known_decimals(stage, chain, address)
+
+
+def known_decimals(stage: Stage, chain: int, address: str) -> int | None:
+    """Return the decimals of a contract, whatever they are known from."""
+    found = stage.value("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
+    return None if found is None else int(found)
+
+
+def learn_decimals(stage: Stage, number: int, chain: int, address: str, decimals: int) -> None:
+    """Store the decimals that a file's snapshot was taken with; they are the token's where no metadata has them."""
+    # Stored also where metadata has them: what the balances were read with stays true when that is removed.
+    told = from_metadata(stage, chain, address)
+    stage.run("INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', ?, ?)",
+              [chain, address, number * OF_A_FILE, decimals])
+    if told is not None:
         return
-    stage.run("INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', 0, ?)",
-              [chain, address, decimals])
-    if known:
+    if stage.value("SELECT count(*) FROM known WHERE chain_id = ? AND address = ?", [chain, address]):
         stage.run("UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?", [decimals, chain, address])
     else:
         stage.run("INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)", [chain, address, decimals])
@@ -178,7 +196,7 @@ def _text(file: Opened, column: str) -> str:
 
 def decimals(file: Opened) -> str:
     """Return the SQL of a file's decimals: a whole number from 0 to 255, else NULL."""
-    number = f"TRY_CAST({file.text('decimals')} AS INTEGER)"
+    number = file.whole("decimals")
     return f"CASE WHEN {number} BETWEEN 0 AND 255 THEN {number} END"
 
 
@@ -188,14 +206,19 @@ def _supply(file: Opened) -> str:
             f"WHEN regexp_full_match({digits}, '[0-9]{{1,78}}') THEN {digits} END")
 
 
+def standard_of(text: str) -> str:
+    """Return the SQL of a standard: ERC20, ERC721 or ERC1155, also written erc-721 or 721; NULL of anything else."""
+    number = f"regexp_extract(lower({text}), '^(erc-?)?(20|721|1155)$', 2)"
+    return f"CASE WHEN {number} <> '' THEN 'ERC' || {number} END"
+
+
 def _standard(file: Opened) -> str:
     if file.kind.holds == "contracts":
         is_true = "lower({}) IN ('true', '1', 't')"
         return (f"CASE WHEN {is_true.format(file.text('is_erc721'))} THEN 'ERC721' "
                 f"WHEN {is_true.format(file.text('is_erc20'))} THEN 'ERC20' END")
     if file.has("standard"):
-        named = f"upper(replace({file.text('standard')}, '-', ''))"
-        return f"CASE WHEN {named} IN ('ERC20', 'ERC721', 'ERC1155') THEN {named} END"
+        return standard_of(file.text("standard"))
     # A collection has no decimals, so one or more of them make it an ERC20; zero or none prove nothing.
     return f"'{file.kind.standard}'" if file.kind.standard else f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
 

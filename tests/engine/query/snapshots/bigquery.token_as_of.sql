@@ -71,15 +71,15 @@ WITH `matched` AS (
     )
 ), `returned` AS (
   SELECT
-    `wallet`
-  FROM `matched`
+    *
+  FROM `matched` AS `t0`
   ORDER BY
-    `wallet`
+    `t0`.`wallet` ASC NULLS LAST
   LIMIT 100
 )
 SELECT
   `t10`.`address`,
-  `t10`.`USDC_balance`,
+  `t10`.`USDC_balance_raw`,
   (
     SELECT
       COUNT(*)
@@ -89,7 +89,7 @@ FROM (
   SELECT
     `t5`.`wallet`,
     `t5`.`address`,
-    `t9`.`USDC_balance`
+    `t9`.`USDC_balance_raw`
   FROM (
     SELECT
       `t0`.`wallet`,
@@ -99,11 +99,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t7`.`wallet`,
-      `t7`.`USDC_balance`
+      `t7`.`USDC_balance_raw`
     FROM (
       SELECT
         `t2`.`wallet`,
-        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `USDC_balance`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `USDC_balance_raw`
       FROM `project`.`nbext`.`history` AS `t2`
       WHERE
         `t2`.`contract` = 0

@@ -169,15 +169,15 @@ WITH `matched` AS (
     )
 ), `returned` AS (
   SELECT
-    `wallet`
-  FROM `matched`
+    *
+  FROM `matched` AS `t0`
   ORDER BY
-    `wallet`
+    `t0`.`wallet` ASC NULLS LAST
   LIMIT 100
 )
 SELECT
   `t10`.`address`,
-  `t10`.`UNI_balance`,
+  `t10`.`UNI_balance_raw`,
   (
     SELECT
       COUNT(*)
@@ -187,7 +187,7 @@ FROM (
   SELECT
     `t5`.`wallet`,
     `t5`.`address`,
-    `t9`.`UNI_balance`
+    `t9`.`UNI_balance_raw`
   FROM (
     SELECT
       `t0`.`wallet`,
@@ -197,11 +197,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t7`.`wallet`,
-      `t7`.`UNI_balance`
+      `t7`.`UNI_balance_raw`
     FROM (
       SELECT
         `t2`.`wallet`,
-        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `UNI_balance`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `UNI_balance_raw`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 1 AND `t2`.`size` >= 540000000000000000

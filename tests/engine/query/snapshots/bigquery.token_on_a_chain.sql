@@ -81,16 +81,16 @@ WITH `matched` AS (
     )
 ), `returned` AS (
   SELECT
-    `wallet`
-  FROM `matched`
+    *
+  FROM `matched` AS `t0`
   ORDER BY
-    `wallet`
+    `t0`.`wallet` ASC NULLS LAST
   LIMIT 100
 )
 SELECT
   `t14`.`address`,
-  `t14`.`USDC_balance`,
-  `t14`.`OP_balance`,
+  `t14`.`USDC_balance_raw`,
+  `t14`.`OP_balance_raw`,
   (
     SELECT
       COUNT(*)
@@ -100,8 +100,8 @@ FROM (
   SELECT
     `t5`.`wallet`,
     `t5`.`address`,
-    `t12`.`USDC_balance`,
-    `t13`.`OP_balance`
+    `t12`.`USDC_balance_raw`,
+    `t13`.`OP_balance_raw`
   FROM (
     SELECT
       `t0`.`wallet`,
@@ -111,11 +111,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t8`.`wallet`,
-      `t8`.`USDC_balance`
+      `t8`.`USDC_balance_raw`
     FROM (
       SELECT
         `t2`.`wallet`,
-        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `USDC_balance`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `USDC_balance_raw`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 0 AND `t2`.`size` >= 1
@@ -133,11 +133,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t9`.`wallet`,
-      `t9`.`OP_balance`
+      `t9`.`OP_balance_raw`
     FROM (
       SELECT
         `t2`.`wallet`,
-        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `OP_balance`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `OP_balance_raw`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 5 AND `t2`.`size` >= 1

@@ -132,10 +132,10 @@ WITH `matched` AS (
     )
 ), `returned` AS (
   SELECT
-    `wallet`
-  FROM `matched`
+    *
+  FROM `matched` AS `t0`
   ORDER BY
-    `wallet`
+    `t0`.`wallet` ASC NULLS LAST
   LIMIT 100
 )
 SELECT

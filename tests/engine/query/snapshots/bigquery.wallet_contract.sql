@@ -99,16 +99,16 @@ WITH `matched` AS (
     )
 ), `returned` AS (
   SELECT
-    `wallet`
-  FROM `matched`
+    *
+  FROM `matched` AS `t0`
   ORDER BY
-    `wallet`
+    `t0`.`wallet` ASC NULLS LAST
   LIMIT 100
 )
 SELECT
   `t14`.`address`,
   `t14`.`BAYC_count`,
-  `t14`.`UNI_balance`,
+  `t14`.`UNI_balance_raw`,
   (
     SELECT
       COUNT(*)
@@ -119,7 +119,7 @@ FROM (
     `t5`.`wallet`,
     `t5`.`address`,
     `t12`.`BAYC_count`,
-    `t13`.`UNI_balance`
+    `t13`.`UNI_balance_raw`
   FROM (
     SELECT
       `t0`.`wallet`,
@@ -151,11 +151,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       `t9`.`wallet`,
-      `t9`.`UNI_balance`
+      `t9`.`UNI_balance_raw`
     FROM (
       SELECT
         `t2`.`wallet`,
-        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `UNI_balance`
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `UNI_balance_raw`
       FROM `project`.`nbext`.`balances` AS `t2`
       WHERE
         `t2`.`contract` = 1

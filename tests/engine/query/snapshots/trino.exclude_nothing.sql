@@ -26,10 +26,10 @@ WITH "matched" AS (
     "t2"."number" >= 1
 ), "returned" AS (
   SELECT
-    "wallet"
-  FROM "matched"
+    *
+  FROM "matched" AS "t0"
   ORDER BY
-    "wallet"
+    "t0"."wallet" ASC
   LIMIT 100
 )
 SELECT

@@ -52,15 +52,15 @@ WITH "matched" AS (
     )
 ), "returned" AS (
   SELECT
-    "wallet"
-  FROM "matched"
+    *
+  FROM "matched" AS "t0"
   ORDER BY
-    "wallet"
+    "t0"."wallet" ASC
   LIMIT 100
 )
 SELECT
   "t10"."address",
-  "t10"."USDC_balance",
+  "t10"."USDC_balance_raw",
   (
     SELECT
       COUNT(*)
@@ -70,7 +70,7 @@ FROM (
   SELECT
     "t5"."wallet",
     "t5"."address",
-    "t9"."USDC_balance"
+    "t9"."USDC_balance_raw"
   FROM (
     SELECT
       "t0"."wallet",
@@ -80,11 +80,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t7"."wallet",
-      "t7"."USDC_balance"
+      "t7"."USDC_balance_raw"
     FROM (
       SELECT
         "t2"."wallet",
-        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance_raw"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 0 AND "t2"."size" >= 1

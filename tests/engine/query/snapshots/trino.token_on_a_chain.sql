@@ -65,16 +65,16 @@ WITH "matched" AS (
     )
 ), "returned" AS (
   SELECT
-    "wallet"
-  FROM "matched"
+    *
+  FROM "matched" AS "t0"
   ORDER BY
-    "wallet"
+    "t0"."wallet" ASC
   LIMIT 100
 )
 SELECT
   "t14"."address",
-  "t14"."USDC_balance",
-  "t14"."OP_balance",
+  "t14"."USDC_balance_raw",
+  "t14"."OP_balance_raw",
   (
     SELECT
       COUNT(*)
@@ -84,8 +84,8 @@ FROM (
   SELECT
     "t5"."wallet",
     "t5"."address",
-    "t12"."USDC_balance",
-    "t13"."OP_balance"
+    "t12"."USDC_balance_raw",
+    "t13"."OP_balance_raw"
   FROM (
     SELECT
       "t0"."wallet",
@@ -95,11 +95,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t8"."wallet",
-      "t8"."USDC_balance"
+      "t8"."USDC_balance_raw"
     FROM (
       SELECT
         "t2"."wallet",
-        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance_raw"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 0 AND "t2"."size" >= 1
@@ -117,11 +117,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t9"."wallet",
-      "t9"."OP_balance"
+      "t9"."OP_balance_raw"
     FROM (
       SELECT
         "t2"."wallet",
-        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "OP_balance"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "OP_balance_raw"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 5 AND "t2"."size" >= 1

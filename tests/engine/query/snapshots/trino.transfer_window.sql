@@ -93,10 +93,10 @@ WITH "matched" AS (
     )
 ), "returned" AS (
   SELECT
-    "wallet"
-  FROM "matched"
+    *
+  FROM "matched" AS "t0"
   ORDER BY
-    "wallet"
+    "t0"."wallet" ASC
   LIMIT 100
 )
 SELECT

@@ -83,16 +83,16 @@ WITH "matched" AS (
     )
 ), "returned" AS (
   SELECT
-    "wallet"
-  FROM "matched"
+    *
+  FROM "matched" AS "t0"
   ORDER BY
-    "wallet"
+    "t0"."wallet" ASC
   LIMIT 100
 )
 SELECT
   "t14"."address",
   "t14"."BAYC_count",
-  "t14"."UNI_balance",
+  "t14"."UNI_balance_raw",
   (
     SELECT
       COUNT(*)
@@ -103,7 +103,7 @@ FROM (
     "t5"."wallet",
     "t5"."address",
     "t12"."BAYC_count",
-    "t13"."UNI_balance"
+    "t13"."UNI_balance_raw"
   FROM (
     SELECT
       "t0"."wallet",
@@ -135,11 +135,11 @@ FROM (
   LEFT OUTER JOIN (
     SELECT
       "t9"."wallet",
-      "t9"."UNI_balance"
+      "t9"."UNI_balance_raw"
     FROM (
       SELECT
         "t2"."wallet",
-        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "UNI_balance"
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "UNI_balance_raw"
       FROM "lake"."nbext"."balances" AS "t2"
       WHERE
         "t2"."contract" = 1

@@ -1,0 +1,140 @@
+"""Which wallets joined a segment, left it or stayed since a time, with what they held then and hold now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from nbext.analysis import charts
+from nbext.analysis.results import Result, result
+from nbext.analysis.segments import Segment, all_of, client_of, segment_of
+from nbext.analysis.trend import SPAN, hours_of
+from nbext.client import frames
+from nbext.core.constants import MAX_LIMIT
+from nbext.errors import ConfigError, ValidationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbext.client import Client
+
+STATUSES = ("joined", "left", "stayed")
+
+
+def changes(segment: Any, since: str | int = "30d", *, client: Client | None = None) -> Result:
+    """Return the wallets of a segment now and at an earlier time, and what happened to each in between.
+
+    Parameters
+    ----------
+    segment
+        Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
+    since
+        A span before the data's last block (``12h``, ``30d``, ``4w``, ``1y``); or, as in ``asOf``, a date, a time or
+        a block.
+    client
+        The client to ask; by default of the service that is set.
+
+    Returns
+    -------
+    Result
+        A row for each wallet, ordered by address: ``address`` str; ``status`` str, ``joined``, ``left`` or ``stayed``;
+        and each balance or count of the segment's rows twice, ``<COLUMN>_then`` and ``<COLUMN>_now``, with the
+        segment's dtypes; 0 where the wallet held none, also where it does not match. Joined less left is the change
+        of the segment's count. ``attrs["nbext"]`` has the blocks, ``then`` and ``as_of`` (now), and how many wallets
+        have each status. ``.segment(row)`` is all wallets with that row's status, ``.chart()`` draws the counts.
+
+    Raises
+    ------
+    ValidationError
+        A segment with a time of its own, a ``since`` that is no time or before the data begins, or more than
+        10,000,000 wallets.
+    ConfigError
+        The service, which is not our own, does not say of which block its answers are.
+
+    Source
+    ------
+    The segment as of both blocks, all rows; where it has balances, once more for the wallets that joined or left.
+    """
+    import pandas as pd
+
+    asked = segment_of(segment, client_of(client))
+    if "asOf" in asked.filters:
+        raise ValidationError.of("/segment/asOf", "exclusive", "changes sets asOf itself. Leave it out.")
+    # Wallets and balances are compared, in no other order than that of their addresses.
+    kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
+    asked = replace(asked, filters=kept)
+    now, then = _moments(asked, since)
+    at = [_rows(one) for one in (then, now)]
+    before, after = (pd.Index(rows["address"]) for rows in at)
+    wallets = before.union(after)
+    status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
+    status[wallets.difference(before)], status[wallets.difference(after)] = "joined", "left"
+    abouts = [rows.attrs["nbext"] for rows in at]
+    columns = {"address": wallets.to_series(index=pd.RangeIndex(len(wallets))), "status": status.reset_index(drop=True)}
+    if len(at[1].columns) > 1:
+        at = [_held(one, rows, wallets) for one, rows in zip((then, now), at, strict=True)]
+        for name in at[1].columns:
+            columns |= {f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)}
+    table = pd.DataFrame(columns)
+    counts = {name: int((status == name).sum()) for name in STATUSES}
+    about = {
+        "operation": "changes", "service": asked.client.base_url, "as_of": abouts[1]["as_of"],
+        "then": abouts[0]["as_of"], **counts,
+        "warnings": list(dict.fromkeys(line for one in abouts for line in one.get("warnings") or [])),
+        "segments": [{"operator": one.operator, "filters": dict(one.filters)} for one in (then, now)],
+    }  # fmt: skip
+    parts = {"joined": ([now], then), "left": ([then], now), "stayed": ([then, now], None)}
+
+    def cell(row: int, _: Any) -> Segment:
+        these, others = parts[str(table["status"].iloc[row])]
+        return all_of(these, but=others)
+
+    return result(table, about, cell, {"bars": _chart})
+
+
+def _moments(asked: Segment, since: str | int) -> tuple[Segment, Segment]:
+    """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
+    about = asked.open(0 if asked.client.is_ours else 1).attrs["nbext"]
+    as_of = about.get("as_of") or {}
+    if type(as_of.get("block")) is not int:
+        raise ConfigError(f"{asked.client.base_url} does not say of which block its answers are.")
+    moment: Any = since
+    if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
+        moment = _before(as_of["timestamp"], hours_of(since, "/since"))
+    now, then = (replace(asked, filters={**asked.filters, "asOf": one}) for one in (as_of["block"], moment))
+    return now, then
+
+
+def _before(timestamp: str, hours: int) -> str:
+    from datetime import datetime
+
+    return (datetime.fromisoformat(timestamp) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _rows(asked: Segment) -> pd.DataFrame:
+    rows = asked.open(MAX_LIMIT)
+    if rows.attrs["nbext"]["truncated"]:
+        raise ValidationError.of("/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets.")
+    return rows
+
+
+def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame:
+    """Return the balances of all the wallets at a segment's block, whether they match it or not."""
+    import pandas as pd
+
+    if len(rows) < len(wallets):
+        listed = {"wallet": {"in": wallets.tolist()}}
+        # The segment's conditions give the rows their columns; beside the list, they leave nobody out.
+        everyone = {"all": [listed, {"any": [asked.member(), listed]}], **asked.scope()}
+        rows = _rows(replace(asked, filters=everyone, operator="AND"))
+    rows, text = rows.set_index("address"), frames.text_dtype()
+    # A wallet that had not been seen by then has no row. Amounts of more than 76 digits are text.
+    columns = {name: one.reindex(wallets, fill_value="0" if one.dtype == text else 0) for name, one in rows.items()}
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def _chart(made: Result) -> charts.Chart:
+    about = made.attrs["nbext"]
+    blocks = " to ".join(f"{about[when]['block']:,}" for when in ("then", "as_of"))
+    return charts.bars(STATUSES, [about[name] for name in STATUSES], f"Wallets that changed, block {blocks}", about)

@@ -1,0 +1,205 @@
+"""A segment as it is given, combined with others and counted: many in one request where the service is our own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nbext.core.operations import MAX_COMPARED, MAX_COUNTS
+from nbext.core.untrusted_text import quoted
+from nbext.errors import ConfigError, NotFound, ValidationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbext.client import Client
+
+# The keys of filters that are no condition; of these, which wallets match depends on the first three.
+SCOPE = ("chain", "asOf", "exclude", "orderBy", "columns")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment's filters; `open` runs it and returns its wallets."""
+
+    filters: Mapping[str, Any]
+    operator: str = "AND"
+    limit: int | None = None
+    client: Client = field(kw_only=True, repr=False, compare=False)
+
+    def open(self, limit: int | None = None) -> pd.DataFrame:
+        """Return the wallets, as `nbext.Client.execute_segment` does."""
+        return self.client.execute_segment(self.filters, self.operator, limit=self.limit if limit is None else limit)
+
+    def member(self) -> dict[str, Any]:
+        """Return the conditions as a map inside a group, whose keys all hold."""
+        conditions = {key: one for key, one in self.filters.items() if key not in SCOPE}
+        if self.operator == "AND":
+            return conditions
+        either: list[dict[str, Any]] = []
+        for key, one in conditions.items():
+            # The list under a group is its members; under another key each element is a condition.
+            spread = isinstance(one, list | tuple) and key not in ("all", "any")
+            either += [{key: each} for each in one] if spread else [{key: one}]
+        return {"any": either}
+
+    def scope(self) -> dict[str, Any]:
+        """Return the keys beside the conditions that decide which wallets match."""
+        return {key: self.filters[key] for key in SCOPE[:3] if key in self.filters}
+
+    def saved(self) -> dict[str, Any]:
+        """Return the condition that names this segment by its id, which our own service stores for that."""
+        about = self.client.execute_segment(self.filters, self.operator, limit=0).attrs["nbext"]
+        return {"segment": {"id": about["segment_id"]}}
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was counted, and what the service says of each segment: its words and the block it was asked at."""
+
+    counts: list[int]
+    words: list[str]
+    as_of: list[Mapping[str, Any]]
+    warnings: list[str]
+    # What each segment's wallets hold together, where that was asked for and is known.
+    held: list[Mapping[str, Any] | None] = field(default_factory=list)
+
+    def about(self, operation: str, segments: Sequence[Segment]) -> dict[str, Any]:
+        """Return the provenance of a table of these counts, as plain values."""
+        blocks = {json.dumps(one, sort_keys=True): one for one in self.as_of}
+        return {
+            "operation": operation, "service": segments[0].client.base_url, "warnings": self.warnings,
+            "as_of": dict(next(iter(blocks.values()))) if len(blocks) == 1 else None,
+            "segments": [{"operator": one.operator, "filters": dict(one.filters)} for one in segments],
+        }  # fmt: skip
+
+
+def client_of(given: Client | None) -> Client:
+    """Return the given client, or one of the service that is set."""
+    from nbext.connect import connect
+
+    return given or connect()
+
+
+def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment:
+    """Return what stands for a segment: filters, a request, a segment's table, its id, a symbol or an address."""
+    if isinstance(given, Segment):
+        return given
+    about = getattr(given, "attrs", {}).get("nbext") if hasattr(given, "columns") else None
+    asked = about or given
+    if isinstance(asked, Mapping) and isinstance(asked.get("filters"), Mapping):
+        return Segment(asked["filters"], asked.get("operator") or "AND", client=client)
+    if isinstance(given, Mapping):
+        return Segment(given, client=client)
+    if isinstance(given, str) and given.startswith("sg_"):
+        # Whom it leaves out the saved segment says itself.
+        return Segment({"segment": {"id": given}, "exclude": []}, client=client)
+    if isinstance(given, str):
+        return Segment(_held(given, client, pointer), client=client)
+    detail = "A segment is given as filters, as the table of one, as its id, or as a symbol or an address."
+    raise ValidationError.of(pointer, "type", detail)
+
+
+def _held(name: str, client: Client, pointer: str) -> dict[str, Any]:
+    """Return the filters for the holders of a collection or a token."""
+    found = []
+    for key, read in (("nft", client.nfts), ("token", client.tokens)):
+        try:
+            read(client.settings["chain"], name, strict=True)
+        except NotFound:
+            continue
+        found.append({key: {key: name}})
+    if len(found) == 1:
+        return found[0]
+    either = f'{quoted(name)} is a token and a collection. Write {{"token": ...}} or {{"nft": ...}}.'
+    raise ValidationError.of(pointer, "unknown-symbol", either if found else f"There is no contract {quoted(name)}.")
+
+
+def all_of(segments: Sequence[Segment], *, but: Segment | None = None) -> Segment:
+    """Return the segment of the wallets that are in all of some segments, and not in another."""
+    asked = [*segments, but] if but else list(segments)
+    if all(one.scope() == asked[0].scope() for one in asked):
+        members, scope = [one.member() for one in asked], asked[0].scope()
+    else:
+        # Each means the same wherever it is named: it has its own time, chain and exclusions.
+        members, scope = [one.saved() for one in asked], {"exclude": list[str]()}
+    if but:
+        members[-1] = {"not": members[-1]}
+    return Segment({"all": members, **scope}, client=asked[0].client)
+
+
+def counted(segments: Sequence[Segment], together: Sequence[Sequence[int]], *, amounts: bool = False) -> Counts:
+    """Return how many wallets some segments have in common, for each of ``together``: places among them.
+
+    ``amounts``: of our own service also what each segment's wallets hold together.
+
+    Raises
+    ------
+    ConfigError
+        The service, which is not our own, does not say how many wallets match.
+    """
+    client = segments[0].client
+    words, as_of = [""] * len(segments), list[Mapping[str, Any]]([{}] * len(segments))
+    counts: list[int] = []
+    warnings: list[str] = []
+    held: list[Mapping[str, Any] | None] = [None] * len(segments)
+    if not client.is_ours:
+        for places in together:
+            one = all_of([segments[place] for place in places]) if len(places) > 1 else segments[places[0]]
+            about = _matched(one)
+            counts.append(about["matched"])
+            warnings += about.get("warnings") or []
+            as_of[places[0]] = about.get("as_of") or {}
+        return Counts(counts, words, as_of, list(dict.fromkeys(warnings)))
+    for part in _parts(together):
+        used = sorted({place for places in part for place in places})
+        numbers = {place: number for number, place in enumerate(used)}
+        asked = [(segments[place].filters, segments[place].operator) for place in used]
+        answer = client.counts(asked, [[numbers[place] for place in places] for places in part], amounts=amounts)
+        counts += answer["counts"]
+        for place, said in zip(used, answer["segments"], strict=True):
+            words[place], as_of[place] = said["words"].removeprefix("wallets that "), said["asOf"]
+            warnings += said["warnings"]
+            held[place] = said.get("held")
+    return Counts(counts, words, as_of, list(dict.fromkeys(warnings)), held)
+
+
+def _parts(together: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
+    """Yield counts, as many as one request may ask for."""
+    part: list[Sequence[int]] = []
+    used: set[int] = set()
+    for places in together:
+        if part and (len(part) == MAX_COUNTS or len(used | set(places)) > MAX_COMPARED):
+            yield part
+            part, used = [], set()
+        part.append(places)
+        used |= set(places)
+    yield part
+
+
+def _matched(segment: Segment) -> dict[str, Any]:
+    """Return what a stranger's service says of a segment: it is not known to take a limit of 0."""
+    table = segment.open(limit=1)
+    about: dict[str, Any] = table.attrs["nbext"]
+    # A limit that cut nothing off has counted all.
+    matched = about.get("matched") if len(table) else 0
+    if type(matched) is not int:
+        raise ConfigError(f"{client_name(segment)} does not say how many wallets match, and so cannot be compared.")
+    return {**about, "matched": matched}
+
+
+def client_name(segment: Segment) -> str:
+    """Return the service's address."""
+    return segment.client.base_url
+
+
+def names_of(given: Iterable[Any], segments: Sequence[Segment], words: Sequence[str]) -> list[str]:
+    """Return a name for each segment: the symbol that was given, its words, or its filters; each name once."""
+    names: list[str] = []
+    for one, segment, said in zip(given, segments, words, strict=True):
+        name = one if isinstance(one, str) else said or json.dumps(segment.filters, default=str, ensure_ascii=False)
+        again = sum(each == name or each.startswith(f"{name} (") for each in names)
+        names.append(f"{name} ({again + 1})" if again else name)
+    return names

@@ -1,0 +1,89 @@
+"""How many wallets matched a segment at each of many times."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nbext.analysis import charts
+from nbext.analysis.results import Result, result
+from nbext.analysis.segments import client_of, counted, segment_of
+from nbext.client import frames
+from nbext.core.untrusted_text import quoted
+from nbext.errors import ValidationError
+
+if TYPE_CHECKING:
+    from nbext.client import Client
+
+MOST_POINTS = 1_000
+SPAN = re.compile(r"([1-9][0-9]{0,5})([hdwy])")
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
+
+
+def trend(
+    segment: Any, *, every: str = "1w", since: str = "1y", amounts: bool = False, client: Client | None = None
+) -> Result:
+    """Return how many wallets matched a segment through time, up to the data's last block.
+
+    Parameters
+    ----------
+    segment
+        Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
+    every, since
+        The time between two points, and from the first to the last: ``12h``, ``30d``, ``4w``, ``1y`` (365 days).
+    amounts
+        Also add up what the wallets held, of our own service: of a large token this takes four times as long.
+    client
+        The client to ask; by default of the service that is set.
+
+    Returns
+    -------
+    Result
+        A row for each point, the oldest first: ``at`` datetime64[s, UTC] and ``block`` Int64, the last block until then
+        and its time (missing where the service does not say); ``count`` int64. With ``amounts``, of a segment whose
+        rows have a balance, also what its wallets held together of the first: ``amount`` float64 in the token's
+        unit, missing where its decimals are unknown, and ``amount_raw`` the exact sum. ``.segment(row)`` is the
+        segment as of that point, ``.chart()`` a line.
+
+    Raises
+    ------
+    ValidationError
+        A span that is none, more than 1,000 points, a segment with a time of its own, or one before the data begins.
+
+    Source
+    ------
+    POST /counts; of a service that is not our own, one segment for each point.
+    """
+    import pandas as pd
+
+    asked = segment_of(segment, client_of(client))
+    if "asOf" in asked.filters:
+        raise ValidationError.of("/segment/asOf", "exclusive", "A trend sets asOf itself. Leave it out.")
+    step, length = hours_of(every, "/every"), hours_of(since, "/since")
+    if length // step >= MOST_POINTS:
+        detail = f"These are more than {MOST_POINTS:,} points. Choose a longer step."
+        raise ValidationError.of("/every", "range", detail)
+    points = [
+        replace(asked, filters={**asked.filters, "asOf": f"{place * step}h"}) for place in range(length // step, -1, -1)
+    ]
+    found = counted(points, [[place] for place in range(len(points))], amounts=amounts)
+    times = frames.column([one.get("timestamp") for one in found.as_of], "timestamp")
+    blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
+    table = pd.DataFrame({"at": times, "block": blocks, "count": pd.array(found.counts, dtype="int64")})
+    sums = [one for one in found.held if one]
+    if len(sums) == len(points):
+        table["amount"] = frames.column([one["amount"] for one in sums], "float64")
+        table["amount_raw"] = frames.column([one["amountRaw"] for one in sums], "uint256")
+    about = {**found.about("trend", [asked]), "as_of": dict(found.as_of[-1])}
+    title = f"Wallets that {found.words[-1] or 'match'}"
+    return result(table, about, lambda row, _: points[row], {"line": lambda made: charts.line(made, title, about)})
+
+
+def hours_of(span: str, pointer: str) -> int:
+    """Return the hours of a span such as ``4w``."""
+    found = SPAN.fullmatch(span) if isinstance(span, str) else None
+    if found is None:
+        detail = f'{quoted(span)} is not a span. Write one such as "12h", "30d" or "1y".'
+        raise ValidationError.of(pointer, "type", detail)
+    return int(found[1]) * _HOURS[found[2]]

@@ -1,0 +1,248 @@
+"""What the last answer looked like: its fields, how it was read, and the settings that would read it otherwise.
+
+Of the answer itself a bounded outline is kept: names, types, counts, and one short value of each field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nbext.client.decode import Reading
+from nbext.client.http.body import Answer
+from nbext.client.http.errors import redacted
+from nbext.client.remote import content
+from nbext.client.remote.field_names import IDS, STATUSES, bare, joined
+from nbext.client.remote.profile import Profile, pasteable
+from nbext.core.addresses import looks_like_address
+from nbext.core.strict_json import NotJson
+from nbext.core.untrusted_text import quoted, visible
+from nbext.errors import ProtocolError
+from nbext.settings import Secret
+
+# An outline is for reading: of a list some items are looked at, and of deep or wide answers the beginning.
+MOST_FIELDS, MOST_ITEMS, MOST_DEPTH, LONGEST_VALUE = 150, 50, 8, 60
+_PLAIN_HEADERS = re.compile(
+    r"date|server|via|vary|age|etag|connection|keep-alive|set-cookie|content-(type|length|encoding|language)|"
+    r"transfer-encoding|cache-control|expires|last-modified|strict-transport-security|cf-.*|x-(xss|frame|powered).*|"
+    r"x-content-type-options|access-control-.*|alt-svc|nel|report-to|p3p|.*security-policy", re.IGNORECASE
+)  # fmt: skip
+
+
+@dataclass
+class Field:
+    """One field: its path (JMESPath, or ``header:NAME``), the types of its values, how many, and one of them."""
+
+    path: str
+    kinds: dict[str, None] = field(default_factory=dict)
+    size: int = 0
+    value: str = ""
+
+    @property
+    def name(self) -> str:
+        """The field's own name, without case and separators."""
+        return bare(re.sub(r'\[\]|"', "", self.path).rpartition(".")[2].removeprefix("header:"))
+
+    @property
+    def kind(self) -> str:
+        """The types, in words, with the number of items."""
+        sized = f" of {self.size:,}" if self.size or {"list", "keyed object"} & self.kinds.keys() else ""
+        return " or ".join(self.kinds) + sized
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one value, and not one of each item of a list."""
+        single = {"text", "integer", "number", "boolean"} & self.kinds.keys()
+        return bool(single) and not re.search(r"\[\]|\*", self.path)
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether it may be rows."""
+        return bool({"list", "keyed object"} & self.kinds.keys()) and "[]" not in self.path
+
+
+@dataclass
+class LastAnswer:
+    """An answer's outline; `text` shows it."""
+
+    operation: str
+    title: str
+    fields: list[Field] = field(default_factory=list)
+    read_as: list[str] = field(default_factory=list)
+
+    def text(self, *, values: bool = False) -> str:
+        """Return the outline, how it was read and what would read it otherwise; with ``values``, one of each field."""
+        width = min(60, max((len(one.path) for one in self.fields), default=0))
+        lines = [f"{one.path:<{width}}  {one.kind}{f'  {one.value}' if values else ''}".rstrip() for one in self.fields]
+        if len(self.fields) == MOST_FIELDS:
+            lines.append("... (the answer has more fields)")
+        others = [f"  %nbext set {line}" for role in ROLES for line in self.lines(role)[:3]]
+        return "\n".join([
+            self.title, *(visible(line, 200) for line in lines), "", "Read as:",
+            *(f"  {line}" for line in self.read_as or ["nothing"]),
+            *(["", "Lines that would read it otherwise:", *others] if others else []),
+        ])  # fmt: skip
+
+    def lines(self, role: str) -> list[str]:
+        """Return the lines of settings that would take fields of this answer for a role, the likeliest first."""
+        ranked = [(_rank(role, one), one.path) for one in self.fields]
+        # Only a job has an id that must be found at all costs.
+        least = 2 if role == "id" and self.operation != "segment" else 1
+        paths = [path for rank, path in sorted(ranked, key=lambda pair: -pair[0]) if rank >= least]
+        return [pasteable(role, path, self.operation) for path in paths]
+
+    def advice(self, roles: Sequence[str]) -> str:
+        """Return the line of settings for each role that a field of this answer may have, as one sentence."""
+        found = [(role, line) for role in roles for line in self.lines(role)[:1]]
+        choices = "; or, ".join(f"if {_WORDS[role]}: `%nbext set {line}`" for role, line in found)
+        return f"{choices[:1].upper()}{choices[1:]}." if choices else ""
+
+
+_WORDS = {
+    "rows": "these are its rows", "id": "this is its id", "url": "its rows are there",
+    "poll": "its state is asked for there",
+}  # fmt: skip
+
+
+def outlined(
+    answer: Answer, operation: str, reading: Reading | None, profile: Profile, key: Secret, *, failure: str = ""
+) -> LastAnswer:
+    """Return the outline of an answer, as it was read or as the ``failure`` says that it was not."""
+    # What follows ? may be a signature that opens a file.
+    url, kind = answer.url.split("?", 1)[0], visible(answer.content_type or "no content type", 60)
+    found = LastAnswer(operation, "")
+    if reading is not None and reading.table is not None:
+        kinds = {"string": "text", "large_string": "text", "int64": "integer", "bool": "boolean"}
+        columns = [(column.name, str(column.type)) for column in reading.table.schema]
+        found.fields = [Field(f"[].{name}", {kinds.get(kind, kind): None}) for name, kind in columns[:MOST_FIELDS]]
+    else:
+        document = _document(answer, reading)
+        found.fields = [] if document is None else _fields(document, key)
+    size = f", {len(answer.body):,} bytes" if answer.body else ""
+    if not found.fields and answer.body:
+        # Of what could not be read only the beginning is here.
+        size, value = "", quoted(redacted(answer.body[:200].decode("utf-8", "replace"), key), LONGEST_VALUE)
+        found.fields = [Field("(beginning)", {"text": None}, value=value)]
+    found.title = f"{visible(url, 120)}: {answer.status}, {kind}{size}, read as {operation}"
+    found.fields += _headers(answer.headers, key)
+    found.read_as = [failure] if reading is None else list(_read_as(reading, profile, found.fields))
+    return found
+
+
+def _document(answer: Answer, reading: Reading | None) -> Any:
+    if reading is not None and reading.document is not None:
+        return reading.document
+    try:
+        return content.opened(answer).document
+    except (ProtocolError, NotJson, RecursionError):
+        return None
+
+
+def _fields(document: Any, key: Secret) -> list[Field]:
+    found: dict[str, Field] = {}
+    todo: list[tuple[str, Any, int]] = [("", document, 0)]
+    while todo:
+        path, value, depth = todo.pop(0)
+        one = found.get(path)
+        if one is None:
+            if len(found) > MOST_FIELDS:
+                continue
+            one = found[path] = Field(path)
+        one.kinds[_kind(value)] = None
+        if isinstance(value, Mapping | list):
+            one.size = max(one.size, len(value) if isinstance(value, list) or _is_keyed(value) else 0)
+            todo = [*_inner(path, value, depth), *todo] if depth < MOST_DEPTH else todo
+        elif value is not None and not one.value:
+            # The key goes before anything is cut.
+            one.value = quoted(redacted(str(value)[:5000], key), LONGEST_VALUE)
+    # The whole answer is a line of its own only where it is rows, or a single value.
+    fields = [one for path, one in found.items() if path or not isinstance(document, Mapping) or _is_keyed(document)]
+    for one in fields:
+        one.path = one.path or "@"
+    return fields[:MOST_FIELDS]
+
+
+def _inner(path: str, value: Mapping[str, Any] | list[Any], depth: int) -> list[tuple[str, Any, int]]:
+    if isinstance(value, list):
+        return [(f"{path}[]", item, depth + 1) for item in value[:MOST_ITEMS]]
+    if _is_keyed(value):
+        return [(f"{path}.*" if path else "*", item, depth + 1) for item in list(value.values())[:MOST_ITEMS]]
+    return [(joined(path, str(name)), item, depth + 1) for name, item in list(value.items())[:MOST_FIELDS]]
+
+
+def _is_keyed(value: Any) -> bool:
+    """Say whether an object's names are data: {"0x...": {...}, "0x...": {...}}."""
+    return isinstance(value, Mapping) and len(value) > 0 and all(
+        looks_like_address(name) or str(name).isdigit() for name in list(value)[:MOST_ITEMS]
+    )  # fmt: skip
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "keyed object" if _is_keyed(value) else "object"
+    kinds = {str: "text", bool: "boolean", int: "integer", list: "list", type(None): "null"}
+    return kinds.get(type(value), "number")
+
+
+def _headers(headers: Mapping[str, str], key: Secret) -> list[Field]:
+    named = [(name, value) for name, value in list(headers.items())[:100] if not _PLAIN_HEADERS.fullmatch(name)]
+    return [
+        Field(f"header:{visible(name, 60)}", {"text": None}, value=quoted(redacted(value[:5000], key), LONGEST_VALUE))
+        for name, value in named[:20]
+    ]
+
+
+def _read_as(reading: Reading, profile: Profile, fields: Sequence[Field]) -> Iterator[str]:
+    """Yield a line for each thing that was found, with the setting or the field that it is from."""
+
+    def at(role: str, value: object) -> str:
+        if profile.path(role):
+            return f"  (remote.paths.{role} = {profile.path(role)})"
+        same = [one.path for one in fields if one.is_single and one.value == quoted(str(value), LONGEST_VALUE)]
+        return f"  ({same[0]})" if same else ""
+
+    if reading.rows is not None:
+        paths = [one.path for one in fields if one.is_rows and one.size == reading.rows]
+        where = "" if profile.path("rows") or len(paths) != 1 else f"  ({paths[0]})"
+        yield f"rows    {reading.rows:,}{at('rows', None)}{where}"
+    if reading.id is not None:
+        yield f"id      {quoted(reading.id)}{at('id', reading.id)}"
+    if reading.word is not None or reading.state is not None:
+        state = reading.state.value if reading.state else "not known"
+        word = "" if reading.word is None else f"{quoted(reading.word)}, which is "
+        yield f"status  {word}{state}{at('status', reading.word)}"
+    if reading.url is not None:
+        yield f"url     where the rows are{at('url', reading.url)}"
+    for name, number in reading.stated.items():
+        yield f"{name:<7} {number:,}{at('total', number)}"
+
+
+# What the names of fields say: those of the role itself, and those that may well be it, in a few languages.
+_NAMES = {
+    "id": (IDS, r"(id|uuid|key|handle|ref|reference|ticket|token|number|nummer|nr|no|job|run|kennung|code)$"),
+    "status": (STATUSES, r"stat|state|phase|progress|zustand|estado|etat"),
+    "next": ((), r"next|cursor|continu|marker|after|more|bookmark"),
+    "total": ((), r"total|count|size|anzahl"),
+}
+ROLES = ("rows", *_NAMES, "url", "poll")
+
+
+def _rank(role: str, one: Field) -> int:
+    """Return how likely a field is what a role asks for; 0 where it cannot be."""
+    if role == "rows":
+        return int(one.is_rows)
+    if not one.is_single or (role == "id" and "boolean" in one.kinds):
+        return 0
+    if role in ("url", "poll"):
+        # Names that speak of a state are likelier where it is asked for, and others where the rows are.
+        is_address = re.match(r"'(https?:/)?/", one.value) is not None
+        return int(is_address) * (1 + (bool(re.search("stat|poll|monitor|operation", one.name)) is (role == "poll")))
+    if role == "id" and re.search(_NAMES["next"][1], one.name):
+        return 0
+    exact, pattern = _NAMES[role]
+    if one.name in exact or re.search(pattern, one.name):
+        return 3 if one.name in exact else 2
+    # In a language that nobody here knows, an id still looks like one: "T-9", 4711.
+    return int(role == "id" and re.fullmatch(r"'?[\w.:-]{0,80}\d[\w.:-]{0,80}'?", one.value) is not None)

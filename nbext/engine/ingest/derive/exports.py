@@ -1,0 +1,139 @@
+"""Exports for people, in the form of all others: each row has its contract, one token id or one whole amount.
+
+Block explorers leave the contract to the file's name and write amounts in the token's unit; an ERC1155's batch is one
+log of many token ids; and one table may have all standards in it, and the chain's own coin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from nbext.engine.ingest.derive import rows
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions, Tokens, amount_of, named_token
+from nbext.engine.ingest.sources import tokens
+from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.stage import Stage, name, quoted
+from nbext.errors import IngestError
+
+_AT_ONCE = 100_000
+COIN = "rows of the chain's own coin skipped"
+# What only a row that is reshaped has.
+_RESHAPED = ("ids", "counts", "token_id")
+
+
+def reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
+    """Give each row of a transfers file its contract and one token id.
+
+    Raises
+    ------
+    IngestError
+        The file names no contract, and no option does.
+    """
+    if file.has("contract") and not any(map(file.has, ("ids", "standard"))):
+        return
+    columns, relation = {ours: file.text(ours) for ours in file.columns}, file.relation
+    if not file.has("contract"):
+        columns["contract"] = quoted(_contract(file, options))
+    if file.has("standard"):
+        standard = f"coalesce({tokens.standard_of(columns['standard'])}, lower({columns['standard']}))"
+        columns["standard"] = standard
+        _count_coins(stage, file, standard)
+        relation = f"(SELECT * FROM {relation} WHERE {standard} IS DISTINCT FROM 'native')"
+    if file.has("count"):  # with separators, as people read it
+        columns["count"] = f"replace({columns['count']}, ',', '')"
+    if file.has("token_id"):
+        columns |= _by_standard({"value": file.text("value"), **columns})
+    if file.has("ids"):
+        relation = _batches(stage, file, relation, columns)
+        columns = {ours: name(ours) for ours in (*columns, "value", "count")}
+    columns = {ours: sql for ours, sql in columns.items() if ours not in _RESHAPED}
+    _write(stage, file, relation, columns, "reshaped")
+
+
+def _write(stage: Stage, file: Opened, relation: str, columns: Mapping[str, str], made: str) -> None:
+    """Make a table of the stage the file's relation."""
+    table = f"{made}_{file.number}"
+    listed = ", ".join(f"{sql} AS {name(ours)}" for ours, sql in columns.items())
+    stage.run(f"CREATE TABLE {table} AS SELECT row, {listed} FROM {relation}")
+    file.relation, file.columns, file.types = table, {c: c for c in columns}, dict.fromkeys(columns, "VARCHAR")
+
+
+def _contract(file: Opened, options: SnapshotOptions) -> str:
+    found = named_token(file, None, options)
+    if found is None:
+        raise IngestError(f"{file.source.shown}: which token are these transfers of? No column says it, nor does the "
+                          "file's name. Give its address: --token 0x...", path=file.source.name)
+    return found
+
+
+def _count_coins(stage: Stage, file: Opened, standard: str) -> None:
+    coins = stage.value(f"SELECT count(*) FROM {file.relation} WHERE {standard} = 'native'")
+    if coins == file.rows:
+        raise IngestError(f"{file.source.shown}: its rows are transfers of the chain's own coin, not of tokens.",
+                          path=file.source.name)
+    stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, COIN, coins])
+
+
+def _by_standard(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the SQL of value and count where an amount and a token id have columns of their own."""
+    is_coin = f"{columns['standard']} = 'ERC20'"
+    is_many = f"{columns['standard']} = 'ERC1155'"
+    return {"value": f"CASE WHEN {is_coin} THEN {columns['value']} ELSE {columns['token_id']} END",
+            "count": f"CASE WHEN {is_many} THEN {columns['value']} ELSE '1' END"}
+
+
+def _batches(stage: Stage, file: Opened, relation: str, columns: Mapping[str, str]) -> str:
+    """Return the SQL of a row for each token id of a batch; batches whose ids and counts do not match go to ``bad``."""
+    # [1, 2], [1 2], {1,2} and ["1","2"]: every exporter writes lists in a way of its own.
+    ids, counts = (f"list_filter(string_split_regex(regexp_replace({columns[c]}, '[^0-9A-Za-z.+-]+', ' ', 'g'), ' '), "
+                   "lambda one: one <> '')" for c in ("ids", "counts"))
+    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'ids and values are not as many', "
+              f"left(concat_ws(' ', {columns['ids']}, {columns['counts']}), 200) FROM {relation} "
+              f"WHERE coalesce(len({ids}) <> len({counts}), true)")
+    kept = ", ".join(f"{sql} AS {name(ours)}" for ours, sql in columns.items() if ours not in _RESHAPED)
+    passed = ", ".join(f"any_value({name(ours)}) AS {name(ours)}" for ours in columns if ours not in _RESHAPED)
+    # A cast alone would round 1.5.
+    whole = "CASE WHEN regexp_full_match(one, '[0-9]+') THEN TRY_CAST(one AS HUGEINT) END"
+    # One row for each id: a batch may name an id twice, and a row is told from the others of its log by its id.
+    return f"""(SELECT row + (row_number() OVER (PARTITION BY row ORDER BY place) - 1) * {rows.ELEMENT} AS row,
+            * EXCLUDE (row, place) FROM (
+        SELECT row, min(place) AS place, id AS value, {passed},
+            CASE WHEN count({whole}) = count(*) THEN sum({whole})::VARCHAR ELSE string_agg(one, ' ' ORDER BY place) END
+                AS count
+        FROM (SELECT row, {kept}, unnest({ids}) AS id, unnest({counts}) AS one,
+                  generate_subscripts({ids}, 1) AS place
+              FROM {relation} WHERE len({ids}) = len({counts}))
+        GROUP BY row, id))"""
+
+
+def spell_amounts(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
+    """Write a file's amounts in the smallest unit of their tokens; those that are none go to ``bad``.
+
+    Raises
+    ------
+    IngestError
+        The decimals of a token are unknown, or no amount can be read.
+    """
+    if not file.has("amount"):
+        return
+    named = Tokens(stage, file, chain, options)
+    texts = ", ".join(f"{file.text(ours)} AS {name(ours)}" for ours in file.columns)
+    plain = f"(SELECT row, {texts} FROM {file.relation})"
+    stage.run("CREATE OR REPLACE TABLE amounts (token VARCHAR, written VARCHAR, digits VARCHAR, why VARCHAR)")
+    found = stage.connection.cursor().execute(
+        f"SELECT DISTINCT lower(contract), amount FROM {plain} WHERE {tokens.ADDRESS.format('contract')} "
+        "AND amount IS NOT NULL ORDER BY ALL")
+    while batch := found.fetchmany(_AT_ONCE):
+        read = [(token, text, *amount_of(text, named.decimals(token))) for token, text in batch]
+        stage.insert("amounts", pa.table([pa.array(column, pa.string()) for column in zip(*read, strict=True)],
+                                         names=["token", "written", "digits", "why"]))
+    spelled = f"{plain} LEFT JOIN amounts ON token = lower(contract) AND written = amount"
+    stage.run(f"INSERT INTO bad SELECT {file.number}, row, why, amount FROM {spelled} WHERE why IS NOT NULL")
+    columns = {ours: name(ours) for ours in file.columns if ours != "amount"}
+    _write(stage, file, f"{spelled} WHERE why IS NULL", {"value": "digits", **columns}, "spelled")
+    if not stage.value(f"SELECT count(*) FROM {file.relation}"):
+        rows.refuse_all(stage, file)
+    for token, places in named.places.items():
+        tokens.learn_decimals(stage, file.number, chain, token, places)

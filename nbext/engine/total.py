@@ -1,0 +1,41 @@
+"""What the wallets of a segment hold together of the first contract that its rows show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ibis
+
+from nbext.core.uint256 import Limbs, join
+from nbext.engine.query.exact import LIMB_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+    from nbext.engine.dataset import Question, Tables
+    from nbext.engine.profile import Members
+    from nbext.engine.query.statements import Build
+
+
+def build(question: Question, members: Members) -> Build:
+    """Build the sum of a question's first column over some wallets: limbs, not in normal form."""
+
+    def sums(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+        column = question.columns(tables, scalars)[0]
+        held = column.semi_join(members(tables, scalars), "wallet")
+        balance = held[column.columns[-1]]
+        zero = ibis.literal(0, type=LIMB_TYPE)
+        if not balance.type().is_struct():
+            return held.agg(lo=balance.cast(LIMB_TYPE).sum().fill_null(zero)).mutate(hi=zero, mid=zero)
+        return held.agg(**{limb: balance[limb].sum().fill_null(zero) for limb in Limbs._fields})
+
+    return sums
+
+
+def total_of(found: pa.Table) -> int:
+    """Return the sum of what was fetched."""
+    (row,) = found.to_pylist()
+    return join(Limbs(*(row[limb] or 0 for limb in Limbs._fields)))

@@ -1,0 +1,264 @@
+"""What contracts log and say: Transfer logs as rows, metadata, balances, and the block of the deployment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from nbext.core.addresses import ZERO_ADDRESS
+from nbext.core.untrusted_text import visible
+from nbext.errors import NodeError
+from nbext.node.limits import Meaning
+from nbext.node.rpc import Node, Refusal, quantity
+
+TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
+TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
+TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
+# Wrapped ether mints and burns by these, without a Transfer.
+DEPOSIT = "0xe1fffcc4923d04b559f4d29a8bfc6cda04eb5b0d3c460751c2402c5c5cc9109c"
+WITHDRAWAL = "0x7fcf532c15f0a6db0bd6d0e038bea71d30d808c7d98cb3bf7268a95bf5081b65"
+TRANSFERS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH)
+
+_NAME, _SYMBOL, _DECIMALS, _SUPPLY = "0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd"
+_SUPPORTS = "0x01ffc9a7{}" + "0" * 56
+_ERC721, _ERC1155, _NO_INTERFACE = "80ac58cd", "d9b67a26", "ffffffff"
+_BALANCE, _BALANCE_OF_ID = "0x70a08231", "0x00fdd58e"
+_HEX = re.compile(r"0x([0-9a-fA-F]{2})*\Z")
+_MOST_TEXT = 1000
+# Amounts of ERC1155 are stored in 64 bits, with a sign.
+_MOST_ITEMS = 2**63 - 1
+_ADDRESS_PAD = "0" * 24
+
+
+class Unreadable(Exception):
+    """A log is not one that its event's ABI allows."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One row: who sent what to whom. ``value`` is an amount, or a token id, of which ERC1155 moves ``count``.
+
+    ``place`` is that of the id among those of a batch, which has one log index for all of it.
+    """
+
+    sender: str
+    recipient: str
+    value: int
+    count: int | None = None
+    place: int = 0
+
+
+def moved(topics: Sequence[str], data: str) -> list[Moved]:
+    """Return what a log says was moved.
+
+    Raises
+    ------
+    Unreadable
+        Its topics and data are not those of the event, or an amount is more than can be stored.
+    """
+    kind, indexed = topics[0], topics[1:]
+    if kind in (TRANSFER, DEPOSIT, WITHDRAWAL):
+        # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
+        words = [topic[2:] for topic in indexed] + _words(data)
+        if len(words) != (3 if kind == TRANSFER else 2):
+            raise Unreadable(f"{len(indexed)} indexed fields and {(len(data) - 2) // 2} bytes of data")
+        if kind == TRANSFER:
+            return [Moved(_address(words[0]), _address(words[1]), int(words[2], 16))]
+        who = _address(words[0])
+        ends = (ZERO_ADDRESS, who) if kind == DEPOSIT else (who, ZERO_ADDRESS)
+        return [Moved(*ends, int(words[1], 16))]
+    # operator, from, to; then ids and amounts.
+    if len(indexed) != 3:
+        raise Unreadable(f"{len(indexed)} indexed fields of 3")
+    sender, recipient = _address(indexed[1][2:]), _address(indexed[2][2:])
+    if kind == TRANSFER_SINGLE:
+        words = _words(data)
+        if len(words) != 2:
+            raise Unreadable(f"{len(words)} words of data, not 2")
+        return [Moved(sender, recipient, int(words[0], 16), _items(int(words[1], 16)))]
+    ids, counts = (_numbers(data, place) for place in (0, 1))
+    if len(ids) != len(counts):
+        raise Unreadable(f"{len(ids)} token ids and {len(counts)} amounts")
+    # One row for each id: a row is told from the others of its log by its id, and a batch may name an id twice.
+    totals: dict[int, int] = {}
+    for number, count in zip(ids, counts, strict=True):
+        totals[number] = totals.get(number, 0) + count
+    return [Moved(sender, recipient, number, _items(count), place)
+            for place, (number, count) in enumerate(totals.items())]
+
+
+def _items(count: int) -> int:
+    if count > _MOST_ITEMS:
+        raise Unreadable("an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores")
+    return count
+
+
+def _words(data: str) -> list[str]:
+    if (len(data) - 2) % 64:
+        raise Unreadable(f"{(len(data) - 2) // 2} bytes of data are not whole words")
+    return [data[at : at + 64] for at in range(2, len(data), 64)]
+
+
+def _address(word: str) -> str:
+    if not word.startswith(_ADDRESS_PAD):
+        raise Unreadable("a word that is no address in the place of one")
+    return "0x" + word[24:].lower()
+
+
+def _numbers(data: str, place: int) -> list[int]:
+    """Return the array whose offset is at a place of the data."""
+    raw = bytes.fromhex(data[2:])
+    start = int.from_bytes(raw[32 * place : 32 * place + 32])
+    length = int.from_bytes(raw[start : start + 32])
+    begin = start + 32
+    if start % 32 or begin > len(raw) or length > (len(raw) - begin) // 32:
+        raise Unreadable("an array that ends after the data")
+    return [int.from_bytes(raw[begin + 32 * n : begin + 32 * n + 32]) for n in range(length)]
+
+
+@dataclass
+class Card:
+    """What a contract says of itself; None where it says nothing, or reverts."""
+
+    address: str
+    standard: str | None = None
+    name: str | None = None
+    symbol: str | None = None
+    decimals: int | None = None
+    total_supply: int | None = None
+
+
+def read_cards(node: Node, addresses: Sequence[str], known: Mapping[str, str]) -> list[Card]:
+    """Return the metadata of contracts; ``known`` has the standards of those that do not say it themselves.
+
+    Raises
+    ------
+    NodeError
+        There is no contract at an address.
+    """
+    codes = node.batch([("eth_getCode", (address, "latest")) for address in addresses])
+    for address, code in zip(addresses, codes, strict=True):
+        if isinstance(code, Refusal):
+            raise NodeError(f"The node does not say whether {address} is a contract: {visible(code.text)}")
+        if not _has_code(code):
+            raise NodeError(f"There is no contract at {address} on this chain. Check the address and --chain.")
+    interfaces = (_SUPPORTS.format(each) for each in (_ERC721, _ERC1155, _NO_INTERFACE))
+    asked = [_NAME, _SYMBOL, _DECIMALS, _SUPPLY, *interfaces]
+    answers = read_calls(node, [(address, data) for address in addresses for data in asked], "latest")
+    cards = []
+    for address in addresses:
+        name, symbol, decimals, supply, *supported = (next(answers) for _ in asked)
+        is_721, is_1155, says_yes_to_all = (_number(each) == 1 for each in supported)
+        places = _number(decimals)
+        standard = known.get(address)
+        if standard is None and not says_yes_to_all:
+            standard = "ERC1155" if is_1155 else "ERC721" if is_721 else None
+        cards.append(Card(address, standard, _text(name), _text(symbol),
+                          places if places is not None and places <= 255 and standard in (None, "ERC20") else None,
+                          _number(supply)))
+    return cards
+
+
+def read_calls(node: Node, calls: Sequence[tuple[str, str]], block: str) -> Iterator[bytes | None]:
+    """Yield what each call of a contract returns, as bytes; None where it reverts, or the address has no code.
+
+    Raises
+    ------
+    NodeError
+        The node refuses for another reason, such as a state that it has pruned.
+    """
+    for answer in node.batch([("eth_call", ({"to": to, "data": data}, block)) for to, data in calls]):
+        if isinstance(answer, Refusal):
+            if answer.meaning not in (Meaning.REVERTED, Meaning.OTHER):
+                raise answer.as_error()
+            yield None
+        else:
+            yield bytes.fromhex(answer[2:]) if isinstance(answer, str) and _HEX.match(answer) else None
+
+
+def balances(
+    node: Node, address: str, wallets: Sequence[tuple[str, int | None]], block: int
+) -> Iterable[int | None]:
+    """Return what the contract says each wallet has at a block; of one token id where that is given."""
+    calls = [(address, _BALANCE + _padded(int(wallet, 16)) if number is None
+              else _BALANCE_OF_ID + _padded(int(wallet, 16)) + _padded(number)) for wallet, number in wallets]
+    return [_number(each) for each in read_calls(node, calls, hex(block))]
+
+
+def supply(node: Node, address: str, block: int) -> int | None:
+    """Return a token's totalSupply at a block; None where it says none."""
+    return _number(next(read_calls(node, [(address, _SUPPLY)], hex(block))))
+
+
+def deployment(node: Node, address: str, head: int) -> int | None:
+    """Return the first block in which the contract has code; None where the node does not have the states to look at.
+
+    Raises
+    ------
+    NodeError
+        No node answers, or an answer is no code: that says nothing of the deployment.
+    """
+    low, high = 0, head
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            code = node.call("eth_getCode", address, hex(middle))
+        except Refusal as refusal:
+            why = refusal
+        else:
+            low, high = (low, middle) if _has_code(code) else (middle + 1, high)
+            continue
+        if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD):
+            raise why.as_error()
+        return None
+    return low
+
+
+def _has_code(answer: object) -> bool:
+    if not isinstance(answer, str) or not _HEX.match(answer):
+        raise NodeError(f"The node's answer to eth_getCode is no code: {visible(answer, 80)}")
+    return len(answer) > 2
+
+
+def head_of(node: Node, wanted: str, confirmations: int | None) -> int:
+    """Return the block to read to: ``latest``, ``finalized``, or ``auto``: finalized where the node knows it."""
+    latest = quantity(node.call("eth_blockNumber"), "block number")
+    if confirmations is not None:
+        return max(0, latest - confirmations)
+    if wanted == "latest":
+        return latest
+    try:
+        header = node.call("eth_getBlockByNumber", "finalized", False)
+        if isinstance(header, Mapping):
+            return min(latest, quantity(header.get("number"), "block number"))
+    except Refusal as refusal:
+        if refusal.meaning is Meaning.TIMEOUT:
+            raise
+    if wanted == "finalized":
+        raise NodeError("The node does not know which block is finalized. Write --to-block latest, or a number.")
+    return max(0, latest - 12)
+
+
+def _padded(number: int) -> str:
+    return f"{number:064x}"
+
+
+def _number(raw: bytes | None) -> int | None:
+    return int.from_bytes(raw[:32]) if raw is not None and len(raw) >= 32 else None
+
+
+def _text(raw: bytes | None) -> str | None:
+    """Return a string, or the bytes32 that old tokens return; None of what is neither."""
+    if raw is None or len(raw) < 32:
+        return None
+    if len(raw) == 32:
+        found = raw.rstrip(b"\0")
+    else:
+        start = int.from_bytes(raw[:32])
+        length = int.from_bytes(raw[start : start + 32]) if start + 32 <= len(raw) else len(raw) + 1
+        if start + 32 + length > len(raw):
+            return None
+        found = raw[start + 32 : start + 32 + length]
+    # A stranger's text: it is stored as it is, and made visible where it is shown.
+    return found.decode("utf-8", "replace").replace("\0", "")[:_MOST_TEXT] or None

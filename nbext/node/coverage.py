@@ -1,0 +1,426 @@
+"""Which blocks of which contracts are stored, in the files themselves.
+
+    DATA/fetched/ethereum/parts/         each range as it was read, whole or absent: the checkpoint is the file
+    DATA/fetched/ethereum/*.parquet      the parts of a step together, as ingest and other tools read them
+    DATA/fetched/ethereum/coverage.json  what each step's files cover, recent blocks' hashes, how balances compared
+
+A range that was read is a part, in one rename; a process killed at any moment reads again only what was under way. A
+step joins the parts, has them ingested, and only then counts them as covered: killed between, it joins the same parts
+again into the same files, which ingest knows. Files that were taken out of the data cover nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nbext.core import strict_json
+from nbext.core.atomic_files import ORDINARY, PART, whole_file, write_whole
+from nbext.core.chains import Chain
+from nbext.errors import StorageError
+from nbext.node.contracts import Card
+from nbext.node.windows import Wanted, Window
+
+Range = tuple[int, int]
+# Recent blocks whose hashes are stored, to find where a reorganisation began.
+_HASHES = 512
+_PART = pa.schema({
+    "contract": pa.string(), "sender": pa.string(), "recipient": pa.string(), "value": pa.string(),
+    "count": pa.string(), "place": pa.int32(), "tx": pa.string(), "log_index": pa.int64(), "block": pa.int64(),
+    "is_id": pa.bool_(),
+})  # fmt: skip
+
+
+@dataclass
+class Step:
+    """The files of one step, and the ranges of each contract that they cover; ``events`` are the topics asked for."""
+
+    files: list[str]
+    covers: dict[str, list[Range]]
+    events: dict[str, list[str]]
+
+
+@dataclass
+class Coverage:
+    """What is stored of one chain in a data folder; `opened` locks it."""
+
+    folder: Path
+    chain: Chain
+    steps: list[Step] = field(default_factory=list)
+    hashes: dict[int, str] = field(default_factory=dict)
+    # By contract: what it said of itself, its first block, and how balances compared.
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
+    replacing: int | None = None
+    # The ends of the ranges that this took from contracts: the next run reads to there, whichever it was asked for.
+    owed: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> Path:
+        """The folder of the ranges that are read and not ingested."""
+        return self.folder / "parts"
+
+    def covered(self, contract: str, topics: Sequence[str]) -> list[Range]:
+        """Return the stored ranges of a contract for these events, in order, none touching another."""
+        ranges = [each for step in self.steps if set(topics) <= set(step.events.get(contract, ()))
+                  for each in step.covers.get(contract, ())]
+        return union([*ranges, *(each for part in self._parts() if contract in part.wanted.contracts
+                                 and set(topics) <= set(part.wanted.topics) for each in [(part.first, part.last)])])
+
+    def recent(self) -> dict[int, str]:
+        """Return the hashes of the last blocks that were read, of parts too."""
+        found = dict(self.hashes)
+        for part in self._parts():
+            found |= {number: known for number, known, _ in part.blocks}
+        return dict(sorted(found.items())[-_HASHES:])
+
+    def in_parts(self) -> dict[str, tuple[str, ...]]:
+        """Return the contracts of the parts, which a run that was killed has read, and their events."""
+        return {contract: part.wanted.topics for part in self._parts() for contract in part.wanted.contracts}
+
+    def symbols(self) -> dict[str, str]:
+        """Return the symbols of the contracts that were fetched, by address."""
+        return {address: said["card"][2] for address, said in self.about.items() if said.get("card", [None] * 3)[2]}
+
+    def events_of(self, contract: str) -> tuple[str, ...]:
+        """Return the events that were asked for of a contract that is covered."""
+        return tuple(sorted({topic for step in self.steps for topic in step.events.get(contract, ())}))
+
+    def keep(self, window: Window, wanted: Wanted) -> None:
+        """Store a range as a part: the checkpoint."""
+        table = pa.table(vars(window.rows), schema=_PART)
+        known = {"first": window.first, "last": window.last, "contracts": wanted.contracts, "topics": wanted.topics,
+                 "blocks": sorted((number, window.hashes[number], window.times[number]) for number in window.hashes)}
+        table = table.replace_schema_metadata({"nbext": json.dumps(known)})
+        name = f"{window.first:012d}-{window.last:012d}-{_digest(wanted)}.parquet"
+        with whole_file(self.parts / name, mode=ORDINARY) as path:
+            pq.write_table(table, path, compression="zstd")
+
+    def ids_sent_to(self, contract: str, wallets: Sequence[str]) -> dict[str, list[int]]:
+        """Return the ERC1155 token ids that wallets were ever sent, of the stored files."""
+        found: dict[str, set[int]] = {}
+        for step in self.steps:
+            for path in step.files if contract in step.covers else ():
+                if not Path(path).name.startswith("erc1155_transfers") or not Path(path).exists():
+                    continue
+                rows = pq.read_table(path, columns=["to", "id"], filters=[
+                    ("contract_address", "=", contract), ("to", "in", list(wallets))])
+                for wallet, number in zip(rows["to"].to_pylist(), rows["id"].to_pylist(), strict=True):
+                    found.setdefault(wallet, set()).add(int(number))
+        return {wallet: sorted(numbers) for wallet, numbers in found.items()}
+
+    def moves_of(self, contract: str, wallet: str) -> list[tuple[int, int]]:
+        """Return what a wallet received and sent of a token, or of a collection in items: blocks and signed amounts."""
+        is_token = (self.about.get(contract, {}).get("card") or ["ERC20"])[0] == "ERC20"
+        found: dict[tuple[int, int], int] = {}
+        for end, sign in (("to_address", 1), ("from_address", -1)):
+            for row in self._transfers(contract, (end, "=", wallet)):
+                key = (row["block_number"], row["log_index"])
+                found[key] = found.get(key, 0) + sign * (int(row["value"]) if is_token else 1)
+        return [(block, amount) for (block, _), amount in found.items()]
+
+    def indexes_of(self, contract: str, block: int) -> set[int]:
+        """Return the log indexes of a contract's stored transfers in a block."""
+        return {row["log_index"] for row in self._transfers(contract, ("block_number", "=", block))}
+
+    def _transfers(self, contract: str, where: tuple[str, str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the stored ERC20 and ERC721 rows of a contract, each once; not those that a reorganisation orphaned."""
+        seen: set[tuple[int, int]] = set()
+        columns = ["block_number", "log_index", "value"]
+        for step in self.steps:
+            ranges = step.covers.get(contract, ())
+            for path in (name for name in step.files if ranges and Path(name).name.startswith("token_transfers")):
+                rows = pq.read_table(path, columns=columns, filters=[("token_address", "=", contract), where])
+                for row in rows.to_pylist():
+                    key = (row["block_number"], row["log_index"])
+                    if key not in seen and any(first <= key[0] <= last for first, last in ranges):
+                        seen.add(key)
+                        yield row
+
+    def forget(self, contract: str) -> None:
+        """Cover nothing of a contract: its blocks are read again."""
+        for step in self.steps:
+            step.covers.pop(contract, None)
+        self.save()
+
+    def drop_from(self, block: int) -> None:
+        """Take everything from a block on out of what is covered: a reorganisation orphaned it."""
+        for step in self.steps:
+            for contract, ranges in step.covers.items():
+                if reached := [last for _, last in ranges if last >= block]:
+                    self.owed[contract] = max(self.owed.get(contract, 0), *reached)
+        stored = bool(self.owed)
+        for part in self._parts():
+            if part.last >= block:
+                part.path.unlink()
+        for step in self.steps:
+            step.covers = {contract: below(ranges, block) for contract, ranges in step.covers.items()}
+        self.hashes = {number: found for number, found in self.hashes.items() if number < block}
+        # Of parts alone nothing was ingested, and so nothing is replaced.
+        if stored:
+            self.replacing = block if self.replacing is None else min(block, self.replacing)
+        self.save()
+
+    def only_those_in(self, taken: Mapping[str, int | None]) -> list[str]:
+        """Cover only what the data still has; ``taken`` are its files, and from which block on each was replaced.
+
+        Returns the contracts that lost something.
+        """
+        lost: set[str] = set()
+        for step in self.steps:
+            missing = any(name not in taken for name in step.files)
+            cuts = [cut for name in step.files if (cut := taken.get(name)) is not None]
+            kept = {contract: [] if missing else below(ranges, min(cuts)) if cuts else ranges
+                    for contract, ranges in step.covers.items()}
+            # A replacement of our own has been counted before.
+            lost |= {contract for contract, ranges in kept.items() if ranges != step.covers[contract]}
+            step.covers = kept
+        self.steps = [step for step in self.steps if any(step.covers.values())]
+        # Joined by a process that was killed before they were ingested: what they have is joined anew.
+        ours = {name for step in self.steps for name in step.files}
+        for path in self.folder.glob("*.parquet"):
+            if str(path) not in ours and str(path) not in taken:
+                path.unlink()
+        return sorted(lost)
+
+    def joined(self, cards: Sequence[Card], deployed: Mapping[str, int | None]) -> Step | None:
+        """Write the parts together as files for ingest, and return them; None where there are no parts."""
+        parts = self._parts()
+        if not parts:
+            return None
+        blocks: dict[int, tuple[str, int]] = {}
+        # Named by the bytes of its parts: what is joined again after a kill is the same file.
+        digest = hashlib.sha256()
+        for part in parts:
+            blocks |= {number: (found, seconds) for number, found, seconds in part.blocks}
+            digest.update(part.path.read_bytes())
+        place = f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest.hexdigest()[:12]}"
+        files = [self._write(f"blocks-{place}", [pa.table({
+            "number": pa.array(sorted(blocks), pa.int64()),
+            "hash": [blocks[number][0] for number in sorted(blocks)],
+            "timestamp": pa.array([blocks[number][1] for number in sorted(blocks)], pa.int64()),
+        })])]
+        ids: set[str] = set()
+        for name, made in (("token_transfers", _token_transfers), ("erc1155_transfers", _erc1155_transfers)):
+            # One part at a time: all rows of a step are more than memory should hold.
+            tables = (made(part.rows()) for part in parts)
+            if first := next((table for table in tables if table.num_rows), None):
+                files.append(self._write(f"{name}-{place}", itertools.chain([first], tables)))
+        for part in parts:
+            ids |= _ids(part.rows())
+        files += self._metadata(cards, deployed, ids)
+        covers: dict[str, list[Range]] = {}
+        events: dict[str, list[str]] = {}
+        for part in parts:
+            for contract in part.wanted.contracts:
+                covers[contract] = union([*covers.get(contract, ()), (part.first, part.last)])
+                events[contract] = sorted({*events.get(contract, ()), *part.wanted.topics})
+        self._newest = {number: found for number, (found, _) in blocks.items()}
+        return Step(files, covers, events)
+
+    def commit(self, step: Step, about: Mapping[str, Mapping[str, Any]]) -> None:
+        """Count a step as covered: its files are ingested."""
+        parts = self._parts()
+        self.steps.append(step)
+        self.hashes = dict(sorted((self.hashes | self._newest).items())[-_HASHES:])
+        for contract, said in about.items():
+            self.about.setdefault(contract, {}).update(said)
+        self.replacing = None
+        self.owed = {contract: last for contract, last in self.owed.items()
+                     if not any(end >= last for _, end in step.covers.get(contract, ()))}
+        self.save()
+        for part in parts:
+            part.path.unlink()
+
+    def save(self) -> None:
+        """Write coverage.json, in one step."""
+        write_whole(self.folder / "coverage.json", json.dumps({
+            "chain_id": self.chain.id, "steps": [asdict(step) for step in self.steps],
+            "hashes": self.hashes, "about": self.about, "replacing": self.replacing, "owed": self.owed,
+        }))  # fmt: skip
+
+    def _parts(self) -> list[_Part]:
+        return [_Part.of(path) for path in sorted(self.parts.glob("[0-9]*.parquet"))]
+
+    def _metadata(self, cards: Sequence[Card], deployed: Mapping[str, int | None], ids: set[str]) -> list[str]:
+        """Write what contracts say of themselves, where it is other than what was ingested before."""
+        for card in cards:
+            # Of old collections only the logs tell: four topics have a token id.
+            card.standard = card.standard or ("ERC721" if card.address in ids else "ERC20")
+        fresh = [card for card in cards if self.about.get(card.address, {}).get("card") != _said(card)]
+        if not fresh:
+            return []
+        tokens = pa.table({
+            "address": [card.address for card in fresh], "symbol": pa.array([c.symbol for c in fresh], pa.string()),
+            "name": pa.array([c.name for c in fresh], pa.string()),
+            "decimals": pa.array([c.decimals if c.standard == "ERC20" else None for c in fresh], pa.int64()),
+            "total_supply": pa.array([None if c.total_supply is None else str(c.total_supply) for c in fresh],
+                                     pa.string()),
+            "standard": [card.standard for card in fresh],
+        })
+        files = [self._write_named("tokens", tokens)]
+        if placed := [card for card in fresh if deployed.get(card.address) is not None]:
+            files.append(self._write_named("contracts", pa.table({
+                "address": [card.address for card in placed],
+                "is_erc20": [card.standard == "ERC20" for card in placed],
+                "is_erc721": [card.standard == "ERC721" for card in placed],
+                "block_number": pa.array([deployed[card.address] for card in placed], pa.int64()),
+            })))
+        return files
+
+    def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
+        """Write tables of one schema to a file, one after the other."""
+        path = self.folder / f"{name}.parquet"
+        if not path.exists():
+            with whole_file(path, mode=ORDINARY) as part, contextlib.ExitStack() as stack:
+                writer = None
+                for table in tables:
+                    writer = writer or stack.enter_context(pq.ParquetWriter(part, table.schema, compression="zstd"))
+                    writer.write_table(table)
+        return str(path)
+
+    def _write_named(self, name: str, table: pa.Table) -> str:
+        digest = hashlib.sha256(repr(table.to_pydict()).encode()).hexdigest()[:12]
+        return self._write(f"{name}-{digest}", [table])
+
+
+def _said(card: Card) -> list[str | int | None]:
+    # Not the supply, which moves with each mint.
+    return [card.standard, card.name, card.symbol, card.decimals]
+
+
+def about_cards(cards: Sequence[Card]) -> dict[str, dict[str, Any]]:
+    """Return what is stored of contracts beside what they cover."""
+    return {card.address: {"card": _said(card)} for card in cards}
+
+
+@dataclass(frozen=True)
+class _Part:
+    path: Path
+    first: int
+    last: int
+    wanted: Wanted
+    blocks: list[tuple[int, str, int]]
+
+    @staticmethod
+    def of(path: Path) -> _Part:
+        try:
+            known = json.loads(pq.read_schema(path).metadata[b"nbext"])
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
+            known = None
+        if known is None:
+            raise StorageError(f"{path} is damaged. Delete it: its blocks are read again.")
+        return _Part(path, known["first"], known["last"], Wanted(tuple(known["contracts"]), tuple(known["topics"])),
+                     known["blocks"])
+
+
+    def rows(self) -> pa.Table:
+        """Return its rows in order, with the times of their blocks."""
+        times = {number: seconds for number, _, seconds in self.blocks}
+        rows = pq.read_table(self.path, schema=_PART).replace_schema_metadata()
+        return rows.append_column("time", pa.array([times[n] for n in rows["block"].to_pylist()], pa.int64()))
+
+
+@contextlib.contextmanager
+def opened(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
+    """Lend what is stored of a chain; no other process may fetch it meanwhile."""
+    import fcntl
+
+    folder = data_dir.expanduser().resolve() / "fetched" / chain.name
+    try:
+        (folder / "parts").mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(f"{folder}: another `nbext fetch` is at work there. Wait until it ends.") from None
+        # Of a process that was killed while it wrote.
+        for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
+            left.unlink()
+        yield _read(folder, chain)
+
+
+def _read(folder: Path, chain: Chain) -> Coverage:
+    path = folder / "coverage.json"
+    if not path.exists():
+        return Coverage(folder, chain)
+    try:
+        known = strict_json.parse(path.read_text("utf-8"))
+        steps = [Step(one["files"], {c: [(a, b) for a, b in r] for c, r in one["covers"].items()}, one["events"])
+                 for one in known["steps"]]
+        return Coverage(folder, chain, steps, {int(n): found for n, found in known["hashes"].items()},
+                        known["about"], known["replacing"], known["owed"])
+    except (OSError, strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
+        pass
+    raise StorageError(f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped.")
+
+
+def union(ranges: Sequence[Range]) -> list[Range]:
+    """Return the same blocks as ranges in order, none touching another.
+
+    >>> union([(5, 9), (0, 4), (20, 30)])
+    [(0, 9), (20, 30)]
+    """
+    found: list[Range] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+def below(ranges: Sequence[Range], block: int) -> list[Range]:
+    """Return the part of ranges below a block."""
+    return [(first, min(last, block - 1)) for first, last in ranges if first < block]
+
+
+def missing(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
+    """Return what of a range is not covered.
+
+    >>> missing(0, 9, [(2, 3), (8, 20)])
+    [(0, 1), (4, 7)]
+    """
+    found, at = [], first
+    for begin, end in union(covered):
+        if begin > last:
+            break
+        if begin > at:
+            found.append((at, begin - 1))
+        at = max(at, end + 1)
+    return [*found, (at, last)] if at <= last else found
+
+
+def _ids(rows: pa.Table) -> set[str]:
+    return set(rows.filter(pc.and_(rows["is_id"], pc.is_null(rows["count"])))["contract"].to_pylist())
+
+
+def _digest(wanted: Wanted) -> str:
+    return hashlib.sha256(repr(wanted).encode()).hexdigest()[:8]
+
+
+def _token_transfers(rows: pa.Table) -> pa.Table:
+    """Return ERC20 and ERC721 rows as ethereum-etl names them; a token id is the value, as there."""
+    names = {"contract": "token_address", "sender": "from_address", "recipient": "to_address", "value": "value",
+             "tx": "transaction_hash", "log_index": "log_index", "block": "block_number", "time": "block_timestamp"}
+    return rows.filter(pc.is_null(rows["count"])).select(list(names)).rename_columns(list(names.values()))
+
+
+def _erc1155_transfers(rows: pa.Table) -> pa.Table:
+    """Return ERC1155 rows as Dune names the events, for which ethereum-etl has no table."""
+    names = {"contract": "contract_address", "tx": "evt_tx_hash", "log_index": "evt_index", "block": "evt_block_number",
+             "time": "evt_block_time", "sender": "from", "recipient": "to", "value": "id", "count": "value"}
+    return rows.filter(pc.is_valid(rows["count"])).select(list(names)).rename_columns(list(names.values()))

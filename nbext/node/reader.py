@@ -1,0 +1,245 @@
+"""Reads the ranges that are missing, by a few threads, in the order of blocks; each is stored as it is whole."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from nbext.errors import NbextError, NodeError
+from nbext.node.coverage import Coverage, missing
+from nbext.node.limits import Meaning, Span
+from nbext.node.rpc import Node, Refusal
+from nbext.node.windows import NEAR, Lie, Wanted, read, read_from_receipts, read_headers
+
+# Times that a range is asked for again after answers that contradict each other.
+_LIES = 4
+# Rows of a step: what is ingested at once. Each ingest of so much may write the base anew: with 100,000 rows 1,000,000
+# logs took 152 s, of which 47 were reading.
+STEP_ROWS = 400_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a fetch is. ``text`` is a line for people; ``share`` is 0 to 1."""
+
+    text: str
+    share: float
+
+
+@dataclass
+class Reader:
+    """Reads from a node into a coverage.
+
+    Parameters
+    ----------
+    topics
+        The events of each contract.
+    in_flight
+        Requests at once.
+    progress
+        Called in the caller's thread.
+    """
+
+    node: Node
+    coverage: Coverage
+    topics: Mapping[str, Sequence[str]]
+    in_flight: int = 4
+    progress: Callable[[Progress], None] = field(default=lambda _: None)
+    span: Span = field(default_factory=Span)
+    # Set where the fetch should end after what is under way.
+    ending: threading.Event = field(default_factory=threading.Event)
+    rows: int = 0
+
+    def plan(self, firsts: Mapping[str, int], last: int) -> deque[tuple[Wanted, int, int]]:
+        """Return what is missing of each contract up to a block, in the order of blocks, those of one range as one."""
+        gaps = {contract: missing(firsts[contract], last, self.coverage.covered(contract, topics))
+                for contract, topics in self.topics.items() if firsts[contract] <= last}
+        edges = sorted({edge for ranges in gaps.values() for first, end in ranges for edge in (first, end + 1)})
+        plan: deque[tuple[Wanted, int, int]] = deque()
+        for first, after in pairwise(edges):
+            by_topics: dict[tuple[str, ...], list[str]] = {}
+            for contract, ranges in gaps.items():
+                if any(begin <= first and after - 1 <= end for begin, end in ranges):
+                    by_topics.setdefault(tuple(self.topics[contract]), []).append(contract)
+            plan += [(Wanted(tuple(sorted(contracts)), topics), first, after - 1)
+                     for topics, contracts in by_topics.items()]
+        return plan
+
+    def read(self, plan: deque[tuple[Wanted, int, int]], last: int) -> bool:
+        """Read ranges of a plan into parts until it is empty, or a step has enough rows; return whether it is empty.
+
+        What is left stays in the plan. Interrupted, it leaves what is whole.
+
+        Raises
+        ------
+        NodeError
+            A range cannot be read; those before it may be, and are stored.
+        """
+        work = _Work(self, plan, last)
+        threads = [threading.Thread(target=work.run, name=f"nbext-fetch-{n}", daemon=True)
+                   for n in range(max(1, self.in_flight))]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                for thread in threads:
+                    thread.join(0.05)
+                self.progress(work.said())
+        finally:
+            # No part is stored after this: a thread may wait for a node a while longer, and nobody for it.
+            work.end()
+        if work.error is not None:
+            raise work.error
+        return not plan
+
+    def fork(self) -> int | None:
+        """Return the first stored block that the chain no longer has; None where it has all of them.
+
+        Raises
+        ------
+        NodeError
+            None of the stored blocks are this chain's: too deep a reorganisation, or another chain.
+        """
+        hashes = self.coverage.recent()
+        numbers = sorted(hashes)
+        if not numbers or self._has(numbers[-1], hashes):
+            return None
+        low, high = 0, len(numbers) - 1  # the chain agrees up to some number: the first that it does not have is sought
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self._has(numbers[middle], hashes) else (low, middle)
+        if low == 0 and len(numbers) > 1:
+            raise NodeError(
+                f"None of the {len(numbers):,} stored blocks from {numbers[0]:,} on are the node's. It is a node of "
+                "another chain, or its chain was reorganised further back. Fetch into a new folder with --data.")
+        return numbers[low - 1] + 1 if low else numbers[0]
+
+    def _has(self, number: int, hashes: Mapping[int, str]) -> bool:
+        try:
+            return read_headers(self.node, [number])[number].hash == hashes[number]
+        except Lie as lie:
+            if lie.meaning != "BEHIND":
+                raise
+            # The node has no such block: its chain is shorter now.
+            return False
+
+
+class _Work:
+    """What the threads of one read share."""
+
+    def __init__(self, reader: Reader, plan: deque[tuple[Wanted, int, int]], last: int) -> None:
+        self.reader, self.plan, self.last = reader, plan, last
+        self.error: NbextError | None = None
+        self._lock = threading.Lock()
+        self._ended = False
+        self._rows = 0
+        self._total = sum(end - first + 1 for _, first, end in plan)
+        self._done = 0
+        self._started = time.monotonic()
+
+    def run(self) -> None:
+        """Read ranges until none is left; a thread's whole work."""
+        while (task := self._next()) is not None:
+            try:
+                self._read(*task)
+            except NbextError as error:
+                with self._lock:
+                    self.plan.appendleft(task)
+                    self.error, self._ended = self.error or error, True
+
+    def end(self) -> None:
+        """Store nothing from now on."""
+        with self._lock:
+            self._ended = True
+
+    def said(self) -> Progress:
+        """Return how far the work is."""
+        seconds = max(0.001, time.monotonic() - self._started)
+        done, total = self._done, max(1, self._total)
+        left = seconds / done * (total - done) if done else None
+        text = f"{done:,} of {total:,} blocks, {self.reader.rows:,} rows, {self._rows / seconds:,.0f} rows/s"
+        return Progress(text + (f", {_span(left)} left" if left is not None else ""), done / total)
+
+    def _next(self) -> tuple[Wanted, int, int] | None:
+        with self._lock:
+            if self._ended or self.reader.ending.is_set() or self._rows >= STEP_ROWS or not self.plan:
+                return None
+            wanted, first, end = self.plan.popleft()
+            # The last blocks are read by themselves: of them every header is asked for.
+            size = self.reader.span.size
+            stop = min(end, first + size - 1)
+            if first <= self.last - NEAR < stop:
+                stop = self.last - NEAR
+            if stop < end:
+                self.plan.appendleft((wanted, stop + 1, end))
+            return wanted, first, stop
+
+    def _read(self, wanted: Wanted, first: int, end: int) -> None:
+        span, node = self.reader.span, self.reader.node
+        # The whole range is asked of one node, and the next one of the next: two nodes may be at different blocks.
+        node.turn()
+        for lied in range(_LIES + 1):
+            started = time.monotonic()
+            try:
+                window = read(node, wanted, first, end, near_end=first > self.last - NEAR)
+                break
+            except Lie as lie:
+                if lied == _LIES:
+                    raise
+                node.leave()
+                node.stopped.wait(0.1 * 2**lied if lie.meaning == "BEHIND" else 0.02)
+                continue
+            except Refusal as refusal:
+                why = refusal
+            if why.meaning is Meaning.PRUNED and lied + 1 < len(node.places):
+                node.leave()
+                continue
+            if why.meaning not in (Meaning.LESS, Meaning.TIMEOUT):
+                raise why.as_error(during=_unread(first, end))
+            if first < end:
+                self._halve(wanted, first, end, span.refused(end - first + 1, why.offered))
+                return
+            if len(wanted.contracts) > 1:
+                self._by_contract(wanted, first)
+                return
+            try:
+                window = read_from_receipts(node, wanted, first)
+                break
+            except Refusal as refusal:
+                why = refusal
+            raise why.as_error(during=_unread(first, end))
+        span.answered(end - first + 1, window.logs, time.monotonic() - started)
+        with self._lock:
+            if self._ended and self.error is None:
+                return
+            self.reader.coverage.keep(window, wanted)
+            self._rows += len(window.rows.block)
+            self._done += end - first + 1
+            self.reader.rows += len(window.rows.block)
+
+    def _halve(self, wanted: Wanted, first: int, end: int, size: int) -> None:
+        with self._lock:
+            rest = min(end, first + size - 1)
+            if rest < end:
+                self.plan.appendleft((wanted, rest + 1, end))
+            self.plan.appendleft((wanted, first, rest))
+
+    def _by_contract(self, wanted: Wanted, block: int) -> None:
+        with self._lock:
+            self._total += len(wanted.contracts) - 1
+            for contract in reversed(wanted.contracts):
+                self.plan.appendleft((Wanted((contract,), wanted.topics), block, block))
+
+
+def _unread(first: int, end: int) -> str:
+    return f"Blocks {first:,} to {end:,} could not be read."
+
+
+def _span(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -1,0 +1,449 @@
+"""JSON-RPC over HTTP: several URLs in turn, batches where they work, pauses, and no URL in any message.
+
+A provider's URL holds its key. It is a `Secret`, revealed only as the argument of the one call that posts; an error of
+a library names it, and is never chained to one of ours; what a node says is shown without any part of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+import truststore
+import urllib3
+from requests.adapters import HTTPAdapter
+
+from nbext import __version__
+from nbext.core import strict_json
+from nbext.core.untrusted_text import visible
+from nbext.errors import ConfigError, NodeError, QueryCancelled
+from nbext.node.limits import Meaning, blocks_offered, meaning_of
+from nbext.settings import Secret
+
+CONNECT, SILENCE, DEADLINE = 5.0, 30.0, 60.0
+# An answer beyond it is refused. Of a range that can be halved it is one beyond the second: logs are Python's objects,
+# ten times as large, until they are rows, and several answers are read at once.
+MOST_BYTES, RANGE_BYTES = 32_000_000, 6_000_000
+ATTEMPTS, FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ASKED = 6, 0.25, 8.0, 60.0
+FIRST_BATCH = 50
+# What another node, or the same one later, may answer.
+_AGAIN = {Meaning.RATE, Meaning.BEHIND, Meaning.BUSY, Meaning.TIMEOUT, Meaning.AWAY}
+# What only another node may answer.
+_ELSEWHERE = {Meaning.DENIED, Meaning.PRUNED, Meaning.UNKNOWN_METHOD, Meaning.UNTRUSTED}
+# What a reader can do about a refusal.
+_ADVICE = {
+    Meaning.AWAY: "Check the URL's host and port, whether it is http or https, that the node runs, and the network.",
+    Meaning.UNTRUSTED: "Check whether the URL is http or https. A certificate that the system trusts is trusted.",
+    Meaning.DENIED: "Check the key in the URL.",
+    Meaning.RATE: "--rps N asks less often.",
+    Meaning.PRUNED: "Use an archive node, or begin later with --from-block.",
+}
+_PIECE = 1 << 16
+_jitter = random.Random()
+
+
+class Refusal(Exception):
+    """A node's refusal: what it means, its words without the URL, how long it asks to wait, what range would do."""
+
+    def __init__(self, meaning: Meaning, text: str = "", *, pause: float | None = None, node: str = "") -> None:
+        super().__init__(text)
+        self.meaning, self.text, self.pause, self.node = meaning, text, pause, node
+        self.offered = blocks_offered(text)
+
+    def __str__(self) -> str:
+        says = f" It says: {visible(self.text).rstrip('.')}." if self.text else ""
+        return f"{(self.node or 'the node').capitalize()} {self.meaning.value}.{says}"
+
+    def as_error(self, others: Sequence[Refusal] = (), *, during: str = "") -> NodeError:
+        """Return the error that says so to people, with what other nodes said before, and what to do about it."""
+        said = list(dict.fromkeys(map(str, (*others, self))))
+        advice = dict.fromkeys(_ADVICE.get(each.meaning, "") for each in (*others, self))
+        return NodeError(" ".join(filter(None, (during, *said, *advice))), meaning=self.meaning.name)
+
+
+class _Adapter(HTTPAdapter):
+    """Trusts what the system trusts, and so a company's own certificates."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **options)
+
+
+class _Hides(logging.Filter):
+    """Takes the URLs out of what urllib3 logs: at the level DEBUG that is the path of each request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.redact: list[Redaction] = []
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        for each in self.redact:
+            text = each(text)
+        record.msg, record.args = text, ()
+        return True
+
+
+_HIDES = _Hides()
+for _name in ("urllib3.connectionpool", "urllib3.util.retry"):
+    logging.getLogger(_name).addFilter(_HIDES)
+
+
+class Redaction:
+    """Takes everything of some URLs that could be a key out of a text."""
+
+    def __init__(self, urls: Sequence[Secret]) -> None:
+        parts: set[str] = set()
+        for url in urls:
+            split = urlsplit(url.reveal())
+            parts |= {url.reveal(), split.netloc, split.path, split.query, split.username or "", split.password or ""}
+            # Hosts too: some providers put the key there. A word such as v3 is none.
+            parts |= {piece for piece in re.split(r"[/&=.?]", f"{split.hostname}/{split.path}?{split.query}")
+                      if len(piece) >= 8 or (any(mark.isdigit() for mark in piece) and len(piece) > 4)}
+        found = sorted((re.escape(part) for part in parts if len(part) > 3), key=len, reverse=True)
+        self._parts = Secret("|".join(found))
+
+    def __call__(self, text: str) -> str:
+        """Return the text without them."""
+        return re.sub(self._parts.reveal(), "***", text, flags=re.IGNORECASE) if self._parts else text
+
+
+@dataclass
+class Place:
+    """One URL: what is known of the node there, and when it may be asked again."""
+
+    name: str
+    url: Secret
+    batch: int = FIRST_BATCH
+    not_before: float = 0.0
+    # How often it failed since it last answered: it rests the longer.
+    failed: int = 0
+
+
+class Node:
+    """The nodes at some URLs, asked as one. Safe to use from several threads.
+
+    Parameters
+    ----------
+    urls
+        ``http://`` or ``https://``; all of one chain. Threads ask them in turn; one that fails rests.
+    rps
+        How many calls a second at most, those of a batch counted one by one; None for no bound.
+    """
+
+    def __init__(self, urls: Sequence[Secret], *, rps: float | None = None) -> None:
+        if not urls:
+            raise ConfigError("No node is set. Set NBEXT_RPC_URL to its URL, or to several with a space between.")
+        many = len(urls) > 1
+        self.places = [Place(f"node {number} of {len(urls)}" if many else "the node", url)
+                       for number, url in enumerate(urls, 1)]
+        for place in self.places:
+            if not _is_http(place.url):
+                raise ConfigError(f"The URL of {place.name} is not one of http:// or https://. It is not shown here.")
+        self.redact = Redaction(urls)
+        _HIDES.redact.append(self.redact)
+        self._rps, self._next = rps, 0.0
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._turn, self._id = 0, 0
+        self.stopped = threading.Event()
+        # Methods that are not offered: they are not asked for again.
+        self.lacks: set[str] = set()
+        # Seconds that threads spent waiting for nodes, and calls made: what a benchmark and a progress line show.
+        self.waited, self.calls = 0.0, 0
+
+    def close(self) -> None:
+        """End what is under way as soon as its next bytes come, and refuse what comes later."""
+        self.stopped.set()
+        if self.redact in _HIDES.redact:
+            _HIDES.redact.remove(self.redact)
+
+    def call(self, method: str, *params: Any) -> Any:
+        """Return a call's result.
+
+        Raises
+        ------
+        Refusal
+            The node refuses in a way that asking again does not change: too much, pruned, reverted, no such method.
+        NodeError
+            No node answered, after several attempts.
+        """
+        answer = self._repeated(lambda place: self._post(place, [(method, params)], single=True)[0])
+        if isinstance(answer, Refusal):
+            raise answer
+        return answer
+
+    def batch(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """Return the results of several calls in their order; of one that was refused, the `Refusal`."""
+        results: list[Any] = []
+        while len(results) < len(calls):
+            rest = calls[len(results) :]
+            results += self._repeated(partial(self._some, calls=rest))
+        return results
+
+    def together(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """Return the results of a few calls that one node answers, whichever that is; a refusal is raised."""
+        def ask(place: Place) -> list[Any]:
+            answers: list[Any] = []
+            while len(answers) < len(calls):
+                answers += self._some(place, calls[len(answers):])
+            return answers
+
+        answers: list[Any] = self._repeated(ask)
+        for answer in answers:
+            if isinstance(answer, Refusal):
+                raise answer
+        return answers
+
+    def of_each(self, method: str, *params: Any) -> dict[str, Any]:
+        """Return what each place answers, by its name; places that do not answer are asked nothing more."""
+        found = {}
+        for place in list(self.places):
+            for _ in range(3):
+                try:
+                    answer = self._post(place, [(method, params)], single=True)[0]
+                except Refusal as refusal:
+                    answer = refusal
+                if not isinstance(answer, Refusal) or answer.meaning not in _AGAIN:
+                    break
+                self._pause(place, answer)
+            if isinstance(answer, Refusal):
+                answer = answer.with_traceback(None)
+                self.places = [each for each in self.places if each is not place] or self.places
+            found[place.name] = answer
+        return found
+
+    def turn(self) -> None:
+        """Have this thread ask the next place from now on, so that what it asks next is of one node."""
+        with self._lock:
+            self._turn += 1
+            self._local.turn = self._turn
+
+    def leave(self) -> None:
+        """Have this thread ask another place: what this one answers cannot be used."""
+        self._local.turn = getattr(self._local, "turn", 0) + 1
+
+    def _some(self, place: Place, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """Return the answers of as many of the first calls as the place takes at once."""
+        size = min(place.batch, len(calls))
+        if size <= 1:
+            return self._post(place, calls[:1], single=True)
+        try:
+            return self._post(place, calls[:size])
+        except Refusal as refusal:
+            if refusal.meaning not in (Meaning.BATCH, Meaning.LESS, Meaning.OTHER, Meaning.UNKNOWN_METHOD):
+                raise
+        # Whatever it dislikes, fewer at once are no worse: at last one, in no batch.
+        place.batch = size // 2
+        return self._some(place, calls)
+
+    def _repeated(self, ask: Callable[[Place], Any]) -> Any:
+        """Return what a place answers: where it fails another one's answer, or its own a little later."""
+        # By the name of the place.
+        failures: dict[str, Refusal] = {}
+        for attempt in range(ATTEMPTS + len(self.places) - 1):
+            place = self._place()
+            answer, refused = None, None
+            try:
+                answer = ask(place)
+            except Refusal as refusal:
+                refused = refusal
+            for each in answer if isinstance(answer, list) else [answer]:
+                if isinstance(each, Refusal) and each.meaning in _AGAIN | _ELSEWHERE:
+                    refused = each
+            if refused is None:
+                place.failed = 0
+                return answer
+            # Not with a traceback: its frames are the libraries', whose locals hold the URL.
+            found = failures | {place.name: refused.with_traceback(None)}
+            if not (refused.meaning in _AGAIN or (refused.meaning in _ELSEWHERE and len(found) < len(self.places))):
+                if answer is None:
+                    raise refused
+                return answer
+            failures = found
+            if refused.meaning is Meaning.TIMEOUT and attempt >= len(self.places):
+                raise refused
+            self._pause(place, refused)
+        *others, last = failures.values()
+        raise last.as_error(others, during=f"No answer after {attempt + 1} attempts.")
+
+    def _place(self) -> Place:
+        """Return the place whose turn it is: of those that may be asked now, else the one that may be first."""
+        with self._lock:
+            turn = getattr(self._local, "turn", 0)
+            order = [self.places[(turn + step) % len(self.places)] for step in range(len(self.places))]
+            now = time.monotonic()
+            return next((place for place in order if place.not_before <= now), min(order, key=lambda p: p.not_before))
+
+    def _pause(self, place: Place, refusal: Refusal) -> None:
+        """Let a place rest, and have this thread ask another one meanwhile."""
+        with self._lock:
+            now = time.monotonic()
+            # Of several threads that it failed at once, the first counts.
+            if place.not_before <= now and refusal.meaning in _AGAIN:
+                longest = LONGEST_ASKED if len(self.places) > 1 else LONGEST_PAUSE
+                wait = min(FIRST_PAUSE * 2**place.failed, longest) if refusal.pause is None else refusal.pause
+                place.failed += 1
+                place.not_before = now + min(wait, LONGEST_ASKED) * _jitter.uniform(1.0, 1.2)
+            self._local.turn = self.places.index(place) + 1
+
+    def _wait(self, place: Place, calls: int) -> None:
+        with self._lock:
+            now = time.monotonic()
+            until = max(place.not_before, now)
+            if self._rps:
+                until = max(until, self._next)
+                self._next = max(self._next, now) + calls / self._rps
+            self.calls += calls
+        if self.stopped.wait(max(0.0, until - now)) if until > now else self.stopped.is_set():
+            raise QueryCancelled("The fetch was stopped.")
+
+    def _post(self, place: Place, calls: Sequence[tuple[str, Sequence[Any]]], *, single: bool = False) -> list[Any]:
+        self._wait(place, len(calls))
+        with self._lock:
+            first, self._id = self._id + 1, self._id + len(calls)
+        bodies = [{"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
+                  for number, (method, params) in enumerate(calls, first)]
+        started = time.monotonic()
+        most = RANGE_BYTES if any(map(_is_range, calls)) else MOST_BYTES
+        body = strict_json.to_json(bodies[0] if single else bodies)
+        status, headers, raw, refused = self._exchange(place, body, most)
+        with self._lock:
+            self.waited += time.monotonic() - started
+        if refused is not None:
+            raise Refusal(refused, node=place.name)
+        pause = _retry_after(headers)
+        value, wrong = _read(raw)
+        if wrong and status == 200:
+            # Cut, or the page of a proxy.
+            raise Refusal(Meaning.BUSY, "the answer is not JSON", node=place.name)
+        if status != 200:
+            raise self._refusal(place, status, value if not wrong else raw[:500].decode("utf-8", "replace"), pause)
+        answers = [value] if single else value
+        if not isinstance(answers, list):
+            raise self._refusal(place, status, value, pause)
+        found = {each.get("id"): each for each in answers if isinstance(each, Mapping)}
+        if single and len(found) == 1 and "error" in (only := next(iter(found.values()))):
+            found = {first: only}  # an error may have no id
+        return [self._result(place, status, found.get(number), pause) for number in range(first, first + len(calls))]
+
+    def _result(self, place: Place, status: int, answer: Mapping[str, Any] | None, pause: float | None) -> Any:
+        if answer is None:
+            return Refusal(Meaning.BUSY, "an answer of the batch is missing", node=place.name)
+        if answer.get("error") is not None or "result" not in answer:
+            return self._refusal(place, status, answer, pause)
+        return answer["result"]
+
+    def _refusal(self, place: Place, status: int, value: Any, pause: float | None) -> Refusal:
+        """Return the refusal that an answer is; its words are a stranger's, and may repeat the URL."""
+        code, text = None, value if isinstance(value, str) else ""
+        error = value.get("error") if isinstance(value, Mapping) else None
+        if isinstance(error, Mapping):
+            code = error.get("code") if isinstance(error.get("code"), int) else None
+            data = error.get("data")
+            more = strict_json.to_json(data).decode("ascii") if isinstance(data, Mapping) else data
+            text = " ".join(str(each) for each in (error.get("message"), more) if isinstance(each, str))
+            if isinstance(more, str) and more.startswith("0x"):
+                text = str(error.get("message"))  # a revert's reason, encoded
+        elif isinstance(error, str):
+            text = error
+        elif not text:
+            text = "the answer is not one of JSON-RPC" if status == 200 else f"HTTP status {status}"
+        meaning = meaning_of(status, code, text)
+        return Refusal(meaning, self.redact(text[:500]), pause=pause, node=place.name)
+
+    def _exchange(self, place: Place, body: bytes, most: int) -> tuple[int, Mapping[str, str], bytes, Meaning | None]:
+        """Return status, headers and body; in place of a library's error, which would name the URL, its meaning."""
+        refused = None
+        try:
+            response = self._session().post(
+                place.url.reveal(), data=body, headers={"Content-Type": "application/json"}, stream=True,
+                timeout=(CONNECT, SILENCE), allow_redirects=False,
+                proxies=requests.utils.get_environ_proxies(place.url.reveal()),
+            )  # fmt: skip
+            with response:
+                raw = self._body(response, most)
+            return response.status_code, response.headers, raw, None if len(raw) <= most else Meaning.LESS
+        except requests.exceptions.SSLError:
+            refused = Meaning.UNTRUSTED
+        except requests.ConnectTimeout:
+            refused = Meaning.AWAY
+        except requests.Timeout:
+            refused = Meaning.TIMEOUT
+        except requests.ConnectionError as error:
+            # A connection that was made and then broken is no wrong address.
+            was_made = error.args and isinstance(error.args[0], urllib3.exceptions.ProtocolError)
+            refused = Meaning.BUSY if was_made else Meaning.AWAY
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError):
+            refused = Meaning.BUSY
+        return 0, {}, b"", refused
+
+    def _body(self, response: requests.Response, most: int) -> bytes:
+        """Return the body, up to a byte more than is allowed; a timeout of requests' where it drips for too long."""
+        until, pieces, size = time.monotonic() + DEADLINE, [], 0
+        while size <= most and (piece := response.raw.read1(_PIECE, decode_content=True)):
+            pieces.append(piece)
+            size += len(piece)
+            if time.monotonic() > until:
+                raise requests.Timeout
+            if self.stopped.is_set():
+                raise QueryCancelled("The fetch was stopped.")
+        return b"".join(pieces)
+
+    def _session(self) -> requests.Session:
+        session = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = requests.Session()
+            # No .netrc: its password would go to whoever the URL names.
+            session.trust_env = False
+            session.headers["User-Agent"] = f"nbext/{__version__}"
+            for scheme in ("http://", "https://"):
+                session.mount(scheme, _Adapter(max_retries=0))
+        return session
+
+
+def quantity(value: Any, what: str) -> int:
+    """Return the number that a quantity writes, such as 0x10; NodeError where it is none below 2**256."""
+    if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,64}", value):
+        return int(value, 16)
+    raise NodeError(f"The node's answer has no {what}: {visible(value, 40)} is not a quantity such as 0x10.")
+
+
+def _is_range(call: tuple[str, Sequence[Any]]) -> bool:
+    method, params = call
+    return method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
+
+
+def _is_http(url: Secret) -> bool:
+    try:
+        split = urlsplit(url.reveal())
+        return split.scheme in ("http", "https") and bool(split.hostname) and (split.port or 1) > 0
+    except ValueError:
+        return False
+
+
+def _read(raw: bytes) -> tuple[Any, bool]:
+    try:
+        return strict_json.read_answer(raw)[0], False
+    except strict_json.NotJson:
+        return None, True
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    text = headers.get("Retry-After", "")
+    if re.fullmatch(r"\d{1,6}(\.\d+)?", text):
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time()) if text else None
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,84 @@
+"""The audit log: which key did what, to which segment or key, and from which address (SQL).
+
+A service notes what its callers do in memory, and writes all notes at once, every half second: a commit for each export
+would wait for the disk. A service that is killed loses the notes of that half second; the segments themselves, and all
+that a command does, are written before they are answered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, insert, select, tuple_
+
+from nbext.service.accounts.database import Database
+from nbext.service.accounts.schema import audit
+
+# Notes that wait at most; the oldest give way where the registry cannot be written for long.
+_WAITING = 100_000
+# Rows that one transaction deletes: others write in between.
+_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the log; ``at`` is seconds since 1970, ``client`` an IP address or ``command line``."""
+
+    at: float
+    key_id: str | None
+    action: str
+    target: str | None
+    client: str | None
+
+
+class Audit:
+    """The log of one registry."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: deque[dict[str, Any]] = deque(maxlen=_WAITING)
+
+    def note(self, action: str, *, key_id: str | None, target: str | None, client: str | None) -> None:
+        """Note an action, to be written at the next `flush`."""
+        self._waiting.append(
+            {"at": time.time(), "key_id": key_id, "action": action, "target": target, "client": client}
+        )
+
+    def flush(self) -> None:
+        """Write what was noted since the last call; nothing is lost where the registry cannot be written now."""
+        rows = []
+        while self._waiting:
+            rows.append(self._waiting.popleft())
+        if not rows:
+            return
+        try:
+            with self._database.write() as db:
+                db.execute(insert(audit), rows)
+        except BaseException:
+            self._waiting.extendleft(reversed(rows))
+            raise
+
+    def entries(self, *, since: float = 0.0, key_ids: Collection[str] | None = None) -> Iterator[Entry]:
+        """Yield the log from ``since`` (seconds since 1970) on, the oldest first; of these keys alone, if given."""
+        found = select(audit).order_by(audit.c.at, audit.c.id).limit(_BATCH)
+        if key_ids is not None:
+            found = found.where(audit.c.key_id.in_(key_ids))
+        last: tuple[float, int] | None = (since, -1)
+        # Some at a time: PostgreSQL streams only inside a transaction, which a slow reader would hold open.
+        while last is not None:
+            with self._database.read() as db:
+                rows = db.execute(found.where(tuple_(audit.c.at, audit.c.id) > last)).all()
+            yield from (Entry(row.at, row.key_id, row.action, row.target, row.client) for row in rows)
+            last = (rows[-1].at, rows[-1].id) if rows else None
+
+    def prune(self, before: float) -> None:
+        """Delete the entries of before that time (seconds since 1970)."""
+        old = select(audit.c.id).where(audit.c.at < before).limit(_BATCH)
+        while True:
+            with self._database.write() as db:
+                if db.execute(delete(audit).where(audit.c.id.in_(old))).rowcount < _BATCH:
+                    return

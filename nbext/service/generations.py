@@ -1,0 +1,136 @@
+"""The generations of data that a service has open: the newest, and each before it until its last question has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+
+from nbext.core.chains import chain_of
+from nbext.engine.dataset import DataAbout, Dataset
+from nbext.errors import NbextError
+from nbext.service.http.problems import Problem
+from nbext.service.middleware import Log, place_of
+
+# Seconds between two looks at the data folder, each of which is one stat.
+_LOOK = 1.0
+Newer = Callable[[], Dataset | None]
+
+
+class Generations:
+    """The open generations of one service.
+
+    ``newer`` returns the dataset of the data folder when it is another than the one that it returned last, else None.
+    A request or a job is lent one generation, and is answered from it to its end, whatever is served meanwhile.
+    """
+
+    def __init__(self, dataset: Dataset, newer: Newer, served: Callable[[DataAbout], None], log: Log) -> None:
+        self._newer, self._served, self._log = newer, served, log
+        # The last is the newest; that a generation has no new row gives it no other fingerprint.
+        self._open = [dataset]
+        self._lent: Counter[int] = Counter()
+        self._changing, self._looking = threading.Lock(), threading.Lock()
+        self._hurry, self._ending, self._failing = threading.Event(), False, False
+        self._thread = threading.Thread(target=self._watch, name="nbext-generations", daemon=True)
+        served(dataset.about)
+
+    @property
+    def newest(self) -> Dataset:
+        """The generation that new requests are answered from; `lent` is for whoever asks it more than `about`."""
+        return self._open[-1]
+
+    def fingerprints(self) -> list[str]:
+        """Return the fingerprints of all that are open."""
+        return [dataset.about.fingerprint for dataset in tuple(self._open)]
+
+    @contextlib.contextmanager
+    def lent(self, fingerprint: str | None = None) -> Iterator[Dataset]:
+        """Lend the newest generation, or the one of that fingerprint; the problem is `not_open`."""
+        with self._changing:
+            found = [dataset for dataset in self._open if fingerprint in (None, dataset.about.fingerprint)]
+            if not found:
+                raise not_open()
+            self._lent[id(found[-1])] += 1
+        try:
+            yield found[-1]
+        finally:
+            self._give_back(found[-1])
+
+    def hold(self, dataset: Dataset, until: Future[None]) -> None:
+        """Lend a generation, which is lent already, until something is done, too."""
+        with self._changing:
+            self._lent[id(dataset)] += 1
+        until.add_done_callback(lambda _: self._give_back(dataset))
+
+    def _give_back(self, dataset: Dataset) -> None:
+        # It is closed, if it may be, by the next look: that would hold the caller of this request up.
+        with self._changing:
+            self._lent[id(dataset)] -= 1
+
+    def start(self) -> None:
+        """Begin to look at the data folder."""
+        self._thread.start()
+
+    def hurry(self) -> None:
+        """Look now, in the thread that looks."""
+        self._hurry.set()
+
+    def look(self) -> None:
+        """Serve the data folder's generation from now on, where it is another; close those that nobody asks any more.
+
+        One that cannot be opened is reported in the log once, and tried again at each look.
+        """
+        with self._looking:
+            try:
+                dataset = None if self._ending else self._newer()
+                self._failing = False
+            except (NbextError, OSError) as error:
+                dataset = None
+                if not self._failing:
+                    kind, where = type(error).__name__, place_of(error)
+                    self._log.error("new data cannot be opened; the data before is served", error=kind, where=where)
+                self._failing = True
+            if dataset is not None:
+                self._serve(dataset)
+            for unused in self._unused():
+                unused.close()
+
+    def _serve(self, dataset: Dataset) -> None:
+        about, before = dataset.about, self.newest.about.fingerprint
+        with self._changing:
+            self._open.append(dataset)
+        self._served(about)
+        if about.fingerprint != before:
+            chains = {chain_of(extent.chain_id).name: extent.last_block for extent in about.chains}
+            self._log.info("new data is served", fingerprint=about.fingerprint, last_blocks=chains)
+
+    def _unused(self) -> list[Dataset]:
+        with self._changing:
+            unused = [dataset for dataset in self._open[:-1] if not self._lent[id(dataset)]]
+            for dataset in unused:
+                self._open.remove(dataset)
+                del self._lent[id(dataset)]
+        return unused
+
+    def _watch(self) -> None:
+        while not self._ending:
+            self._hurry.wait(_LOOK)
+            self._hurry.clear()
+            self.look()
+
+    def close(self) -> None:
+        """Close all of them."""
+        self._ending = True
+        self.hurry()
+        with contextlib.suppress(RuntimeError):  # never started: the service failed before
+            self._thread.join(timeout=5)
+        with self._looking:
+            for dataset in self._open:
+                dataset.close()
+
+
+def not_open() -> Problem:
+    """Return the problem of a segment that was to be answered from data that is not served any more."""
+    return Problem("expired", "The data has changed before the segment could run. Execute the segment again.")

@@ -1,0 +1,133 @@
+"""Numbers about segments and wallets that are answered at once, with nothing stored: counts, funnels, holdings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from nbext.core.chains import chain_of
+from nbext.core.operations import iso
+from nbext.engine.dataset import Cancel, Dataset, Holding
+from nbext.errors import ValidationError
+from nbext.service.accounts.keys import Key
+from nbext.service.http.bodies import Compared
+from nbext.service.segments.service import SegmentService, give_back_memory
+
+
+def count(
+    service: SegmentService, asked: Compared, key: Key, dataset: Dataset, cancel: Cancel
+) -> dict[str, Any]:
+    """Return how many wallets some segments have in common, and what each holds where that is asked."""
+    segments, together, plans = asked.segments, asked.together, []
+    for place, segment in enumerate(segments):
+        try:
+            plans.append(service.plan(dataset, {**segment, "limit": 0}, key, cancel))
+        except ValidationError as error:
+            raise error.below(f"/segments/{place}") from None
+    questions = [service.language.compile(plan) for plan in plans]
+    known: dict[tuple[int, ...], int] = {}
+    held: list[dict[str, Any] | None] = [None] * len(plans)
+    try:
+        for place, plan in enumerate(plans if asked.amounts else []):
+            cancel.check()
+            if column := _balance(plan):
+                known[(place,)], total = dataset.total(questions[place], cancel=cancel)
+                held[place] = {"symbol": column.get("symbol"), **_amount(total, column.get("decimals", 0))}
+        rest = [places for places in together if tuple(places) not in known]
+        known |= zip(map(tuple, rest), dataset.count(questions, rest, cancel=cancel) if rest else [], strict=True)
+        counts = [known[tuple(places)] for places in together]
+    finally:
+        give_back_memory()
+    return {
+        "counts": counts,
+        "segments": [
+            {"words": plan.words, "canonical": plan.canonical, "asOf": plan.as_of, "warnings": plan.warnings,
+             **({"held": each} if asked.amounts else {})}
+            for plan, each in zip(plans, held, strict=True)
+        ],
+    }  # fmt: skip
+
+
+def _balance(plan: Any) -> Mapping[str, Any] | None:
+    """Return the first column after the address where it is a balance, or a count of NFTs."""
+    first: list[Mapping[str, Any]] = list(plan.columns[1:2])
+    return first[0] if first and "address" in first[0] else None
+
+
+def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
+    """Return an amount in its unit, where that is known, and its digits."""
+    # Reading a text rounds once, as a segment's amounts are rounded.
+    return {"decimals": decimals, "amount": None if decimals is None else float(f"{raw}e-{decimals}"),
+            "amountRaw": str(raw)}  # fmt: skip
+
+
+def funnel(
+    service: SegmentService, body: Mapping[str, Any], key: Key, dataset: Dataset, cancel: Cancel
+) -> dict[str, Any]:
+    """Return each condition of a segment that must hold, counted alone and with those before it."""
+    plan = service.plan(dataset, body, key, cancel)
+    steps = service.language.funnel(plan, partial(dataset.count, cancel=cancel))
+    return {
+        "words": plan.words, "canonical": plan.canonical, "asOf": plan.as_of, "warnings": plan.warnings,
+        "steps": [vars(step) for step in steps],
+    }
+
+
+def holdings(
+    service: SegmentService, body: Mapping[str, Any], key: Key, dataset: Dataset, cancel: Cancel
+) -> dict[str, Any]:
+    """Return what some wallets hold, on one chain or on all, now or at ``asOf``."""
+    if "chain" in body:
+        chains = [chain_of(body["chain"], "/chain")]
+    else:
+        chains = [chain_of(extent.chain_id) for extent in dataset.about.chains]
+    # As a segment of what is seen on these chains: so addresses, times and their errors are those of segments.
+    seen = [{"activity": {"transfers": {"min": 1}, "chain": chain.name}} for chain in chains]
+    scope = {name: body[name] for name in ("chain", "asOf") if name in body}
+    filters = {"wallet": {"in": body["wallets"]}, "any": seen, "exclude": [], **scope}
+    try:
+        plan = service.plan(dataset, {"filters": filters, "limit": 0}, key, cancel)
+    except ValidationError as error:
+        raise _of_wallets(error) from None
+    asked = {one.chain_id: one.at for one in plan.whole.seen}
+    ends = {chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()}
+    now = all(at is None for at in asked.values())
+    found = dataset.holdings(plan.canonical["filters"]["wallet"]["in"], ends, now=now, cancel=cancel)
+    below = sum(one.amount < 0 for one in found)
+    lacking = f"{below:,} balances are below zero, because the data lacks transfers. They are left out."
+    return {
+        "asOf": plan.as_of,
+        "chains": [
+            {"chain": chain_of(one).name, "block": end, "timestamp": iso(dataset.clock.timestamp_of(one, end))}
+            for one, end in ends.items()
+        ],
+        "warnings": [*plan.warnings, *([lacking] if below else [])],
+        "holdings": [_described(one) for one in sorted(found, key=_by_wallet_and_chain) if one.amount > 0],
+    }
+
+
+def _of_wallets(error: ValidationError) -> ValidationError:
+    """Return the error of a segment with its pointers as the request for holdings has them."""
+    places = {"/filters/wallet/in": "/wallets", "/filters": ""}
+    return type(error)(
+        [{**one, "pointer": next(new + one["pointer"].removeprefix(old) for old, new in places.items()
+                                 if one["pointer"].startswith(old))} for one in error.errors],
+        error.more,
+    )  # fmt: skip
+
+
+def _by_wallet_and_chain(one: Holding) -> tuple[Any, ...]:
+    # What nobody sent unasked comes first: spam is last, and what most wallets hold before what few do.
+    contract = one.contract
+    return one.address, contract.chain_id, bool(contract.spam), -(contract.holders or 0), contract.address
+
+
+def _described(one: Holding) -> dict[str, Any]:
+    contract = one.contract
+    decimals = 0 if contract.is_nft else contract.decimals
+    return {
+        "address": one.address, "chain": chain_of(contract.chain_id).name, "contract": contract.address,
+        "symbol": contract.symbol, "name": contract.name, "tokenType": contract.standard,
+        **_amount(one.amount, decimals), "verified": contract.verified, "possibleSpam": contract.spam,
+    }

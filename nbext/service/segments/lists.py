@@ -1,0 +1,144 @@
+"""The folder of lists of wallets: up to millions of addresses, sent once and named by their hash.
+
+A file has the 20 bytes of each address, in order and each once, and never changes; its name is the hash of these bytes.
+It is received, sorted and stored without ever being in memory as a whole. The time of its last change is when it was
+last used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from nbext.core.addresses import WIDTH, list_id
+from nbext.core.atomic_files import PART, PRIVATE, sync
+from nbext.engine.dataset import WalletList
+from nbext.errors import DiskFull
+from nbext.service.accounts.keys import Key
+from nbext.service.http.problems import Problem
+from nbext.service.limits import Limits
+
+FOLDER = "lists"
+# Addresses that are compared, or moved, at a time.
+_BLOCK = 1_000_000
+
+
+class Lists:
+    """The stored lists of one data folder. Several services may share it: a file is whole or absent."""
+
+    def __init__(self, folder: Path, limits: Limits) -> None:
+        self.folder, self._limits = folder / FOLDER, limits
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._verified: set[str] = set()
+        # One sort at a time: each has all of a list in memory, though it is the system's cache.
+        self._sorting = threading.Lock()
+
+    @contextlib.contextmanager
+    def room(self) -> Iterator[Path]:
+        """Lend a new file to receive a list in; 507 where the disk is full."""
+        part = self.folder / f".{os.urandom(6).hex()}{PART}"
+        try:
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
+            yield part
+        except OSError as error:
+            raise DiskFull.where(error, f"a list of wallets could not be written ({type(error).__name__})") from None
+        finally:
+            part.unlink(missing_ok=True)
+
+    def store(self, part: Path, key: Key | None = None) -> WalletList:
+        """Name a received file by its contents, sorted and each address once; the problem is 422 for another file."""
+        size = part.stat().st_size
+        if size == 0 or size % WIDTH:
+            detail = f"The body has {size:,} bytes. Send the {WIDTH} bytes of each address, and at least one address."
+            raise Problem("invalid", detail, errors=[{"pointer": "", "code": "size", "detail": detail}])
+        with self._sorting:
+            _sort(part)
+        sync(part)
+        name, wallets = list_id(_blocks(part)), part.stat().st_size // WIDTH
+        path = self._path(name, key)
+        part.replace(path)
+        sync(self.folder)
+        self._verified.add(path.name)
+        self.trim(keep=path.name)
+        return WalletList(name, wallets, path)
+
+    def find(self, name: str, key: Key | None = None) -> WalletList | None:
+        """Return a list by its id, noting that it was used; None where there is none, or its bytes have changed.
+
+        ``key`` sees the lists that it may see; without one, all.
+        """
+        paths = [self._path(name, key)] if key else [self.folder / name, *self.folder.glob(f"{name}.*")]
+        return next(filter(None, (self._opened(path, name) for path in paths)), None)
+
+    def _path(self, name: str, key: Key | None) -> Path:
+        # Ids travel in shared notebooks: a private key's lists are its own, and it sees no others.
+        return self.folder / (f"{name}.{key.id}" if key and key.private else name)
+
+    def _opened(self, path: Path, name: str) -> WalletList | None:
+        try:
+            os.utime(path)
+            if path.name not in self._verified and list_id(_blocks(path)) != name:
+                # Whoever asks by it gets to hear that it is gone, and sends it again.
+                path.unlink()
+                return None
+            self._verified.add(path.name)
+            return WalletList(name, path.stat().st_size // WIDTH, path)
+        except FileNotFoundError:
+            return None
+
+    def trim(self, keep: str = "") -> None:
+        """Delete the lists that are too old, then the least recently used until the rest fits ``list_bytes``."""
+        stored = []
+        for path in self.folder.iterdir():
+            # Another round of this, or another service, may delete it meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                stat = path.stat()
+                stored.append((stat.st_mtime, stat.st_size, path))
+        total, now = sum(size for _, size, _ in stored), time.time()
+        for used_at, size, path in sorted(stored):
+            # What was being received for an hour when its service ended is nobody's.
+            days = 1 / 24 if path.suffix == PART else self._limits.keep_days
+            room = path.suffix != PART and path.name != keep and total > self._limits.list_bytes
+            if room or now - used_at > days * 86400:
+                path.unlink(missing_ok=True)
+                total -= size
+
+
+def stored(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the file name of each list of a service's folder, and whether its bytes are those it is named by."""
+    for path in sorted((folder / FOLDER).glob("ls_*")):
+        # Deleted meanwhile, as old ones are, is not damaged.
+        with contextlib.suppress(FileNotFoundError):
+            yield path.name, list_id(_blocks(path)) == path.name.partition(".")[0]
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+def _sort(path: Path) -> None:
+    """Sort a file of addresses in its place, and leave each of them once."""
+    # numpy takes 0.1 s to load: a service is ready without it.
+    import numpy as np
+
+    # Its pages are the file's: the memory that a sort of 200 MB takes is the system's cache.
+    addresses = np.memmap(path, f"S{WIDTH}", mode="r+")
+    pairs = [slice(at, min(at + _BLOCK, len(addresses) - 1)) for at in range(0, len(addresses) - 1, _BLOCK)]
+    if all((addresses[pair] < addresses[1:][pair]).all() for pair in pairs):
+        return
+    addresses.sort()
+    kept = 1
+    for pair in pairs:
+        # What is moved is never behind where it moves to, so that the next pair is read as it was.
+        new = addresses[1:][pair][addresses[pair] != addresses[1:][pair]]
+        addresses[kept : kept + len(new)] = new
+        kept += len(new)
+    addresses.flush()
+    del addresses
+    os.truncate(path, kept * WIDTH)

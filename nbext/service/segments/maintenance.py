@@ -1,0 +1,145 @@
+"""The thread that looks after a service's folder and registry."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from nbext.errors import NbextError
+from nbext.service.accounts.audit import Audit
+from nbext.service.generations import not_open
+from nbext.service.middleware import Log, place_of
+from nbext.service.segments.service import SegmentService, as_error
+
+# Seconds between two looks for segments to cancel: a caller of another service waits up to five for an answer.
+_LOOK = 0.25
+# Seconds between two looks at the other services of the registry: what one of them ran that was killed is run again.
+_VISIT = 5.0
+# Seconds between two looks for old results: these are stored for days, so that minutes more matter to nobody.
+_ROUND = 600.0
+_FIRST_ROUND = 10.0
+_BATCH = 500
+# A file that no segment names may be one that another service is about to name: it stays this long (seconds).
+_STRAY_SECONDS = 3600.0
+# For how long segments wait for data that this service does not serve (seconds).
+_OTHER_DATA_SECONDS = 60.0
+
+
+class Maintenance:
+    """Cancels as asked, takes over what ended services left, deletes old results and stray files, writes the audit log.
+
+    A registry or folder that cannot be read now is reported in the log, and read again in the next round.
+    """
+
+    def __init__(self, segments: SegmentService, audit: Audit, log: Log, keep_reserve: Callable[[], None]) -> None:
+        self._segments, self._audit, self._log, self._keep_reserve = segments, audit, log, keep_reserve
+        # What failed when it was last done: each is reported once, until it is done again.
+        self._failing: set[str] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="nbext-maintenance", daemon=True)
+
+    def start(self) -> None:
+        """Begin the rounds."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the rounds."""
+        self._stop.set()
+        with contextlib.suppress(RuntimeError):  # never started: the service failed before
+            self._thread.join(timeout=5)
+        self._do("audit", self._audit.flush)
+
+    def _do(self, name: str, work: Callable[[], None]) -> None:
+        try:
+            work()
+            self._failing.discard(name)
+        except (NbextError, SQLAlchemyError, OSError) as error:
+            if name not in self._failing:
+                self._log.warning("maintenance failed", work=name, error=type(error).__name__, where=place_of(error))
+            self._failing.add(name)
+
+    def _run(self) -> None:
+        # The service is ready without: of a million results, to look at each takes a minute.
+        self._do("adopt", self._adopt)
+        # A notebook's first segment comes seconds after the start: by then the language is imported.
+        if not self._stop.wait(self._segments.limits.warm_up_seconds):
+            _ = self._segments.language
+        next_round, next_visit = time.monotonic() + _FIRST_ROUND, 0.0
+        while not self._stop.wait(_LOOK):
+            self._do("audit", self._audit.flush)
+            # An idle service reads nothing.
+            if self._segments.jobs.ids():
+                self._do("cancel", self._segments.settle)
+            if time.monotonic() >= next_visit:
+                self._do("visit", self._visit)
+                next_visit = time.monotonic() + _VISIT
+            if time.monotonic() >= next_round:
+                self._do("clean", self._clean)
+                # A command, or a start on a full disk, may have given it up; what was just deleted made room.
+                self._do("reserve", self._keep_reserve)
+                next_round = time.monotonic() + _ROUND
+
+    def _visit(self) -> None:
+        if self._segments.lease.others():
+            self._adopt()
+
+    def _adopt(self) -> None:
+        segments = self._segments
+        for segment in segments.store.with_status("running"):
+            if segment.lease and not segments.lease.is_alive(segment.lease):
+                segments.run_again(segment, segment.lease)
+        # Another service may be about to serve the newer data, or the older still.
+        before = time.time() - (_OTHER_DATA_SECONDS if segments.lease.others() else 0)
+        segments.store.fail_of_other_data(segments.generations.fingerprints(), before, as_error(not_open()))
+
+    def _clean(self) -> None:
+        lease = self._segments.lease
+        # What one service does for all: the deletions of several would be in each other's way.
+        if self._segments.store.take_role("caretaker", lease.name, lease.is_alive):
+            self._set_damaged_aside()
+            self.trim_results()
+
+    def _set_damaged_aside(self) -> None:
+        """Set aside what is missing or of another size; bytes that changed are found when they are read."""
+        segments = self._segments
+        for batch in segments.store.results():
+            segments.set_aside({name: result for name, result in batch if not segments.results.present(result)})
+            if self._stop.is_set():
+                return
+
+    def trim_results(self) -> None:
+        """Delete the results that are too old, then the least recently used until the rest fits ``keep_bytes``."""
+        segments = self._segments
+        oldest = time.time() - segments.limits.keep_days * 86400
+        excess = 0
+        while not self._stop.is_set():
+            some, why = segments.store.least_used(), segments.too_old
+            old = [result for used_at, _, result in some if used_at < oldest]
+            if not old:
+                excess = segments.store.stored_bytes() - segments.limits.keep_bytes
+                before = itertools.accumulate((size for _, size, _ in some), initial=0)
+                old = [result for (_, _, result), freed in zip(some, before, strict=False) if freed < excess]
+                why = "The result was deleted to make room for newer ones."
+            if not old:
+                break
+            segments.expire(old, why)
+        # Where requests alone are too much, those go that have no result any more.
+        segments.store.forget(oldest, excess)
+        segments.store.forget_old_claims()
+        self._audit.prune(time.time() - segments.limits.audit_days * 86400)
+        segments.lists.trim()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        segments = self._segments
+        for name in segments.lease.others():
+            segments.lease.is_alive(name)  # deletes the lease of a service that has ended
+        old = segments.results.older_than(time.time() - _STRAY_SECONDS)
+        while batch := {path.name: path for path in itertools.islice(old, _BATCH)}:
+            for name in segments.store.unnamed(batch):
+                batch[name].unlink(missing_ok=True)

@@ -1,0 +1,98 @@
+"""Who joined a segment, left it or stayed: the oracle's sets at two times, and its balances of each wallet at both."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbext
+from nbext.errors import ConfigError, InvalidSegment, ValidationError
+from tests.analysis.test_overlap import EACH, matched, segments
+from tests.language.oracle import One
+from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS
+
+
+@EACH
+@given(asked=segments(most=1), hours=st.integers(0, 55))
+def test_each_wallet_is_in_the_oracles_sets_of_both_times(client, oracle, asked, hours):
+    filters = {key: one for key, one in asked[0]["filters"].items() if key != "asOf"}
+    asked = {**asked[0], "filters": {**filters, "chain": "eth"}}
+    try:
+        table = nbext.changes(asked, f"{hours}h", client=client) if hours else nbext.changes(asked, 3, client=client)
+    except InvalidSegment:
+        # Its heldSince lies after the first time.
+        return
+    moments = [f"{hours}h" if hours else 3, LAST[1]]
+    then, now = ({**asked, "filters": {**asked["filters"], "asOf": one}} for one in moments)
+    before, after = oracle.wallets(then), oracle.wallets(now)
+    expected = {**dict.fromkeys(after - before, "joined"), **dict.fromkeys(before - after, "left"),
+                **dict.fromkeys(before & after, "stayed")}  # fmt: skip
+    assert dict(zip(table["address"], table["status"], strict=True)) == expected
+    assert table["address"].tolist() == sorted(expected)
+    about = table.attrs["nbext"]
+    assert about["joined"] - about["left"] == len(after) - len(before)
+    assert about["as_of"]["block"] == LAST[1]
+    for status in set(expected.values()):
+        row = table.index[table["status"] == status][0]
+        assert set(table.segment(row).open(100)["address"]) == {one for one in expected if expected[one] == status}
+
+
+@pytest.mark.parametrize("contract", [one for one in CONTRACTS if one.chain_id == 1], ids=lambda one: one.symbol)
+@pytest.mark.parametrize("block", [1, 6])
+def test_balances_are_those_of_each_wallet_then_and_now_whether_it_matches_or_not(client, oracle, contract, block):
+    kind = "token" if contract.standard == "ERC20" else "nft"
+    bounds = {"balance": {"min": "2"}, "unit": "raw"} if kind == "token" else {"count": {"min": 2}}
+    table = nbext.changes({kind: {kind: contract.symbol, **bounds}}, block, client=client)
+    exact = f"{contract.symbol}_balance_raw" if kind == "token" else f"{contract.symbol}_count"
+    asked = One(oracle, {"filters": {}})
+    for when, at in (("then", block), ("now", LAST[1])):
+        held = [asked.balance(contract, wallet, at) for wallet in table["address"]]
+        assert [int(one) for one in table[f"{exact}_{when}"]] == held
+        if kind == "token":
+            amounts = [one / 10 ** (contract.decimals or 0) for one in held]
+            assert table[f"{contract.symbol}_balance_{when}"].tolist() == amounts
+    assert (table.attrs["nbext"]["then"]["block"], table.attrs["nbext"]["as_of"]["block"]) == (block, LAST[1])
+
+
+def test_a_span_is_counted_back_from_the_last_block_and_both_blocks_are_named(client):
+    table = nbext.changes("USDC", "20h", client=client)
+    about = table.attrs["nbext"]
+    block = (LAST[1] * SECONDS[1] - 20 * 3600) // SECONDS[1]
+    assert (about["then"]["block"], about["as_of"]["block"], about["operation"]) == (block, LAST[1], "changes")
+    assert {type(one["filters"]["asOf"]) for one in about["segments"]} == {int, str}
+    chart = table.chart()
+    assert chart.words == (f"Wallets that changed, block {block} to {LAST[1]}: joined: {about['joined']}; "
+                           f"left: {about['left']}; stayed: {about['stayed']}")  # fmt: skip
+    assert matched(table.segment(0)) == about[table["status"][0]]
+
+
+def test_a_segment_without_balances_has_addresses_and_statuses_alone(client):
+    table = nbext.changes({"activity": {"transfers": {"min": 20}}, "columns": ["firstSeen"]}, 6, client=client)
+    assert list(table.columns) == ["address", "status"]
+    assert set(table["status"]) == {"joined"}
+    assert table.dtypes.astype(str).tolist() == ["str", "str"]
+
+
+@pytest.mark.parametrize(("segment", "since", "message"), [
+    ({"token": {"token": "USDC"}, "asOf": 5}, "30d", "/segment/asOf: changes sets asOf itself. Leave it out."),
+    ("USDC", "1y", "/filters/asOf: '2022-11-"),
+    ("USDC", "soon", "/filters/asOf: 'soon' is not a time."),
+])  # fmt: skip
+def test_what_cannot_be_compared_is_named(client, segment, since, message):
+    with pytest.raises(ValidationError) as caught:
+        nbext.changes(segment, since, client=client)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_service_that_names_no_block_cannot_be_asked(stranger, monkeypatch):
+    run = stranger.execute_segment
+
+    def silent(*args, **options):
+        table = run(*args, **options)
+        table.attrs["nbext"]["as_of"] = None
+        return table
+
+    monkeypatch.setattr(stranger, "execute_segment", silent)
+    with pytest.raises(ConfigError, match="does not say of which block its answers are"):
+        nbext.changes({"nft": {"nft": "BAYC"}}, client=stranger)

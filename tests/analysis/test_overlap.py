@@ -1,0 +1,155 @@
+"""What segments have in common: each number is that of the oracle's sets, and each cell is a segment of that many."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import nbext
+from nbext.analysis.overlap import exactly
+from nbext.analysis.segments import Segment, all_of
+from nbext.errors import ConfigError, ValidationError
+from tests.language.test_against_oracle import PHASES, requests
+
+EACH = settings(max_examples=2, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def segments(draw, most=4):
+    asked = draw(st.lists(requests(saved=False), min_size=1, max_size=most))
+    # A list of wallets has to be stored first, and rows are not asked for here.
+    assume('"list"' not in json.dumps(asked))
+    return [{"operator": one["operator"], "filters": {key: value for key, value in one["filters"].items()
+                                                      if key not in ("orderBy", "columns")}} for one in asked]
+
+
+def matched(segment):
+    return segment.open(0).attrs["nbext"]["matched"]
+
+
+@EACH
+@given(asked=segments())
+def test_each_cell_is_the_oracles_and_opens_as_that_many_wallets(client, oracle, asked):
+    sets = [oracle.wallets(one) for one in asked]
+    table = nbext.overlap({f"s{place}": one for place, one in enumerate(asked)}, client=client)
+    names = [f"s{place}" for place in range(len(asked))]
+    assert (list(table.index), list(table.columns)) == (names, names)
+    assert table.to_numpy().tolist() == [[len(one & other) for other in sets] for one in sets]
+    assert set(table.dtypes.astype(str)) == {"int64"}
+    for row, one in zip(names, sets, strict=True):
+        for column, other in zip(names, sets, strict=True):
+            found = table.segment(row, column).open(100)
+            assert set(found["address"]) == one & other
+
+
+@EACH
+@given(asked=segments())
+def test_shares_and_lifts_are_made_of_the_same_numbers(client, oracle, asked):
+    sets = [oracle.wallets(one) for one in asked]
+    scope = {key: asked[0]["filters"][key] for key in ("chain", "asOf", "exclude") if key in asked[0]["filters"]}
+    everyone = len(oracle.wallets({"filters": {"activity": {"transfers": {"min": 1}}, **scope}}))
+    share, lift = (nbext.overlap(asked, client=client, **{how: True}) for how in ("share", "lift"))
+    for row, one in enumerate(sets):
+        for column, other in enumerate(sets):
+            both = len(one & other)
+            assert share.iat[row, column] == both / len(one) if one else math.isnan(share.iat[row, column])
+            expected = both * everyone / (len(one) * len(other)) if one and other else math.nan
+            assert lift.iat[row, column] == expected or (math.isnan(expected) and math.isnan(lift.iat[row, column]))
+
+
+@EACH
+@given(asked=segments(most=5))
+def test_the_groups_of_an_upset_plot_are_each_wallet_once(client, oracle, asked):
+    sets = [oracle.wallets(one) for one in asked]
+    _, only = exactly([Segment(one["filters"], one["operator"], client=client) for one in asked])
+    for group, number in only.items():
+        inside = set.intersection(*(one for place, one in enumerate(sets) if group >> place & 1))
+        outside = set().union(*(one for place, one in enumerate(sets) if not group >> place & 1))
+        assert number == len(inside - outside)
+    assert sum(only.values()) == len(set().union(*sets))
+
+
+@EACH
+@given(asked=segments(most=2))
+def test_segments_are_joined_and_taken_from_one_another_whatever_their_times_and_chains(client, oracle, asked):
+    asked = [*asked, *asked][:2]
+    one, other = (Segment(each["filters"], each["operator"], client=client) for each in asked)
+    sets = [oracle.wallets(each) for each in asked]
+    assert set(all_of([one, other]).open(100)["address"]) == sets[0] & sets[1]
+    assert set(all_of([one], but=other).open(100)["address"]) == sets[0] - sets[1]
+
+
+def test_a_segment_is_a_symbol_a_table_an_id_or_filters(client, oracle):
+    filters = {"nft": {"nft": "BAYC"}}
+    run = client.execute_segment(filters)
+    size = len(oracle.wallets({"filters": filters}))
+    given = ["BAYC", run, run.attrs["nbext"]["segment_id"], filters, {"operator": "OR", "filters": filters}]
+    table = nbext.overlap(given, client=client)
+    assert table.to_numpy().tolist() == [[size] * 5] * 5
+    name = "own BAYC on ethereum"
+    assert list(table.index) == ["BAYC", name, run.attrs["nbext"]["segment_id"], f"{name} (2)", f"{name} (3)"]
+    assert matched(table.segment("BAYC", name)) == size
+    about = table.attrs["nbext"]
+    assert (about["operation"], about["as_of"]["block"], len(about["segments"])) == ("overlap", 12, 5)
+
+
+def test_what_pandas_makes_of_the_table_is_a_plain_table(client):
+    table = nbext.overlap(["BAYC", "USDC"], client=client)
+    for plain in (table.copy(), table.iloc[:1], table * 2, pickle.loads(pickle.dumps(table))):
+        assert type(plain) is pd.DataFrame
+        assert plain.attrs == table.attrs
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ([], "/segments: There is no segment to compare."),
+    ("BAYC", "/segments: Give a list of segments, or a dict of them by name."),
+    (["BAYC", 5], "/segments/1: A segment is given as filters, as the table of one, as its id, or as a symbol or an"
+                  " address."),
+    (["NOPE"], "/segments/0: There is no contract 'NOPE'."),
+])  # fmt: skip
+def test_what_is_no_segment_is_named(client, given, message):
+    with pytest.raises(ValidationError) as caught:
+        nbext.overlap(given, client=client)
+    assert str(caught.value) == message
+
+
+def test_a_cell_and_a_chart_that_are_not_there_are_named(client):
+    table = nbext.overlap(["BAYC"], client=client)
+    with pytest.raises(ValidationError, match="The table has no cell 'MAYC', 'BAYC'"):
+        table.segment("MAYC", "BAYC")
+    with pytest.raises(ValidationError, match="'pie' is not one of: heatmap, upset"):
+        table.chart("pie")
+    with pytest.raises(ValidationError, match="Ask for share or for lift"):
+        nbext.overlap(["BAYC"], share=True, lift=True, client=client)
+    many = nbext.overlap({f"s{place}": {"token": {"token": "USDC"}} for place in range(31)}, client=client)
+    for kind, most in (("heatmap", 30), ("upset", 12)):
+        with pytest.raises(ValidationError, match=f"has room for {most} segments, and these are 31"):
+            many.chart(kind)
+
+
+def test_more_segments_than_one_request_takes_are_asked_in_several(client, oracle):
+    table = nbext.overlap({f"s{place}": {"activity": {"transfers": {"min": place}}} for place in range(1, 131)},
+                          client=client)  # fmt: skip
+    sizes = [len(oracle.wallets({"filters": {"activity": {"transfers": {"min": place}}}})) for place in range(1, 131)]
+    assert table.to_numpy().tolist() == [[min(one, other) for other in sizes] for one in sizes]
+
+
+def test_a_strangers_service_is_asked_segment_by_segment(client, stranger):
+    filters = [{"nft": {"nft": "BAYC"}}, {"token": {"token": "USDC"}, "nft": {"nft": "QUEST", "chain": "optimism"}}]
+    pd.testing.assert_frame_equal(
+        nbext.overlap(dict(enumerate(filters)), client=stranger), nbext.overlap(dict(enumerate(filters)), client=client)
+    )
+
+
+def test_a_service_that_does_not_count_cannot_be_compared(stranger, monkeypatch):
+    silent = pd.DataFrame({"address": ["0x" + "1" * 40]})
+    silent.attrs["nbext"] = {"matched": None}
+    monkeypatch.setattr(stranger, "execute_segment", lambda *_, **__: silent)
+    with pytest.raises(ConfigError, match="does not say how many wallets match"):
+        nbext.overlap([{"nft": {"nft": "BAYC"}}], client=stranger)

@@ -1,0 +1,87 @@
+"""A segment's profile: for each contract, how many wallets of the oracle's sets hold it; and its job is a segment's."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbext
+from nbext.errors import ConfigError, ValidationError
+from tests.analysis.test_overlap import EACH, matched, segments
+from tests.language.oracle import One
+from tests.language.test_against_oracle import CONTRACTS
+
+
+@EACH
+@given(asked=segments(most=2), least=st.integers(1, 3))
+def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, asked, least):
+    segment, base = asked[0], asked[1] if len(asked) > 1 else None
+    table = nbext.profile(segment, base=base, least=least, client=client)
+    one = One(oracle, segment)
+    chains = one.own_chains({key: value for key, value in segment["filters"].items() if key not in ("chain", "asOf")})
+    wallets = oracle.wallets(segment)
+    scope = {key: segment["filters"][key] for key in ("chain", "asOf", "exclude") if key in segment["filters"]}
+    everyone = {"any": [{"activity": {"transfers": {"min": 1}, "chain": str(chain)}} for chain in sorted(chains)]}
+    others = oracle.wallets(base or {"filters": {**everyone, **scope}})
+    expected = {}
+    for contract in CONTRACTS:
+        if contract.chain_id not in chains:
+            continue
+        counts = [sum(one.balance(contract, wallet, one.end(contract.chain_id)) > 0 for wallet in side)
+                  for side in (wallets, others)]  # fmt: skip
+        if counts[0] >= least:
+            expected[contract.symbol] = counts
+    assert {row.symbol: row.wallets for row in table.itertuples()} == {key: both[0] for key, both in expected.items()}
+    for row in table.itertuples():
+        ours, theirs = expected[row.symbol]
+        assert row.share == ours / len(wallets)
+        if theirs:
+            assert (row.base_share, row.lift) == (theirs / len(others), (ours / len(wallets)) / (theirs / len(others)))
+        else:
+            assert math.isnan(row.lift)
+    known = table["lift"].dropna().tolist()
+    assert known == sorted(known, reverse=True)
+    about = table.attrs["nbext"]
+    assert (about["wallets"], about["base"], about["least"]) == (len(wallets), len(others), least)
+    for part in about["activity"]:
+        inside = oracle.wallets({"filters": part["filters"]})
+        assert (part["wallets"], part["base"]) == (len(wallets & inside), len(others & inside))
+
+
+def test_a_cell_is_the_segments_wallets_that_hold_the_contract_and_the_chart_has_its_lifts(client):
+    table = nbext.profile("USDC", least=1, client=client)
+    assert dict(table.dtypes.astype(str))["wallets"] == "int64"
+    assert [matched(table.segment(row)) for row in table.index] == table["wallets"].tolist()
+    assert table.chart().words.startswith("What these wallets hold more than others do: ")
+    assert table.attrs["nbext"]["as_of"]["block"] == 12
+
+
+def test_a_profile_is_a_segment_of_its_own_that_counts_and_is_read_again(client, service):
+    first = nbext.profile("USDC", least=1, client=client).attrs["nbext"]["segment_id"]
+    assert nbext.profile("USDC", least=1, client=client).attrs["nbext"]["segment_id"] == first
+    counted = client.execute_segment({"token": {"token": "USDC"}}, limit=0).attrs["nbext"]
+    assert counted["segment_id"] != first
+    others = [nbext.profile("USDC", least=2, client=client), nbext.profile("USDC", base="WEI", least=1, client=client)]
+    assert len({first, *(one.attrs["nbext"]["segment_id"] for one in others)}) == 3
+    said = service.get(f"/v1/segment/{first}").json()
+    assert (said["status"], said["counts"]["matched"]) == ("completed", counted["matched"])
+    assert said["profile"]["wallets"] == counted["matched"]
+
+
+@pytest.mark.parametrize(("segment", "options", "pointer"), [
+    ({"token": {"token": "NOPE"}}, {}, "/filters/token/token"),
+    ("USDC", {"base": {"token": {"token": "NOPE"}}}, "/base/filters/token/token"),
+    ("USDC", {"least": 0}, "/least"),
+])  # fmt: skip
+def test_what_cannot_be_asked_names_the_field(client, segment, options, pointer):
+    with pytest.raises(ValidationError) as caught:
+        nbext.profile(segment, client=client, **options)
+    assert [one["pointer"] for one in caught.value.errors] == [pointer]
+
+
+def test_only_our_own_service_profiles(stranger):
+    with pytest.raises(ConfigError, match="only that profiles a segment"):
+        nbext.profile({"nft": {"nft": "BAYC"}}, client=stranger)

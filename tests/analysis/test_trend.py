@@ -1,0 +1,79 @@
+"""A segment through time: each point is the oracle's answer as of that time."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbext
+from nbext.core.operations import iso
+from nbext.errors import InvalidSegment, ValidationError
+from tests.analysis.conftest import EVERYONE
+from tests.analysis.test_overlap import EACH, segments
+from tests.language.oracle import One
+from tests.language.tables import GENESIS
+from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS
+
+
+@EACH
+@given(asked=segments(most=1), every=st.integers(1, 9))
+def test_each_point_is_the_oracles_as_of_that_time(client, oracle, asked, every):
+    filters = {key: one for key, one in asked[0]["filters"].items() if key != "asOf"}
+    asked = {**asked[0], "filters": {**filters, "chain": "eth"}}
+    try:
+        table = nbext.trend(asked, every=f"{every}h", since="20h", client=client)
+    except InvalidSegment:
+        # Its heldSince lies after some of the points, or its other chain ends before them.
+        return
+    hours = range(20 // every * every, -1, -every)
+    counts = [len(oracle.wallets({**asked, "filters": {**asked["filters"], "asOf": f"{hour}h"}})) for hour in hours]
+    assert table["count"].tolist() == counts
+    assert [row.open(0).attrs["nbext"]["matched"] for row in map(table.segment, table.index)] == counts
+
+
+def test_a_trend_says_the_block_and_the_time_of_each_point(client, stranger, oracle):
+    table = nbext.trend("USDC", every="1d", since="2d", amounts=True, client=client)
+    ends = [LAST[1] * SECONDS[1] - 86_400 * day for day in (2, 1, 0)]
+    blocks = [end // SECONDS[1] for end in ends]
+    counts = [len(oracle.wallets({"filters": {"token": {"token": "USDC"}, "asOf": block}})) for block in blocks]
+    times = pd.to_datetime([iso(GENESIS + block * SECONDS[1]) for block in blocks], utc=True)
+    assert table["block"].tolist() == blocks
+    assert set(table["at"]) <= {*times, *(pd.Timestamp(iso(GENESIS + end)) for end in ends)}
+    assert table["count"].tolist() == counts
+    assert table.dtypes.astype(str).tolist()[:4] == ["datetime64[s, UTC]", "Int64", "int64", "float64"]
+    theirs = nbext.trend({"token": {"token": "USDC"}}, every="1d", since="2d", client=stranger)
+    pd.testing.assert_frame_equal(pd.DataFrame(theirs), pd.DataFrame(table)[["at", "block", "count"]])
+    assert table.chart().words == f"Wallets that hold USDC on ethereum: {counts[0]:,} to {counts[-1]:,}"
+
+
+@pytest.mark.parametrize("contract", [one for one in CONTRACTS if one.chain_id == 1], ids=lambda one: one.symbol)
+def test_what_is_held_together_is_the_exact_sum_of_the_oracles_balances(client, oracle, contract):
+    kind = "token" if contract.standard == "ERC20" else "nft"
+    filters = {kind: {kind: contract.symbol}, "not": {"wallet": {"in": [EVERYONE[3]]}}}
+    table = nbext.trend(filters, every="10h", since="50h", amounts=True, client=client)
+    for row in table.itertuples():
+        asked = One(oracle, {"filters": {**filters, "asOf": int(row.block)}})
+        held = sum(asked.balance(contract, wallet, int(row.block)) for wallet in asked.wallets())
+        assert (row.count, int(row.amount_raw)) == (len(asked.wallets()), held)
+        assert row.amount == held / 10 ** (contract.decimals or 0)
+    assert "amount" not in nbext.trend({"activity": {"transfers": {"min": 1}}}, since="1d", every="1d", amounts=True,
+                                      client=client)  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"every": "week"}, "/every: 'week' is not a span. Write one such as \"12h\", \"30d\" or \"1y\"."),
+    ({"since": 5}, "/since: '5' is not a span."),
+    ({"every": "1h", "since": "1y"}, "/every: These are more than 1,000 points."),
+    ({"every": "1w", "since": "1y"}, "/segments/0/filters/asOf: '8736h' is before the start of the data"),
+])  # fmt: skip
+def test_a_span_that_cannot_be_asked_for_is_named(client, options, message):
+    with pytest.raises(ValidationError) as caught:
+        nbext.trend("USDC", client=client, **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_segment_with_a_time_of_its_own_has_no_trend(client):
+    with pytest.raises(ValidationError, match="A trend sets asOf itself"):
+        nbext.trend({"token": {"token": "USDC"}, "asOf": 5}, client=client)

@@ -1,0 +1,89 @@
+"""What wallets hold: the oracle's balance of each wallet and contract, now and at any block, to 256 bits."""
+
+from __future__ import annotations
+
+import datetime
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nbext
+from nbext.core.addresses import BURN_ADDRESSES
+from nbext.core.operations import iso
+from nbext.errors import ConfigError, ValidationError
+from tests.analysis.test_overlap import EACH
+from tests.language.oracle import One
+from tests.language.tables import GENESIS
+from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS, WALLETS
+
+MOMENTS = st.one_of(
+    st.none(), st.integers(0, LAST[1]), st.integers(0, 55).map(lambda hours: f"{hours}h"),
+    st.integers(0, LAST[1] * SECONDS[1]).map(lambda seconds: iso(GENESIS + seconds)),
+)  # fmt: skip
+
+
+@EACH
+@given(wallets=st.lists(st.sampled_from(WALLETS), min_size=1, max_size=4, unique=True), as_of=MOMENTS,
+       chain=st.sampled_from([None, "eth", "optimism"]))  # fmt: skip
+def test_each_row_is_the_oracles_balance_of_that_wallet(client, oracle, wallets, as_of, chain):
+    # A block is one of the chain that is named, or of ethereum.
+    as_of = min(as_of, LAST[10]) if chain == "optimism" and isinstance(as_of, int) else as_of
+    scope = {**({"chain": chain} if chain else {}), **({} if as_of is None else {"asOf": as_of})}
+    try:
+        table = nbext.wallet(wallets, as_of=as_of, chain=chain, client=client)
+    except ValidationError as error:
+        assert "before the start of the data" in str(error)  # noqa: PT017 - either is an answer
+        return
+    asked = One(oracle, {"filters": scope})
+    on = {"eth": {1}, "optimism": {10}}.get(chain, {1, 10})
+    expected = {
+        (wallet, one.address, one.chain_id): asked.balance(one, wallet, asked.end(one.chain_id))
+        for wallet in wallets for one in CONTRACTS if one.chain_id in on
+    }
+    found = {
+        (row.address, row.contract, {"ethereum": 1, "optimism": 10}[row.chain]): int(row.amount_raw)
+        for row in table.itertuples()
+    }
+    assert found == {key: amount for key, amount in expected.items() if amount > 0}
+    assert len(found) == len(table)
+    lacking = any("below zero" in one for one in table.attrs["nbext"]["warnings"])
+    assert lacking == any(amount < 0 for amount in expected.values())
+    for row, one in enumerate(table.itertuples()):
+        contract = next(each for each in CONTRACTS if each.symbol == one.symbol)
+        assert one.amount == int(one.amount_raw) / 10 ** (contract.decimals or 0)
+        assert one.address in set(table.segment(row).open(100)["address"]) | set(BURN_ADDRESSES)
+
+
+def test_a_table_has_its_dtypes_chains_and_chart_and_no_rows_where_nothing_is_held(client):
+    table = nbext.wallet(WALLETS[2:], client=client)
+    assert dict(table.dtypes.astype(str)) == dict(nbext.wallet("0x" + "ee" * 20, client=client).dtypes.astype(str)) | {
+        "amount_raw": str(table["amount_raw"].dtype)
+    }
+    about = table.attrs["nbext"]
+    ends = [("ethereum", LAST[1]), ("optimism", LAST[10])]
+    assert [(one["chain"], one["block"]) for one in about["chains"]] == ends
+    assert (about["as_of"]["block"], about["operation"]) == (LAST[1], "wallet")
+    assert table.chart().figure.axes[0].get_xlabel() == "tokens and collections"
+    day = datetime.date.fromisoformat(iso(GENESIS)[:10])
+    then = nbext.wallet(pd.Series(WALLETS[2:]), as_of=day, client=client)
+    assert then.attrs["nbext"]["as_of"]["block"] == 0
+
+
+@pytest.mark.parametrize(("given", "options", "message"), [
+    ([], {}, "/wallets: wallets is a list of 1 to 100 addresses."),
+    (["0x1"], {}, "/wallets/0: "),
+    ("vitalik.eth", {}, "/wallets/0: A wallet is an address: 0x and 40 hex digits."),
+    (WALLETS[2:3], {"chain": "base"}, "/chain: "),
+    (WALLETS[2:3], {"as_of": 99}, "/asOf: "),
+])  # fmt: skip
+def test_what_cannot_be_asked_names_the_field(client, given, options, message):
+    with pytest.raises(ValidationError) as caught:
+        nbext.wallet(given, client=client, **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_only_our_own_service_lists_what_a_wallet_holds(stranger):
+    with pytest.raises(ConfigError, match="is not nbext's own service: only that lists what a wallet holds"):
+        nbext.wallet(WALLETS[2], client=stranger)

@@ -1,0 +1,245 @@
+"""Segments side by side, through HTTP, beside the same in DuckDB SQL by hand and in pandas; all must agree.
+
+The lines of code are those of the sides' functions here. Ours is warm, and so are the others.
+
+    python -m tests.benchmarks analysis --rows 10_000_000 --folder FOLDER
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from nbext.core.addresses import BURN_ADDRESSES
+from tests.benchmarks.generate import SECONDS_PER_BLOCK, World, add_kept_world_arguments
+from tests.benchmarks.measure import timed
+from tests.benchmarks.query import ours_tables, prepared
+from tests.benchmarks.table import Row
+
+SETS, POINTS = 30, 52
+
+
+def overlap_ours(client: Any, tokens: list[str]) -> list[list[int]]:
+    """Count what each two tokens' holders have in common."""
+    import nbext
+
+    return nbext.overlap({one: {"token": {"token": one}} for one in tokens}, client=client).to_numpy().tolist()
+
+
+def overlap_sql(connection: Any, contracts: list[int], burned: list[int]) -> list[list[int]]:
+    """Count them by a join of the balances with themselves."""
+    held = "SELECT contract, wallet FROM balances WHERE contract IN $1 AND size > 0 AND wallet NOT IN $2"
+    joined = f"WITH s AS ({held}) SELECT a.contract, b.contract, count(*) FROM s a JOIN s b USING (wallet) GROUP BY ALL"
+    found = {(a, b): number for a, b, number in connection.execute(joined, [contracts, burned]).fetchall()}
+    return [[found.get((a, b), 0) for b in contracts] for a in contracts]
+
+
+def overlap_pandas(balances: Any, contracts: list[int]) -> list[list[int]]:
+    """Count them by sets of a table that is in memory already."""
+    sets = {contract: set(wallets) for contract, wallets in balances.groupby("contract")["wallet"]}
+    return [[len(sets[a] & sets[b]) for b in contracts] for a in contracts]
+
+
+def trend_ours(client: Any, token: str, hours: int) -> list[tuple[int, int]]:
+    """Count a token's holders at each of many blocks."""
+    import nbext
+
+    table = nbext.trend({"token": {"token": token}}, every=f"{hours}h", since=f"{hours * (POINTS - 1)}h", client=client)
+    return list(zip(table["block"].tolist(), table["count"].tolist(), strict=True))
+
+
+def trend_sql(connection: Any, contract: int, burned: list[int], blocks: list[int]) -> list[tuple[int, int]]:
+    """Count them, block by block, in the history of balances."""
+    asked = ("SELECT count(*) FROM history WHERE contract = $1 AND from_block <= $2 AND to_block > $2 AND size > 0 "
+             "AND wallet NOT IN $3")  # fmt: skip
+    return [(block, connection.execute(asked, [contract, block, burned]).fetchone()[0]) for block in blocks]
+
+
+def changes_ours(client: Any, token: str, block: int) -> dict[str, int]:
+    """Say of each holder of a token whether it joined or left since a block, with its balances."""
+    import nbext
+
+    return nbext.changes({"token": {"token": token}}, block, client=client)["status"].value_counts().to_dict()
+
+
+def changes_sql(connection: Any, contract: int, burned: list[int], block: int) -> dict[str, int]:
+    """Say it by an outer join of the balances now and those of the history."""
+    then = "SELECT * FROM history WHERE contract = $1 AND from_block <= $2 AND to_block > $2 AND size > 0"
+    both = f"FROM (SELECT * FROM balances WHERE contract = $1 AND size > 0) b FULL JOIN ({then}) h USING (wallet)"
+    asked = ("SELECT address, if(h.wallet IS NULL, 'joined', if(b.wallet IS NULL, 'left', 'stayed')) AS status, b.hi, "
+             f"b.mid, b.lo, h.hi, h.mid, h.lo {both} JOIN wallets USING (wallet) WHERE wallet NOT IN $3 ORDER BY ALL")
+    return connection.execute(asked, [contract, block, burned]).df()["status"].value_counts().to_dict()
+
+
+def changes_pandas(history: Any, last: int, block: int) -> dict[str, int]:
+    """Say it by sets of a token's history that is in memory already; without addresses and balances."""
+    now, then = (set(history.wallet[(history.from_block <= at) & (history.to_block > at)]) for at in (last, block))
+    sizes = {"joined": len(now - then), "left": len(then - now), "stayed": len(now & then)}
+    return {status: number for status, number in sizes.items() if number}
+
+
+def wallet_ours(client: Any, address: str) -> dict[str, int]:
+    """List what a wallet holds."""
+    import nbext
+
+    return {row.contract: int(row.amount_raw) for row in nbext.wallet(address, client=client).itertuples()}
+
+
+def wallet_sql(connection: Any, address: str) -> dict[str, int]:
+    """List it from the balances."""
+    asked = ("SELECT c.address, hi, mid, lo FROM balances JOIN wallets w USING (wallet) JOIN contracts c "
+             "USING (contract) WHERE w.address = $1 AND size > 0")  # fmt: skip
+    rows = connection.execute(asked, [address]).fetchall()
+    return {contract: (int(hi) * 10**26 + int(mid)) * 10**26 + int(lo) for contract, hi, mid, lo in rows}
+
+
+def profile_ours(client: Any, token: str, least: int = 5) -> dict[str, tuple[int, float]]:
+    """Say what a token's holders hold more than others do."""
+    import nbext
+
+    found = nbext.profile({"token": {"token": token}}, least=least, client=client)
+    return {row.contract: (row.wallets, round(row.lift, 6)) for row in found.itertuples()}
+
+
+def profile_sql(connection: Any, contract: int, burned: list[int], size: int) -> dict[str, tuple[int, float]]:
+    """Count the holders of every contract among all wallets, and among the token's."""
+    own = "SELECT wallet FROM balances WHERE contract = $1 AND size > 0 AND wallet NOT IN $2"
+    asked = (f"WITH s AS ({own}) SELECT c.address, count(s.wallet) AS n, n / (SELECT count(*) FROM s) / (count(*) / "
+             "$3) AS lift FROM balances b LEFT JOIN s USING (wallet) JOIN contracts c USING (contract) "
+             "WHERE size > 0 AND b.wallet NOT IN $2 GROUP BY ALL HAVING n >= 5 ORDER BY lift DESC, n DESC "
+             "LIMIT 200")  # fmt: skip
+    found = connection.execute(asked, [contract, burned, size]).fetchall()
+    return {address: (n, round(lift, 6)) for address, n, lift in found}
+
+
+def retention_ours(client: Any, token: str, days: int) -> list[int]:
+    """Count each day's new holders that still hold a token at the end of that day and of each later."""
+    import nbext
+
+    table = nbext.retention({"token": {"token": token}}, "day", since=f"{days}d", client=client)
+    counts = table.drop(columns="wallets").mul(table["wallets"], axis=0)
+    return counts.stack().dropna().round().astype("int64").tolist()
+
+
+def retention_sql(connection: Any, contract: int, burned: list[int], blocks: list[int]) -> list[int]:
+    """Count them by joins of the history with the ends of the days and with each wallet's first."""
+    held = ("SELECT wallet, i FROM history JOIN (SELECT unnest($3) AS block, generate_subscripts($3, 1) AS i) ON "
+            "from_block <= block AND to_block > block WHERE contract = $1 AND size > 0 AND wallet NOT IN $2")
+    asked = (f"WITH m AS ({held}), f AS (SELECT wallet, min(i) AS c FROM m GROUP BY wallet) "
+             "SELECT c, i, count(*) FROM m JOIN f USING (wallet) GROUP BY ALL")  # fmt: skip
+    found = {(c, i): number for c, i, number in connection.execute(asked, [contract, burned, blocks]).fetchall()}
+    ends = range(1, len(blocks) + 1)
+    return [found.get((c, i), 0) for c in ends for i in ends if i >= c and any(found.get((c, at)) for at in ends)]
+
+
+def lines_of(side: Callable[..., Any]) -> str:
+    """Return how many lines a side's function has, its first and its docstring not counted."""
+    return f"{len(inspect.getsource(side).splitlines()) - 2} lines"
+
+
+def of_wallets(client: Any, tables: Any, of: tuple[str, int], burned: list[int], args: Any) -> Iterator[Row]:
+    """Yield the rows of one large token: changes, a profile and retention; and of the wallet that holds most."""
+    import pandas as pd
+
+    token, contract = of
+    from_block, last = tables.execute("SELECT min(block), max(block) FROM blocks").fetchone()
+    block, rows = (from_block + last) // 2, f"of {args.rows:,} transfers"
+
+    def beside(name: str, sides: dict[str, Callable[[], Any]]) -> Row:
+        (ours, found), *others = (timed(side, args.rounds) for side in sides.values())
+        assert all(other == found for _, other in others), f"{name} differs"
+        titles = list(sides)
+        return Row(f"{name} {rows} ({titles[0]})", ours,
+                   {title: seconds for title, (seconds, _) in zip(titles[1:], others, strict=True)})  # fmt: skip
+
+    history = tables.execute("SELECT wallet, from_block, to_block FROM history WHERE contract = $1 AND size > 0 AND "
+                             "wallet NOT IN $2", [contract, burned]).df()  # fmt: skip
+    yield beside("changes over half of the time", {
+        lines_of(changes_ours): lambda: changes_ours(client, token, block),
+        f"DuckDB SQL ({lines_of(changes_sql)})": lambda: changes_sql(tables, contract, burned, block),
+        f"pandas, already in memory ({lines_of(changes_pandas)})": lambda: changes_pandas(history, last, block),
+    })  # fmt: skip
+    address = tables.execute("SELECT address FROM wallets JOIN (SELECT wallet, count(*) AS n FROM balances WHERE "
+                             "wallet NOT IN $1 GROUP BY 1 ORDER BY n DESC LIMIT 1) USING (wallet)",
+                             [burned]).fetchone()[0]  # fmt: skip
+    yield beside("what the wallet with most contracts holds", {
+        lines_of(wallet_ours): lambda: wallet_ours(client, address),
+        f"DuckDB SQL ({lines_of(wallet_sql)})": lambda: wallet_sql(tables, address),
+    })  # fmt: skip
+    size = tables.execute("SELECT count(*) FROM activity WHERE wallet NOT IN $1", [burned]).fetchone()[0]
+    found, another = profile_ours(client, token), count(6)
+    # One that was made is stored: another least number is another profile.
+    seconds, _ = timed(lambda: profile_ours(client, token, next(another)), args.rounds)
+    sql, by_sql = timed(lambda: profile_sql(tables, contract, burned, size), args.rounds)
+    assert sorted(one for _, one in found.values()) == sorted(one for _, one in by_sql.values()), "the profiles differ"
+    yield Row(f"a profile {rows} ({lines_of(profile_ours)})", seconds, {f"DuckDB SQL ({lines_of(profile_sql)})": sql})
+    days = min(12, (last - from_block) * SECONDS_PER_BLOCK // 86_400 - 1)
+    # Fewer than a million rows are too short a time.
+    if days < 2:
+        return
+    seconds, found = timed(lambda: retention_ours(client, token, days), 1)
+    held, ends = {"token": {"token": token}}, list[int]()
+    end = pd.Timestamp(client.execute_segment(held, limit=0).attrs["nbext"]["as_of"]["timestamp"])
+    for day in range(days, -1, -1):
+        scope = {"asOf": str((end - pd.Timedelta(days=day)).date())} if day else {}
+        ends.append(client.execute_segment({**held, **scope}, limit=0).attrs["nbext"]["as_of"]["block"])
+    sql, by_sql = timed(lambda: retention_sql(tables, contract, burned, ends), args.rounds)
+    assert found == by_sql, "the retentions differ"
+    yield Row(f"retention over {days} days {rows} ({lines_of(retention_ours)})", seconds,
+              {f"DuckDB SQL ({lines_of(retention_sql)})": sql})  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``analysis``."""
+    add_kept_world_arguments(parser)
+    parser.add_argument("--rounds", type=int, default=3)
+
+
+def rows(args: argparse.Namespace) -> Iterator[Row]:
+    """Yield a row for the overlap of 30 segments, and one for a trend of 52 points where the data is long enough."""
+    import duckdb
+
+    from nbext import Client
+    from nbext.settings import Settings
+    from tests.service.conftest import KEY, Running
+
+    world = World(args.rows, seed=args.seed)
+    _, data_dir = prepared(args, world)
+    tokens = [world.contract_address(rank) for rank in range(60) if not world.is_collection(rank)][:SETS]
+    with tempfile.TemporaryDirectory() as state, duckdb.connect(str(ours_tables(data_dir)), read_only=True) as tables:
+        running = Running(data_dir, Path(state))
+        client = Client(running.url, KEY, settings=Settings(environ={}, folder=Path(state)))
+        ids = dict(tables.execute("SELECT address, contract FROM contracts").fetchall())
+        contracts = [ids[token] for token in tokens]
+        burned = [row[0] for row in tables.execute("SELECT wallet FROM wallets WHERE address IN $1",
+                                                   [list(BURN_ADDRESSES)]).fetchall()]  # fmt: skip
+        held = tables.execute("SELECT contract, wallet FROM balances WHERE contract IN $1 AND size > 0 "
+                              "AND wallet NOT IN $2", [contracts, burned]).df()  # fmt: skip
+        try:
+            ours, found = timed(lambda: overlap_ours(client, tokens), args.rounds)
+            sql, by_sql = timed(lambda: overlap_sql(tables, contracts, burned), args.rounds)
+            pandas, by_pandas = timed(lambda: overlap_pandas(held, contracts), 1)
+            assert found == by_sql == by_pandas, "the overlaps differ"
+            sides = {f"DuckDB SQL ({lines_of(overlap_sql)})": sql,
+                     f"pandas, already in memory ({lines_of(overlap_pandas)})": pandas}  # fmt: skip
+            title = f"overlap of {SETS} segments of {args.rows:,} transfers ({lines_of(overlap_ours)})"
+            yield Row(title, ours, sides)
+            yield from of_wallets(client, tables, (tokens[1], contracts[1]), burned, args)
+            chain = client.about()["data"]["chains"][0]
+            hours = (chain["lastBlock"] - chain["firstBlock"]) * SECONDS_PER_BLOCK // 3600 // POINTS
+            # Fewer than three million rows are too short a time for so many points.
+            if not hours:
+                return
+            ours, found = timed(lambda: trend_ours(client, tokens[0], hours), args.rounds)
+            sql, by_sql = timed(lambda: trend_sql(tables, contracts[0], burned, [one for one, _ in found]), args.rounds)
+            assert found == by_sql, "the trends differ"
+            title = f"trend of {POINTS} points of {args.rows:,} transfers ({lines_of(trend_ours)})"
+            yield Row(title, ours, {f"DuckDB SQL ({lines_of(trend_sql)})": sql})
+        finally:
+            client.close()
+            running.stop()

@@ -1,0 +1,54 @@
+"""axe-core finds nothing to mend in any form, in any of JupyterLab's themes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.test_keyboard import ALL_FORMS
+
+pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+
+# JupyterLab keeps the last one for the tests after this.
+THEMES = ["JupyterLab Dark", "JupyterLab Dark High Contrast", "JupyterLab Light"]
+# To axe all that lies outside the window is hidden, and so is all below a body without a height, which JupyterLab's is:
+# it then finds nothing, whatever the colours are.
+TALL = {"width": 1280, "height": 12_000}
+WITH_A_HEIGHT = "body { height: 100vh }"
+
+
+def looked_at(page: Any, selector: str) -> tuple[list[str], list[str]]:
+    """What axe finds wrong below a selector, a line each; and of what it judged the contrast without seeing it."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    told = Axe().run(page, context=[selector], options={"resultTypes": ["violations", "passes"]}).response
+    wrong = [f"{rule['id']}: {node['html'][:160]}: {' '.join(node['failureSummary'].split())}"
+             for rule in told["violations"] for node in rule["nodes"]]  # fmt: skip
+    contrasts = [node for rule in told["passes"] if rule["id"] == "color-contrast" for node in rule["nodes"]]
+    assert len(contrasts) > 100
+    return wrong, [node["html"] for node in contrasts if node["any"][0]["data"].get("messageKey") == "hidden"]
+
+
+def test_axe_finds_no_violation_in_any_form_in_any_theme(open_notebook):
+    notebook = open_notebook(ALL_FORMS)
+    page = notebook.page
+    page.set_viewport_size(TALL)
+    page.add_style_tag(content=WITH_A_HEIGHT)
+    notebook.run_cell(0)
+    page.locator(".nbext-csv").wait_for()
+    page.locator(".nbext-form").nth(2).get_by_label("As JSON").wait_for()
+    # A field that is wrong, with its error below it.
+    address = page.get_by_label("E-mail address")
+    address.fill("nobody")
+    address.press("Enter")
+    page.locator(".nbext-wrong").wait_for()
+    found = {}
+    for theme in THEMES:
+        page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+        page.locator(f"body[data-jp-theme-name='{theme}']").wait_for(state="attached")
+        page.locator("#jupyterlab-splash").wait_for(state="detached")
+        found[theme] = looked_at(page, ".nbext-form")
+    assert found == dict.fromkeys(THEMES, ([], []))
+    page.add_style_tag(content=".nbext-form .nbext-note { color: #999; background: #888 }")
+    assert "color-contrast" in looked_at(page, ".nbext-form")[0][0]

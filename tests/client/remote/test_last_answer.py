@@ -1,0 +1,116 @@
+"""What is remembered of a stranger's last answer: names, types and counts, and the settings that would read it."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+
+import pytest
+
+from nbext import Client
+from nbext.errors import AmbiguousAnswer, NbextError, NotFound, ProtocolError
+from tests.client.conftest import KEY
+from tests.client.faultserver import reply
+
+A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
+JOB = {"auftrag": {"nummer": 4711, "zustand": "LAEUFT", "posten": [{"x": 1}, {"x": None}]}, "note": KEY}
+OUTLINE = """\
+{url}/v1/segment/abc: 200, application/json, {size} bytes, read as segment
+auftrag             object
+auftrag.nummer      integer
+auftrag.zustand     text
+auftrag.posten      list of 2
+auftrag.posten[]    object
+auftrag.posten[].x  integer or null
+note                text
+header:X-Job-Url    text
+
+Read as:
+  rows    2  (auftrag.posten)
+
+Lines that would read it otherwise:
+  %nbext set remote.segment.paths.rows = "auftrag.posten"
+  %nbext set remote.paths.id = "auftrag.nummer"
+  %nbext set remote.paths.status = "auftrag.zustand"
+  %nbext set remote.paths.url = "header:X-Job-Url"
+  %nbext set remote.paths.poll = "header:X-Job-Url"
+"""
+
+
+def test_an_answer_is_outlined_without_its_values(server, client):
+    sent = reply(JOB, X_Job_Url="/jobs/4711?signature=s3cret")
+    server.script("GET /v1/segment/abc", sent)
+    client.segment("abc")
+    size = len(sent.split(b"\r\n\r\n")[1])
+    assert client.outline.text() + "\n" == OUTLINE.format(url=server.url, size=size)
+
+
+def test_values_are_shown_when_asked_for_short_visible_and_without_the_key(server, client):
+    server.script("GET /v1/segment/abc", reply({"rows": [{"name": "a\u202e\x1b[31m" + "x" * 500}], "note": f"{KEY}!"}))
+    client.segment("abc")
+    lines = client.outline.text(values=True).splitlines()
+    assert lines[3] == r"rows[].name  text  'a\u202e\x1b[31m" + "x" * 53 + "'… (507 characters)"
+    assert lines[4] == "note         text  '***!'"
+    assert KEY not in repr(client.outline)
+
+
+def test_an_error_names_its_candidates_and_where_to_look(server, client):
+    server.script("POST /v1/search", reply({"auftrag": {"nummer": 4711}, "preis": 5}))
+    with pytest.raises(ProtocolError, match=r"`%nbext last-answer` shows the answer's fields"):
+        client.search_nfts("ape")
+    server.script("POST /v1/search", reply({"wallets": [{"a": 1}], "tokens": [{"b": 2}]}))
+    with pytest.raises(AmbiguousAnswer) as caught:
+        client.search_nfts("ape")
+    assert "wallets, tokens" in str(caught.value)
+    assert str(caught.value).endswith(
+        "`%nbext last-answer` shows the answer's fields and the lines of settings that read them."
+    )
+
+
+def test_an_error_of_the_service_is_remembered_and_one_of_the_network_is_not(server, settings):
+    client = Client(server.url, KEY, settings=settings(attempts=1))
+    server.script("*", reply({"detail": f"no {KEY}"}, 404))
+    with pytest.raises(NotFound):
+        client.segment("abc")
+    assert client.outline.text().splitlines()[1:] == [
+        "detail  text", "", "Read as:", "  The service answered 404: no ***"
+    ]  # fmt: skip
+    server.script("*", [b"garbage\r\n\r\n", None])
+    with pytest.raises(ProtocolError) as caught:
+        client.segment("abc")
+    assert "last-answer" not in str(caught.value)
+
+
+def test_our_own_services_answers_are_not_remembered(server, settings):
+    ours = Client(server.url, KEY, settings=settings(), restart=lambda: None)
+    server.script("*", reply({"address": A, "symbol": "NA"}))
+    ours.tokens("ethereum", A)
+    assert ours.outline is None
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [(b"address\tn\n0x1\t2\n", "[].address  text"), ("address;n\n0x1;2\n".encode("utf-16"), "[].n        text"),
+     (gzip.compress(b"address,n\n0x1,2\n", mtime=0), "[].address  text"), (b"PK\x03\x04 a sheet", "(beginning)  text"),
+     (b"# made today\naddress,n\n", "(beginning)  text")],
+    ids=["tabs", "16 bits", "packed", "a sheet", "a remark"],
+)  # fmt: skip
+def test_an_answer_that_is_no_json_has_an_outline_too(server, client, body, line):
+    server.script("GET /v1/segment/abc", reply({}, 404))
+    server.script("GET /v1/segment/abc/csv", reply(body, content_type="text/csv"))
+    with contextlib.suppress(NbextError):
+        client.export_csv("abc")
+    assert line in client.outline.text().splitlines()
+
+
+def test_a_wide_and_deep_answer_is_bounded(server, client):
+    deep = {"a": 1}
+    for _ in range(40):
+        deep = {"in": deep}
+    wide = {f"field_{i}": ["x" * 10_000] for i in range(5_000)}
+    server.script("GET /v1/segment/abc", reply({"rows": [{"a": 1}] * 20_000, "deep": deep, **wide}))
+    client.segment("abc")
+    text = client.outline.text(values=True)
+    assert len(text) < 30_000
+    assert "list of 20,000" in text
+    assert "... (the answer has more fields)" in text

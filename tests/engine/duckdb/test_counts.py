@@ -1,0 +1,79 @@
+"""What questions have in common, counted in one request, is what their answers' wallets have in common."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbext.engine.dataset import Cancel
+from nbext.engine.duckdb import dataset as duckdb_dataset
+from nbext.engine.open import open_dataset
+from nbext.engine.query.parameters import intersection
+from nbext.errors import QueryCancelled, ResourceLimit
+from tests.engine import forms
+
+# The wallets of a form do not depend on how its rows are ordered.
+NAMES = [name for name in forms.FORMS if not name.startswith("order_by")]
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("counts")
+    forms.generation(folder)
+    opened = open_dataset(folder)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def wallets(dataset):
+    return cache(lambda name: set(dataset.ask(forms.question(name, dataset), limit=1000).rows["address"].to_pylist()))
+
+
+@st.composite
+def asked(draw):
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
+    places = st.lists(st.integers(0, len(names) - 1), min_size=1, max_size=len(names), unique=True)
+    return names, draw(st.lists(places, min_size=1, max_size=12))
+
+
+@settings(max_examples=40, deadline=None)
+@given(asked=asked())
+def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, asked):
+    names, together = asked
+    questions = [forms.question(name, dataset) for name in names]
+    counts = dataset.count(questions, together)
+    assert counts == [len(set.intersection(*(wallets(names[place]) for place in places))) for places in together]
+    whole = intersection(questions)
+    assert dataset.ask(whole, limit=0).matched == len(set.intersection(*map(wallets, names)))
+
+
+def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
+    read = []
+    fetch = duckdb_dataset._fetch
+    monkeypatch.setattr(duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1].prepared) or fetch(*asked))
+    monkeypatch.setattr(duckdb_dataset, "_FEW", -1)
+    question = forms.question("all_any_not", dataset)
+    dataset.count([question], [[0]])
+    once, read[:] = len(read), []
+    dataset.count([question] * 5, [[0, 1, 2, 3, 4]])
+    assert len(read) == once
+    read[:] = []
+    # Where there is no room for what is shared, it is read again.
+    monkeypatch.setattr(duckdb_dataset, "_COUNTED_AT_ONCE", 1)
+    dataset.count([question] * 5, [[place] for place in range(5)])
+    assert len(read) == 5 * once
+
+
+def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_much_memory(dataset, monkeypatch):
+    question, cancel = forms.question("token", dataset), Cancel()
+    cancel.asked.set()
+    with pytest.raises(QueryCancelled):
+        dataset.count([question], [[0]], cancel=cancel)
+    monkeypatch.setattr(duckdb_dataset, "_COUNTED_AT_ONCE", 1)
+    with pytest.raises(ResourceLimit, match="Compare fewer of them"):
+        dataset.count([question, question], [[0, 1]])
+    assert dataset.count([question, question], [[0], [1]]) == [dataset.ask(question, limit=0).matched] * 2

@@ -1,0 +1,355 @@
+"""However transfers are split into runs, added and compacted, the tables are those of one ingest of all of them."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nbext import cli
+from nbext.core.chains import chain_of
+from nbext.engine import storage
+from nbext.engine.dataset import Compared
+from nbext.engine.ingest.derive import append
+from nbext.engine.ingest.run import compact, record_compared, remove
+from nbext.engine.open import open_dataset
+from nbext.engine.remote.backends import parquet_files
+from nbext.errors import NbextError, StorageError
+from nbext.language import language
+from tests.engine.ingest.conftest import write_csv
+from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
+from tests.engine.ingest.replay import Log
+
+ERC20, WIDE, ERC721, ERC1155, UNKNOWN = 1000, 1001, 2000, 3000, 900
+FACTS = ("address,symbol,name,decimals,total_supply,standard\n"
+         f"{wallet(ERC20)},A,A,18,,ERC20\n{wallet(WIDE)},B,B,0,,ERC20\n"
+         f"{wallet(ERC721)},C,C,,,ERC721\n{wallet(ERC1155)},D,D,,,ERC1155\n")
+# Every table by address: a wallet's number depends on when it came.
+BY_ADDRESS = {
+    "wallets": "SELECT address, is_contract FROM wallets",
+    "balances": "SELECT c.address, w.address, hi, mid, lo, size FROM balances JOIN contracts c USING (contract) "
+                "JOIN wallets w USING (wallet)",
+    "owners": "SELECT c.address, w.address, id_hi, id_mid, id_lo, count FROM owners JOIN contracts c USING (contract) "
+              "JOIN wallets w USING (wallet)",
+    "history": "SELECT c.address, w.address, from_block, to_block, hi, mid, lo, size FROM history "
+               "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
+    "transfers": "SELECT c.address, block, log_index, s.address, r.address, hi, mid, lo, count FROM transfers "
+                 "JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender "
+                 "JOIN wallets r ON r.wallet = recipient",
+    "activity": "SELECT a.* EXCLUDE (wallet), address FROM activity a JOIN wallets USING (wallet)",
+    "blocks": "SELECT * FROM blocks",
+    "contracts": "SELECT * EXCLUDE (contract) FROM contracts",
+    "keys": "SELECT chain_id, tx, low, key_index FROM ingest.keys",
+    "repeats": "SELECT tx, low, key_index, block FROM ingest.repeats",
+    "numbers": "SELECT count(*), count(DISTINCT wallet), max(wallet) + 1 FROM wallets",
+}
+
+
+def contents(data):
+    """Every table's rows by address, sorted, and what the manifest says of them."""
+    with Tables(data) as tables:
+        manifest = tables.generation.manifest
+        counted = {table: len(tables.rows(f"SELECT 1 FROM {table}")) for table in manifest["tables"]}
+        assert manifest["tables"] == counted
+        rows = {name: sorted(map(str, tables.rows(sql))) for name, sql in BY_ADDRESS.items()}
+        return rows, manifest["chains"]
+
+
+@st.composite
+def histories(draw):
+    """Transfers, in which run each one comes, and what else happens between."""
+    block = st.integers(100, 112)
+    amounts = st.one_of(st.integers(0, 3), st.integers(10**20, 10**20 + 2), st.just(2**256 - 1))
+    rows = draw(st.lists(st.tuples(
+        st.sampled_from([ERC20, ERC20, WIDE, ERC721, ERC1155, UNKNOWN]), st.integers(0, 5), st.integers(0, 5), amounts,
+        block), min_size=1, max_size=24))
+    logs = [Log(wallet(contract), wallet(n * 7 % 6), wallet(recipient * 11 % 6 if recipient < 5 else 1000),
+                value % 4 if contract in (ERC721, ERC1155) else value, transaction(place + 1), place, at)
+            for place, (contract, n, recipient, value, at) in enumerate(rows)]
+    if draw(st.booleans()):
+        logs.sort(key=lambda log: log.block_number)
+        cuts = sorted(draw(st.lists(st.integers(0, len(logs)), max_size=4)))
+        runs = [logs[a:b] for a, b in zip([0, *cuts], [*cuts, len(logs)], strict=True)]
+    else:
+        places = draw(st.lists(st.integers(0, 4), min_size=len(logs), max_size=len(logs)))
+        runs = [[log for log, place in zip(logs, places, strict=True) if place == n] for n in range(5)]
+    runs = [run + draw(st.lists(st.sampled_from(logs), max_size=2)) for run in runs if run]
+    return SimpleNamespace(
+        runs=runs, facts=draw(st.integers(0, len(runs) - 1)), compacted=draw(st.sets(st.integers(0, 4))),
+        timed=draw(st.sampled_from(["all", "none", "some"])))
+
+
+SEGMENTS = (
+    {"token": {"token": wallet(ERC20), "unit": "raw", "balance": {"min": "1"}}},
+    {"token": {"token": wallet(ERC20), "unit": "raw", "balance": {"min": "1"}, "heldSince": 106}},
+    {"nft": {"nft": wallet(ERC721), "count": {"min": 1}}, "not": {"token": {"token": wallet(WIDE)}}},
+    {"nft": {"nft": wallet(ERC1155), "tokenIds": ["1", "2"]}},
+    {"activity": {"transfers": {"min": 1}, "last": {"after": 103}}},
+    {"any": [{"transfer": {"direction": "in", "token": wallet(ERC20)}}, {"wallet": {"contract": True}}]},
+)
+
+
+def answers(data):
+    """The rows of some segments, in their order, now and as of a block, and the first two of each."""
+    dataset = open_dataset(data)
+    try:
+        return [segment(dataset, filters, limit, **more) for filters in SEGMENTS
+                for limit, more in ((2, {}), (100, {"asOf": 105}),
+                                    (2, {"columns": ["transfers"], "orderBy": "-transfers"}))]
+    finally:
+        dataset.close()
+
+
+def segment(dataset, filters, limit, **more):
+    try:
+        parsed = language.parse({"operator": "AND", "filters": {**filters, **more}, "limit": limit})
+        answer = dataset.ask(language.compile(language.resolve(parsed, dataset)), limit=limit)
+    except NbextError as error:  # the data need not have each contract
+        return str(error)
+    with closing(answer.stored):
+        return answer.matched, answer.rows.to_pylist()
+
+
+def times(folder, history):
+    logs = [log for run in history.runs for log in run]
+    blocks = sorted({log.block_number for log in logs})[:: 2 if history.timed == "some" else 1]
+    path = folder / "blocks.csv"
+    path.write_text("number,timestamp\n" + "".join(f"{n},{1_600_000_000 + n * 20_000}\n" for n in blocks))
+    return [] if history.timed == "none" else [path]
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(history=histories())
+def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, history):
+    compare(history)
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("part", range(3))  # sixty in all; the gate runs the parts on every core
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(history=histories())
+def test_many_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):
+    compare(history)
+
+
+def compare(history):
+    """Take a history in run by run, and at once: tables and answers are the same."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        facts = folder / "tokens.csv"
+        facts.write_text(FACTS)
+        files = [write_csv(folder / f"{n}.csv", run) for n, run in enumerate(history.runs)]
+        also = times(folder, history)
+        take(folder / "whole", *files, facts, *also)
+        for n, path in enumerate(files):
+            take(folder / "runs", path, *([facts] if n == history.facts else []), *(also if n == 0 else []))
+            if n in history.compacted:
+                compact(folder / "runs")
+        assert contents(folder / "runs") == contents(folder / "whole")
+        assert answers(folder / "runs") == answers(folder / "whole")
+        compact(folder / "runs")
+        assert storage.current(folder / "runs").delta is None
+        assert contents(folder / "runs") == contents(folder / "whole")
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def grown(tmp_path, log, appending):
+    """A folder with a base and two days in its delta, and one with all of them in one ingest."""
+    days = [[log(0, 5, 10**20, block=100), log(0, 7, 3, contract=ERC721, block=101)],
+            [log(5, 3, 10**19, block=102), log(7, 4, 3, contract=ERC721, block=103)],
+            [log(3, 4, 10**18, block=104), log(0, 1, 5, contract=901, block=104)]]
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(FACTS)
+    files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate(days)]
+    whole = tmp_path / "whole"
+    take(whole, *files, facts)
+    take(tmp_path / "data", files[0], facts)
+    for path in files[1:]:
+        assert take(tmp_path / "data", path).rebuilt is None
+    return tmp_path / "data", whole
+
+
+def test_what_is_added_lies_beside_the_base_which_is_not_written_again(grown):
+    data, whole = grown
+    served = storage.current(data)
+    first, last = sorted((data / "generations").iterdir())
+    assert served.folder == last
+    assert served.tables.stat().st_ino == (first / storage.TABLES_FILE).stat().st_ino
+    assert served.delta is not None
+    assert contents(data) == contents(whole)
+    assert answers(data) == answers(whole)
+    assert list(storage.damage_of(data)) == []
+
+
+def test_the_files_for_engines_elsewhere_have_ranks_for_wallets_again(grown):
+    rows = []
+    for data in grown:
+        folder = parquet_files(storage.current(data))
+        rows.append({table: duckdb.sql(f"FROM '{folder / table}.parquet'").fetchall()
+                     for table in ("wallets", "activity", "blocks")})
+        rows[-1]["balances"] = duckdb.sql(
+            f"SELECT c.address, wallet, lo FROM '{folder}/balances.parquet' JOIN '{folder}/contracts.parquet' c "
+            "USING (contract) ORDER BY ALL").fetchall()
+    assert rows[0] == rows[1]
+
+
+def test_compaction_changes_neither_the_fingerprint_nor_an_answer(grown, capsys):
+    data, whole = grown
+    before = storage.current(data).fingerprint
+    assert cli.main(["compact", "--data", str(data), "--quiet"]) == 0
+    served = storage.current(data)
+    assert (served.delta, served.fingerprint) == (None, before)
+    assert contents(data) == contents(whole)
+    assert cli.main(["compact", "--data", str(data)]) == 0
+    assert capsys.readouterr().out == (
+        f"Now serving generation {served.folder.name}, with the same rows.\nThere is nothing to compact.\n")
+
+
+def test_a_delta_that_outgrows_its_base_is_compacted_once_its_rows_are_served(grown, log, tmp_path, monkeypatch):
+    data, _ = grown
+    monkeypatch.setattr(append, "FOLDED", 0.6)
+    report = take(data, write_csv(tmp_path / "more.csv", [log(4, 9, 1, block=105 + n) for n in range(3)]))
+    assert (report.rebuilt, storage.current(data).delta, storage.current(data).number) == (None, None, 5)
+    assert report.generation == storage.current(data).folder.name
+
+
+def test_the_same_rows_again_leave_the_fingerprint_as_it_was(grown, tmp_path, log):
+    data, _ = grown
+    before = contents(data), storage.current(data).fingerprint
+    again = Log(wallet(ERC20), wallet(0), wallet(5), 10**20, transaction(1), 1, 100)
+    report = take(data, write_csv(tmp_path / "again.csv", [again]))
+    assert (report.new, report.odd["duplicates"], report.changed, report.rebuilt) == (0, 1, False, None)
+    after = contents(data), storage.current(data).fingerprint
+    # The row itself is kept: it stays when the file that had it first is removed.
+    assert len(after[0][0].pop("repeats")) == len(before[0][0].pop("repeats")) + 1
+    assert after == before
+
+
+def test_what_lies_in_a_delta_can_be_listed_and_removed(grown, tmp_path):
+    data, _ = grown
+    remove("1.csv", data)
+    assert storage.current(data).delta is None
+    take(tmp_path / "rest", *(tmp_path / f"{n}.csv" for n in (0, 2)), tmp_path / "tokens.csv")
+    assert contents(data) == contents(tmp_path / "rest")
+
+
+@pytest.mark.parametrize(("row", "why"), [
+    ({"block": 99}, "blocks before the first one are new"),
+    ({"block": 101}, "rows are older than stored ones of the same contract"),
+    ({"block": 109, "contract": ERC721, "sender": 6, "value": 77},
+     "tokens are sent that their sender had before the data begins"),
+    ({"block": 109, "contract": ERC1155, "sender": 6, "value": 7},
+     "tokens are sent that their sender had before the data begins"),
+])
+def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_says_so(grown, tmp_path, log, row, why):
+    data, _ = grown
+    path = write_csv(tmp_path / "more.csv", [log(**row)])
+    report = take(data, path)
+    assert report.rebuilt == why
+    assert f"Everything was built again: {why}." in str(report)
+    assert storage.current(data).delta is None
+    take(tmp_path / "all", *(tmp_path / f"{n}.csv" for n in range(3)), tmp_path / "tokens.csv", path)
+    assert contents(data) == contents(tmp_path / "all")
+
+
+@pytest.mark.parametrize("name", [storage.TABLES_FILE, storage.DELTA_FILE])
+def test_a_damaged_base_or_delta_is_found_by_the_check_and_not_added_to(grown, tmp_path, log, name):
+    data, _ = grown
+    path = storage.current(data).folder / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-64] + bytes(byte ^ 1 for byte in whole[-64:]))
+    assert len(list(storage.damage_of(data))) == 1
+    before = sorted(data.rglob("*"))
+    with pytest.raises(StorageError, match=f"{name} is damaged: its SHA-256 is not the one in manifest.json"):
+        take(data, write_csv(tmp_path / "more.csv", [log(5, 1, 5, block=110)]))
+    assert sorted(data.rglob("*")) == before
+
+
+# Adds a file, or compacts; dies as by `kill -9` at the n-th statement, flush or rename.
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from nbext.engine.ingest import ingest, run, stage
+from nbext.engine.ingest.derive import append
+append.LEAST, append.SHARE, append.FOLDED = 0, 1000, 1000
+place, nth, path, data = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+happened = 0
+def dying(work):
+    def counted(*args, **options):
+        global happened
+        happened += 1
+        if happened == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(*args, **options)
+    return counted
+owner, name = {"statement": (stage.Stage, "run"), "sync": (os, "fsync"), "rename": (Path, "rename"),
+               "switch": (Path, "replace")}[place]
+setattr(owner, name, dying(getattr(owner, name)))
+ingest([path], "ethereum", data) if path else run.compact(data)
+"""
+DEATHS = [("statement", 70), ("sync", 2), ("switch", 2)]
+MORE_DEATHS = [*(("statement", n) for n in range(5, 120, 15)), ("sync", 1), ("rename", 1)]
+
+
+@pytest.mark.parametrize("deaths", [DEATHS, pytest.param(MORE_DEATHS, marks=pytest.mark.load)], ids=["a few", "many"])
+def test_a_process_killed_while_it_appends_or_compacts_leaves_before_or_after(grown, tmp_path, log, deaths):
+    data, _ = grown
+    path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
+    for place, nth in deaths:
+        for file in (path, ""):
+            copy = tmp_path / f"{place}{nth}{bool(file)}"
+            shutil.copytree(data, copy)
+            before = contents(copy)
+            command = [sys.executable, "-c", DYING, place, str(nth), str(file), str(copy)]
+            ended = subprocess.run(command, check=False, capture_output=True, text=True)
+            assert (ended.returncode, ended.stderr) == (-signal.SIGKILL, "")
+            left = contents(copy)
+            (take(copy, file) if file else compact(copy))
+            assert left in (before, contents(copy))
+            assert [p.name for p in (copy / "generations").iterdir() if p.name.startswith(".")] == []
+            assert not (copy / ".stage").exists()
+            shutil.rmtree(copy)
+
+
+def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_again(grown, tmp_path, log):
+    data, whole = grown
+    before, chain = storage.current(data), chain_of("ethereum")
+    record_compared(data, chain, {wallet(ERC20): Compared(104, 3, 4),
+                                  wallet(WIDE): Compared(104, 2, 2)})
+    known = {wallet(ERC20): Compared(104, 3, 4)}
+
+    def differing():
+        return storage.current(data).chains[0].differing
+
+    marked = storage.about(storage.current(data), "duckdb").fingerprint
+    assert differing() == known
+    # The same rows, and answers of another id: those before had no warning.
+    assert (storage.current(data).fingerprint, marked != before.fingerprint) == (before.fingerprint, True)
+    assert contents(data) == contents(whole)
+    compact(data)
+    assert differing() == known
+    take(data, write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)]))
+    assert differing() == known
+    plan = language.resolve(language.parse({"filters": {"token": {"token": "A"}}}), open_dataset(data))
+    assert plan.warnings[-1] == (
+        "A on ethereum: 1 of 4 balances differed from the contract's own at block 104: it changes balances without a "
+        "transfer, as tokens do that rebase or take a fee. Its amounts are approximate.")
+    number = storage.current(data).number
+    record_compared(data, chain, {wallet(ERC20): Compared(104, 3, 4)})
+    assert storage.current(data).number == number
+    record_compared(data, chain, {wallet(ERC20): Compared(110, 4, 4)})
+    assert differing() == {}
+    assert storage.about(storage.current(data), "duckdb").fingerprint == storage.current(data).fingerprint
+    assert list(storage.damage_of(data)) == []

@@ -1,0 +1,87 @@
+"""What is stored is verified before anything is built on it, read in every format, and never left half done."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from nbext.engine import storage
+from nbext.errors import StorageError
+from tests.engine.ingest.conftest import write_csv
+from tests.engine.ingest.reading_back import Tables, take, wallet
+
+FORMAT_1 = Path(__file__).with_name("format-1.tar.xz")  # written by commit 7d22637
+
+
+def test_a_folder_of_format_1_is_asked_as_it_is_and_grows(tmp_path, log):
+    with tarfile.open(FORMAT_1) as archive:
+        archive.extractall(tmp_path, filter="data")
+    data = tmp_path / "data"
+    folder = storage.current(data).folder
+    for path in (*folder.rglob("*"), folder):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    old = {(wallet(1000), wallet(0)): -(10**20), (wallet(1000), wallet(5)): 9 * 10**19, (wallet(1000), wallet(3)):
+           9 * 10**18, (wallet(1000), wallet(4)): 10**18, (wallet(2000), wallet(1)): 1,
+           (wallet(900), wallet(0)): -(10**20), (wallet(900), wallet(2)): 10**20}  # fmt: skip
+    with Tables(data) as tables:
+        assert tables.balances() == old
+    # One of its transfers again, known by the first half of its hash, and a new one.
+    logs = [log(0, 5, 10**20, tx=1, index=1, block=100), log(5, 4, 1, tx=99, index=7, block=104)]
+    for _ in range(2):
+        report = take(data, write_csv(tmp_path / "more.csv", logs))
+        logs.reverse()
+    assert (report.new, report.odd["duplicates"]) == (0, 2)
+    with Tables(data) as tables:
+        assert tables.balances() == old | {(wallet(1000), wallet(5)): 9 * 10**19 - 1,
+                                           (wallet(1000), wallet(4)): 10**18 + 1}  # fmt: skip
+        assert tables.generation.manifest["format"] == 3
+
+
+@pytest.mark.parametrize("place", ["front", "middle", "end"])
+def test_flipped_bytes_are_found_by_the_check_and_by_what_is_built_on_them(tmp_path, log, place):
+    data = tmp_path / "data"
+    take(data, write_csv(tmp_path / "one.csv", [log(0, n, 10**20) for n in range(1, 20)]))
+    path = storage.current(data).tables
+    start = {"front": 5000, "middle": path.stat().st_size // 2, "end": path.stat().st_size - 64}[place]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:start] + bytes(byte ^ 1 for byte in whole[start : start + 64]) + whole[start + 64 :])
+    says = f"{path} is damaged: its SHA-256 is not the one in manifest.json"
+    assert list(storage.damage_of(data)) == [f"chain data: {says}. Ingest the data again."]
+    before = sorted(data.rglob("*"))
+    with pytest.raises(StorageError, match=re.escape(says)):
+        take(data, write_csv(tmp_path / "two.csv", [log(0, 1, 5)]))
+    assert sorted(data.rglob("*")) == before
+
+
+# A disk that is full, as a process sees it that may write no file larger than this.
+CRAMPED = """
+import resource, signal, sys
+from nbext.engine.ingest import ingest
+from nbext.errors import StorageError
+from tests.engine.ingest.conftest import log, write_csv  # noqa: F401  log is a fixture
+from tests.engine.ingest.reading_back import Tables, take, wallet
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+try:
+    ingest([sys.argv[2]], "ethereum", sys.argv[3])
+except StorageError as error:
+    print(error)
+"""
+
+
+def test_a_run_that_did_not_finish_leaves_nothing_behind(tmp_path, log):
+    data = tmp_path / "data"
+    take(data, write_csv(tmp_path / "one.csv", [log(0, 1, 10**20)]))
+    before = {path: path.stat().st_size for path in data.rglob("*")}
+    path = write_csv(tmp_path / "two.csv", [log(0, 2, 10**20)])
+    for most in ("0", "300000"):
+        command = [sys.executable, "-c", CRAMPED, most, str(path), str(data)]
+        ended = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "cannot be written: " in ended.stdout
+        assert {path: path.stat().st_size for path in data.rglob("*")} == before

@@ -1,0 +1,570 @@
+"""What was taken in can be listed, taken out, given again and replaced; the tables are then those of what remains."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import tarfile
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from nbext.cli import main
+from nbext.engine import storage
+from nbext.engine.ingest import remove
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions
+from nbext.engine.ingest.run import compact
+from nbext.errors import IngestError, ValidationError
+from tests.engine.ingest.conftest import ETL, write_csv, write_parquet
+from tests.engine.ingest.reading_back import Tables, everything, take, transaction, wallet
+from tests.engine.ingest.replay import Log, tokens
+from tests.engine.ingest.test_again import killed_at
+from tests.engine.ingest.test_append import answers, contents
+from tests.engine.ingest.test_files import etherscan
+from tests.engine.ingest.test_integrity import FORMAT_1
+
+TIMED = [*ETL, "block_timestamp"]
+SNAPSHOT = "contract_address,holder,balance"
+TOKENS = "address,symbol,name,decimals"
+BLOCKS = "number,timestamp,hash"
+
+
+@dataclass(frozen=True)
+class Given:
+    """A file as it was given: its name, its header and rows, where their blocks are, and its options."""
+
+    name: str
+    header: tuple[str, ...]
+    rows: tuple[tuple, ...]
+    options: SnapshotOptions | None = None
+    # Its rows when it was given, where some were replaced since.
+    whole: tuple[tuple, ...] | None = None
+
+    @property
+    def contents(self):
+        return self.header, self.rows if self.whole is None else self.whole
+
+    def write(self, folder):
+        folder.mkdir(exist_ok=True)
+        with (folder / self.name).open("w", newline="") as file:
+            csv.writer(file).writerows([self.header, *self.rows])
+        return folder / self.name
+
+    def before(self, block):
+        """What is left of it when everything from that block on is replaced."""
+        if self.options is not None:
+            beyond = self.options.block is not None and self.options.block >= block
+            return replace(self, rows=() if beyond else self.rows, whole=self.contents[1])
+        at = next((self.header.index(name) for name in ("block_number", "number") if name in self.header), None)
+        rows = self.rows if at is None else tuple(row for row in self.rows if row[at] < block)
+        return replace(self, rows=rows, whole=self.contents[1])
+
+
+def draw_logs(draw, versions):
+    """Some of the chain's transfers, as they are now: a reorganisation changes their values and never their keys."""
+    chosen = draw(st.lists(st.sampled_from(sorted(versions)), min_size=1, max_size=6, unique=True))
+    return [Log(wallet(1000 + n % 2), wallet(n % 4), wallet((n + 1 + n // 5) % 5), (n % 3) * 10**20 + versions[n],
+                transaction(n + 1), n % 7, 100 + n) for n in chosen]
+
+
+def draw_file(draw, name, versions):
+    kind = draw(st.sampled_from(["transfers", "transfers", "timed", "tokens", "blocks", "snapshot", "dated"]))
+    if kind in ("transfers", "timed"):
+        logs = draw_logs(draw, versions)
+        late = draw(st.integers(0, 1))
+        rows = [(*log, 1_600_000_000 + 12 * log.block_number + late) if kind == "timed" else log for log in logs]
+        return Given(name, tuple(TIMED if kind == "timed" else ETL), tuple(map(tuple, rows)))
+    if kind == "tokens":
+        decimals = draw(st.integers(0, 3))
+        return Given(name, tuple(TOKENS.split(",")), ((wallet(1000), f"T{decimals}", "", decimals),))
+    if kind == "blocks":
+        blocks = draw(st.lists(st.integers(98, 114), min_size=1, max_size=4, unique=True))
+        rows = tuple((block, 1_600_000_000 + 12 * block, "0x") for block in blocks)
+        return Given(name, tuple(BLOCKS.split(",")), rows)
+    rows = tuple((wallet(1000 + n % 2), wallet(n), 1 + n) for n in draw(st.sets(st.integers(0, 9), min_size=1)))
+    block = draw(st.integers(98, 114))
+    when = {"block": block} if kind == "snapshot" else {"date": 1_600_000_000 + 12 * block + 5}
+    return Given(name, tuple(SNAPSHOT.split(",")), rows, SnapshotOptions(unit="raw", **when))
+
+
+def ingested(data, folder, file, **options):
+    return take(data, file.write(folder), options=file.options, **options)
+
+
+def fresh(folder, files):
+    """Ingest these files, in their order, into a folder of their own, and return it."""
+    for number, file in enumerate(files):
+        # A replacement may leave the same rows of two files, which then are still two: each has a column of its own.
+        rows = tuple((*row, "") for row in file.rows)
+        alone = replace(file, header=(*file.header, f"only_{number}"), rows=rows)
+        ingested(folder / "fresh", folder / f"fresh-{number}", alone)
+    return folder / "fresh"
+
+
+@dataclass
+class Living:
+    """A data folder to which things happen, the files that it should hold, and the transfers' versions."""
+
+    draw: object
+    folder: Path
+    files: list = field(default_factory=list)
+    versions: dict = field(default_factory=lambda: dict.fromkeys(range(12), 1))
+    names: object = field(default_factory=lambda: (f"{n:02}.csv" for n in itertools.count()))
+
+    @property
+    def data(self):
+        return self.folder / "data"
+
+    def begin(self):
+        # So that some block always has a time, by which snapshots with a date can be placed.
+        row = (90, 1_600_000_000 + 12 * 90, "0x")
+        self.files.append(Given(next(self.names), tuple(BLOCKS.split(",")), (row,)))
+        ingested(self.data, self.folder, self.files[0])
+
+    def add(self):
+        new = draw_file(self.draw, next(self.names), self.versions)
+        self._keep(new)
+        ingested(self.data, self.folder, new)
+
+    def _keep(self, new):
+        # The same contents under another name: in another way they replace the former, else they are known.
+        if not any(file.contents == new.contents and file.options == new.options for file in self.files):
+            self.files = [file for file in self.files if file.contents != new.contents] + [new]
+
+    def remove(self):
+        if len(self.files) > 1:
+            gone = self.files.pop(self.draw(st.integers(1, len(self.files) - 1)))
+            remove(str(self.folder / gone.name), self.data)
+
+    def again(self):
+        if old := [file for file in self.files if file.rows and file.options and file.options.block]:
+            gone = self.draw(st.sampled_from(old))
+            anew = replace(gone, options=SnapshotOptions(unit="raw", block=gone.options.block + 1))
+            self.files = [file for file in self.files if file is not gone] + [anew]
+            ingested(self.data, self.folder, anew)
+
+    def replace(self):
+        block = self.draw(st.integers(98, 112))
+        self.versions |= {n: version + 1 for n, version in self.versions.items() if 100 + n >= block}
+        new = Given(next(self.names), tuple(ETL), tuple(map(tuple, draw_logs(self.draw, self.versions))))
+        self.files = [file.before(block) for file in self.files if file.contents != new.contents] + [new]
+        ingested(self.data, self.folder, new, replace_from=block)
+
+    def compact(self):
+        compact(self.data)
+
+    def kill(self):
+        """Kill a run that adds transfers, or removes a file; what it was to do is done again."""
+        place, nth = self.draw(st.sampled_from([("statement", 9), ("statement", 60), ("sync", 1), ("switch", 2)]))
+        logs = draw_logs(self.draw, self.versions)
+        new = Given(next(self.names), tuple(ETL), tuple(map(tuple, logs)))
+        killed_at(place, nth, new.write(self.folder), self.data, adding=True)
+        self._keep(new)
+        ingested(self.data, self.folder, new)
+
+
+def live(draw, folder, acts):
+    """Let acts happen to a data folder; return the files that a fresh ingest would have."""
+    living = Living(draw, folder)
+    living.begin()
+    for _ in range(draw(st.integers(1, 5))):
+        getattr(living, draw(st.sampled_from(acts)))()
+    return [file for file in living.files if file.rows]
+
+
+# Not made smaller: that takes hundreds of runs of ingest, and what is printed is short enough to read.
+@settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate),
+          suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_and_replacements(data):
+    with tempfile.TemporaryDirectory() as made:
+        files = live(data.draw, Path(made), ["add", "add", "remove", "again", "replace"])
+        assert everything(Path(made) / "data") == everything(fresh(Path(made), files))
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("part", range(2))  # sixty in all; the gate runs the parts on every core
+@settings(max_examples=30, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate),
+          suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_deltas_compactions_and_kills_between_change_no_table_and_no_answer(appending, part, data):
+    with tempfile.TemporaryDirectory() as made:
+        files = live(data.draw, Path(made), ["add", "add", "add", "remove", "again", "replace", "compact", "kill"])
+        whole = fresh(Path(made), files)
+        assert contents(Path(made) / "data") == contents(whole)
+        assert answers(Path(made) / "data") == answers(whole)
+        assert [path.name for path in (Path(made) / "data" / "generations").glob(".*")] == []
+
+
+@pytest.fixture
+def halves(data, tmp_path, log):
+    """Two files that have a transfer in common, both ingested."""
+    one, both, two = log(0, 1, 10**20), log(0, 2, 10**20), log(0, 3, 10**20)
+    paths = [write_csv(tmp_path / "a.csv", [one, both]), write_csv(tmp_path / "b.csv", [both, two])]
+    for path in paths:
+        take(data, path)
+    return paths, (one, both, two)
+
+
+def test_a_row_of_two_files_stays_until_both_are_removed(data, tmp_path, halves, contracts_file):
+    (a, b), (one, both, two) = halves
+    take(data, contracts_file)
+    report = remove("a.csv", data)
+    assert report.lines()[0] == f"removed: {a}: token_transfers (ethereum-etl), 2 rows"
+    with Tables(data) as tables:
+        assert tables.balances() == tokens([both, two]).balances
+    remove(str(b), data)
+    with Tables(data) as tables:
+        assert (tables.balances(), len(tables.rows("SELECT * FROM wallets"))) == ({}, 0)
+    take(data, a)
+    with Tables(data) as tables:
+        assert tables.balances() == tokens([one, both]).balances
+
+
+@pytest.mark.parametrize("gone", ["etherscan.csv", "etl.csv"])
+@pytest.mark.parametrize("order", [("etherscan.csv", "etl.csv"), ("etl.csv", "etherscan.csv")])
+def test_a_transfer_that_two_exporters_tell_stays_when_one_is_removed(data, tmp_path, log, gone, order):
+    twice = [log(0, 1, 9, tx=5), log(0, 1, 9, tx=5)]
+    etherscan(tmp_path / "etherscan.csv", [*twice, log(0, 1, 9, tx=6)])
+    write_csv(tmp_path / "etl.csv", [*twice, log(0, 2, 8, tx=8)])
+    for name in order:
+        take(data, tmp_path / name)
+    remove(gone, data)
+    take(tmp_path / "fresh", next(tmp_path / name for name in order if name != gone))
+    assert everything(data) == everything(tmp_path / "fresh")
+
+
+def test_of_transfers_that_are_matched_by_content_as_many_stay_as_one_source_has(data, tmp_path, log):
+    """Of three alike, one file has the first, one the second, and an export without log indexes has all."""
+    alike = [log(0, 1, 9, tx=5) for _ in range(3)]
+    paths = [write_csv(tmp_path / "a.csv", alike[:1]), etherscan(tmp_path / "b.csv", alike),
+             write_csv(tmp_path / "c.csv", alike[1:2])]
+    for path in paths:
+        take(data, path)
+    remove("a.csv", data)
+    take(tmp_path / "fresh", *paths[1:])
+    assert everything(data) == everything(tmp_path / "fresh")
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(alike).balances
+
+
+def test_the_sources_are_listed_with_how_each_was_read(data, tmp_path, halves, capsys):
+    holders = tmp_path / "holders.csv"
+    holders.write_text(f"address,balance\n{wallet(5)},1.5\n")
+    assert main(["ingest", str(holders), "--chain", "1", "--data", str(data), "--token", f"ABC={wallet(3000)}",
+                 "--token", wallet(1000), "--decimals", "6", "--block", "105", "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == f"  holders of {wallet(1000)}, 6 decimals, at block 105"
+    assert main(["sources", "--data", str(data)]) == 0
+    one, two, three = storage.current(data).manifest["files"]
+    assert capsys.readouterr().out.splitlines() == [
+        f"{one['sha256'][:12]}  {halves[0][0]}: token_transfers (ethereum-etl), 2 rows, ethereum, "
+        f"ingested {one['taken_at']}",
+        f"{two['sha256'][:12]}  {halves[0][1]}: token_transfers (ethereum-etl), 2 rows, ethereum, "
+        f"ingested {two['taken_at']}",
+        f"{three['sha256'][:12]}  {holders}: holders, 1 row, ethereum, ingested {three['taken_at']}",
+        f"    holders of {wallet(1000)}, 6 decimals, at block 105",
+        f"    options: --token abc={wallet(3000)} --token {wallet(1000)} --decimals 6 --block 105",
+    ]
+
+
+@pytest.mark.parametrize(("date", "seconds"), [("2020-09-13", 1_600_041_599), ("2020-09-13T12:26:40Z", 1_600_000_000),
+                                               ("2020-09-13 14:26:40+02:00", 1_600_000_000)])
+def test_a_date_is_its_end_and_a_time_is_in_utc(data, tmp_path, date, seconds):
+    path = snapshot(tmp_path / "h.csv", (wallet(1), "1"))
+    assert main(["ingest", str(path), "--chain", "1", "--data", str(data), "--token", wallet(1000), "--unit", "raw",
+                 "--date", date, "--quiet"]) == 0
+    assert storage.current(data).chains[0].last_timestamp == seconds
+
+
+def test_a_date_that_is_none_is_refused(data, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["ingest", "h.csv", "--data", str(data), "--date", "soon"])
+    assert "'soon' is not a date. Write 2025-01-31 or 2025-01-31T12:00:00Z." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["path", "name", "checksum"])
+def test_a_file_is_named_by_its_path_its_name_or_its_checksum(data, halves, named):
+    path = halves[0][0]
+    digest = storage.current(data).manifest["files"][0]["sha256"]
+    remove({"path": str(path), "name": path.name, "checksum": digest[:8].upper()}[named], data)
+    assert [entry["path"] for entry in storage.current(data).manifest["files"]] == [str(halves[0][1])]
+
+
+def test_a_file_that_is_named_wrongly_or_not_uniquely_is_refused_with_the_candidates(data, tmp_path, halves, log):
+    with pytest.raises(ValidationError) as caught:
+        remove("c.csv", data)
+    (a, b), _ = halves
+    digests = [entry["sha256"][:12] for entry in storage.current(data).manifest["files"]]
+    assert str(caught.value) == (
+        "source: no ingested file is named 'c.csv'. Name one of these by its path or checksum:\n"
+        f"  {digests[0]}  {a}: token_transfers (ethereum-etl), 2 rows, ethereum\n"
+        f"  {digests[1]}  {b}: token_transfers (ethereum-etl), 2 rows, ethereum")
+    (tmp_path / "other").mkdir()
+    take(data, write_csv(tmp_path / "other" / "a.csv", [log(0, 9, 10**20)]))
+    with pytest.raises(ValidationError, match=r"source: 2 files are named 'a\.csv'"):
+        remove("a.csv", data)
+    remove(str(tmp_path / "other" / "a.csv"), data)
+    remove("a.csv", data)
+    with pytest.raises(ValidationError, match=r"b.csv is the only file of .*data\. To remove all data, delete"):
+        remove("b.csv", data)
+
+
+@pytest.mark.parametrize("folder", ["nothing", "empty"])
+def test_where_nothing_was_ingested_nothing_can_be_removed(tmp_path, capsys, folder):
+    (tmp_path / "empty").mkdir()
+    assert main(["remove", "a.csv", "--data", str(tmp_path / folder)]) == 2
+    assert "ValidationError: " in capsys.readouterr().err
+    assert main(["sources", "--data", str(tmp_path / folder)]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / folder} has no files that were ingested.\n"
+    assert not (tmp_path / "nothing").exists()
+
+
+def snapshot(path, *rows):
+    path.write_text("\n".join(["address,balance", *(f"{holder},{balance}" for holder, balance in rows)]) + "\n")
+    return path
+
+
+def test_a_snapshot_that_is_given_again_with_other_options_replaces_what_it_gave(data, tmp_path, contracts_file):
+    take(data, contracts_file)
+    path = snapshot(tmp_path / "h.csv", (wallet(1), "1.5"))
+    first = SnapshotOptions(tokens={"": wallet(3000)}, decimals=6, block=100)
+    report = take(data, path, options=first)
+    assert report.lines()[1] == f"  holders of {wallet(3000)}, 6 decimals, at block 100"
+    assert take(data, path, options=first).skipped == take(data, path).skipped == {str(path): None}
+    report = take(data, path, options=replace(first, decimals=18))
+    assert report.lines()[1:3] == [f"  holders of {wallet(3000)}, 18 decimals, at block 100",
+                                   f"replaced: {path}: holders, 1 row"]
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(3000), wallet(1)): 15 * 10**17}
+        assert tables.contract(wallet(3000))["decimals"] == 18
+    before = everything(data)
+    with pytest.raises(IngestError, match="of which block are these holders"):
+        take(data, path, options=replace(first, decimals=3, block=None))
+    assert everything(data) == before
+
+
+def test_decimals_that_are_given_go_before_those_of_an_earlier_snapshot(data, tmp_path):
+    made = SnapshotOptions(tokens={"": wallet(3000)}, decimals=6, block=100)
+    take(data, snapshot(tmp_path / "a.csv", (wallet(1), "1.5")), options=made)
+    take(data, snapshot(tmp_path / "b.csv", (wallet(1), "2.5")), options=replace(made, decimals=18, block=101))
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(3000), wallet(1)): 25 * 10**17}
+        assert tables.contract(wallet(3000))["decimals"] == 18
+    remove("b.csv", data)
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(3000), wallet(1)): 1_500_000}
+        assert tables.contract(wallet(3000))["decimals"] == 6
+
+
+def test_a_snapshot_stays_what_it_was_taken_as_when_the_decimals_metadata_goes(data, tmp_path):
+    (tmp_path / "tokens.csv").write_text(f"{TOKENS}\n{wallet(3000)},T,T,3\n")
+    take(data, tmp_path / "tokens.csv")
+    take(data, snapshot(tmp_path / "h.csv", (wallet(1), "1.5")),
+         options=SnapshotOptions(tokens={"": wallet(3000)}, block=100))
+    remove("tokens.csv", data)
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(3000), wallet(1)): 1_500}
+        known = tables.contract(wallet(3000))
+    assert (known["decimals"], known["symbol"]) == (3, None)
+
+
+def test_a_file_name_that_hides_something_is_listed_with_it_shown(data, tmp_path, log, capsys):
+    take(data, write_csv(tmp_path / "a\x1b[31m.csv", [log()]))
+    main(["sources", "--data", str(data)])
+    assert "a\\x1b[31m.csv: token_transfers" in capsys.readouterr().out
+
+
+def test_a_file_that_is_given_again_for_another_chain_leaves_the_first(data, halves):
+    take(data, halves[0][0], chain="optimism")
+    with Tables(data) as tables:
+        assert tables.rows("SELECT chain_id, transfers FROM contracts WHERE transfers > 0") == [(1, 2), (10, 2)]
+
+
+def test_a_snapshot_without_a_block_or_a_time_asks_for_one(data, tmp_path):
+    path = snapshot(tmp_path / "h.csv", (wallet(1), "1"))
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=SnapshotOptions(tokens={"": wallet(3000)}, unit="raw"))
+    assert str(caught.value) == (f"{path}: of which block are these holders? The file does not say. Give it with "
+                                 "--block N, or its day with --date 2025-01-31.")
+    with pytest.raises(ValidationError, match="a snapshot has a block or a date"):
+        SnapshotOptions(block=1, date=1)
+
+
+def test_a_snapshot_of_a_time_counts_the_blocks_up_to_then_that_come_later(data, tmp_path, log, contracts_file):
+    path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
+    made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
+    first = write_parquet(tmp_path / "one.parquet", [log(2, 1, 5, block=100)], block_timestamp=[1_600_000_000])
+    report = take(data, contracts_file, first, path, options=made)
+    assert report.lines()[3] == f"  holders of {wallet(1000)}, at 2020-09-13 12:27:30 UTC, block 100 of the data"
+    # The first of these is in the snapshot already; the second came after it.
+    take(data, write_parquet(tmp_path / "two.parquet", [log(2, 1, 7, block=104), log(2, 1, 9, block=105)],
+                             block_timestamp=[1_600_000_048, 1_600_000_060]))
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(1000), wallet(1)): 109, (wallet(1000), wallet(2)): -9}
+
+
+def test_a_snapshot_of_a_time_is_refused_where_no_block_has_one(data, tmp_path, log):
+    path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
+    made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
+    report = take(data, write_csv(tmp_path / "t.csv", [log()]), path, options=made)
+    assert [str(error) for error in report.refused] == [
+        f"{path}: no block of the data has a time up to this snapshot's, so its block is unknown. "
+        "Give it with --block N, or ingest a blocks file."]
+    assert report.new == 1
+
+
+@pytest.mark.parametrize("came", ["times are removed", "blocks without times come"])
+def test_a_stored_snapshot_of_a_time_is_never_placed_by_guess(data, tmp_path, log, came):
+    path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
+    made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
+    times = tmp_path / "blocks.csv"
+    times.write_text("number,timestamp\n100,1600000000\n")
+    untimed = write_csv(tmp_path / "t.csv", [log(2, 1, 5, block=100), log(2, 1, 7, block=101)])
+    take(data, *([times, untimed] if came == "times are removed" else []), path, options=made)
+    before = everything(data)
+    with pytest.raises(IngestError) as caught:
+        remove("blocks.csv", data) if came == "times are removed" else take(data, untimed)
+    assert str(caught.value) == (
+        f"{path} is a snapshot of a time, and no block with a time up to then would be left, so its block would be "
+        "unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it.")
+    assert everything(data) == before
+    take(data, path, options=replace(made, date=None, block=99))
+    remove("blocks.csv", data) if came == "times are removed" else take(data, untimed)
+    assert everything(data)[0]["balances"] == everything_of(tmp_path / "fresh", untimed, path, made)
+
+
+def everything_of(folder, untimed, path, made):
+    take(folder, untimed, path, options=replace(made, date=None, block=99))
+    return everything(folder)[0]["balances"]
+
+
+def test_a_file_that_is_given_again_with_another_map_replaces_what_it_gave(data, tmp_path, log, capsys):
+    rows = [log(0, 1, 5 * 10**20), log(0, 2, 7 * 10**20)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join([",".join(ETL).replace("value", "one,two"), *(
+        ",".join(map(str, (*row[:3], row.value, row.value * 10, *row[4:]))) for row in rows)]) + "\n")
+
+    def given(*options):
+        main(["ingest", str(path), "--chain", "1", "--data", str(data), "--quiet", *options])
+        return capsys.readouterr().out.splitlines()
+
+    given("--map", "one=value")
+    assert given()[0] == given("--map", "one=value")[0] == f"{path}: ingested before, skipped"
+    assert given("--map", "two=value")[1] == f"replaced: {path}: token_transfers (ethereum-etl), 2 rows"
+    with Tables(data) as tables:
+        assert tables.balances()[wallet(1000), wallet(2)] == 7 * 10**21
+    main(["sources", "--data", str(data)])
+    assert capsys.readouterr().out.splitlines()[1:] == ["    options: --map two=value"]
+
+
+@pytest.fixture
+def reorganised(data, tmp_path, log):
+    """A file with blocks 100 to 102, ingested, and one in which the transfer of block 101 is in 102 instead."""
+    rows = [log(0, n, 10**20, tx=n, index=n, block=99 + n) for n in (1, 2, 3)]
+    take(data, write_csv(tmp_path / "old.csv", rows))
+    moved = [rows[0], rows[1]._replace(block_number=102, value=7)]
+    return rows, write_csv(tmp_path / "new.csv", moved), moved
+
+
+def test_a_row_that_contradicts_a_stored_one_is_shown_beside_it_and_refuses_the_run(data, tmp_path, reorganised, log):
+    before = everything(data)
+    with pytest.raises(IngestError) as caught:
+        take(data, reorganised[1], write_csv(tmp_path / "good.csv", [log(0, 9, 1)]))
+    sides = f"{wallet(1000)} from {wallet(0)} to {wallet(2)}"
+    assert str(caught.value) == (
+        f"{tmp_path / 'new.csv'}: 1 row contradicts another with the same transaction and log index. If a chain was "
+        "reorganised, ingest its new blocks with --replace-from 101; if a file is wrong, take it out with "
+        "`nbext remove`.\n"
+        f"  {tmp_path / 'new.csv'}, row 2: block 102, log 2: {sides}, 7\n"
+        f"    {tmp_path / 'old.csv'}, row 2: block 101, log 2: {sides}, {10**20}")
+    assert (caught.value.path, caught.value.row) == (str(tmp_path / "new.csv"), 2)
+    assert everything(data) == before
+    assert len(storage.current(data).manifest["files"]) == 1
+
+
+def test_two_files_of_one_run_that_contradict_each_other_refuse_it(data, tmp_path, reorganised):
+    says = r"old.csv: 1 row contradicts another(.|\n)*old.csv, row 2(.|\n)*new.csv, row 2"
+    with pytest.raises(IngestError, match=says):
+        take(tmp_path / "fresh", tmp_path / "old.csv", reorganised[1])
+    assert storage.current(tmp_path / "fresh") is None
+
+
+def test_a_file_that_contradicts_itself_is_refused_alone(data, tmp_path, log):
+    row = log(0, 1, 5)
+    path = write_csv(tmp_path / "a.csv", [row, row, row._replace(value=6), log(0, 2, 1)])
+    report = take(data, path, write_csv(tmp_path / "b.csv", [log(0, 3, 1)]))
+    assert report.new == 1
+    assert str(report.refused[0]).startswith(
+        f"{path}: 1 row contradicts another with the same transaction and log index. Correct the file.\n")
+
+
+def test_replacing_from_a_block_on_takes_out_what_every_file_has_there(data, tmp_path, reorganised):
+    rows, path, moved = reorganised
+    report = take(data, path, chain="ethereum", replace_from=101)
+    assert "replaced: 2 transfers of ethereum from block 101 on" in report.lines()
+    with Tables(data) as tables:
+        assert tables.balances() == tokens([rows[0], moved[1]]).balances
+    entries = storage.current(data).manifest["files"]
+    assert [entry.get("replaced_from") for entry in entries] == [101, None]
+    assert take(data, tmp_path / "old.csv").lines()[0] == (
+        f"{tmp_path / 'old.csv'}: ingested before, skipped; its rows from block 101 on were replaced, and are not read "
+        "again")
+    remove("new.csv", data)
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(rows[:1]).balances
+    # The first file again, whole: it is taken out before it is read.
+    take(data, tmp_path / "old.csv", replace_from=100)
+    with Tables(data) as tables:
+        assert tables.balances() == tokens(rows).balances
+
+
+def test_what_comes_before_the_block_must_agree_all_the_same(data, reorganised):
+    before = everything(data)
+    with pytest.raises(IngestError, match="--replace-from 101"):
+        take(data, reorganised[1], replace_from=102)
+    assert everything(data) == before
+
+
+def test_replacing_needs_the_chain_and_every_file_and_may_find_nothing(data, tmp_path, reorganised, log):
+    with pytest.raises(ValidationError, match="--chain ethereum --replace-from 12000000"):
+        take(data, reorganised[1], chain=None, replace_from=5)
+    (tmp_path / "empty.csv").touch()
+    before = everything(data)
+    with pytest.raises(IngestError, match="the file is empty"):
+        take(data, reorganised[1], tmp_path / "empty.csv", replace_from=101)
+    assert everything(data) == before
+    for folder in (data, tmp_path / "fresh"):
+        assert take(folder, write_csv(tmp_path / "other.csv", [log()]), chain="optimism", replace_from=5).new == 1
+
+
+def test_rows_of_an_earlier_format_stay_as_a_whole(tmp_path, log):
+    with tarfile.open(FORMAT_1) as archive:
+        archive.extractall(tmp_path, filter="data")
+    data = tmp_path / "data"
+    name = storage.current(data).manifest["files"][0]["path"]
+    before = everything(data)
+    with pytest.raises(ValidationError, match="was ingested by an earlier version of nbext, which did not store"):
+        remove(name, data)
+    path = write_csv(tmp_path / "new.csv", [log(5, 4, 1, tx=99, index=7, block=104)])
+    with pytest.raises(IngestError, match="transfers were ingested by an earlier version of nbext"):
+        take(data, path, replace_from=101)
+    assert everything(data) == before
+    take(data, path, replace_from=104)
+    remove("new.csv", data)
+    assert everything(data)[0] == before[0]
+
+
+@pytest.mark.parametrize(("place", "nth"), [("statement", 30), ("sync", 3), ("rename", 1), ("switch", 2)])
+def test_a_process_killed_while_it_removes_leaves_what_was_before(data, tmp_path, halves, place, nth):
+    before = everything(data)
+    lived = killed_at(place, nth, halves[0][0], data, work="remove")
+    assert not lived
+    assert everything(data) == before
+    remove("a.csv", data)
+    take(tmp_path / "fresh", halves[0][1])
+    assert everything(data) == everything(tmp_path / "fresh")
+    assert not (data / ".stage").exists()

@@ -1,0 +1,162 @@
+WITH `matched` AS (
+  SELECT
+    `t6`.`wallet`
+  FROM (
+    SELECT
+      `t0`.`wallet`
+    FROM `project`.`nbext`.`balances` AS `t0`
+    WHERE
+      `t0`.`contract` = 1 AND `t0`.`size` >= 1
+  ) AS `t6`
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t2`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t2`
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(pos = pos_2, `address`, NULL) AS `address`
+              FROM UNNEST(GENERATE_ARRAY(
+                0,
+                GREATEST(
+                  ARRAY_LENGTH(
+                    [
+                      '0x0000000000000000000000000000000000000000',
+                      '0x000000000000000000000000000000000000dead'
+                    ]
+                  )
+                ) - 1
+              )) AS pos
+              CROSS JOIN UNNEST([
+                '0x0000000000000000000000000000000000000000',
+                '0x000000000000000000000000000000000000dead'
+              ]) AS `address` WITH OFFSET AS pos_2
+              WHERE
+                pos = pos_2
+                OR (
+                  pos > (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                  AND pos_2 = (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                )
+            ) AS `t5`
+            WHERE
+              `t2`.`address` = `t5`.`address`
+          )
+      ) AS `t8`
+      WHERE
+        `t6`.`wallet` = `t8`.`wallet`
+    )
+), `returned` AS (
+  SELECT
+    `t6`.`wallet`
+  FROM (
+    SELECT
+      `t5`.`wallet`,
+      `t5`.`wallet_right`,
+      COALESCE(`t5`.`size`, 0) AS `size`,
+      COALESCE(`t5`.`hi`, 0) AS `hi`,
+      COALESCE(`t5`.`mid`, 0) AS `mid`,
+      COALESCE(`t5`.`lo`, 0) AS `lo`
+    FROM (
+      SELECT
+        `t2`.`wallet`,
+        `t4`.`wallet` AS `wallet_right`,
+        `t4`.`size`,
+        `t4`.`hi`,
+        `t4`.`mid`,
+        `t4`.`lo`
+      FROM `matched` AS `t2`
+      LEFT OUTER JOIN (
+        SELECT
+          `t1`.`wallet`,
+          `t1`.`size`,
+          `t1`.`hi`,
+          `t1`.`mid`,
+          `t1`.`lo`
+        FROM `project`.`nbext`.`balances` AS `t1`
+        WHERE
+          `t1`.`contract` = 1 AND `t1`.`size` >= 1
+      ) AS `t4`
+        ON `t2`.`wallet` = `t4`.`wallet`
+    ) AS `t5`
+  ) AS `t6`
+  ORDER BY
+    `t6`.`size` DESC,
+    `t6`.`hi` DESC,
+    `t6`.`mid` DESC,
+    `t6`.`lo` DESC,
+    `t6`.`wallet` ASC NULLS LAST
+  LIMIT 100
+)
+SELECT
+  `t10`.`address`,
+  `t10`.`UNI_balance_raw`,
+  (
+    SELECT
+      COUNT(*)
+    FROM `matched`
+  ) AS `matched`
+FROM (
+  SELECT
+    `t5`.`wallet`,
+    `t5`.`address`,
+    `t9`.`UNI_balance_raw`
+  FROM (
+    SELECT
+      `t0`.`wallet`,
+      `t0`.`address`
+    FROM `project`.`nbext`.`wallets` AS `t0`
+  ) AS `t5`
+  LEFT OUTER JOIN (
+    SELECT
+      `t7`.`wallet`,
+      `t7`.`UNI_balance_raw`
+    FROM (
+      SELECT
+        `t2`.`wallet`,
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `UNI_balance_raw`
+      FROM `project`.`nbext`.`balances` AS `t2`
+      WHERE
+        `t2`.`contract` = 1 AND `t2`.`size` >= 1
+    ) AS `t7`
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM `returned` AS `t3`
+        WHERE
+          `t7`.`wallet` = `t3`.`wallet`
+      )
+  ) AS `t9`
+    ON `t5`.`wallet` = `t9`.`wallet`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM `returned` AS `t3`
+      WHERE
+        `t5`.`wallet` = `t3`.`wallet`
+    )
+) AS `t10`
+ORDER BY
+  `t10`.`address` ASC NULLS LAST

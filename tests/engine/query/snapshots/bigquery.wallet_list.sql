@@ -1,0 +1,240 @@
+WITH `matched` AS (
+  SELECT
+    `t8`.`wallet`
+  FROM (
+    SELECT
+      `t0`.`wallet`
+    FROM `project`.`nbext`.`balances` AS `t0`
+    WHERE
+      `t0`.`contract` = 0 AND `t0`.`size` >= 1
+  ) AS `t8`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t2`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t2`
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(pos = pos_2, `address`, NULL) AS `address`
+              FROM UNNEST(GENERATE_ARRAY(
+                0,
+                GREATEST(
+                  ARRAY_LENGTH(
+                    [
+                      '0x0000000000000000000000000000000000000a00',
+                      '0x0000000000000000000000000000000000000a03',
+                      '0x0000000000000000000000000000000000000a06',
+                      '0x0000000000000000000000000000000000000a09',
+                      '0x0000000000000000000000000000000000000a0c',
+                      '0x0000000000000000000000000000000000000a0f',
+                      '0x0000000000000000000000000000000000000a12',
+                      '0x0000000000000000000000000000000000000a15',
+                      '0x0000000000000000000000000000000000000a18',
+                      '0x0000000000000000000000000000000000000a1b',
+                      '0x0000000000000000000000000000000000000a1e',
+                      '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee'
+                    ]
+                  )
+                ) - 1
+              )) AS pos
+              CROSS JOIN UNNEST([
+                '0x0000000000000000000000000000000000000a00',
+                '0x0000000000000000000000000000000000000a03',
+                '0x0000000000000000000000000000000000000a06',
+                '0x0000000000000000000000000000000000000a09',
+                '0x0000000000000000000000000000000000000a0c',
+                '0x0000000000000000000000000000000000000a0f',
+                '0x0000000000000000000000000000000000000a12',
+                '0x0000000000000000000000000000000000000a15',
+                '0x0000000000000000000000000000000000000a18',
+                '0x0000000000000000000000000000000000000a1b',
+                '0x0000000000000000000000000000000000000a1e',
+                '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee'
+              ]) AS `address` WITH OFFSET AS pos_2
+              WHERE
+                pos = pos_2
+                OR (
+                  pos > (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000a00',
+                        '0x0000000000000000000000000000000000000a03',
+                        '0x0000000000000000000000000000000000000a06',
+                        '0x0000000000000000000000000000000000000a09',
+                        '0x0000000000000000000000000000000000000a0c',
+                        '0x0000000000000000000000000000000000000a0f',
+                        '0x0000000000000000000000000000000000000a12',
+                        '0x0000000000000000000000000000000000000a15',
+                        '0x0000000000000000000000000000000000000a18',
+                        '0x0000000000000000000000000000000000000a1b',
+                        '0x0000000000000000000000000000000000000a1e',
+                        '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee'
+                      ]
+                    ) - 1
+                  )
+                  AND pos_2 = (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000a00',
+                        '0x0000000000000000000000000000000000000a03',
+                        '0x0000000000000000000000000000000000000a06',
+                        '0x0000000000000000000000000000000000000a09',
+                        '0x0000000000000000000000000000000000000a0c',
+                        '0x0000000000000000000000000000000000000a0f',
+                        '0x0000000000000000000000000000000000000a12',
+                        '0x0000000000000000000000000000000000000a15',
+                        '0x0000000000000000000000000000000000000a18',
+                        '0x0000000000000000000000000000000000000a1b',
+                        '0x0000000000000000000000000000000000000a1e',
+                        '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee'
+                      ]
+                    ) - 1
+                  )
+                )
+            ) AS `t6`
+            WHERE
+              `t2`.`address` = `t6`.`address`
+          )
+          AND EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                `t1`.`wallet`
+              FROM `project`.`nbext`.`wallets` AS `t1`
+              WHERE
+                NOT (
+                  COALESCE(`t1`.`is_contract`, FALSE)
+                )
+            ) AS `t10`
+            WHERE
+              `t2`.`wallet` = `t10`.`wallet`
+          )
+      ) AS `t14`
+      WHERE
+        `t8`.`wallet` = `t14`.`wallet`
+    )
+    AND NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          `t2`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t2`
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(pos = pos_2, `address`, NULL) AS `address`
+              FROM UNNEST(GENERATE_ARRAY(
+                0,
+                GREATEST(
+                  ARRAY_LENGTH(
+                    [
+                      '0x0000000000000000000000000000000000000000',
+                      '0x000000000000000000000000000000000000dead'
+                    ]
+                  )
+                ) - 1
+              )) AS pos
+              CROSS JOIN UNNEST([
+                '0x0000000000000000000000000000000000000000',
+                '0x000000000000000000000000000000000000dead'
+              ]) AS `address` WITH OFFSET AS pos_2
+              WHERE
+                pos = pos_2
+                OR (
+                  pos > (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                  AND pos_2 = (
+                    ARRAY_LENGTH(
+                      [
+                        '0x0000000000000000000000000000000000000000',
+                        '0x000000000000000000000000000000000000dead'
+                      ]
+                    ) - 1
+                  )
+                )
+            ) AS `t7`
+            WHERE
+              `t2`.`address` = `t7`.`address`
+          )
+      ) AS `t12`
+      WHERE
+        `t8`.`wallet` = `t12`.`wallet`
+    )
+), `returned` AS (
+  SELECT
+    *
+  FROM `matched` AS `t0`
+  ORDER BY
+    `t0`.`wallet` ASC NULLS LAST
+  LIMIT 100
+)
+SELECT
+  `t10`.`address`,
+  `t10`.`USDC_balance_raw`,
+  (
+    SELECT
+      COUNT(*)
+    FROM `matched`
+  ) AS `matched`
+FROM (
+  SELECT
+    `t5`.`wallet`,
+    `t5`.`address`,
+    `t9`.`USDC_balance_raw`
+  FROM (
+    SELECT
+      `t0`.`wallet`,
+      `t0`.`address`
+    FROM `project`.`nbext`.`wallets` AS `t0`
+  ) AS `t5`
+  LEFT OUTER JOIN (
+    SELECT
+      `t7`.`wallet`,
+      `t7`.`USDC_balance_raw`
+    FROM (
+      SELECT
+        `t2`.`wallet`,
+        STRUCT(`t2`.`hi` AS `hi`, `t2`.`mid` AS `mid`, `t2`.`lo` AS `lo`) AS `USDC_balance_raw`
+      FROM `project`.`nbext`.`balances` AS `t2`
+      WHERE
+        `t2`.`contract` = 0 AND `t2`.`size` >= 1
+    ) AS `t7`
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM `returned` AS `t3`
+        WHERE
+          `t7`.`wallet` = `t3`.`wallet`
+      )
+  ) AS `t9`
+    ON `t5`.`wallet` = `t9`.`wallet`
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM `returned` AS `t3`
+      WHERE
+        `t5`.`wallet` = `t3`.`wallet`
+    )
+) AS `t10`
+ORDER BY
+  `t10`.`address` ASC NULLS LAST

@@ -1,0 +1,146 @@
+WITH "matched" AS (
+  SELECT
+    "t6"."wallet"
+  FROM (
+    SELECT
+      "t0"."wallet"
+    FROM "lake"."nbext"."balances" AS "t0"
+    WHERE
+      "t0"."contract" = 1 AND "t0"."size" >= 1
+  ) AS "t6"
+  WHERE
+    NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t2"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t2"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(_u.pos = _u_2.pos_2, _u_2."address") AS "address"
+              FROM UNNEST(SEQUENCE(
+                1,
+                GREATEST(
+                  CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+              )) AS _u(pos)
+              CROSS JOIN UNNEST(ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']) WITH ORDINALITY AS _u_2("address", pos_2)
+              WHERE
+                _u.pos = _u_2.pos_2
+                OR (
+                  _u.pos > CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                  AND _u_2.pos_2 = CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+            ) AS "t5"
+            WHERE
+              "t2"."address" = "t5"."address"
+          )
+      ) AS "t8"
+      WHERE
+        "t6"."wallet" = "t8"."wallet"
+    )
+), "returned" AS (
+  SELECT
+    "t6"."wallet"
+  FROM (
+    SELECT
+      "t5"."wallet",
+      "t5"."wallet_right",
+      COALESCE("t5"."size", 0) AS "size",
+      COALESCE("t5"."hi", 0) AS "hi",
+      COALESCE("t5"."mid", 0) AS "mid",
+      COALESCE("t5"."lo", 0) AS "lo"
+    FROM (
+      SELECT
+        "t2"."wallet",
+        "t4"."wallet" AS "wallet_right",
+        "t4"."size",
+        "t4"."hi",
+        "t4"."mid",
+        "t4"."lo"
+      FROM "matched" AS "t2"
+      LEFT OUTER JOIN (
+        SELECT
+          "t1"."wallet",
+          "t1"."size",
+          "t1"."hi",
+          "t1"."mid",
+          "t1"."lo"
+        FROM "lake"."nbext"."balances" AS "t1"
+        WHERE
+          "t1"."contract" = 1 AND "t1"."size" >= 1
+      ) AS "t4"
+        ON "t2"."wallet" = "t4"."wallet"
+    ) AS "t5"
+  ) AS "t6"
+  ORDER BY
+    "t6"."size" DESC,
+    "t6"."hi" DESC,
+    "t6"."mid" DESC,
+    "t6"."lo" DESC,
+    "t6"."wallet" ASC
+  LIMIT 100
+)
+SELECT
+  "t10"."address",
+  "t10"."UNI_balance_raw",
+  (
+    SELECT
+      COUNT(*)
+    FROM "matched"
+  ) AS "matched"
+FROM (
+  SELECT
+    "t5"."wallet",
+    "t5"."address",
+    "t9"."UNI_balance_raw"
+  FROM (
+    SELECT
+      "t0"."wallet",
+      "t0"."address"
+    FROM "lake"."nbext"."wallets" AS "t0"
+  ) AS "t5"
+  LEFT OUTER JOIN (
+    SELECT
+      "t7"."wallet",
+      "t7"."UNI_balance_raw"
+    FROM (
+      SELECT
+        "t2"."wallet",
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "UNI_balance_raw"
+      FROM "lake"."nbext"."balances" AS "t2"
+      WHERE
+        "t2"."contract" = 1 AND "t2"."size" >= 1
+    ) AS "t7"
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM "returned" AS "t3"
+        WHERE
+          "t7"."wallet" = "t3"."wallet"
+      )
+  ) AS "t9"
+    ON "t5"."wallet" = "t9"."wallet"
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "returned" AS "t3"
+      WHERE
+        "t5"."wallet" = "t3"."wallet"
+    )
+) AS "t10"
+ORDER BY
+  "t10"."address" ASC

@@ -1,0 +1,168 @@
+WITH "matched" AS (
+  SELECT
+    "t8"."wallet"
+  FROM (
+    SELECT
+      "t0"."wallet"
+    FROM "lake"."nbext"."balances" AS "t0"
+    WHERE
+      "t0"."contract" = 0 AND "t0"."size" >= 1
+  ) AS "t8"
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t2"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t2"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(_u.pos = _u_2.pos_2, _u_2."address") AS "address"
+              FROM UNNEST(SEQUENCE(
+                1,
+                GREATEST(
+                  CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000a00', '0x0000000000000000000000000000000000000a03', '0x0000000000000000000000000000000000000a06', '0x0000000000000000000000000000000000000a09', '0x0000000000000000000000000000000000000a0c', '0x0000000000000000000000000000000000000a0f', '0x0000000000000000000000000000000000000a12', '0x0000000000000000000000000000000000000a15', '0x0000000000000000000000000000000000000a18', '0x0000000000000000000000000000000000000a1b', '0x0000000000000000000000000000000000000a1e', '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee']
+                  )
+                )
+              )) AS _u(pos)
+              CROSS JOIN UNNEST(ARRAY['0x0000000000000000000000000000000000000a00', '0x0000000000000000000000000000000000000a03', '0x0000000000000000000000000000000000000a06', '0x0000000000000000000000000000000000000a09', '0x0000000000000000000000000000000000000a0c', '0x0000000000000000000000000000000000000a0f', '0x0000000000000000000000000000000000000a12', '0x0000000000000000000000000000000000000a15', '0x0000000000000000000000000000000000000a18', '0x0000000000000000000000000000000000000a1b', '0x0000000000000000000000000000000000000a1e', '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee']) WITH ORDINALITY AS _u_2("address", pos_2)
+              WHERE
+                _u.pos = _u_2.pos_2
+                OR (
+                  _u.pos > CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000a00', '0x0000000000000000000000000000000000000a03', '0x0000000000000000000000000000000000000a06', '0x0000000000000000000000000000000000000a09', '0x0000000000000000000000000000000000000a0c', '0x0000000000000000000000000000000000000a0f', '0x0000000000000000000000000000000000000a12', '0x0000000000000000000000000000000000000a15', '0x0000000000000000000000000000000000000a18', '0x0000000000000000000000000000000000000a1b', '0x0000000000000000000000000000000000000a1e', '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee']
+                  )
+                  AND _u_2.pos_2 = CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000a00', '0x0000000000000000000000000000000000000a03', '0x0000000000000000000000000000000000000a06', '0x0000000000000000000000000000000000000a09', '0x0000000000000000000000000000000000000a0c', '0x0000000000000000000000000000000000000a0f', '0x0000000000000000000000000000000000000a12', '0x0000000000000000000000000000000000000a15', '0x0000000000000000000000000000000000000a18', '0x0000000000000000000000000000000000000a1b', '0x0000000000000000000000000000000000000a1e', '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee']
+                  )
+                )
+            ) AS "t6"
+            WHERE
+              "t2"."address" = "t6"."address"
+          )
+          AND EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                "t1"."wallet"
+              FROM "lake"."nbext"."wallets" AS "t1"
+              WHERE
+                NOT (
+                  COALESCE("t1"."is_contract", FALSE)
+                )
+            ) AS "t10"
+            WHERE
+              "t2"."wallet" = "t10"."wallet"
+          )
+      ) AS "t14"
+      WHERE
+        "t8"."wallet" = "t14"."wallet"
+    )
+    AND NOT EXISTS(
+      SELECT
+        1
+      FROM (
+        SELECT
+          "t2"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t2"
+        WHERE
+          EXISTS(
+            SELECT
+              1
+            FROM (
+              SELECT
+                IF(_u.pos = _u_2.pos_2, _u_2."address") AS "address"
+              FROM UNNEST(SEQUENCE(
+                1,
+                GREATEST(
+                  CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+              )) AS _u(pos)
+              CROSS JOIN UNNEST(ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']) WITH ORDINALITY AS _u_2("address", pos_2)
+              WHERE
+                _u.pos = _u_2.pos_2
+                OR (
+                  _u.pos > CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                  AND _u_2.pos_2 = CARDINALITY(
+                    ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
+                  )
+                )
+            ) AS "t7"
+            WHERE
+              "t2"."address" = "t7"."address"
+          )
+      ) AS "t12"
+      WHERE
+        "t8"."wallet" = "t12"."wallet"
+    )
+), "returned" AS (
+  SELECT
+    *
+  FROM "matched" AS "t0"
+  ORDER BY
+    "t0"."wallet" ASC
+  LIMIT 100
+)
+SELECT
+  "t10"."address",
+  "t10"."USDC_balance_raw",
+  (
+    SELECT
+      COUNT(*)
+    FROM "matched"
+  ) AS "matched"
+FROM (
+  SELECT
+    "t5"."wallet",
+    "t5"."address",
+    "t9"."USDC_balance_raw"
+  FROM (
+    SELECT
+      "t0"."wallet",
+      "t0"."address"
+    FROM "lake"."nbext"."wallets" AS "t0"
+  ) AS "t5"
+  LEFT OUTER JOIN (
+    SELECT
+      "t7"."wallet",
+      "t7"."USDC_balance_raw"
+    FROM (
+      SELECT
+        "t2"."wallet",
+        TRY_CAST(ROW("t2"."hi", "t2"."mid", "t2"."lo") AS ROW("hi" DECIMAL(38, 0), "mid" DECIMAL(38, 0), "lo" DECIMAL(38, 0))) AS "USDC_balance_raw"
+      FROM "lake"."nbext"."balances" AS "t2"
+      WHERE
+        "t2"."contract" = 0 AND "t2"."size" >= 1
+    ) AS "t7"
+    WHERE
+      EXISTS(
+        SELECT
+          1
+        FROM "returned" AS "t3"
+        WHERE
+          "t7"."wallet" = "t3"."wallet"
+      )
+  ) AS "t9"
+    ON "t5"."wallet" = "t9"."wallet"
+  WHERE
+    EXISTS(
+      SELECT
+        1
+      FROM "returned" AS "t3"
+      WHERE
+        "t5"."wallet" = "t3"."wallet"
+    )
+) AS "t10"
+ORDER BY
+  "t10"."address" ASC

@@ -1,0 +1,65 @@
+"""Rows that are made column after column come out batch by batch, whole, in one type for each column."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from nbext.core.uint256 import split
+from nbext.engine.query import rows as module
+from nbext.engine.query.rows import Rows
+from nbext.errors import StorageError
+
+LIMBS = pa.struct([(limb, pa.decimal128(38, 0)) for limb in ("hi", "mid", "lo")])
+
+
+def limbs(amounts):
+    return pa.array([dict(zip(("hi", "mid", "lo"), map(Decimal, split(one)), strict=True)) for one in amounts], LIMBS)
+
+
+def added(rows, columns, most):
+    for name, values in columns.items():
+        for start, end in rows.chunks(most):
+            rows.add(pa.table({name: values.slice(start, end - start)}))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("last", "least", "kind"),
+    [
+        (5, 0, pa.decimal128(38, 0)), (10**38, 0, pa.decimal256(76, 0)), (10**76, 0, pa.string()),
+        # What all holders of the token have decides, however few of them are returned.
+        (5, 1e40, pa.decimal256(76, 0)), (5, 1e77, pa.string()),
+    ],
+)  # fmt: skip
+def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, last, least, kind):
+    monkeypatch.setattr(module, "BATCH", 4)
+    monkeypatch.setattr(module, "_MADE_AT_ONCE", 8)
+    # The first parts are in memory, the others in the file.
+    monkeypatch.setattr(module, "_IN_MEMORY", 2_000)
+    amounts = [*range(10, 28), last]
+    rows = Rows(19, 3, {"A_raw": ("A", 1)}, {"A_raw": least}, tmp_path)
+    added(rows, {"address": pa.array([f"0x{n:040x}" for n in range(19)]), "A_raw": limbs(amounts)}, most=9)
+    assert rows.schema == pa.schema([("address", pa.string()), ("A", pa.float64()), ("A_raw", kind)])
+    assert [batch.num_rows for batch in rows.batches()] == [4, 4, 4, 4, 3]
+    table = rows.table()
+    assert table["A_raw"].cast(pa.string()).to_pylist() == list(map(str, amounts))
+    assert table["A"].to_pylist() == [amount / 10 for amount in amounts]
+    assert table["address"].to_pylist()[-1] == f"0x{18:040x}"
+    # Nothing has a name in the folder, so that nothing is left there.
+    assert list(tmp_path.iterdir()) == []
+    rows.close()
+
+
+def test_hundreds_of_columns_come_in_batches_of_few_rows():
+    assert Rows(1, 3).per_batch == module.BATCH
+    assert 500 < Rows(1, 401).per_batch < 1_000
+
+
+def test_rows_that_cannot_be_stored_aside_are_an_error(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "_IN_MEMORY", 1)
+    rows = Rows(1, 1, folder=tmp_path / "absent")
+    with pytest.raises(StorageError, match="could not be stored"):
+        rows.add(pa.table({"address": ["0x"]}))

@@ -1,0 +1,496 @@
+"""The command: from a node's URL to answers, what it refuses, and that nobody sees the URL."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import threading
+import traceback
+
+import pyarrow.parquet as pq
+import pytest
+
+from nbext import cli
+from nbext.core.addresses import checksummed
+from nbext.engine import storage
+from nbext.engine.open import open_dataset
+from nbext.errors import ConfigError, NodeError, ValidationError
+from nbext.fetch import Output, Request, fetch, urls_of
+from nbext.language.language import parse, resolve
+from nbext.settings import Secret
+from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode, word
+from tests.node.refusals import FINAL, PASSING, RANGES, Refused
+
+CHAIN = Chain(90)
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr("nbext.node.rpc.FIRST_PAUSE", 0.001)
+
+
+def said(server, data, **request):
+    """Fetch, and return the lines that it says."""
+    lines: list[str] = []
+    fetch([Secret(server.url)], Request(**{"contracts": (COIN, ITEMS), "to_block": "latest", **request}), data,
+          Output(lines.append))
+    return lines
+
+
+def test_transfers_are_fetched_ingested_verified_and_read_once(tmp_path, capsys, monkeypatch):
+    with FaultNode(CHAIN) as server:
+        monkeypatch.setenv("NBEXT_RPC_URL", server.url)
+        words = ["fetch", "--contract", COIN, "--contract", ITEMS, "--to-block", "latest", "--data", str(tmp_path)]
+        assert cli.main(words) == 0
+        first = capsys.readouterr().out
+        coin = sum(log["address"] == COIN for logs in CHAIN.logs.values() for log in logs)
+        assert first.splitlines() == [
+            f"the contract ({checksummed(ITEMS)}): blocks 1 to 90.",
+            f"COIN ({checksummed(COIN)}): blocks 1 to 90.",
+            f"{CHAIN.rows():,} new transfers are ingested. Services that run on this folder serve them within two "
+            "seconds.",
+            *(line for line in first.splitlines() if "balances equal" in line)]
+        assert "20 of 20 balances equal the chain's at block 90." in first
+        (items,) = [line for line in first.splitlines() if line.startswith("the contract") and "balances" in line]
+        equal, many = items.split(": ")[1].split(" balances")[0].split(" of ")
+        assert equal == many
+        server.requests.clear()
+        assert cli.main(words) == 0
+        assert server.logs_asked() == []
+    # ethereum-etl's own columns, which other tools read.
+    (transfers,) = (tmp_path / "fetched" / "ethereum").glob("token_transfers-*.parquet")
+    assert pq.read_schema(transfers).names == [
+        "token_address", "from_address", "to_address", "value", "transaction_hash", "log_index", "block_number",
+        "block_timestamp"]
+    assert pq.read_metadata(transfers).num_rows == coin
+
+
+def test_a_reorganised_end_is_replaced_and_a_file_that_was_removed_is_read_again(tmp_path):
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path)
+        server.chain = Chain(90, fork=80, branch="b")
+        lines = said(server, tmp_path)
+        assert lines[0] == "The chain was reorganised: blocks from 80 on are read again and replaced."
+        assert [line for line in lines if "20 of 20" in line] != []
+        before = storage.current(tmp_path).manifest["tables"]["transfers"]
+        assert before == server.chain.rows()
+        (blocks,) = (tmp_path / "fetched" / "ethereum").glob("blocks-80-90-*.parquet")
+        assert cli.main(["remove", str(blocks), "--data", str(tmp_path), "--quiet"]) == 0
+        lines = said(server, tmp_path)
+        assert lines[0].endswith("are no longer in the data, and are read again.")
+        assert storage.current(tmp_path).manifest["tables"]["transfers"] == before
+
+
+def test_what_a_killed_process_left_aside_is_removed_and_what_the_data_has_stays(tmp_path):
+    folder = tmp_path / "fetched" / "ethereum"
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, check=0)
+        whole = sorted(folder.glob("*.parquet"))
+        for left in (folder / "parts" / ".000000000001.parquet.0a.part", folder / ".blocks-1-90.parquet.0b.part",
+                     folder / "blocks-1-90-0123456789ab.parquet"):
+            left.write_bytes(whole[0].read_bytes())
+        said(server, tmp_path, check=0)
+    assert sorted(path for path in folder.rglob("*") if path.suffix in (".parquet", ".part")) == whole
+
+
+def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_finds_them_equal(tmp_path):
+    def rebased(method, params, true):
+        is_balance = method == "eth_call" and params[0]["data"].startswith("0x70a08231")
+        return "0x" + word(int(true, 16) + 1) if is_balance and int(params[1], 16) >= first else true
+
+    # A block with a transfer of it, as the block of a rebase is.
+    first = next(number for number, logs in sorted(CHAIN.logs.items()) if number > 50 and logs[0]["address"] == COIN)
+    with FaultNode(CHAIN, lie=rebased) as server:
+        lines = said(server, tmp_path, contracts=(COIN,))
+        assert lines[-1] == (
+            f"COIN ({checksummed(COIN)}): 0 of 20 balances equal the chain's at block 90. It moves balances without a "
+            f"Transfer, first in block {first}: it rebases, takes a fee on transfer, or wraps ether (--deposits reads "
+            "those logs). Answers about it are approximate.")
+        # Nothing is new: the data alone knows it.
+        for warns in (True, False):
+            said(server, tmp_path, contracts=(COIN,), check=0 if warns else 20)
+            warnings = resolve(parse({"filters": {"token": {"token": "COIN"}}}), open_dataset(tmp_path)).warnings
+            assert [line for line in warnings if "balances differed from the contract's own at block 90" in line] == [
+                "COIN on ethereum: 20 of 20 balances differed from the contract's own at block 90: it changes balances "
+                "without a transfer, as tokens do that rebase or take a fee. Its amounts are approximate."] * warns
+            server.lie = lambda method, params, true: true
+
+
+@pytest.mark.parametrize("receipts", ["offered", "not offered", "empty"])
+def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_without_them(tmp_path, receipts):
+    """Of old blocks: an index that was never built, or was pruned without a word."""
+    def silent(method, params, true):
+        if method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]:
+            return [log for log in true if int(log["blockNumber"], 16) > 20]
+        return [] if method == "eth_getBlockReceipts" and receipts == "empty" and int(params[0], 16) <= 20 else true
+
+    def refuse(method, params):
+        return FINAL[6] if method == "eth_getBlockReceipts" and receipts == "not offered" else None
+
+    with FaultNode(CHAIN, lie=silent, refuse=refuse) as server:
+        with pytest.raises(NodeError) as caught:
+            # From the block before: of one with logs a node that has none at all is found out while it is read.
+            said(server, tmp_path, contracts=(COIN,), from_block="0")
+        found = re.fullmatch(
+            rf"COIN \({checksummed(COIN)}\): (\d+) of 20 balances equal the chain's at block 90\. The node left logs "
+            r"out: block (\d+) has transfers that it did not answer with\. The next fetch reads all blocks of the "
+            r"contract again: set another node\.", str(caught.value))
+        assert int(found[1]) < 20
+        assert int(found[2]) in [number for number in CHAIN.logs if number <= 20]
+        assert warnings_of(tmp_path, "token", COIN)[-1] == (
+            "COIN on ethereum: transfers are missing: the node that they were fetched from left logs out. Fetch it "
+            "again, from another node.")
+    with FaultNode(CHAIN) as server:
+        assert said(server, tmp_path, contracts=(COIN,), from_block="0")[-1] == (
+            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90.")
+    assert warnings_of(tmp_path, "token", COIN) == []
+    assert storage.current(tmp_path).manifest["tables"]["transfers"] == sum(
+        log["address"] == COIN for logs in CHAIN.logs.values() for log in logs)
+
+
+def test_a_node_without_the_old_states_cannot_tell_and_it_is_said(tmp_path):
+    def lie(method, params, true):
+        if method == "eth_getLogs":
+            return [log for log in true if int(log["blockNumber"], 16) > 20]
+        return true
+
+    def refuse(method, params):
+        return FINAL[1] if method == "eth_call" and params[1] not in ("latest", hex(90)) else None
+
+    with FaultNode(CHAIN, lie=lie, refuse=refuse) as server:
+        line = said(server, tmp_path, contracts=(COIN,), from_block="0")[-1]
+    assert line.endswith(
+        "balances equal the chain's at block 90. It moves balances without a Transfer: it rebases, takes a fee on "
+        "transfer, or wraps ether (--deposits reads those logs). Or the node left logs out: it does not have the old "
+        "states that would show which. Answers about it are approximate.")
+    assert warnings_of(tmp_path, "token", COIN)[-1].endswith(
+        "it changes balances without a transfer, as tokens do that rebase or take a fee, or the node left logs out. "
+        "Its amounts are approximate.")
+
+
+def warnings_of(data, condition, contract):
+    """What an answer about a contract warns of."""
+    dataset = open_dataset(data)
+    try:
+        return resolve(parse({"filters": {condition: {condition: contract}}}), dataset).warnings
+    finally:
+        dataset.close()
+
+
+def gaps_told(data):
+    """What an answer about COIN says of blocks that the data lacks."""
+    told = " ".join(warnings_of(data, "token", COIN))
+    return re.findall("the data has no row of blocks|the data starts at|were not fetched", told)
+
+
+def test_what_was_not_fetched_of_a_contract_is_said_beside_its_answers(tmp_path):
+    """A service answers of one last block, and contracts may be read to others."""
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, contracts=(COIN,), to_block="40", check=0)
+        assert warnings_of(tmp_path, "token", COIN) == []
+        said(server, tmp_path, contracts=(ITEMS,), from_block="50", check=0)
+        (coin,), (items,) = warnings_of(tmp_path, "token", COIN), warnings_of(tmp_path, "nft", ITEMS)
+        assert coin == "COIN on ethereum: transfers are missing: blocks 41 to 90 were not fetched."
+        assert items == f"{ITEMS} on ethereum: transfers are missing: blocks 0 to 49 were not fetched."
+        said(server, tmp_path, contracts=(COIN, ITEMS), check=0)
+        assert gaps_told(tmp_path) == []
+        assert warnings_of(tmp_path, "nft", ITEMS) == []
+
+
+def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_path):
+    """A collection that is deployed long before its first transfer, sells out within the hour, and rests."""
+    chain = Chain(200)
+    chain.logs = {number: logs for number, logs in chain.logs.items() if 40 <= number < 90 or number >= 190}
+    with FaultNode(chain) as server:
+        said(server, tmp_path, check=0)
+        (extent,) = storage.current(tmp_path).chains
+        assert (2, 39) in extent.gaps
+        assert extent.covered == {COIN: ((0, 200),), ITEMS: ((0, 200),)}
+        assert gaps_told(tmp_path) == []
+        # More is added, and that is compacted: what was known stays.
+        server.chain = chain = Chain(260)
+        chain.logs = {number: logs for number, logs in chain.logs.items()
+                      if 40 <= number < 90 or 190 <= number <= 200 or number == 255}
+        said(server, tmp_path, check=0)
+        assert gaps_told(tmp_path) == []
+        assert cli.main(["compact", "--data", str(tmp_path), "--quiet"]) == 0
+        assert gaps_told(tmp_path) == []
+    # Taken out by hand, nobody knows any more.
+    (blocks,) = (tmp_path / "fetched" / "ethereum").glob("blocks-201-260-*.parquet")
+    assert cli.main(["remove", str(blocks), "--data", str(tmp_path), "--quiet"]) == 0
+    assert len(gaps_told(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--contract", "UNIX"], "'UNIX' is the symbol of no contract on ethereum that nbext knows or has fetched. Did you "
+                             "mean 'UNI'? Write the 0x... address"),
+    (["--contract", "RPL"], "'RPL' is the symbol of several contracts: 0x"),
+    (["--contract", "0x12"], "'0x12' is not an address."),
+    (["--contract", COIN, "--chain", "base"], "The node has the chain id 1, and --chain base means 8453."),
+    (["--contract", COIN, "--memory", "much"], "'much' is not a memory size."),
+    (["--contract", COIN, "--to-block", "91"], "--to-block 91 is after the chain's last, 90."),
+    (["--contract", COIN, "--from-block", "80", "--to-block", "70"], "--from-block 80 is after the last block"),
+])  # fmt: skip
+def test_what_cannot_be_fetched_is_refused(tmp_path, capsys, monkeypatch, words, message):
+    with FaultNode(CHAIN) as server:
+        monkeypatch.setenv("NBEXT_RPC_URL", server.url)
+        assert cli.main(["fetch", *words, "--data", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+    assert storage.current(tmp_path) is None
+
+
+def test_an_address_without_a_contract_is_refused(tmp_path):
+    with (FaultNode(CHAIN, lie=lambda method, params, true: "0x" if method == "eth_getCode" else true) as server,
+          pytest.raises(NodeError, match="There is no contract at 0x1e")):
+        said(server, tmp_path)
+
+
+def test_a_latest_block_behind_the_last_one_is_not_believed(tmp_path, monkeypatch):
+    monkeypatch.setattr("nbext.fetch._TRIES", 2)
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, check=0)
+        server.lie = lambda method, params, true: "0x20" if method == "eth_blockNumber" else true
+        with pytest.raises(NodeError, match="latest block, 32, is before block 90, which was read earlier"):
+            said(server, tmp_path)
+
+
+@pytest.mark.parametrize(("finalized", "last"), [(70, 70), (None, 78)])
+def test_without_a_word_blocks_are_read_to_the_finalized_one_or_to_twelve_before_the_latest(tmp_path, finalized, last):
+    with FaultNode(CHAIN, finalized=finalized) as server:
+        lines = said(server, tmp_path, to_block="auto", check=0, contracts=(COIN,))
+    assert lines[0] == f"COIN ({checksummed(COIN)}): blocks 1 to {last}."
+
+
+def test_a_node_that_takes_too_long_is_named_and_asked_again_where_its_chain_is_followed(tmp_path):
+    slow = next(refused for refused in RANGES if refused.who == "geth's timeout")
+    ending, lines = threading.Event(), []
+    with FaultNode(CHAIN, refuse=lambda method, params: slow if method == "eth_blockNumber" else None) as server:
+        with pytest.raises(NodeError, match=r"^The node took too long\. It says: request timed out\.$"):
+            said(server, tmp_path)
+        server.refuse = lambda method, params: None
+
+        def say(line):
+            lines.append(line)
+            if "are ingested" in line:
+                server.refuse = lambda method, params: slow
+            if "Trying again" in line:
+                server.refuse, server.chain = lambda method, params: None, Chain(95)
+            if "blocks 91 to 95" in line:
+                ending.set()
+
+        fetch([Secret(server.url)], Request((COIN,), to_block="latest", check=0, follow=True, every=0.01), tmp_path,
+              Output(say), ending=ending)
+    assert "The node took too long. It says: request timed out. Trying again in 0.01 s." in lines
+    assert f"COIN ({checksummed(COIN)}): blocks 91 to 95." in lines
+
+
+def test_there_must_be_a_url(monkeypatch):
+    monkeypatch.delenv("NBEXT_RPC_URL", raising=False)
+    monkeypatch.setattr("nbext.fetch._from_keyring", lambda: "")
+    with pytest.raises(ConfigError, match=r"No node is set\. Set NBEXT_RPC_URL"):
+        urls_of()
+    assert [url.reveal() for url in urls_of(["http://a/x", "http://b/y, http://c/z"])] == [
+        "http://a/x", "http://b/y", "http://c/z"]
+
+
+LEAKY = Refused("a leaky node", 200, -32000, f"invalid api key {KEY} for /v3/{KEY}", FINAL[0].meaning)
+
+
+@pytest.mark.parametrize("refused", [LEAKY, LEAKY._replace(status=429), LEAKY._replace(status=500),
+                                     LEAKY._replace(message=f"<p>{KEY}")], ids=lambda one: str(one.status))
+def test_the_url_is_in_no_message_traceback_log_or_file(tmp_path, caplog, refused):
+    caplog.set_level(logging.DEBUG)
+    with FaultNode(CHAIN, refuse=lambda method, params: refused if method == "eth_getLogs" else None) as server:
+        with pytest.raises(NodeError) as caught:
+            said(server, tmp_path)
+        port = str(server.server.server_port)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    for text in (shown, str(caught.value), repr(caught.value), caplog.text,
+                 *(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file())):
+        assert KEY not in text
+        assert port not in text
+
+
+def test_the_url_is_not_shown_where_nobody_answers_or_it_is_wrong(tmp_path):
+    for url in (f"http://127.0.0.1:1/{KEY}", f"http://user:{KEY}@127.0.0.1:1/", f"ftp://{KEY}", f"http://[{KEY}"):
+        with pytest.raises((NodeError, ConfigError)) as caught:
+            fetch([Secret(url)], Request((COIN,)), tmp_path, Output())
+        seen, error = [], caught.value
+        while error is not None:
+            seen.append("".join(traceback.format_exception(error)))
+            error = error.__cause__ or error.__context__
+        assert KEY not in "".join(seen), url
+
+
+A_URL = ("a URL was given, which is not shown: it may hold a key. Set NBEXT_RPC_URL to a node's URL. Write ./ before "
+         "the name of a folder that looks like a URL.")
+
+
+@pytest.mark.parametrize("url", [f"https://node.example/v3/{KEY}", f"node.example/v3/{KEY}", f"localhost:8545/{KEY}",
+                                 f"user:{KEY}@node/", f"https:/node/{KEY}"])
+@pytest.mark.parametrize(("words", "error"), [
+    (["{}"], "nbext: error: argument COMMAND: invalid choice: (a URL, not shown) (choose from "),
+    (["fetch", "{}", "--contract", "UNI"], "nbext fetch: error: unrecognized arguments: (a URL, not shown)"),
+    (["fetch", "--contract", "UNI", "--rpc", "{0}", "{0}"],
+     "nbext fetch: error: unrecognized arguments: (a URL, not shown)"),
+    (["fetch", "--contract", "UNI", "--r={}"],
+     "nbext fetch: error: ambiguous option: --r=(a URL, not shown) could match --rpc, --rps"),
+    *((["fetch", "--contract", "UNI", option, "{}"], f"nbext fetch: error: argument {option}: {A_URL}") for option in (
+        "--contract", "--chain", "--data", "--memory", "--from-block", "--to-block", "--confirmations", "--every",
+        "--check", "--rps", "--in-flight")),
+])  # fmt: skip
+def test_a_url_in_the_place_of_another_word_is_not_repeated(capsys, words, error, url):
+    with pytest.raises(SystemExit):
+        cli.main([word.format(url) for word in words])
+    shown = capsys.readouterr()
+    assert KEY not in shown.out + shown.err
+    assert shown.err.splitlines()[-1].startswith(error)
+
+
+CHECK_IT = "Check the URL's host and port, whether it is http or https, that the node runs, and the network."
+
+
+def test_where_nobody_answers_the_message_says_so_what_to_check_and_which_others_were_tried(tmp_path):
+    def error_of(*urls):
+        with pytest.raises(NodeError) as caught:
+            fetch([Secret(url) for url in urls], Request((COIN,)), tmp_path, Output())
+        return str(caught.value)
+
+    dead = f"http://127.0.0.1:1/{KEY}"
+    assert error_of(dead) == f"The node does not answer at its URL. {CHECK_IT}"
+    with FaultNode(CHAIN) as server:
+        assert error_of(server.url.replace("http:", "https:")) == (
+            "The node has a certificate that is not trusted, or speaks no https. Check whether the URL is http or "
+            "https. A certificate that the system trusts is trusted.")
+        server.refuse = lambda method, params: FINAL[9]
+        assert error_of(dead, server.url) == (
+            "Node 1 of 2 does not answer at its URL. Node 2 of 2 refuses the key. It says: Unauthorized: You must "
+            f"authenticate your request with an API key. {CHECK_IT} Check the key in the URL.")
+        # Later than at the first question.
+        server.refuse = lambda method, params: PASSING[6] if method == "eth_getCode" else None
+        assert error_of(server.url) == (
+            "No answer after 6 attempts. The node failed. It says: <html>Bad Gateway</html>.")
+
+
+def test_a_fetch_that_is_ended_by_sigterm_says_what_became_of_it(tmp_path, capsys, monkeypatch):
+    words = ["fetch", "--contract", COIN, "--to-block", "latest", "--in-flight", "1", "--data", str(tmp_path)]
+
+    def at(wanted):
+        def refuse(method, params):
+            if method == wanted:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return RANGES[2] if method == "eth_getLogs" and int(params[0]["toBlock"], 16) > 30 else None
+        return refuse
+
+    with FaultNode(CHAIN) as server:
+        monkeypatch.setenv("NBEXT_RPC_URL", server.url)
+        for where, kept in (("eth_getCode", "Nothing new was whole"), ("eth_getLogs", "What was whole is ingested")):
+            server.refuse = at(where)
+            assert cli.main(words) == 143
+            assert capsys.readouterr().err == (
+                f"The fetch was ended before block 90. {kept}; the same words go on from there.\n")
+        server.refuse = lambda method, params: None
+        assert cli.main(words) == 0
+        # One that follows is meant to be ended.
+        server.refuse = at("eth_call")
+        assert cli.main([*words, "--follow"]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == (
+            "The fetch was ended. Nothing new was whole; the same words go on from there.")
+
+
+def test_nothing_new_is_said(tmp_path):
+    with FaultNode(CHAIN) as server:
+        said(server, tmp_path, contracts=(COIN,), check=0)
+        assert said(server, tmp_path, contracts=(COIN,), check=0) == [
+            f"Nothing new: COIN ({checksummed(COIN)}) to block 90."]
+
+
+@pytest.mark.parametrize(("request_", "message"), [
+    ({"follow": True, "to_block": "80"}, "to_block: --follow has no last block, and --to-block 80 is one. Leave one of "
+                                         "them out, or write --to-block latest or finalized."),
+    ({"confirmations": 3, "to_block": "finalized"}, "confirmations: --confirmations counts from the latest block, and "
+                                                    "--to-block finalized says another last one. Leave one of them "
+                                                    "out."),
+])  # fmt: skip
+def test_words_that_contradict_each_other_are_refused(tmp_path, request_, message):
+    with pytest.raises(ValidationError) as caught:
+        fetch([Secret("http://127.0.0.1:1")], Request((COIN,), **request_), tmp_path, Output())
+    assert str(caught.value) == message
+
+
+def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
+    def refusing(refused):
+        return lambda method, params: refused if method == "eth_getCode" and params[1] != "latest" else None
+
+    def deployed():
+        return json.loads((tmp_path / "fetched" / "ethereum" / "coverage.json").read_text())["about"][COIN].get(
+            "deployed")
+
+    with FaultNode(CHAIN, refuse=refusing(PASSING[6])) as server:
+        with pytest.raises(NodeError, match=r"^No answer after 6 attempts\. The node failed"):
+            said(server, tmp_path, contracts=(COIN,), check=0)
+        server.refuse, server.lie = refusing(None), lambda method, params, true: (
+            None if method == "eth_getCode" and params[1] != "latest" else true)
+        with pytest.raises(NodeError, match=r"^The node's answer to eth_getCode is no code: None$"):
+            said(server, tmp_path, contracts=(COIN,), check=0)
+        server.refuse, server.lie = refusing(FINAL[1]), lambda method, params, true: true
+        assert said(server, tmp_path, contracts=(COIN,), check=0)[:2] == [
+            f"the contract ({checksummed(COIN)}): the node does not have the states that would show when it was "
+            "deployed. Its logs are read from block 0 on.",
+            f"COIN ({checksummed(COIN)}): blocks 0 to 90."]
+        assert deployed() is None
+        server.refuse = refusing(None)
+        said(server, tmp_path, contracts=(COIN,))
+        assert deployed() == 1
+
+
+def test_a_contract_that_was_fetched_is_known_by_its_symbol_and_what_was_not_read_is_not_said_to_be(tmp_path):
+    with FaultNode(CHAIN) as server:
+        name = f"COIN ({checksummed(COIN)})"
+        assert said(server, tmp_path, contracts=(COIN,), from_block="31", to_block="60", check=0)[0] == (
+            f"{name}: blocks 31 to 60.")
+        assert said(server, tmp_path, contracts=("coin",), from_block="0", check=0)[0] == (
+            f"{name}: blocks 0 to 30 and 61 to 90.")
+        # Another one of that name: neither is meant more than the other.
+        server.lie = lambda method, params, true: "0x" + word(32) + word(4) + b"COIN".hex().ljust(64, "0") if (
+            method == "eth_call" and params[0]["data"] == "0x95d89b41") else true
+        said(server, tmp_path, contracts=(ITEMS,), check=0)
+        with pytest.raises(ValidationError) as caught:
+            said(server, tmp_path, contracts=("COIN",), check=0)
+        assert str(caught.value) == (
+            f"contract: 'COIN' is the symbol of several contracts: {checksummed(COIN)}, {checksummed(ITEMS)}. Write "
+            "the 0x... address: anyone can give a contract any symbol.")
+
+
+def test_nodes_of_two_chains_are_told_apart_by_their_first_block(tmp_path):
+    with FaultNode(CHAIN) as one, FaultNode(Chain(90, branch="b")) as other:
+        request = Request((COIN,), to_block="latest", check=0)
+        with pytest.raises(NodeError) as caught:
+            fetch([Secret(one.url), Secret(other.url)], request, tmp_path, Output())
+    assert str(caught.value) == (
+        "The nodes are of different chains: block 0 is not the same at node 1 of 2, node 2 of 2.")
+
+
+def test_a_node_that_does_not_answer_is_left_out_and_another_chains_is_refused(tmp_path):
+    with FaultNode(CHAIN) as good, FaultNode(CHAIN, chain_id=10) as other:
+        lines: list[str] = []
+        request = Request((COIN,), to_block="latest", check=0)
+        fetch([Secret("http://127.0.0.1:1/x"), Secret(good.url)], request, tmp_path, Output(lines.append))
+        assert lines[0] == "Node 1 of 2 does not answer at its URL. It is left out."
+        with pytest.raises(NodeError, match="Node 2 of 2 has the chain id 10, and --chain ethereum means 1"):
+            fetch([Secret(good.url), Secret(other.url)], request, tmp_path, Output())
+
+
+def test_two_fetches_of_a_chain_do_not_run_at_once(tmp_path, coverage):
+    with FaultNode(CHAIN) as server, pytest.raises(Exception, match="another `nbext fetch` is at work there"):
+        said(server, tmp_path)
+
+
+def test_no_contract_is_no_fetch(tmp_path):
+    with pytest.raises(ValidationError, match="a contract is missing"):
+        fetch([Secret("http://127.0.0.1:1")], Request(()), tmp_path, Output())

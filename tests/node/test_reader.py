@@ -1,0 +1,342 @@
+"""Reading through every provider's limits, without a row too many or too few; and answers that lie."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nbext.errors import NodeError
+from nbext.node.coverage import missing, union
+from nbext.node.limits import Span
+from tests.node.conftest import blocks_in, expected_rows, read_all, rows_in, told
+from tests.node.faults import COIN, ITEMS, Chain, FaultNode
+from tests.node.refusals import FINAL, PASSING, RANGES
+
+CHAIN = Chain()
+SMALL = Chain(90)
+
+
+def above(refused, limit):
+    """Refuse logs of more than so many blocks."""
+    def refuse(method, params):
+        if method == "eth_getLogs" and int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16) >= limit:
+            return refused
+        return None
+    return refuse
+
+
+def once(refused, times=1):
+    """Refuse the first questions for logs."""
+    left = [times]
+
+    def refuse(method, params):
+        if method == "eth_getLogs" and left[0]:
+            left[0] -= 1
+            return refused
+        return None
+    return refuse
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr("nbext.node.rpc.FIRST_PAUSE", 0.01)
+
+
+@pytest.mark.parametrize("refused", RANGES, ids=lambda one: one.who)
+def test_all_rows_come_through_a_limit_whatever_its_words(reader_of, refused):
+    with FaultNode(SMALL, refuse=above(refused, 30)) as server:
+        reader = reader_of(server)
+        assert told(read_all(reader, SMALL)) == expected_rows(SMALL)
+    assert reader.coverage.covered(COIN, ()) == [(0, SMALL.blocks)]
+
+
+@pytest.mark.parametrize("refused", PASSING, ids=lambda one: f"{one.who}: {one.message[:20]}")
+def test_what_passes_is_asked_again(reader_of, refused):
+    with FaultNode(SMALL, refuse=once(refused), headers={"Retry-After": "0"}) as server:
+        assert told(read_all(reader_of(server, in_flight=1), SMALL)) == expected_rows(SMALL)
+
+
+@pytest.mark.parametrize("refused", FINAL, ids=lambda one: f"{one.who}: {one.message[:20]}")
+def test_what_does_not_pass_ends_the_fetch_and_is_named(reader_of, refused):
+    with FaultNode(SMALL, refuse=once(refused, times=10**6)) as server:
+        reader = reader_of(server, in_flight=1)
+        with pytest.raises(NodeError) as caught:
+            read_all(reader, SMALL)
+    assert refused.meaning.value in str(caught.value)
+    assert caught.value.meaning == refused.meaning.name
+    assert rows_in(reader.coverage) == []
+
+
+def test_a_pruned_node_is_told_from_an_empty_answer(reader_of):
+    def pruned(method, params, true):
+        if method in ("eth_getLogs", "eth_getBlockReceipts"):
+            return []
+        return true
+
+    with FaultNode(CHAIN, lie=pruned) as server:
+        reader = reader_of(server, contracts=(COIN,), in_flight=1)
+        plan = reader.plan({COIN: min(CHAIN.logs)}, 300)
+        with pytest.raises(NodeError) as caught:
+            reader.read(plan, 400)
+    assert str(caught.value) == (
+        f"Blocks {min(CHAIN.logs)} to 300 could not be read. The node has pruned this history. It says: it has no "
+        f"receipts of block {min(CHAIN.logs)}, which has logs. Use an archive node, or begin later with --from-block.")
+
+
+def test_several_nodes_are_asked_in_turn(reader_of):
+    with FaultNode(CHAIN, refuse=above(RANGES[0], 10)) as one, FaultNode(CHAIN, refuse=above(RANGES[0], 10)) as other:
+        reader = reader_of(one, other)
+        reader.span = Span(size=10)
+        assert told(read_all(reader, CHAIN)) == expected_rows(CHAIN)
+        shares = [len(set(each.logs_asked())) for each in (one, other)]
+    assert min(shares) > 10
+
+
+def test_what_one_node_has_pruned_is_read_from_another(reader_of):
+    archive_needed = FINAL[0]
+    with FaultNode(SMALL, refuse=once(archive_needed, times=10**6)) as full, FaultNode(SMALL) as archive:
+        assert told(read_all(reader_of(full, archive), SMALL)) == expected_rows(SMALL)
+
+
+def test_a_node_that_is_behind_another_leaves_the_last_blocks_to_it(reader_of):
+    behind = Chain(85)
+    with FaultNode(behind) as slow, FaultNode(SMALL) as good:
+        assert told(read_all(reader_of(slow, good), SMALL)) == expected_rows(SMALL)
+
+
+def test_a_node_that_fails_rests_and_another_is_asked(reader_of):
+    with FaultNode(SMALL, refuse=lambda method, params: PASSING[-5]) as bad, FaultNode(SMALL) as good:
+        assert told(read_all(reader_of(bad, good), SMALL)) == expected_rows(SMALL)
+
+
+def test_batches_are_as_long_as_the_node_takes(reader_of):
+    for longest in (0, 1, 7):
+        with FaultNode(SMALL, batches=longest) as server:
+            reader = reader_of(server, in_flight=1)
+            reader.read(reader.plan(dict.fromkeys(reader.topics, 0), SMALL.blocks), SMALL.blocks)
+            assert told(rows_in(reader.coverage)) == expected_rows(SMALL)
+            for part in reader.coverage.parts.glob("*.parquet"):
+                part.unlink()
+
+
+def test_a_gateway_that_cuts_at_a_round_number_loses_nothing(reader_of):
+    with FaultNode(CHAIN, lie=lambda method, params, true: true[:100] if method == "eth_getLogs" else true) as server:
+        assert told(read_all(reader_of(server), CHAIN)) == expected_rows(CHAIN)
+
+
+def test_a_block_with_more_logs_than_the_node_returns_is_read_from_its_receipts(reader_of):
+    busy = max(SMALL.logs, key=lambda number: len(SMALL.logs[number]))
+
+    def refuse(method, params):
+        inside = method == "eth_getLogs" and int(params[0]["fromBlock"], 16) <= busy <= int(params[0]["toBlock"], 16)
+        return RANGES[0] if inside else None
+
+    with FaultNode(SMALL, refuse=refuse) as server:
+        assert told(read_all(reader_of(server), SMALL)) == expected_rows(SMALL)
+
+
+def test_a_block_with_more_logs_than_a_node_without_receipts_returns_ends_the_fetch(reader_of):
+    busy = max(SMALL.logs, key=lambda number: len(SMALL.logs[number]))
+
+    def refuse(method, params):
+        if method == "eth_getBlockReceipts":
+            return FINAL[6]
+        inside = method == "eth_getLogs" and int(params[0]["fromBlock"], 16) <= busy <= int(params[0]["toBlock"], 16)
+        return RANGES[0] if inside else None
+
+    with FaultNode(SMALL, refuse=refuse) as server:
+        reader = reader_of(server, in_flight=1)
+        with pytest.raises(NodeError) as caught:
+            read_all(reader, SMALL)
+    assert str(caught.value) == (
+        f"Blocks {busy} to {busy} could not be read. The node refuses the range: it has too many blocks or logs. It "
+        f"says: block {busy} has more logs than one answer, and its receipts are not offered.")
+    assert missing(busy, busy, reader.coverage.covered(COIN, ())) == [(busy, busy)]
+
+
+def test_the_rate_is_bounded(reader_of):
+    with FaultNode(SMALL) as server:
+        reader = reader_of(server, rps=10_000)
+        read_all(reader, SMALL)
+        assert reader.node._next > 0
+
+
+def of_logs(change):
+    """Return a lie that changes the list of logs of an answer that has some."""
+    def lie(method, params, true):
+        if method == "eth_getLogs" and len(true) > 2:
+            return change([dict(log) for log in true])
+        return true
+    return lie
+
+
+LIES = {
+    "a log of a block outside of the range": (
+        of_logs(lambda logs: [*logs, {**logs[0], "blockNumber": "0x1000"}]), "with a log of block 4,096"),
+    "a log twice": (of_logs(lambda logs: [*logs, logs[0]]), "twice"),
+    "another contract's log": (
+        of_logs(lambda logs: [{**logs[0], "address": "0x" + "ab" * 20}, *logs[1:]]), "which was not asked for"),
+    "a removed log": (of_logs(lambda logs: [{**logs[0], "removed": True}, *logs[1:]]), "a reorganisation has removed"),
+    "another event": (
+        of_logs(lambda logs: [{**logs[0], "topics": ["0x" + "12" * 32]}, *logs[1:]]), "of another event"),
+    "a log of another branch": (
+        of_logs(lambda logs: [{**logs[0], "blockHash": "0x" + "12" * 32}, *logs[1:]]), "another block than its header"),
+    "logs that are missing near the end": (of_logs(lambda logs: logs[:-1]), "lacks 1 logs that its receipts have"),
+    "a log made up": (
+        of_logs(lambda logs: [*logs, *({**log, "logIndex": hex(777 + n)} for n, log in enumerate(logs))]),
+        r"has \d that they lack"),
+    "a log without a hash": (of_logs(lambda logs: [{**logs[0], "blockHash": None}, *logs[1:]]), "hash of 32 bytes"),
+    "no list": (lambda method, params, true: {"a": 1} if method == "eth_getLogs" else true, "are not a list"),
+    "a block too high": (
+        lambda method, params, true: CHAIN.header(7) if method == "eth_getBlockByNumber" else true, "another block"),
+    "blocks that do not follow": (
+        lambda method, params, true: {**true, "parentHash": "0x" + "34" * 32}
+        if method == "eth_getBlockByNumber" and params[0] == hex(CHAIN.blocks - 3) else true, "does not follow"),
+    "a block that holds no such logs": (
+        lambda method, params, true: {**true, "logsBloom": "0x" + "00" * 255 + "01"}
+        if method == "eth_getBlockByNumber" else true, "its bloom filter excludes them"),
+    "data that is no transfer": (of_logs(lambda logs: [{**log, "data": "0x"} for log in logs]), "cannot be stored as"),
+}
+
+
+def test_an_amount_of_an_item_that_does_not_fit_is_refused_by_transaction_and_log_index(reader_of):
+    first = next(log for logs in CHAIN.logs.values() for log in logs if log["address"] == ITEMS)
+    words = [first["data"][at : at + 64] for at in range(2, len(first["data"]), 64)]
+
+    def of(count):
+        return lambda method, params, true: [
+            {**log, "data": "0x" + "".join([*words[:-1], f"{count:064x}"])} if log["logIndex"] == first["logIndex"]
+            and log["blockNumber"] == first["blockNumber"] else log for log in true
+        ] if method == "eth_getLogs" else true
+
+    with FaultNode(CHAIN, lie=of(2**63)) as server:
+        reader = reader_of(server, contracts=(ITEMS,), in_flight=1)
+        with pytest.raises(NodeError) as caught:
+            reader.read(reader.plan({ITEMS: 0}, 300), 400)
+        assert str(caught.value) == (
+            f"Log 90 of transaction {first['transactionHash']}, in block {int(first['blockNumber'], 16):,}, of {ITEMS},"
+            " cannot be stored as a transfer: an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores.")
+        assert rows_in(reader.coverage) == []
+        server.lie = of(2**63 - 1)
+        reader = reader_of(server, contracts=(ITEMS,), in_flight=1)
+        reader.read(reader.plan({ITEMS: 0}, 300), 400)
+        assert str(2**63 - 1) in [row["count"] for row in rows_in(reader.coverage)]
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_is_caught_and_nothing_of_it_is_stored(reader_of, lie, monkeypatch):
+    monkeypatch.setattr("nbext.node.reader._LIES", 1)
+    change, words = LIES[lie]
+    with FaultNode(CHAIN, lie=change) as server:
+        reader = reader_of(server, in_flight=1)
+        plan = reader.plan(dict.fromkeys(reader.topics, 370), CHAIN.blocks)
+        with pytest.raises(NodeError, match=words):
+            reader.read(plan, CHAIN.blocks)
+    assert rows_in(reader.coverage) == []
+
+
+def test_a_lie_that_is_told_once_is_asked_again(reader_of):
+    told_once = [of_logs(lambda logs: logs[:-1])]
+
+    def lie(method, params, true):
+        if method == "eth_getLogs" and told_once and len(true) > 2:
+            return told_once.pop()(method, params, true)
+        return true
+
+    with FaultNode(CHAIN, lie=lie) as server:
+        reader = reader_of(server, in_flight=1)
+        reader.read(reader.plan(dict.fromkeys(reader.topics, 370), CHAIN.blocks), CHAIN.blocks)
+    assert told(rows_in(reader.coverage)) == [row for row in expected_rows(CHAIN) if row[0] >= 370]
+
+
+def test_each_block_with_rows_has_its_hash_and_its_time(reader_of):
+    with FaultNode(CHAIN) as server:
+        reader = reader_of(server)
+        read_all(reader, CHAIN)
+    for number, (found, time) in blocks_in(reader.coverage).items():
+        assert (found, time) == (CHAIN.hash(number), 1_600_000_000 + 12 * number)
+    assert set(CHAIN.logs) <= blocks_in(reader.coverage).keys()
+
+
+def test_times_in_the_logs_save_the_headers(reader_of):
+    def timed(method, params, true):
+        if method == "eth_getLogs":
+            return [{**log, "blockTimestamp": hex(1_600_000_000 + 12 * int(log["blockNumber"], 16))} for log in true]
+        return true
+
+    with FaultNode(CHAIN, lie=timed) as server:
+        reader = reader_of(server, in_flight=1)
+        read_all(reader, CHAIN)
+        headers = sum(method == "eth_getBlockByNumber" for method, _ in server.requests)
+    assert headers < 70
+    assert all(time == 1_600_000_000 + 12 * n for n, (_, time) in blocks_in(reader.coverage).items())
+
+
+def test_a_run_that_stops_is_taken_up_where_it_was(reader_of):
+    with FaultNode(CHAIN, refuse=above(RANGES[0], 40)) as server:
+        reader = reader_of(server, in_flight=1)
+        reader.span = Span(size=40)
+        plan = reader.plan(dict.fromkeys(reader.topics, 0), CHAIN.blocks)
+        reader.progress = lambda progress: reader.ending.set() if progress.share > 0.3 else None
+        reader.read(plan, CHAIN.blocks)
+        before = reader.coverage.covered(COIN, ())
+        assert before != [(0, CHAIN.blocks)]
+        server.requests.clear()
+        again = reader_of(server)
+        again.span = Span(size=40)
+        assert told(read_all(again, CHAIN)) == expected_rows(CHAIN)
+        assert all(missing(*asked, before) == [asked] for asked in server.logs_asked())
+
+
+def test_where_the_chain_parts_from_what_is_stored_is_found(reader_of):
+    other = Chain(fork=371, branch="b")
+    with FaultNode(CHAIN) as server:
+        reader = reader_of(server)
+        read_all(reader, CHAIN)
+        assert reader.fork() is None
+        server.chain = other
+        # Of the last 64 blocks every hash is stored.
+        assert reader.fork() == 371
+        reader.coverage.drop_from(371)
+        assert told(read_all(reader, other)) == expected_rows(other)
+        server.chain = Chain(seed=2, fork=0, branch="c")
+        with pytest.raises(NodeError, match="another chain, or its chain was reorganised further back"):
+            reader.fork()
+
+
+def test_contracts_that_are_covered_differently_are_read_only_where_each_is_not(reader_of):
+    with FaultNode(CHAIN) as server:
+        coin = reader_of(server, contracts=(COIN,))
+        coin.read(coin.plan({COIN: 100}, 200), CHAIN.blocks)
+        both = reader_of(server)
+        plan = both.plan({COIN: 50, ITEMS: 0}, 250)
+        assert [(wanted.contracts, first, last) for wanted, first, last in plan] == [
+            ((ITEMS,), 0, 49), ((ITEMS, COIN), 50, 99), ((ITEMS,), 100, 200), ((ITEMS, COIN), 201, 250)]
+
+
+RANGE = st.tuples(st.integers(0, 60), st.integers(0, 20)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(RANGE, max_size=8), RANGE)
+def test_what_is_missing_and_what_is_covered_are_a_range_together(covered, asked):
+    blocks = {number for first, last in covered for number in range(first, last + 1)}
+    gaps = missing(*asked, covered)
+    assert [number for first, last in gaps for number in range(first, last + 1)] == [
+        number for number in range(asked[0], asked[1] + 1) if number not in blocks]
+    assert {number for first, last in union(covered) for number in range(first, last + 1)} == blocks
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**32))
+def test_a_refusal_always_leads_to_fewer_blocks(seed):
+    draw = random.Random(seed)
+    span = Span(size=draw.randrange(1, 10_000))
+    blocks = draw.randrange(2, 10_000)
+    for _ in range(20):
+        less = span.refused(blocks, draw.choice((None, draw.randrange(20_000))))
+        assert 1 <= less < blocks
+        blocks = max(2, less)

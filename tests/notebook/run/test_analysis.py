@@ -1,0 +1,105 @@
+"""The commands that compare segments: tables, notes and charts, from symbols, tables, ids and filters."""
+
+from __future__ import annotations
+
+import pytest
+
+HOLDERS = '{"nft": {"nft": "BAYC"}, "token": {"token": "USDC"}}'
+
+
+def test_overlap_takes_symbols_tables_and_filters(shell):
+    shell.run('%%segment_query rich\n{"token": {"token": "USDC", "balance": {"min": "100"}}}')
+    ran = shell.run(f"%nbext overlap BAYC rich {HOLDERS}")
+    assert ran.error is None
+    assert list(ran.value.columns) == ["BAYC", "rich", HOLDERS]
+    assert ran.value.at["BAYC", HOLDERS] == ran.value.at[HOLDERS, HOLDERS] > 0
+    assert "note: BAYC: the burn address" in ran.printed
+    shares = shell.run("%nbext overlap BAYC BAYC --share -o same")
+    assert shares.value is None
+    assert "same = 2 rows, 2 columns" in shares.printed
+    assert shell.ip.user_ns["same"].to_numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert list(shell.ip.user_ns["same"].index) == ["BAYC", "BAYC (2)"]
+
+
+def test_a_funnel_is_shown_with_its_chart(shell, monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    table = shell.value(f"%nbext funnel {HOLDERS}")
+    assert table["condition"].tolist() == ["own BAYC on ethereum", "hold USDC on ethereum"]
+    assert [chart.words for chart in shown] == [table.chart().words]
+
+
+def test_concentration_and_trend_take_their_options(shell):
+    table = shell.value("%nbext concentration UNI")
+    assert (list(table.index), table.at["all", "share"]) == (["top 10", "top 100", "top 1 %", "all"], 1.0)
+    points = shell.run("%nbext trend BAYC --every 4w --since 12w -o points")
+    assert "points = 4 rows, 3 columns" in points.printed
+    assert shell.ip.user_ns["points"]["count"].gt(0).all()
+
+
+def test_changes_of_a_cell_a_line_and_an_id_are_one_table(shell):
+    cell = shell.run('%%segment_query moved --changes 90d --operator OR\n{"token": {"token": "UNI"}}')
+    assert cell.error is None
+    moved = shell.ip.user_ns["moved"]
+    assert list(moved.columns) == ["address", "status", "UNI_balance_then", "UNI_balance_now", "UNI_balance_raw_then",
+                                   "UNI_balance_raw_now"]  # fmt: skip
+    assert set(moved["status"]) == {"joined", "left", "stayed"}
+    line = shell.value('%segment {"token": {"token": "UNI"}} --changes 90d')
+    assert line.equals(moved)
+    shell.run('%segment {"token": {"token": "UNI"}} --limit 1 -o few')
+    of_id = shell.value("%segment {{few.attrs['nbext']['segment_id']}} --changes 90d")
+    assert of_id["status"].tolist() == moved["status"].tolist()
+
+
+def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_own_is_pointed_at(shell):
+    filters = '{"token": {"token": "UNI"}'
+    refused = "UsageError: --limit has no effect with --changes, which compares all wallets. Leave it out."
+    assert shell.error(f"%segment {filters}}} --changes 90d --limit 5") == refused
+    assert "Leave it out" in shell.error(f'%segment {filters}, "asOf": "5d"}} --changes 90d')
+    assert "/filters/token/token" in shell.error('%segment {"token": {"token": "NOPE"}} --changes 90d')
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("overlap", "UsageError: %nbext overlap: name a segment: a symbol, a table, an id, or {filters}."),
+    ("overlap BAYC NOPE", "ValidationError: /segments/1: There is no contract 'NOPE'."),
+    ("funnel BAYC --lift", "UsageError: %nbext funnel has no option --lift. Only overlap returns lifts."),
+    ("status --share", "UsageError: %nbext status has no option --share. Only overlap returns shares."),
+])  # fmt: skip
+def test_what_cannot_be_compared_is_named(shell, line, message):
+    assert shell.error(f"%nbext {line}") == message
+
+
+def test_a_wallet_is_named_on_the_line_or_by_a_value_from_python(shell):
+    shell.run("%%segment_query rich --top 2 --by UNI_balance\n" + '{"token": {"token": "UNI"}}')
+    addresses = list(shell.ip.user_ns["rich"]["address"])
+    one = shell.value(f"%nbext wallet {addresses[0]} --chain ethereum")
+    assert set(one["address"]) == {addresses[0]}
+    assert "UNI" in set(one["symbol"])
+    both = shell.run("%nbext wallet {{rich['address']}} --as-of 30d -o both")
+    assert both.error is None
+    assert set(shell.ip.user_ns["both"]["address"]) == set(addresses)
+    assert shell.ip.user_ns["both"].attrs["nbext"]["as_of"]["timestamp"][:10] == "2025-12-01"
+    assert shell.error("%nbext wallet") == "UsageError: %nbext wallet: name an address: %nbext wallet 0x..."
+    assert "name an address" not in shell.error("%nbext wallet vitalik.eth")
+    assert shell.error("%nbext trend UNI --as-of 5d") == (
+        "UsageError: %nbext trend has no option --as-of. Only wallet reads balances at a time."
+    )
+
+
+def test_retention_takes_its_period_and_its_cohorts(shell):
+    table = shell.value("%nbext retention BAYC --by quarter --cohort seen --since 26w")
+    assert list(table.columns) == ["wallets", "quarter 0", "quarter 1", "quarter 2"]
+    assert shell.error("%nbext retention BAYC --by year").startswith("UsageError: ")
+
+
+def test_a_profile_of_filters_and_of_an_id_is_one_table(shell):
+    table = shell.value('%segment {"nft": {"nft": "BAYC"}} --profile')
+    assert "BAYC" in set(table["symbol"])
+    assert table["lift"].iloc[0] > 1
+    shell.run('%segment {"nft": {"nft": "BAYC"}} --limit 1 -o one')
+    of_id = shell.value("%segment {{one.attrs['nbext']['segment_id']}} --profile")
+    assert of_id["wallets"].tolist() == table["wallets"].tolist()
+    both = shell.error('%segment {"nft": {"nft": "BAYC"}} --profile --changes 30d')
+    assert both == "UsageError: Use --changes or --profile, not both."
+    limited = shell.error('%segment {"nft": {"nft": "BAYC"}} --profile --limit 5')
+    assert limited == "UsageError: --limit has no effect with --profile, which compares all wallets. Leave it out."

@@ -1,0 +1,98 @@
+"""A notebook that asks, sees new data arrive, and asks again, without a restart."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nbext.notebook.session import current_session
+from tests.notebook.kernels import running_kernel
+from tests.notebook.shells import loaded_shell
+from tests.service.process import serve
+
+A, B, TOKEN = ("0x" + digits * 20 for digits in ("aa", "bb", "cc"))
+HEADER = "token_address,from_address,to_address,value,transaction_hash,log_index,block_number\n"
+COUNT = '%segment {"token": {"token": "UNI"}} --count'
+HOLDERS = '%segment {"nft": {"nft": "' + TOKEN + '"}} --count'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.delenv("NBEXT_BASE_URL", raising=False)
+    return tmp_path
+
+
+def ingest(folder, *rows: str) -> None:
+    """Ingest transfers as one does: by the command, in a process of its own."""
+    path = folder / f"{len(rows)}.csv"
+    path.write_text(HEADER + "".join(rows))
+    command = [sys.executable, "-m", "nbext.cli", "ingest", str(path), "--chain", "ethereum", "--data"]
+    subprocess.run([*command, str(folder / "data")], check=True, capture_output=True)
+
+
+def transfer(number: int, sender: str, recipient: str) -> str:
+    return f"{TOKEN},{sender},{recipient},{number},0x{number:02x}{'0' * 62},1,{18_000_000 + number}\n"
+
+
+def test_the_next_cell_answers_from_data_that_was_ingested_meanwhile_and_says_so(folder):
+    zero = "0x" + "0" * 40
+    with loaded_shell() as shell:
+        assert shell.value(COUNT) == 1_002
+        ingest(folder, transfer(1, zero, A))
+        first = shell.run(HOLDERS)
+        note = "nbext: new data: ethereum to block 18,000,001. The synthetic sample is not served any more."
+        assert (first.value, first.printed.splitlines()[0]) == (1, note)
+        ingest(folder, transfer(1, zero, A), transfer(2, zero, B))
+        second = shell.run(HOLDERS)
+        assert (second.value, second.printed.splitlines()[0]) == (2, "nbext: new data: ethereum to block 18,000,002.")
+        again = shell.run(HOLDERS)
+        assert (again.value, "new data" in again.printed) == (2, False)
+
+
+def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old(folder):
+    with loaded_shell() as shell:
+        shell.run("%token ethereum UNI")
+        ingest(folder, transfer(1, "0x" + "0" * 40, A))
+        said = shell.run("%nbext status").printed
+        assert "nbext: new data: ethereum to block 18,000,001." in said
+        assert "data      ingested data\nchains    ethereum to block 18,000,001\n" in said
+        assert current_session().vocabulary.symbols("token", "ethereum") == []
+
+
+def test_a_service_of_ours_elsewhere_that_serves_new_data_is_noticed_by_its_answers(folder, monkeypatch):
+    data = folder / "data"
+    ingest(folder, transfer(1, "0x" + "0" * 40, A))
+    with serve(data) as running, loaded_shell() as shell:
+        monkeypatch.setenv("NBEXT_BASE_URL", running.url)
+        monkeypatch.setenv("NBEXT_API_KEY", running.key)
+        assert shell.value(HOLDERS) == 1
+        ingest(folder, transfer(1, "0x" + "0" * 40, A), transfer(2, "0x" + "0" * 40, B))
+        printed, until = "", time.monotonic() + 60
+        while "new data" not in printed:
+            assert time.monotonic() < until
+            printed = shell.run(HOLDERS).printed
+        assert printed.splitlines()[0] == "nbext: new data: ethereum to block 18,000,002."
+
+
+def test_a_notebook_asks_ingests_and_asks_again_without_a_restart(folder):
+    """As people do it: the command in a cell of the notebook itself."""
+    zero = "0x" + "0" * 40
+    for number in (1, 2):
+        rows = [transfer(n, zero, wallet) for n, wallet in zip(range(1, number + 1), (A, B), strict=False)]
+        (folder / f"day{number}.csv").write_text(HEADER + "".join(rows))
+    holders = '%%segment_query wallets\n{"nft": {"nft": "' + TOKEN + '"}}'
+    cells = [f"!{sys.executable} -m nbext.cli ingest {folder}/day{number}.csv --chain ethereum" for number in (1, 2)]
+    with running_kernel() as notebook:
+        assert notebook.run('%segment {"token": {"token": "UNI"}} --count').error == ""
+        for number, cell in enumerate(cells, start=1):
+            ingested = notebook.run(cell)
+            assert "Services that run on this folder serve it within two seconds" in ingested.printed
+            asked = notebook.run(holders)
+            assert (asked.error, asked.printed.splitlines()[0].partition(". ")[0].rstrip(".")) == (
+                "", f"nbext: new data: ethereum to block 18,000,00{number}"
+            )
+            assert notebook.run("print(len(wallets))").printed == f"{number}\n"

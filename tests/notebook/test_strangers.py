@@ -1,0 +1,100 @@
+"""Five services that nobody knows: from the first error to the table by following messages, in three lines at most."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.client.conftest import KEY
+from tests.client.faultserver import FaultServer, reply
+
+A, B, C = ("0x" + two * 20 for two in ("aa", "bb", "cc"))
+RUN = '%%segment_query found\n{"a": 1}'
+SEARCH = "%nft search ape -o found"
+SUGGESTED = re.compile(r"`%nbext set (remote\.[^`]+)`")
+
+
+@pytest.fixture
+def stranger(shell, monkeypatch):
+    """A service of the test's own, to which the shell is connected."""
+    monkeypatch.setenv("NBEXT_API_KEY", KEY)
+    server = FaultServer()
+    server.script("GET /about", reply({}, 404))
+    shell.run(f"%nbext set base_url {server.url}")
+    shell.run("%nbext set execute_deadline 10")
+    yield server
+    assert {request.headers["x-api-key"] for request in server.requests} == {KEY}
+    server.close()
+
+
+def followed(shell, magic):
+    """Follow the first line that each message suggests; return these lines, and the rows of the table."""
+    lines = []
+    for _ in range(4):
+        error = shell.run(magic).shown_error
+        if not error:
+            return lines, shell.value("found").to_dict("records")
+        assert KEY not in error
+        assert "`%nbext last-answer`" in error
+        lines += SUGGESTED.findall(error)[:1]
+        assert shell.run(f"%nbext set {lines[-1]}").error is None, error
+        outline = shell.run("%nbext last-answer --values")
+        assert (outline.error, KEY in outline.printed) == (None, False)
+    raise AssertionError(lines)
+
+
+def test_graphql_with_two_connections(shell, stranger):
+    def page(rows, cursor):
+        edges = [{"node": {"address": one, "name": "Apes"}, "cursor": one[:4]} for one in rows]
+        found = {"edges": edges, "pageInfo": {"hasNextPage": cursor is not None, "endCursor": cursor}}
+        return reply({"data": {"found": found, "owned": {"edges": [{"node": {"address": C, "name": "Ad"}}]}}})
+
+    def handler(request):
+        if request.method == "GET":
+            return reply({}, 404)
+        return page([B], None) if request.json.get("after") == "c1" else page([A], "c1")
+
+    stranger.handler = handler
+    lines, rows = followed(shell, SEARCH)
+    assert lines == ['remote.search.paths.rows = "data.found.edges"']
+    assert [(row["address"], row["name"]) for row in rows] == [(A, "Apes"), (B, "Apes")]
+
+
+def test_nested_keys_with_numeric_ids_and_foreign_status_words(shell, stranger):
+    stranger.script("POST /v1/segment/execute", reply({"job": {"nummer": 4711, "status": "LAEUFT"}}))
+    stranger.script("GET /v1/segment/4711", reply({"job": {"nummer": 4711, "status": "FERTIG"}}))
+    hints = [{"text": "x"}, {"text": "y"}]
+    stranger.script("GET /v1/segment/4711/json", reply({"zeilen": [{"address": A}, {"address": B}], "hinweise": hints}))
+    lines, rows = followed(shell, RUN)
+    assert lines == [
+        'remote.paths.id = "job.nummer"', 'remote.states.done = "FERTIG"', 'remote.export.paths.rows = "zeilen"',
+    ]  # fmt: skip
+    assert rows == [{"address": A}, {"address": B}]
+
+
+def test_csv_with_pages_in_link_headers(shell, stranger):
+    stranger.script("POST /v1/segment/execute", reply({"csvUrl": "/files/1.csv", "jsonUrl": "/files/1.json"}))
+    link = '<1.csv?part=2>; rel="next"'
+    stranger.script("GET /files/1.csv", reply(f"address,n\n{A},1\n".encode(), content_type="text/csv", Link=link))
+    stranger.script("GET /files/1.csv?part=2", reply(f"address,n\n{B},2\n".encode(), content_type="text/csv"))
+    assert followed(shell, RUN) == (
+        ['remote.paths.url = "csvUrl"'], [{"address": A, "n": "1"}, {"address": B, "n": "2"}],
+    )  # fmt: skip
+
+
+def test_objects_keyed_by_address(shell, stranger):
+    hits, ads = {A: {"name": "Apes"}, B: {"name": "Bees"}}, {C: {"name": "Ad"}, A: {"name": "Ad"}}
+    stranger.script("POST /v1/search", reply({"treffer": hits, "werbung": ads}))
+    lines, rows = followed(shell, SEARCH)
+    assert lines == ['remote.search.paths.rows = "treffer"']
+    assert [(row["address"], row["name"]) for row in rows] == [(A, "Apes"), (B, "Bees")]
+
+
+def test_polling_by_an_address_in_a_header(shell, stranger):
+    stranger.script("POST /v1/segment/execute", reply(b"", 202, None, X_Auftrag="/jobs/9?t=1"))
+    done = {"state": "done", "url": "/files/9.json"}
+    stranger.script("GET /jobs/9?t=1", reply({"state": "running"}), reply({"state": "running"}), reply(done))
+    stranger.script("GET /files/9.json", reply([{"address": A}]))
+    assert followed(shell, RUN) == (['remote.paths.poll = "header:X-Auftrag"'], [{"address": A}])
+    assert len(stranger.asked("/jobs/9")) == 3

@@ -1,0 +1,223 @@
+"""The queue that all services of a registry share: turns of the keys, bounds, deaths, roles."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import insert
+
+from nbext.service.accounts.database import Database
+from nbext.service.accounts.keys import Key, Rates
+from nbext.service.accounts.schema import segments
+from nbext.service.http.problems import Problem
+from nbext.service.limits import Limits
+from nbext.service.segments.results import ResultFile
+from nbext.service.segments.store import SegmentStore, claim_of
+
+DATA = "a-fingerprint"
+WHY = {"code": "cancelled", "detail": "why"}
+
+
+@pytest.fixture
+def store(registry) -> Iterator[SegmentStore]:
+    with contextlib.closing(Database(registry)) as database:
+        yield SegmentStore(database)
+
+
+def enter(store: SegmentStore, name: str, key: str, *, limit: int = 10, limits: Limits | None = None) -> bool:
+    return store.enter(name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits()).begins
+
+
+def order(store: SegmentStore, **options) -> list[str]:
+    started = []
+    while segment := store.start("a-lease", [DATA], **options):
+        started.append(segment.id)
+    return started
+
+
+def test_keys_take_turns_however_many_segments_each_has(store):
+    for number in range(4):
+        enter(store, f"a{number}", "a")
+    enter(store, "b0", "b")
+    first = store.start("a-lease", [DATA])
+    # Whoever comes now takes a turn with the head of the queue, and not behind it.
+    for name in ("b1", "c0", "c1"):
+        enter(store, name, name[0])
+    assert [first.id, *order(store)] == ["a0", "b0", "c0", "a1", "b1", "c1", "a2", "a3"]
+
+
+def test_a_count_goes_before_the_other_segments_of_its_key(store):
+    for number in range(3):
+        enter(store, f"rows{number}", "a")
+    enter(store, "count", "a", limit=0)
+    assert order(store) == ["count", "rows0", "rows1", "rows2"]
+
+
+def test_only_segments_of_the_data_that_is_served_and_of_no_busy_key_are_taken(store):
+    enter(store, "a0", "a")
+    enter(store, "b0", "b")
+    assert store.start("a-lease", ["other-data"]) is None
+    assert order(store, busy=["a"]) == ["b0"]
+    assert order(store) == ["a0"]
+    enter(store, "a1", "a")
+    store.fail_of_other_data(["other-data"], before=2**40, why=WHY)
+    assert (store.get("a0").status, store.get("a1").status, store.get("a1").error) == ("running", "failed", WHY)
+
+
+def test_bounds_hold_for_all_services_together(registry, store):
+    limits = Limits(queue=6, per_key=4)
+    with contextlib.closing(Database(registry)) as another, ThreadPoolExecutor(8) as pool:
+        stores = [store, SegmentStore(another)]
+
+        def ask(number: int) -> str:
+            try:
+                enter(stores[number % 2], f"{number}", f"key {number % 3}", limits=limits)
+            except Problem as problem:
+                return problem.code
+            return "entered"
+
+        told = list(pool.map(ask, range(24)))
+        assert (told.count("entered"), store.queued()) == (6, 6)
+        for name in order(store):
+            store.end(name, "a-lease", "failed", None)
+        told = [ask(number * 3) for number in range(30, 36)]
+        assert told == ["entered"] * 4 + ["too-many-segments"] * 2
+
+
+def test_one_segment_is_entered_and_taken_once_by_however_many_services(registry, store):
+    with contextlib.closing(Database(registry)) as another, ThreadPoolExecutor(8) as pool:
+        stores = [store, SegmentStore(another)] * 8
+        assert sum(pool.map(lambda each: enter(each, "one", "a"), stores)) == 1
+        taken = list(pool.map(lambda numbered: numbered[1].start(f"lease {numbered[0]}", [DATA]), enumerate(stores)))
+        assert [segment.id for segment in taken if segment] == ["one"]
+
+
+def test_a_claim_is_one_segment_in_however_many_services(registry, store):
+    claim = claim_of("again", Key("a", "a"), {"limit": 1})
+    with contextlib.closing(Database(registry)) as another, ThreadPoolExecutor(8) as pool:
+        stores = [store, SegmentStore(another)] * 4
+
+        def ask(each: SegmentStore) -> bool:
+            return each.enter("one", {"limit": 1}, {}, DATA, key_id="a", limits=Limits(), claim=claim).begins
+
+        assert sum(pool.map(ask, stores)) == 1
+        assert {each.claimed(claim) for each in stores} == {"one"}
+    with pytest.raises(Problem, match="another body"):
+        store.claimed(claim_of("again", Key("a", "a"), {"limit": 2}))
+
+
+def test_deaths_are_counted_and_orderly_ends_are_not(store):
+    enter(store, "one", "a")
+    assert store.start("first", [DATA]).attempts == 1
+    assert store.release("one", "first")
+    assert store.start("second", [DATA]).attempts == 1
+    assert store.requeue("one", "second")
+    assert not store.requeue("one", "second"), "another was quicker"
+    assert store.start("third", [DATA]).attempts == 2
+    assert (store.get("one").key_id, store.get("one").lease) == ("a", "third")
+
+
+def test_a_segment_that_waits_is_cancelled_by_any_service_and_one_that_runs_by_its_own(store):
+    enter(store, "runs", "a")
+    store.start("a-lease", [DATA])
+    enter(store, "waits", "a")
+    assert [store.cancel(name, WHY) for name in ("waits", "runs", "none")] == [True, True, False]
+    assert (store.get("waits").status, store.get("runs").status) == ("cancelled", "running")
+    assert sorted(store.unsettled(["waits", "runs", "none"])) == [("runs", True), ("waits", False)]
+    assert store.end("runs", "a-lease", "cancelled", WHY)
+    assert not store.cancel("runs", WHY)
+
+
+def test_a_result_is_completed_by_the_service_that_runs_it(store):
+    enter(store, "one", "a")
+    store.start("a-lease", [DATA])
+    file = ResultFile("f.arrow", 7, "hash")
+    done = {"matched": 2, "returned": 1, "preview": [{"n": "1"}], "result": file, "facts": {}}
+    assert not store.complete("one", "another-lease", **done)
+    assert store.complete("one", "a-lease", **done)
+    found = store.get("one")
+    assert (found.status, found.matched, found.preview, found.result) == ("completed", 2, [{"n": "1"}], done["result"])
+    assert not enter(store, "one", "b"), "it is there"
+    assert (store.expire(["f.arrow"], WHY), store.expire(["f.arrow"], WHY)) == (["f.arrow"], [])
+    assert enter(store, "one", "b"), "it is made anew"
+    assert (store.get("one").status, store.get("one").key_id, store.get("one").error) == ("queued", "b", None)
+
+
+def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(store):
+    limits = Limits(key_bytes=100)
+    for number, key in enumerate(("full", "owner", "other")):
+        enter(store, f"{number}", key)
+        store.start("a-lease", [DATA])
+        # The request, the preview and the rest of the answer have 16 bytes more.
+        result = ResultFile(f"{number}.arrow", 84 if key != "other" else 83, "hash")
+        assert store.complete(f"{number}", "a-lease", matched=1, returned=1, preview=[], result=result, facts={})
+    with pytest.raises(Problem) as caught:
+        enter(store, "more", "full", limits=limits)
+    assert (caught.value.code, caught.value.status) == ("quota", 507)
+    assert not enter(store, "0", "full", limits=limits), "what is there is found"
+    assert enter(store, "more", "owner", limits=limits)
+    assert enter(store, "other", "other", limits=limits)
+    store.expire(["0.arrow"], WHY)
+    assert enter(store, "room", "full", limits=limits)
+    with pytest.raises(Problem, match="take 28 bytes, and may take 28"):
+        enter(store, "still more", "full", limits=Limits(key_bytes=28))
+
+
+def test_results_are_listed_deleted_and_forgotten_in_batches(store):
+    names = [f"{number:04}" for number in range(1_203)]
+    with store._database.write() as db:
+        db.execute(insert(segments), [
+            {"id": name, "status": "completed", "request": "{}", "facts": "{}", "fingerprint": DATA, "created_at": 0,
+             "used_at": number, "file": f"{name}.arrow", "size": 2, "sha256": "", "stored": 6}
+            for number, name in enumerate(names)
+        ])  # fmt: skip
+    listed = list(store.results())
+    assert [len(batch) for batch in listed] == [500, 500, 203]
+    assert [segment_id for batch in listed for segment_id, _ in batch] == names
+    assert [(used, size, result.file) for used, size, result in store.least_used()][:2] == [
+        (0, 6, "0000.arrow"), (1, 6, "0001.arrow")
+    ]
+    assert (store.stored_bytes(), store.unnamed(["0000.arrow", "stray.arrow"])) == (7_218, {"stray.arrow"})
+    store.expire([f"{name}.arrow" for name in names[:700]], WHY)
+    assert (store.stored_bytes(), store.get("0000").status, store.get("0000").result) == (5_818, "expired", None)
+    store.forget(before=600)
+    assert [name for name in names if store.get(name) is None] == names[:600]
+    # Their requests are 4 bytes each.
+    store.forget(before=0, excess=9)
+    assert [name for name in names if store.get(name) is None] == names[:603]
+
+
+def test_a_rate_holds_for_all_services_together(registry):
+    key = Key("a", "a", rate="30/hour")
+    with contextlib.closing(Database(registry)) as one, contextlib.closing(Database(registry)) as two:
+        services = [Rates(one), Rates(two)]
+
+        def ask(number: int) -> bool:
+            service = services[number % 2]
+            try:
+                if not service.spend(key):
+                    service.take(key)
+            except Problem:
+                return False
+            return True
+
+        with ThreadPoolExecutor(4) as pool:
+            allowed = sum(pool.map(ask, range(100)))
+        assert allowed == 30
+        with pytest.raises(Problem) as refused:
+            services[0].take(key)
+        assert refused.value.code == "rate-limit"
+        assert 1 <= int(refused.value.headers["Retry-After"]) <= 3600
+
+
+def test_one_service_at_a_time_has_a_role(store):
+    alive = {"first", "second"}
+    assert [store.take_role("caretaker", name, alive.__contains__) for name in ("first", "second", "first")] == [
+        True, False, True
+    ]
+    alive.remove("first")
+    assert store.take_role("caretaker", "second", alive.__contains__)
+    assert not store.take_role("caretaker", "first", alive.__contains__)

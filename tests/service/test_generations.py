@@ -1,0 +1,276 @@
+"""A service that runs while data is ingested: what it answers from, before, between and after."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+import requests
+
+from nbext.engine import storage
+from nbext.engine.ingest import ingest
+from nbext.engine.open import Newest, open_dataset
+from nbext.service.limits import Limits
+from tests.service.conftest import Running
+from tests.service.process import serve
+from tests.service.segments.test_segments import Slow
+
+TOKEN = f"0x{7:040x}"
+HEADER = "token_address,from_address,to_address,value,transaction_hash,log_index,block_number\n"
+
+
+def add(data: Path, day: int) -> None:
+    """Ingest a day: as many new holders as it has as a number, at block 100 times it."""
+    rows = [
+        f"{TOKEN},0x{0:040x},0x{day * 100 + n:040x},{10**20},0x{day * 100 + n:064x},0,{day * 100}\n" for n in range(day)
+    ]
+    path = data.parent / f"{data.name}-{day}.csv"
+    path.write_text(HEADER + "".join(rows))
+    ingest([path], "ethereum", data)
+
+
+def holders(limit: int = 100) -> dict[str, Any]:
+    return {"filters": {"token": {"token": TOKEN, "unit": "raw"}}, "limit": limit}
+
+
+def eventually(true: Callable[[], Any]) -> None:
+    until = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def last_block(service: Any) -> int:
+    return service.get("/about").json()["data"]["chains"][0]["lastBlock"]
+
+
+@pytest.fixture
+def data(tmp_path):
+    add(tmp_path / "data", 1)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def live(data, tmp_path):
+    newest = Newest(data)
+    running = Running(data, tmp_path / "state", dataset=newest.open(), newer=newest.newer)
+    yield running
+    running.stop()
+
+
+def test_new_data_is_served_by_itself_under_new_ids_and_the_log_and_the_metrics_say_so(live, data):
+    first = live.execute(holders())
+    add(data, 2)
+    eventually(lambda: last_block(live) == 200)
+    second = live.execute(holders())
+    assert [(one["counts"]["matched"], one["asOf"]["block"]) for one in (first, second)] == [(1, 100), (3, 200)]
+    assert first["id"] != second["id"]
+    assert live.get(f"/v1/segment/{first['id']}").json()["counts"]["matched"] == 1, "the answer before stays readable"
+    assert live.get(f"/v1/tokens/ethereum/{TOKEN}").json()["holders"] == 3
+    fingerprint = storage.current(data).fingerprint
+    assert live.get("/about").headers["x-nbext-data"] == fingerprint
+    assert f'nbext_data{{fingerprint="{fingerprint}",name="ingested data"}} 1.0' in live.get("/metrics").text
+    (line,) = [line for line in live.lines() if line["event"] == "new data is served"]
+    assert (line["fingerprint"], line["last_blocks"]) == (fingerprint, {"ethereum": 200})
+
+
+def test_the_sample_gives_way_to_the_first_data_of_ones_own(tmp_path):
+    newest = Newest(tmp_path / "data")
+    running = Running(tmp_path / "data", tmp_path / "state", dataset=newest.open(), newer=newest.newer)
+    try:
+        sample = {"filters": {"token": {"token": "USDC"}}, "limit": 0}
+        assert running.execute(sample)["counts"]["matched"] > 0
+        assert running.get("/readyz").json()["data"] == "sample"
+        add(tmp_path / "data", 1)
+        eventually(lambda: running.get("/readyz").json()["data"] == "ingested")
+        assert running.execute(holders())["counts"]["matched"] == 1
+        assert running.execute(sample)["counts"]["matched"] == 0
+    finally:
+        running.stop()
+
+
+def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_does_not_wait(data, tmp_path):
+    newest = Newest(data)
+    slow = Slow(newest.open())
+    running = Running(data, tmp_path / "state", Limits(workers=1), dataset=slow, newer=newest.newer)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            waiting = [pool.submit(running.execute, holders(limit)) for limit in (10, 20)]
+            # Both are in the queue; the second has not begun.
+            assert slow.asked.acquire(timeout=30)
+            eventually(lambda: len(running.container.segments.jobs.ids()) == 2)
+            for day in (2, 3):  # the second takes the files of the first away
+                add(data, day)
+                running.container.generations.look()
+            assert len(list((data / "generations").iterdir())) == storage.KEPT
+            assert running.container.generations.fingerprints().count(slow.about.fingerprint) == 1
+            slow.go.set()
+            counts = [(one.result()["counts"]["matched"], one.result()["asOf"]["block"]) for one in waiting]
+        assert counts == [(1, 100), (1, 100)]
+        after = running.execute(holders(10))
+        assert (after["counts"]["matched"], after["asOf"]["block"]) == (6, 300)
+        running.container.generations.look()
+        assert running.container.generations.fingerprints() == [storage.current(data).fingerprint]
+    finally:
+        slow.go.set()
+        running.stop()
+
+
+def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, data):
+    """On Linux a file that is open or mapped stays readable when its name is removed; DuckDB holds its files open."""
+    generations = live.container.generations
+    with generations.lent() as old:
+        folder = storage.current(data).folder
+        for day in (2, 3, 4):
+            add(data, day)
+            generations.look()
+        assert not folder.exists()
+        assert old.catalog.contract(1, TOKEN).holders == 1
+        segments = live.container.segments
+        plan = segments.plan(old, holders())
+        assert old.ask(segments.language.compile(plan), limit=10).rows["address"].to_pylist() == [f"0x{100:040x}"]
+        assert len(generations.fingerprints()) == 2
+    generations.look()
+    assert len(generations.fingerprints()) == 1
+
+
+def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(live, data):
+    generations = live.container.generations
+    add(data, 2)
+    eventually(lambda: last_block(live) == 200)
+    manifest = storage.current(data).folder / "manifest.json"
+    whole = manifest.read_text()
+    manifest.write_text("{")
+    os.utime(data / "current")
+    for _ in range(3):
+        generations.look()
+    assert live.execute(holders())["counts"]["matched"] == 3
+    (line,) = [line for line in live.lines() if line["level"] == "error"]
+    assert (line["event"], line["error"]) == ("new data cannot be opened; the data before is served", "StorageError")
+    manifest.write_text(whole)
+    generations.look()
+    add(data, 3)
+    eventually(lambda: last_block(live) == 300)
+
+
+def test_a_data_folder_that_is_gone_is_not_the_sample(live, data):
+    # As a disk that is not mounted now.
+    (data / "current").unlink()
+    live.container.generations.look()
+    assert live.execute(holders())["counts"]["matched"] == 1
+
+
+def test_a_warehouse_is_not_followed_because_its_tables_are_loaded_by_hand(data):
+    for engine, follows in (("trino://me@host:1/lake/nbext", False), ("bigquery://project/nbext", False),
+                            ("pyspark://local", True), ("duckdb://", True)):  # fmt: skip
+        newest = Newest(data, engine)
+        newest.open().close()
+        os.utime(data / "current")
+        newer = newest.newer()
+        assert (newer is not None) == follows
+        if newer:
+            newer.close()
+            assert newest.newer() is None
+
+
+@pytest.mark.parametrize(("engine", "seconds"), [
+    ("duckdb://?threads=1", 30), ("pyspark://local", 300), ("trino://me@host:1/lake/nbext", 300),
+])
+def test_how_long_a_segment_may_run_depends_on_the_engine_that_answers(data, engine, seconds):
+    assert Newest(data, engine).query_seconds == seconds
+
+
+def asking(service: Any, until: Event) -> list[tuple[int, int]]:
+    """Ask without a pause, over a connection of its own; return the status and the last block of each answer."""
+    found = []
+    with requests.Session() as session:
+        session.headers["x-api-key"] = service.key
+        number = 0
+        while not until.is_set() or number % 2:
+            number += 1
+            token = {"token": TOKEN, "unit": "raw", "balance": {"max": str(10**20 + number)}}
+            body = {"filters": {"token": token}, "limit": 5}
+            answer = session.post(service.url + "/v1/segment/execute", json=body, timeout=120)
+            found.append((answer.status_code, answer.json().get("asOf", {}).get("block", 0)))
+    return found
+
+
+@pytest.mark.parametrize("processes", ["1", pytest.param("2", marks=pytest.mark.load)])
+def test_no_request_is_dropped_while_data_arrives_and_a_hang_up_signal_ends_nothing(data, processes):
+    with serve(data, "--processes", processes) as running:
+        running.process.send_signal(signal.SIGHUP)
+        enough = Event()
+        with ThreadPoolExecutor(3) as pool:
+            callers = [pool.submit(asking, running, enough) for _ in range(3)]
+            try:
+                for day in (2, 3, 4):
+                    add(data, day)
+                    running.process.send_signal(signal.SIGHUP)
+                    blocks = set()
+
+                    def all_serve(block: int, blocks: set[int] = blocks) -> bool:
+                        # Each of a few connections is of one of the processes.
+                        blocks.clear()
+                        for _ in range(12):
+                            about = requests.get(running.url + "/about", headers={"x-api-key": running.key}, timeout=60)
+                            blocks.add(about.json()["data"]["chains"][0]["lastBlock"])
+                        return blocks == {block}
+
+                    eventually(lambda day=day: all_serve(day * 100))
+            finally:
+                enough.set()
+            answers = [one.result() for one in callers]
+        assert {status for each in answers for status, _ in each} == {200}
+        assert {block for each in answers for _, block in each} >= {100, 400}
+        if processes == "1":
+            assert all([block for _, block in each] == sorted(block for _, block in each) for each in answers)
+        assert running.end(signal.SIGTERM) == 0
+
+
+ASK = """
+import sys, nbext
+client = nbext.connect()
+print(client.execute_segment({"token": {"token": sys.argv[1], "unit": "raw"}}, limit=5)["address"].tolist())
+"""
+
+
+def test_a_data_folder_that_may_only_be_read_is_asked(data, tmp_path):
+    """What the service itself stores is among the user's own files then."""
+    command = [sys.executable, "-c", ASK, TOKEN]
+    if os.geteuid() == 0:
+        if sys.platform != "linux" or not shutil.which("unshare"):
+            pytest.skip("root writes everywhere, and this platform has no mounts of one's own")
+        mount = f"mount --bind {data} {data} && mount -o remount,ro,bind {data} {data}"
+        command = ["unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh", *command]
+    else:
+        for path in (data, *data.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+    before = sorted(data.rglob("*"))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NBEXT_")}
+    own = {"NBEXT_DATA_DIR": str(data), "XDG_STATE_HOME": str(tmp_path / "own"), "HOME": str(tmp_path)}
+    ran = subprocess.run(command, env=kept | own, capture_output=True, text=True, timeout=120, check=False)
+    for path in (data, *data.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    if "mount:" in ran.stderr:
+        pytest.skip("this machine lends no mounts")
+    assert (ran.stdout, ran.stderr) == (f"['0x{100:040x}']\n", "")
+    assert sorted(data.rglob("*")) == before
+    assert (tmp_path / "own").is_dir()
+
+
+def test_a_dataset_is_opened_once_and_looked_at_with_one_stat(live, data, monkeypatch):
+    opened = []
+    monkeypatch.setattr("nbext.engine.open.open_dataset", lambda *given: opened.append(given) or open_dataset(*given))
+    for _ in range(20):
+        live.container.generations.look()
+    assert opened == []
