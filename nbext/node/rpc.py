@@ -289,24 +289,30 @@ class Node:
         """Let a place rest, and have this thread ask another one meanwhile."""
         with self._lock:
             now = time.monotonic()
-            # Of several threads that it failed at once, the first counts.
-            if place.not_before <= now and refusal.meaning in _AGAIN:
+            if refusal.meaning in _AGAIN:
                 longest = LONGEST_ASKED if len(self.places) > 1 else LONGEST_PAUSE
                 wait = min(FIRST_PAUSE * 2**place.failed, longest) if refusal.pause is None else refusal.pause
-                place.failed += 1
-                place.not_before = now + min(wait, LONGEST_ASKED) * _jitter.uniform(1.0, 1.2)
+                # Of several threads that it failed at once, the first counts; each may be asked to wait longer.
+                rests = place.not_before > now
+                place.failed += not rests
+                if not rests or refusal.pause is not None:
+                    until = now + min(wait, LONGEST_ASKED) * _jitter.uniform(1.0, 1.2)
+                    place.not_before = max(place.not_before, until)
             self._local.turn = self.places.index(place) + 1
 
     def _wait(self, place: Place, calls: int) -> None:
-        with self._lock:
-            now = time.monotonic()
-            until = max(place.not_before, now)
-            if self._rps:
-                until = max(until, self._next)
-                self._next = max(self._next, now) + calls / self._rps
-            self.calls += calls
-        if self.stopped.wait(max(0.0, until - now)) if until > now else self.stopped.is_set():
-            raise QueryCancelled("The fetch was stopped.")
+        """Wait until the place may be asked so many calls."""
+        while not self.stopped.is_set():
+            with self._lock:
+                now = time.monotonic()
+                until = max(place.not_before, self._next)
+                # Looked at again after each wait: another thread may have been asked to wait longer, or been quicker.
+                if until <= now:
+                    self._next = now + calls / self._rps if self._rps else now
+                    self.calls += calls
+                    return
+            self.stopped.wait(until - now)
+        raise QueryCancelled("The fetch was stopped.")
 
     def _post(self, place: Place, calls: Sequence[tuple[str, Sequence[Any]]], *, single: bool = False) -> list[Any]:
         self._wait(place, len(calls))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -140,6 +141,8 @@ class FaultNode:
         self.chain_id, self.headers, self.finalized = chain_id, headers or {}, finalized
         self.requests: list[tuple[str, list[Any]]] = []
         self.posts = 0
+        # When each post came, and how many calls it had.
+        self.arrived: list[tuple[float, int]] = []
         node = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -149,6 +152,7 @@ class FaultNode:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 node.posts += 1
+                node.arrived.append((time.monotonic(), len(body) if isinstance(body, list) else 1))
                 status, headers, raw = node.answer(body)
                 self.send_response(status)
                 for name, value in headers.items():

@@ -157,13 +157,6 @@ def test_a_block_with_more_logs_than_a_node_without_receipts_returns_ends_the_fe
     assert missing(busy, busy, reader.coverage.covered(COIN, ())) == [(busy, busy)]
 
 
-def test_the_rate_is_bounded(reader_of):
-    with FaultNode(SMALL) as server:
-        reader = reader_of(server, rps=10_000)
-        read_all(reader, SMALL)
-        assert reader.node._next > 0
-
-
 def of_logs(change):
     """Return a lie that changes the list of logs of an answer that has some."""
     def lie(method, params, true):

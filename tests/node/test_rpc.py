@@ -1,0 +1,80 @@
+"""How often a node is asked: by the server's own clock, as the options and the node's own words bound it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import accumulate
+
+import pytest
+
+from nbext.node.rpc import Node
+from nbext.settings import Secret
+from tests.node.conftest import expected_rows, read_all, told
+from tests.node.faults import Chain, FaultNode
+from tests.node.refusals import PASSING
+
+SMALL = Chain(90)
+RPS = 200
+
+
+@pytest.mark.parametrize("longest_batch", [0, 7])
+def test_no_more_calls_a_second_come_to_the_server_than_rps_allows(reader_of, longest_batch):
+    with FaultNode(SMALL, batches=longest_batch) as server:
+        reader = reader_of(server, rps=RPS)
+        reader.node.places[0].batch = max(1, longest_batch)
+        started = time.monotonic()
+        assert told(read_all(reader, SMALL)) == expected_rows(SMALL)
+        arrived = server.arrived
+    most = max(calls for _, calls in arrived)
+    assert most == max(1, longest_batch)
+    # A post waits until those before it have had their time; it may come late, never early.
+    early = [at - started for (at, _), calls in zip(arrived, accumulate(calls for _, calls in arrived), strict=True)
+             if calls - most > RPS * (at - started)]
+    assert early == []
+    assert sum(calls for _, calls in arrived) > 70
+
+
+def test_nothing_comes_to_a_server_before_the_seconds_that_it_asks_to_wait(reader_of):
+    refused_at: list[float] = []
+
+    def refuse(method, params):
+        if method == "eth_getLogs" and not refused_at:
+            refused_at.append(time.monotonic())
+            return PASSING[0]
+        return None
+
+    with FaultNode(SMALL, refuse=refuse, headers={"Retry-After": "1"}) as server:
+        assert told(read_all(reader_of(server, in_flight=1), SMALL)) == expected_rows(SMALL)
+        after = [at - refused_at[0] for at, _ in server.arrived if at > refused_at[0]]
+    assert len(after) > 1
+    assert min(after) >= 1
+
+
+def test_of_several_threads_that_are_refused_all_wait_for_the_longest_time_asked_for():
+    """The first to be refused is asked to wait the least, and one that waits for its turn is not exempt."""
+    pauses, all_here, seen = [0.1, 0.2, 0.8], threading.Barrier(3), threading.Lock()
+    refused_at: list[float] = []
+
+    class Slow(FaultNode):
+        def answer(self, body):
+            with seen:
+                at = len(refused_at)
+                refused_at.append(time.monotonic())
+            if at >= 3:
+                return super().answer(body)
+            all_here.wait(30)
+            time.sleep(pauses[at] / 10)  # the answers come in the order of what they ask for
+            refused_at[at] = time.monotonic()
+            return 429, {"Retry-After": str(pauses[at])}, b"<html>Too Many Requests</html>"
+
+    with Slow(SMALL) as server:
+        node = Node([Secret(server.url)], rps=1000)
+        threads = [threading.Thread(target=node.call, args=("eth_blockNumber",)) for _ in pauses]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        node.close()
+    assert len(refused_at) == 6
+    assert min(refused_at[3:]) - refused_at[2] >= pauses[2]
