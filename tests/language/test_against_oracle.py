@@ -327,14 +327,14 @@ THREE = st.tuples(requests(saved=False), requests(), requests())
 
 
 # Few: a newcomer's first run is not the place to find a rare one.
-@settings(max_examples=5, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=THREE)
 def test_duckdb_answers_what_the_oracle_says(world, asked):
     check(world, prepared(asked))
 
 
-@pytest.mark.load
-@pytest.mark.parametrize("part", range(4))  # sixty in all; the gate runs the parts on every core
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(4))  # sixty in all, on every core
 @settings(max_examples=15, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(world=worlds(), asked=THREE)
 def test_duckdb_answers_what_the_oracle_says_of_many_chains_and_queries(part, world, asked):

@@ -66,7 +66,8 @@ def test_systemd_takes_the_unit(tmp_path):
 
 def test_the_units_command_serves_and_ends_when_systemd_asks_it_to(tmp_path):
     (command,) = re.findall(r"^ExecStart=/opt/nbext/bin/nbext (.*)$", UNIT, re.MULTILINE)
-    words = command.replace("/var/lib/nbext", str(tmp_path / "data")).replace("8080", "0").split()
+    here = command.replace("/var/lib/nbext", str(tmp_path / "data")).replace("8080", "0")
+    words = here.replace("--processes 4", "--processes 2").split()
     environ = os.environ | {"NBEXT_API_KEY": "a key of the unit"}
     with subprocess.Popen([sys.executable, "-m", "nbext.cli", *words], env=environ, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL) as running:  # fmt: skip

@@ -122,7 +122,7 @@ def megabytes(process: Process, kind: str) -> float:
     return max(int(line.split()[1]) for text in texts for line in text.splitlines() if line.startswith(kind)) / 1024
 
 
-@pytest.fixture(params=["one process", "two processes on PostgreSQL"])
+@pytest.fixture(params=["one process", pytest.param("two processes on PostgreSQL", marks=pytest.mark.long)])
 def options(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     if request.param == "one process":
         yield []
@@ -215,6 +215,7 @@ def registries(request: pytest.FixtureRequest) -> Iterator[list[list[str]]]:
         yield [["--registry", first], ["--registry", second]]
 
 
+@pytest.mark.long
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
 def test_two_processes_answer_1_6_times_as_many_requests_as_one_on_two_free_cores(tmp_path, registries):
     key, (single, shared) = "a-key-of-the-load", registries
@@ -276,12 +277,13 @@ class Writer(threading.Thread):
             self.segments[claim] = (asked, answer.json()["id"])
 
 
-def test_twenty_sudden_deaths_under_eight_writers_lose_nothing_that_was_acknowledged(tmp_path):
+@pytest.mark.parametrize("deaths", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_sudden_deaths_under_eight_writers_lose_nothing_that_was_acknowledged(tmp_path, deaths):
     segments: dict[str, tuple[int, str]] = {}
     emails: set[str] = set()
     stored: dict[str, bytes] = {}
     ready: list[float] = []
-    for life in range(20):
+    for life in range(deaths):
         with serve(tmp_path, key="a-key-of-the-load") as process:
             ready.append(process.seconds)
             writers = [Writer(process.url, number, life) for number in range(8)]
@@ -300,7 +302,7 @@ def test_twenty_sudden_deaths_under_eight_writers_lose_nothing_that_was_acknowle
     with serve(tmp_path, key="a-key-of-the-load") as process:
         check_all_are_there(process, segments)
         assert process.end(signal.SIGTERM) == 0
-    print(f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over 20 deaths; "
+    print(f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over {deaths} deaths; "
           f"ready again in at most {max(ready[1:]):.1f} s")
     assert emails <= kept_emails(tmp_path / "service" / "registry.sqlite")
 
@@ -315,8 +317,9 @@ def check_all_are_there(process: Process, segments: dict[str, tuple[int, str]]) 
         assert (again.json()["id"], again.headers["Idempotency-Replayed"]) == (segment_id, "true")
 
 
-def test_twenty_sudden_deaths_of_either_of_two_processes_on_postgresql_lose_nothing_that_was_acknowledged(
-    tmp_path, server
+@pytest.mark.parametrize("deaths", [4, pytest.param(20, marks=pytest.mark.long)])
+def test_sudden_deaths_of_either_of_two_processes_on_postgresql_lose_nothing_that_was_acknowledged(
+    tmp_path, server, deaths
 ):
     segments: dict[str, tuple[int, str]] = {}
     with postgres.new_database(server) as url:
@@ -326,7 +329,7 @@ def test_twenty_sudden_deaths_of_either_of_two_processes_on_postgresql_lose_noth
             writers = [Writer(process.url, number, 1, stop=stop) for number in range(8)]
             for writer in writers:
                 writer.start()
-            for _ in range(20):
+            for _ in range(deaths):
                 done = sum(len(writer.emails) for writer in writers)
                 while sum(len(writer.emails) for writer in writers) < done + 20:
                     time.sleep(0.05)
@@ -343,7 +346,7 @@ def test_twenty_sudden_deaths_of_either_of_two_processes_on_postgresql_lose_noth
             check_all_are_there(process, segments)
             assert process.end(signal.SIGTERM) == 0
         emails = {email for writer in writers for email in writer.emails}
-        print(f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over 20 deaths")
+        print(f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over {deaths} deaths")
         assert (len(segments) > 20, emails <= kept_emails(url)) == (True, True)
 
 

@@ -128,14 +128,14 @@ def times(folder, history):
     return [] if history.timed == "none" else [path]
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories())
 def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, history):
     compare(history)
 
 
-@pytest.mark.load
-@pytest.mark.parametrize("part", range(3))  # sixty in all; the gate runs the parts on every core
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(3))  # sixty in all, on every core
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories())
 def test_many_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):
@@ -303,7 +303,7 @@ DEATHS = [("statement", 70), ("sync", 2), ("switch", 2)]
 MORE_DEATHS = [*(("statement", n) for n in range(5, 120, 15)), ("sync", 1), ("rename", 1)]
 
 
-@pytest.mark.parametrize("deaths", [DEATHS, pytest.param(MORE_DEATHS, marks=pytest.mark.load)], ids=["a few", "many"])
+@pytest.mark.parametrize("deaths", [DEATHS, pytest.param(MORE_DEATHS, marks=pytest.mark.long)], ids=["a few", "many"])
 def test_a_process_killed_while_it_appends_or_compacts_leaves_before_or_after(grown, tmp_path, log, deaths):
     data, _ = grown
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])

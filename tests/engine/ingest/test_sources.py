@@ -177,7 +177,7 @@ def live(draw, folder, acts):
 
 
 # Not made smaller: that takes hundreds of runs of ingest, and what is printed is short enough to read.
-@settings(max_examples=15, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate),
+@settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate),
           suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_and_replacements(data):
@@ -186,8 +186,8 @@ def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_a
         assert everything(Path(made) / "data") == everything(fresh(Path(made), files))
 
 
-@pytest.mark.load
-@pytest.mark.parametrize("part", range(2))  # sixty in all; the gate runs the parts on every core
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(2))  # sixty in all, on every core
 @settings(max_examples=30, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate),
           suppress_health_check=list(HealthCheck))
 @given(data=st.data())
