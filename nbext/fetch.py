@@ -99,24 +99,27 @@ def urls_of(given: Sequence[str] = ()) -> list[Secret]:
     ConfigError
         There is none.
     """
-    texts = " ".join(given) or os.environ.get(URL_VARIABLE, "") or _from_keyring()
+    texts, trouble = " ".join(given) or os.environ.get(URL_VARIABLE, ""), ""
+    if not texts.strip():
+        texts, trouble = _from_keyring()
     found = [Secret(url) for url in re.split(r"[\s,]+", texts) if url]
     if not found:
         raise ConfigError(f"No node is set. Set {URL_VARIABLE} to its URL, or store it in the system's keyring: "
-                          f"`keyring set nbext {URL_VARIABLE}`.")
+                          f"`keyring set nbext {URL_VARIABLE}`.{trouble}")
     return found
 
 
-def _from_keyring() -> str:
+def _from_keyring() -> tuple[str, str]:
+    """Return the URLs that the system's keyring has, or nothing and why it cannot be read."""
     try:
         import keyring
         from keyring.errors import KeyringError
     except ImportError:
-        return ""
+        return "", ' That needs `pip install "nbext[keyring]"`.'
     try:
-        return keyring.get_password("nbext", URL_VARIABLE) or ""
-    except (KeyringError, OSError, RuntimeError):
-        return ""
+        return keyring.get_password("nbext", URL_VARIABLE) or "", ""
+    except (KeyringError, OSError, RuntimeError) as error:
+        return "", f" The keyring cannot be read ({type(error).__name__})."
 
 
 def addresses_of(

@@ -41,3 +41,13 @@ def forms_have_come_to_rest():
         if thread.name == "nbext-form" and (target := getattr(thread, "_target", None)) is not None:
             target.__self__.drop()
             assert target.__self__.join(60), "a form's request did not end with its test"
+
+
+@pytest.fixture
+def ring():
+    """Use a keyring of a test's choice; the real one comes back afterwards."""
+    import keyring
+
+    before = keyring.get_keyring()
+    yield keyring.set_keyring
+    keyring.set_keyring(before)

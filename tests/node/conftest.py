@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nbext.core.chains import chain_of
+from nbext.fetch import Output, Request, fetch
 from nbext.node.contracts import TRANSFERS
 from nbext.node.coverage import Coverage, opened
 from nbext.node.reader import Reader
@@ -35,6 +36,14 @@ def reader_of(coverage):
     yield made
     for node in nodes:
         node.close()
+
+
+def said(server, data, **request):
+    """Fetch by `nbext.fetch`, and return the lines that it says."""
+    lines: list[str] = []
+    fetch([Secret(server.url)], Request(**{"contracts": (COIN, ITEMS), "to_block": "latest", **request}), data,
+          Output(lines.append))
+    return lines
 
 
 def read_all(reader: Reader, chain: Chain) -> list[dict]:
@@ -74,4 +83,4 @@ def blocks_in(coverage: Coverage) -> dict[int, tuple[str, int]]:
             for number, found, time in json.loads(pq.read_schema(path).metadata[b"nbext"])["blocks"]}
 
 
-__all__ = ["blocks_in", "expected_rows", "read_all", "rows_in", "told"]
+__all__ = ["blocks_in", "expected_rows", "read_all", "rows_in", "said", "told"]

@@ -42,9 +42,12 @@ def bloom_of(texts: list[str]) -> int:
 class Chain:
     """Blocks and logs of a made-up chain. ``fork`` tells the hashes of two branches apart from a block on."""
 
-    def __init__(self, blocks: int = 400, seed: int = 1, *, fork: int = 0, branch: str = "") -> None:
+    def __init__(
+        self, blocks: int = 400, seed: int = 1, *, fork: int = 0, branch: str = "",
+        time: Callable[[int], int] = lambda number: 1_600_000_000 + 12 * number,
+    ) -> None:  # fmt: skip
         draw = random.Random(seed)
-        self.blocks, self._fork, self._branch = blocks, fork, branch
+        self.blocks, self._fork, self._branch, self.time = blocks, fork, branch, time
         self.logs: dict[int, list[dict[str, Any]]] = {}
         self.balances: dict[str, int] = {}
         self._headers: dict[int, dict[str, Any]] = {}
@@ -73,7 +76,7 @@ class Chain:
         logs = self.logs.get(number, [])
         bloom = bloom_of([text for log in logs for text in (log["address"], *log["topics"])])
         return {"number": hex(number), "hash": self.hash(number), "parentHash": self.hash(number - 1),
-                "timestamp": hex(1_600_000_000 + 12 * number), "logsBloom": f"0x{bloom:0512x}", "transactions": []}
+                "timestamp": hex(self.time(number)), "logsBloom": f"0x{bloom:0512x}", "transactions": []}
 
     def balance(self, wallet: str, until: int) -> int:
         """Return what a wallet has of the coin after a block; the zero address what it minted, below zero."""
@@ -93,6 +96,14 @@ class Chain:
         return sum(6 if log["address"] == ITEMS else 1 for number, logs in self.logs.items() for log in logs
                    if first <= number <= last)
 
+    def move(self, number: int, index: int, address: str, ends: tuple[str, str], value: int) -> None:
+        """Add a Transfer: of an amount, or of a token id, which is a topic, where it is none of the coin."""
+        topics = [TRANSFER, *("0x" + word(each) for each in ends)]
+        if address == COIN:
+            self._log(number, index, address, topics, "0x" + word(value))
+        else:
+            self._log(number, index, address, [*topics, "0x" + word(value)], "0x")
+
     def _coin(self, draw: random.Random, number: int, index: int) -> None:
         sender, receiver = (f"0x{draw.randrange(16, 60):040x}" for _ in range(2))
         has = self.balances.get(sender, 0)
@@ -102,7 +113,7 @@ class Chain:
             amount = draw.randrange(has + 1)
             self.balances[sender] -= amount
         self.balances[receiver] = self.balances.get(receiver, 0) + amount
-        self._log(number, index, COIN, [TRANSFER, "0x" + word(sender), "0x" + word(receiver)], "0x" + word(amount))
+        self.move(number, index, COIN, (sender, receiver), amount)
 
     def _items(self, draw: random.Random, number: int, index: int) -> None:
         receiver = f"0x{draw.randrange(16, 60):040x}"

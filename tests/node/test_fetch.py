@@ -12,6 +12,7 @@ import traceback
 
 import pyarrow.parquet as pq
 import pytest
+from keyring.errors import KeyringLocked
 
 from nbext import cli
 from nbext.core.addresses import checksummed
@@ -21,6 +22,8 @@ from nbext.errors import ConfigError, NodeError, ValidationError
 from nbext.fetch import Output, Request, fetch, urls_of
 from nbext.language.language import parse, resolve
 from nbext.settings import Secret
+from tests.keyrings import Ring
+from tests.node.conftest import said
 from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode, word
 from tests.node.refusals import FINAL, PASSING, RANGES, Refused
 
@@ -30,14 +33,6 @@ CHAIN = Chain(90)
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch):
     monkeypatch.setattr("nbext.node.rpc.FIRST_PAUSE", 0.001)
-
-
-def said(server, data, **request):
-    """Fetch, and return the lines that it says."""
-    lines: list[str] = []
-    fetch([Secret(server.url)], Request(**{"contracts": (COIN, ITEMS), "to_block": "latest", **request}), data,
-          Output(lines.append))
-    return lines
 
 
 def test_transfers_are_fetched_ingested_verified_and_read_once(tmp_path, capsys, monkeypatch):
@@ -287,13 +282,36 @@ def test_a_node_that_takes_too_long_is_named_and_asked_again_where_its_chain_is_
     assert f"COIN ({checksummed(COIN)}): blocks 91 to 95." in lines
 
 
-def test_there_must_be_a_url(monkeypatch):
+def test_there_must_be_a_url(ring, monkeypatch):
     monkeypatch.delenv("NBEXT_RPC_URL", raising=False)
-    monkeypatch.setattr("nbext.fetch._from_keyring", lambda: "")
-    with pytest.raises(ConfigError, match=r"No node is set\. Set NBEXT_RPC_URL"):
-        urls_of()
+    nowhere = ("No node is set. Set NBEXT_RPC_URL to its URL, or store it in the system's keyring: `keyring set nbext "
+               "NBEXT_RPC_URL`.")
+    for found, more in ((Ring(), ""), (Ring(error=KeyringLocked(KEY)), " The keyring cannot be read (KeyringLocked).")):
+        ring(found)
+        with pytest.raises(ConfigError) as caught:
+            urls_of()
+        assert str(caught.value) == nowhere + more
+        assert KEY not in "".join(traceback.format_exception(caught.value))
     assert [url.reveal() for url in urls_of(["http://a/x", "http://b/y, http://c/z"])] == [
         "http://a/x", "http://b/y", "http://c/z"]
+
+
+def test_the_url_is_read_from_the_keyring_where_no_variable_has_it(tmp_path, ring, capsys, monkeypatch):
+    words = ["fetch", "--contract", COIN, "--to-block", "latest", "--check", "0", "--data", str(tmp_path)]
+    with FaultNode(CHAIN) as kept, FaultNode(CHAIN) as set_:
+        ring(Ring({("nbext", "NBEXT_RPC_URL"): f"{kept.url}\n"}))
+        monkeypatch.setenv("NBEXT_RPC_URL", set_.url)
+        assert cli.main(words) == 0
+        assert kept.requests == []
+        set_.requests.clear()
+        monkeypatch.delenv("NBEXT_RPC_URL")
+        kept.chain = Chain(95)
+        assert cli.main(words) == 0
+        assert kept.logs_asked() == [(91, 95)]
+        assert set_.requests == []
+    shown = capsys.readouterr()
+    assert f"COIN ({checksummed(COIN)}): blocks 91 to 95." in shown.out
+    assert KEY not in shown.out + shown.err
 
 
 LEAKY = Refused("a leaky node", 200, -32000, f"invalid api key {KEY} for /v3/{KEY}", FINAL[0].meaning)

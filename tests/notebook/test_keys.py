@@ -4,50 +4,15 @@ from __future__ import annotations
 
 import time
 
-import keyring
 import pytest
-from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked, NoKeyringError
 
 from nbext.errors import ConfigError
 from nbext.notebook import keys
 from nbext.notebook.session import current_session
+from tests.keyrings import Ring
 
 URL = "https://api.example.org"
-
-
-class Ring(KeyringBackend):
-    """A keyring in memory, whose mood a test chooses."""
-
-    priority = 1
-
-    def __init__(self, kept=None, error=None, seconds=0.0):
-        self.kept, self.error, self.seconds = dict(kept or {}), error, seconds
-
-    def _mood(self):
-        time.sleep(self.seconds)
-        if self.error:
-            raise self.error
-
-    def get_password(self, service, username):
-        self._mood()
-        return self.kept.get((service, username))
-
-    def set_password(self, service, username, password):
-        self._mood()
-        self.kept[service, username] = password
-
-    def delete_password(self, service, username):
-        self._mood()
-        del self.kept[service, username]
-
-
-@pytest.fixture
-def ring():
-    """Use a keyring of a test's choice; the real one comes back afterwards."""
-    before = keyring.get_keyring()
-    yield keyring.set_keyring
-    keyring.set_keyring(before)
 
 
 @pytest.fixture

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from nbext.core.addresses import checksummed
+from tests.keyrings import Ring
 from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode
 from tests.node.refusals import RANGES
 from tests.notebook.kernels import running_kernel
@@ -82,12 +88,46 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_line_goes_on_from_there(tmp_pat
     assert KEY not in shown(ran)
 
 
+def test_the_cells_of_a_notebook_see_each_new_block_of_a_fetch_that_follows_beside_it(tmp_path):
+    def held():
+        ran = kernel.run('%segment {"token": {"token": "COIN", "balance": {"min": "1"}, "unit": "raw"}} --limit 1000 '
+                         "--out rows\nprint(dict(zip(rows['address'], rows['COIN_balance_raw'].map(int))))")
+        *notes, rows = ran.printed.splitlines()
+        return notes, ast.literal_eval(rows)
+
+    def until(words):
+        for line in follower.stdout:
+            if words in line:
+                return
+        raise AssertionError(f"{words!r} was not said: {follower.stderr.read()}")
+
+    chain, longer = Chain(90), Chain(95)
+    with FaultNode(chain) as server, running_kernel(NBEXT_DATA_DIR=str(tmp_path)) as kernel:
+        words = ["--contract", COIN, "--to-block", "latest", "--follow", "--every", "0.1", "--check", "0", "--quiet"]
+        follower = subprocess.Popen(
+            [sys.executable, "-m", "nbext.cli", "fetch", *words, "--data", str(tmp_path)], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, "NBEXT_RPC_URL": server.url})
+        try:
+            for moment, told in ((chain, "ingested data; ethereum to block 90."),
+                                 (longer, "new data: ethereum to block 95.")):
+                server.chain = moment
+                until("are ingested")
+                notes, rows = held()
+                assert notes[0] == f"nbext: {told}"
+                assert rows == {wallet: amount for wallet, amount in moment.balances.items() if amount}
+            follower.send_signal(signal.SIGTERM)
+            assert follower.wait(60) == 0
+        finally:
+            follower.kill()
+            follower.communicate(timeout=60)
+
+
 @pytest.fixture
-def shell(tmp_path, monkeypatch):
+def shell(tmp_path, monkeypatch, ring):
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("NBEXT_BASE_URL", raising=False)
     monkeypatch.delenv("NBEXT_RPC_URL", raising=False)
-    monkeypatch.setattr("nbext.fetch._from_keyring", lambda: "")
+    ring(Ring())
     with loaded_shell() as made:
         yield made
 
