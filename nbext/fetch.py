@@ -7,6 +7,7 @@ was killed is made again from what was stored. After a reorganisation the next s
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import random
 import re
@@ -115,7 +116,7 @@ def _from_keyring() -> tuple[str, str]:
         import keyring
         from keyring.errors import KeyringError
     except ImportError:
-        return "", ' That needs `pip install "nbext[keyring]"`.'
+        return "", ' That needs `pip install "nbext[node]"`.'
     try:
         return keyring.get_password("nbext", URL_VARIABLE) or "", ""
     except (KeyringError, OSError, RuntimeError) as error:
@@ -177,7 +178,10 @@ def fetch(
         It was interrupted, or ended before its last block. What was whole is ingested.
     StorageError
         Another fetch or ingest is at work on the folder.
+    ConfigError
+        A library of the extra ``node`` is not installed.
     """
+    _check_installed()
     from nbext.engine.ingest.run import check_memory
     from nbext.node.coverage import opened
     from nbext.node.rpc import Node, Refusal
@@ -207,6 +211,12 @@ def fetch(
         raise refused
     if interrupted:
         raise QueryCancelled(f"The fetch was interrupted. {work.kept()}")
+
+
+def _check_installed() -> None:
+    if not all(importlib.util.find_spec(name) for name in ("duckdb", "ibis")):
+        raise ConfigError("A fetch ingests what it reads, and the libraries for that are not installed: pip install "
+                          '"nbext[node]"')
 
 
 def _check_last(request: Request) -> None:
@@ -587,6 +597,7 @@ def read(args: argparse.Namespace) -> tuple[Request, Path | None]:
 
 def run(args: argparse.Namespace) -> int:
     """Fetch, until the end or SIGTERM."""
+    _check_installed()
     from nbext.engine.ingest.command import bar
 
     urls = urls_of(args.rpc)

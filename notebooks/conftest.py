@@ -1,4 +1,4 @@
-"""For tests of the notebooks: where the extra `chain` is not installed the notebook that needs it is left out."""
+"""For tests of the notebooks: where the extra `evm` is not installed the notebook that needs it is left out."""
 
 import os
 from importlib.util import find_spec

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import signal
+import sys
 import threading
 import traceback
 
@@ -507,6 +508,14 @@ def test_a_node_that_does_not_answer_is_left_out_and_another_chains_is_refused(t
 def test_two_fetches_of_a_chain_do_not_run_at_once(tmp_path, coverage):
     with FaultNode(CHAIN) as server, pytest.raises(Exception, match="another `nbext fetch` is at work there"):
         said(server, tmp_path)
+
+
+def test_an_install_without_what_ingest_needs_names_the_extra_that_has_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert cli.main(["fetch", "--rpc", "http://127.0.0.1:1", "--contract", COIN, "--data", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "ConfigError: A fetch ingests what it reads, and the libraries for that are not installed: pip install "
+        '"nbext[node]"\n')
 
 
 def test_no_contract_is_no_fetch(tmp_path):
