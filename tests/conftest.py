@@ -12,6 +12,8 @@ import threading
 import pytest
 from hypothesis import settings
 
+from tests import full_disk
+
 # Kernels and commands that tests start inherit these. Nobody's own data, service or key is touched,
 # and no bar comes or goes with the machine's speed.
 _data = tempfile.mkdtemp(prefix="nbext-tests-")
@@ -51,3 +53,10 @@ def ring():
     before = keyring.get_keyring()
     yield keyring.set_keyring
     keyring.set_keyring(before)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 60 MB of its own."""
+    with full_disk.mounted(tmp_path / "disk") as disk:
+        yield disk

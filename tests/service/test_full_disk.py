@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.full_disk import fill
 from tests.service.conftest import HOLDERS
 from tests.service.process import Process, serve
 
 pytestmark = pytest.mark.load
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 60 MB of its own; skipped where none can be mounted."""
-    if sys.platform != "linux" or os.geteuid() or not shutil.which("mount"):
-        pytest.skip("only root on Linux can mount a small disk")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", disk]
-    mounted = subprocess.run(mount, capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no disk can be mounted: {mounted.stderr.decode().strip()}")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
-def fill(disk: Path) -> Path:
-    path = disk / "fill"
-    handle = os.open(path, os.O_CREAT | os.O_WRONLY)
-    try:
-        while True:
-            os.write(handle, b"x" * 4096)
-    except OSError:
-        os.close(handle)
-    return path
 
 
 def asked(process: Process, segment_id: str) -> dict[str, tuple[int, str | None]]:

@@ -10,10 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from nbext.engine.ingest.derive import append
-from tests.engine.ingest.reading_back import transaction, wallet
+from tests.engine.ingest.reading_back import take, transaction, wallet
 from tests.engine.ingest.replay import Log
 
 ETL = list(Log._fields)
+ERC20, WIDE, ERC721, ERC1155, UNKNOWN = 1000, 1001, 2000, 3000, 900
+FACTS = ("address,symbol,name,decimals,total_supply,standard\n"
+         f"{wallet(ERC20)},A,A,18,,ERC20\n{wallet(WIDE)},B,B,0,,ERC20\n"
+         f"{wallet(ERC721)},C,C,,,ERC721\n{wallet(ERC1155)},D,D,,,ERC1155\n")
 
 
 @pytest.fixture
@@ -50,6 +54,23 @@ def log():
                    transaction(tx or n), n if index is None else index, block)
 
     return make
+
+
+@pytest.fixture
+def grown(tmp_path, log, appending):
+    """A folder with a base and two days in its delta, and one with all of them in one ingest."""
+    days = [[log(0, 5, 10**20, block=100), log(0, 7, 3, contract=ERC721, block=101)],
+            [log(5, 3, 10**19, block=102), log(7, 4, 3, contract=ERC721, block=103)],
+            [log(3, 4, 10**18, block=104), log(0, 1, 5, contract=901, block=104)]]
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(FACTS)
+    files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate(days)]
+    whole = tmp_path / "whole"
+    take(whole, *files, facts)
+    take(tmp_path / "data", files[0], facts)
+    for path in files[1:]:
+        assert take(tmp_path / "data", path).rebuilt is None
+    return tmp_path / "data", whole
 
 
 def write_parquet(path, logs, **columns):
