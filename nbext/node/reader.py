@@ -225,8 +225,12 @@ class _Work:
         with self._lock:
             rest = min(end, first + size - 1)
             if rest < end:
-                self.plan.appendleft((wanted, rest + 1, end))
-            self.plan.appendleft((wanted, first, rest))
+                self.plan.append((wanted, rest + 1, end))
+            self.plan.append((wanted, first, rest))
+            # Several threads may have had theirs refused: what comes first is read first again.
+            in_order = sorted(self.plan, key=lambda task: task[1])
+            self.plan.clear()
+            self.plan.extend(in_order)
 
     def _by_contract(self, wanted: Wanted, block: int) -> None:
         with self._lock:

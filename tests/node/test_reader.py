@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,7 @@ from tests.node.refusals import FINAL, PASSING, RANGES
 
 CHAIN = Chain()
 SMALL = Chain(90)
+QUICKNODE_FIVE = next(refused for refused in RANGES if refused.who == "QuickNode, five")
 
 
 def above(refused, limit):
@@ -84,6 +86,25 @@ def test_a_pruned_node_is_told_from_an_empty_answer(reader_of):
     assert str(caught.value) == (
         f"Blocks {min(CHAIN.logs)} to 300 could not be read. The node has pruned this history. It says: it has no "
         f"receipts of block {min(CHAIN.logs)}, which has logs. Use an archive node, or begin later with --from-block.")
+
+
+def test_after_refusals_blocks_are_read_in_their_order(reader_of):
+    """What several threads had in flight when the first refusals came, too: a fetch that ends early ends at a block."""
+    all_here, probing = threading.Barrier(3), [3]
+
+    def refuse(method, params):
+        if method == "eth_getLogs" and probing[0]:
+            probing[0] -= 1
+            all_here.wait(30)
+        return above(QUICKNODE_FIVE, 5)(method, params)
+
+    with FaultNode(CHAIN, refuse=refuse) as server:
+        reader = reader_of(server)
+        reader.span = Span(size=100)
+        assert told(read_all(reader, CHAIN)) == expected_rows(CHAIN)
+        firsts = [first for first, last in server.logs_asked() if last - first < 5][3:]
+    # Three are under way at once, and now and then four times as many blocks are tried as were offered.
+    assert max(max(firsts[:at]) - first for at, first in enumerate(firsts[1:], 1)) <= 3 * 4 * 5
 
 
 def test_several_nodes_are_asked_in_turn(reader_of):
