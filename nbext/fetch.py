@@ -359,8 +359,9 @@ class _Fetch:
             found = deployment(self.node, address, last)
             if found is None:
                 # Not stored: an archive node, asked later, knows it.
-                self.output.say(f"{self._name(address)}: the node does not have the states that would show when it was "
-                                "deployed. Its logs are read from block 0 on.")
+                self.output.say(f"{self._name(address)}: the node does not have the old states that would show when it "
+                                "was deployed. An archive node has. Its logs are read from block 0 on, or from "
+                                "--from-block N.")
                 return 0
             about["deployed"] = found
         return int(about["deployed"])
@@ -518,35 +519,41 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     if on_a_terminal:
         parser.epilog = _EXAMPLES
         parser.add_argument("--rpc", action="append", default=[], metavar="URL",
-                            help=f"the node's URL (better: set {URL_VARIABLE}); repeat for several of one chain")
+                            help=f"the URL of a node of your own (one that holds a key: set {URL_VARIABLE}); repeat "
+                                 "the option for several of one chain")
         parser.add_argument("--quiet", action="store_true", help="show no progress bar")
     parser.add_argument("--contract", action="append", required=True, type=_no_url(str), metavar="SYMBOL|0x...",
                         help="a token or collection: its address, or a symbol that nbext knows or has fetched; repeat "
-                             "for several")
-    parser.add_argument("--chain", default=Request.chain, type=_no_url(str), help="the chain (default: %(default)s)")
+                             "the option for several")
+    parser.add_argument("--chain", default=Request.chain, type=_no_url(str), metavar="CHAIN",
+                        help="the chain's name or id, which the node's must be (default: %(default)s)")
     parser.add_argument("--from-block", type=_no_url(_block("deployment")), default=Request.from_block,
-                        metavar="N|deployment", help="the first block (default: that of the deployment)")
+                        metavar="N|deployment", help="the first block (default: deployment, which is looked up)")
     parser.add_argument("--to-block", type=_no_url(_block("latest", "finalized", "auto")), default=Request.to_block,
                         metavar="N|latest|finalized|auto",
-                        help="the last block (default: auto, which is finalized where the node knows it, else 12 "
-                             "before the latest)")
-    parser.add_argument("--follow", action="store_true", help="go on as the chain does, until SIGTERM or Ctrl-C")
+                        help="the last block (default: auto, which is the finalized one where the node knows it, else "
+                             "12 before the latest)")
+    parser.add_argument("--follow", action="store_true",
+                        help="then read each new block, and replace those that a reorganisation orphans, until SIGTERM "
+                             "or Ctrl-C")
     parser.add_argument("--confirmations", type=_no_url(_whole), metavar="N",
-                        help="read up to N blocks before the latest")
+                        help="read to N blocks before the latest one")
     parser.add_argument("--every", type=_no_url(_above_zero), default=EVERY, metavar="S",
-                        help="with --follow: seconds between two looks (default: %(default)g)")
+                        help="with --follow: ask for new blocks every S seconds (default: %(default)g)")
     parser.add_argument("--deposits", action="store_true",
-                        help="read Deposit and Withdrawal as mints and burns, as wrapped ether logs them")
+                        help="also read Deposit and Withdrawal, which are the mints and burns of wrapped ether")
     parser.add_argument("--check", type=_no_url(_whole), default=CHECKED, metavar="N",
-                        help="balances to compare with the chain's after a fetch from deployment "
-                             "(default: %(default)s)")
-    parser.add_argument("--rps", type=_no_url(_above_zero), metavar="N", help="calls a second at most")
+                        help="after a fetch from deployment compare the balances of N holders with the contract's own "
+                             "(default: %(default)s; 0: of none)")
+    parser.add_argument("--rps", type=_no_url(_above_zero), metavar="N",
+                        help="send at most N calls a second (default: as many as the node takes)")
     parser.add_argument("--in-flight", type=_no_url(_at_least_one), default=IN_FLIGHT, metavar="N",
-                        help="requests at once (default: %(default)s)")
+                        help="send up to N requests at once (default: %(default)s)")
     parser.add_argument("--memory", default=MEMORY, type=_no_url(str), metavar="SIZE",
-                        help="what ingest's DuckDB may use; the rest goes to the disk (default: %(default)s)")
+                        help="the memory that ingest may use, such as 512MB; the rest goes to the disk (default: "
+                             "%(default)s)")
     parser.add_argument("--data", metavar="DIR", type=_no_url(data_folder),
-                        help="the data folder (default: your user data folder)")
+                        help="the data folder (default: NBEXT_DATA_DIR, else your user data folder)")
 
 
 def _no_url(read: Callable[[str], T]) -> Callable[[str], T]:

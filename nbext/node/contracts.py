@@ -29,6 +29,8 @@ _MOST_TEXT = 1000
 # Amounts of ERC1155 are stored in 64 bits, with a sign.
 _MOST_ITEMS = 2**63 - 1
 _ADDRESS_PAD = "0" * 24
+# Blocks of which one should have a transaction, and the types of those that a wallet signs.
+_TELLING, _SIGNED = 8, frozenset(f"0x{kind}" for kind in range(5))
 
 
 class Unreadable(Exception):
@@ -140,7 +142,7 @@ def read_cards(node: Node, addresses: Sequence[str], known: Mapping[str, str]) -
     codes = node.batch([("eth_getCode", (address, "latest")) for address in addresses])
     for address, code in zip(addresses, codes, strict=True):
         if isinstance(code, Refusal):
-            raise NodeError(f"The node does not say whether {address} is a contract: {visible(code.text)}")
+            raise code.as_error(during=f"Whether {address} is a contract could not be read.")
         if not _has_code(code):
             raise NodeError(f"There is no contract at {address} on this chain. Check the address and --chain.")
     interfaces = (_SUPPORTS.format(each) for each in (_ERC721, _ERC1155, _NO_INTERFACE))
@@ -194,6 +196,8 @@ def supply(node: Node, address: str, block: int) -> int | None:
 def deployment(node: Node, address: str, head: int) -> int | None:
     """Return the first block in which the contract has code; None where the node does not have the states to look at.
 
+    Some nodes answer for a state that they have pruned as if nobody had ever been there.
+
     Raises
     ------
     NodeError
@@ -212,7 +216,29 @@ def deployment(node: Node, address: str, head: int) -> int | None:
         if why.meaning not in (Meaning.PRUNED, Meaning.OTHER, Meaning.UNKNOWN_METHOD):
             raise why.as_error()
         return None
-    return low
+    return low if low == 0 or _has_state(node, low - 1) else None
+
+
+def _has_state(node: Node, block: int) -> bool:
+    """Say whether the node has the state of a block, in which whoever sent a transaction has a nonce above its own.
+
+    Where the blocks before have no transaction that tells, the node is believed.
+    """
+    for number in range(block, max(-1, block - _TELLING), -1):
+        try:
+            header = node.call("eth_getBlockByNumber", hex(number), False)
+            sent = header.get("transactions") if isinstance(header, Mapping) else None
+            if not sent:
+                continue
+            # The last one: chains put transactions of their own first, whose senders may have no nonce.
+            last = node.call("eth_getTransactionByHash", sent[-1])
+            if not isinstance(last, Mapping) or last.get("type", "0x0") not in _SIGNED:
+                continue
+            after = quantity(node.call("eth_getTransactionCount", last["from"], hex(number)), "nonce")
+            return after > quantity(last.get("nonce"), "nonce")
+        except (Refusal, KeyError) as why:
+            return not (isinstance(why, Refusal) and why.meaning is Meaning.PRUNED)
+    return True
 
 
 def _has_code(answer: object) -> bool:

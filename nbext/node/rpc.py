@@ -54,16 +54,22 @@ _jitter = random.Random()
 
 
 class Refusal(Exception):
-    """A node's refusal: what it means, its words without the URL, how long it asks to wait, what range would do."""
+    """A node's refusal: what it means, its words without the URL, how long it asks to wait, what range would do.
 
-    def __init__(self, meaning: Meaning, text: str = "", *, pause: float | None = None, node: str = "") -> None:
-        super().__init__(text)
-        self.meaning, self.text, self.pause, self.node = meaning, text, pause, node
+    ``finding`` is what we found of its answer, a sentence without its dot, where it is not the node that says so.
+    """
+
+    def __init__(
+        self, meaning: Meaning, text: str = "", *, finding: str = "", pause: float | None = None, node: str = ""
+    ) -> None:
+        super().__init__(text or finding)
+        self.meaning, self.text, self.finding, self.pause, self.node = meaning, text, finding, pause, node
         self.offered = blocks_offered(text)
 
     def __str__(self) -> str:
+        found = f" {self.finding}." if self.finding else ""
         says = f" It says: {visible(self.text).rstrip('.')}." if self.text else ""
-        return f"{(self.node or 'the node').capitalize()} {self.meaning.value}.{says}"
+        return f"{(self.node or 'the node').capitalize()} {self.meaning.value}.{found}{says}"
 
     def as_error(self, others: Sequence[Refusal] = (), *, during: str = "") -> NodeError:
         """Return the error that says so to people, with what other nodes said before, and what to do about it."""
@@ -327,12 +333,13 @@ class Node:
         with self._lock:
             self.waited += time.monotonic() - started
         if refused is not None:
-            raise Refusal(refused, node=place.name)
+            finding = f"Its answer is larger than {most // 10**6} MB" if refused is Meaning.LESS else ""
+            raise Refusal(refused, finding=finding, node=place.name)
         pause = _retry_after(headers)
         value, wrong = _read(raw)
         if wrong and status == 200:
             # Cut, or the page of a proxy.
-            raise Refusal(Meaning.BUSY, "the answer is not JSON", node=place.name)
+            raise Refusal(Meaning.BUSY, finding="Its answer is not JSON", node=place.name)
         if status != 200:
             raise self._refusal(place, status, value if not wrong else raw[:500].decode("utf-8", "replace"), pause)
         answers = [value] if single else value
@@ -345,14 +352,14 @@ class Node:
 
     def _result(self, place: Place, status: int, answer: Mapping[str, Any] | None, pause: float | None) -> Any:
         if answer is None:
-            return Refusal(Meaning.BUSY, "an answer of the batch is missing", node=place.name)
+            return Refusal(Meaning.BUSY, finding="An answer of the batch is missing", node=place.name)
         if answer.get("error") is not None or "result" not in answer:
             return self._refusal(place, status, answer, pause)
         return answer["result"]
 
     def _refusal(self, place: Place, status: int, value: Any, pause: float | None) -> Refusal:
         """Return the refusal that an answer is; its words are a stranger's, and may repeat the URL."""
-        code, text = None, value if isinstance(value, str) else ""
+        code, text, finding = None, value if isinstance(value, str) else "", ""
         error = value.get("error") if isinstance(value, Mapping) else None
         if isinstance(error, Mapping):
             code = error.get("code") if isinstance(error.get("code"), int) else None
@@ -364,9 +371,9 @@ class Node:
         elif isinstance(error, str):
             text = error
         elif not text:
-            text = "the answer is not one of JSON-RPC" if status == 200 else f"HTTP status {status}"
+            finding = "Its answer is not one of JSON-RPC" if status == 200 else f"The HTTP status is {status}"
         meaning = meaning_of(status, code, text)
-        return Refusal(meaning, self.redact(text[:500]), pause=pause, node=place.name)
+        return Refusal(meaning, self.redact(text[:500]), finding=finding, pause=pause, node=place.name)
 
     def _exchange(self, place: Place, body: bytes, most: int) -> tuple[int, Mapping[str, str], bytes, Meaning | None]:
         """Return status, headers and body; in place of a library's error, which would name the URL, its meaning."""

@@ -113,7 +113,7 @@ def read(node: Node, wanted: Wanted, first: int, last: int, *, near_end: bool) -
     logs, *answers = node.together([("eth_getLogs", [wanted.filter(first, last)]),
                                     *(("eth_getBlockByNumber", [hex(number), False]) for number in ends)])
     if answers[0] is None and answers[-1] is not None:
-        raise Refusal(Meaning.PRUNED, f"it has no block {first:,}")
+        raise Refusal(Meaning.PRUNED, finding=f"It has no block {first:,}")
     headers = {number: _header(answer, number) for number, answer in zip(ends, answers, strict=True)}
     found = _logs(logs, wanted, first, last)
     _check_round(len(found), first, last)
@@ -141,7 +141,8 @@ def read_from_receipts(node: Node, wanted: Wanted, block: int) -> Window:
     header = read_headers(node, [block])[block]
     receipts = _receipts(node, block)
     if receipts is None:
-        raise Refusal(Meaning.LESS, f"block {block:,} has more logs than one answer, and its receipts are not offered")
+        raise Refusal(Meaning.LESS, finding=f"Block {block:,} has more logs than one answer, and its receipts are not "
+                                            "offered")
     logs = [log for log in receipts if _is_of(log, wanted)]
     found = _logs(logs, wanted, block, block)
     _check_hashes({block: found}, {block: header})
@@ -245,7 +246,7 @@ def _check_round(count: int, first: int, last: int) -> None:
     """Ask again for less where a gateway may have cut the answer without a word, as some do at 100 or 10,000 logs."""
     digits = str(count)
     if last > first and count >= 100 and digits[0] in "125" and not digits[1:].strip("0"):
-        raise Refusal(Meaning.LESS, f"{count:,} logs are a suspiciously round number")
+        raise Refusal(Meaning.LESS, finding=f"{count:,} logs are a suspiciously round number")
 
 
 def _check_hashes(by_block: Mapping[int, list[_Log]], headers: Mapping[int, Header]) -> None:
@@ -321,7 +322,7 @@ def _receipts(node: Node, number: int) -> list[Any] | None:
 def _check_not_pruned(node: Node, header: Header) -> None:
     """Refuse an empty answer of a node that no longer has the logs: some say nothing of it."""
     if header.bloom is not None and _receipts(node, header.number) == []:
-        raise Refusal(Meaning.PRUNED, f"it has no receipts of block {header.number:,}, which has logs")
+        raise Refusal(Meaning.PRUNED, finding=f"It has no receipts of block {header.number:,}, which has logs")
 
 
 def _bits(text: str) -> int:

@@ -442,6 +442,10 @@ def test_words_that_contradict_each_other_are_refused(tmp_path, request_, messag
     assert str(caught.value) == message
 
 
+PRUNED = ("the node does not have the old states that would show when it was deployed. An archive node has. Its logs "
+          "are read from block 0 on, or from --from-block N.")
+
+
 def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
     def refusing(refused):
         return lambda method, params: refused if method == "eth_getCode" and params[1] != "latest" else None
@@ -459,13 +463,55 @@ def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
             said(server, tmp_path, contracts=(COIN,), check=0)
         server.refuse, server.lie = refusing(FINAL[1]), lambda method, params, true: true
         assert said(server, tmp_path, contracts=(COIN,), check=0)[:2] == [
-            f"the contract ({checksummed(COIN)}): the node does not have the states that would show when it was "
-            "deployed. Its logs are read from block 0 on.",
+            f"the contract ({checksummed(COIN)}): {PRUNED}",
             f"COIN ({checksummed(COIN)}): blocks 0 to 90."]
         assert deployed() is None
         server.refuse = refusing(None)
         said(server, tmp_path, contracts=(COIN,))
         assert deployed() == 1
+
+
+@pytest.mark.parametrize(("missing", "is_believed"), [
+    ({}, False),
+    ({"eth_getTransactionByHash": {"type": "0x6a", "from": COIN, "nonce": "0x0"}}, True),
+    ({"eth_getTransactionByHash": None}, True),
+    ({"eth_getTransactionCount": FINAL[6]}, True),
+    ({"eth_getTransactionCount": FINAL[0]}, False),
+], ids=["a wallet's", "one of the chain's own", "none", "no such method", "pruned, as the node says"])
+def test_a_pruned_state_that_looks_like_one_without_the_contract_is_told_by_a_senders_nonce(
+        tmp_path, missing, is_believed):  # fmt: skip
+    def pruned(method, params, true):
+        old = method in ("eth_getCode", "eth_getTransactionCount") and params[1] != "latest" and int(params[1], 16) < 60
+        return {"eth_getCode": "0x", "eth_getTransactionCount": "0x0"}[method] if old else missing.get(method, true)
+
+    with FaultNode(CHAIN, lie=pruned, refuse=lambda method, params: refused if isinstance(
+            refused := missing.get(method), Refused) else None) as server:
+        lines = said(server, tmp_path, contracts=(COIN,), check=0)
+    assert lines[:-1] == [f"COIN ({checksummed(COIN)}): blocks 60 to 90."] if is_believed else [
+        f"the contract ({checksummed(COIN)}): {PRUNED}", f"COIN ({checksummed(COIN)}): blocks 0 to 90."]
+
+
+def test_an_address_of_which_the_node_does_not_say_what_it_is_names_it_and_why(tmp_path):
+    with (FaultNode(CHAIN, refuse=lambda method, params: FINAL[-1] if method == "eth_getCode" else None) as server,
+          pytest.raises(NodeError) as caught):
+        said(server, tmp_path, contracts=(COIN,))
+    assert str(caught.value) == (
+        f"Whether {COIN} is a contract could not be read. The node refuses the request. It says: invalid argument 0: "
+        "json: cannot unmarshal hex string.")
+
+
+@pytest.mark.parametrize(("raw", "finding"), [
+    (b"", "Its answer is not JSON."), (b'{"jsonrpc": "2.0", "id": 1}', "Its answer is not one of JSON-RPC."),
+    (b"[]", "An answer of the batch is missing.")])
+def test_what_we_find_of_an_answer_is_not_said_to_be_the_nodes_words(tmp_path, raw, finding):
+    class Odd(FaultNode):
+        def answer(self, body):
+            return (200, {}, raw) if isinstance(body, list) == raw.startswith(b"[") else super().answer(body)
+
+    with Odd(CHAIN) as server, pytest.raises(NodeError) as caught:
+        said(server, tmp_path, contracts=(COIN,))
+    assert finding in str(caught.value)
+    assert "It says" not in str(caught.value)
 
 
 def test_a_contract_that_was_fetched_is_known_by_its_symbol_and_what_was_not_read_is_not_said_to_be(tmp_path):

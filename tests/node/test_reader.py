@@ -84,8 +84,8 @@ def test_a_pruned_node_is_told_from_an_empty_answer(reader_of):
         with pytest.raises(NodeError) as caught:
             reader.read(plan, 400)
     assert str(caught.value) == (
-        f"Blocks {min(CHAIN.logs)} to 300 could not be read. The node has pruned this history. It says: it has no "
-        f"receipts of block {min(CHAIN.logs)}, which has logs. Use an archive node, or begin later with --from-block.")
+        f"Blocks {min(CHAIN.logs)} to 300 could not be read. The node has pruned this history. It has no receipts of "
+        f"block {min(CHAIN.logs)}, which has logs. Use an archive node, or begin later with --from-block.")
 
 
 def test_after_refusals_blocks_are_read_in_their_order(reader_of):
@@ -173,8 +173,8 @@ def test_a_block_with_more_logs_than_a_node_without_receipts_returns_ends_the_fe
         with pytest.raises(NodeError) as caught:
             read_all(reader, SMALL)
     assert str(caught.value) == (
-        f"Blocks {busy} to {busy} could not be read. The node refuses the range: it has too many blocks or logs. It "
-        f"says: block {busy} has more logs than one answer, and its receipts are not offered.")
+        f"Blocks {busy} to {busy} could not be read. The node refuses the range: it has too many blocks or logs. "
+        f"Block {busy} has more logs than one answer, and its receipts are not offered.")
     assert missing(busy, busy, reader.coverage.covered(COIN, ())) == [(busy, busy)]
 
 
