@@ -15,6 +15,8 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+import ibis
+
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.constants import NFT_STANDARDS
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, Found, Tables, Value
@@ -42,6 +44,8 @@ _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0
 # Below every fit of a contract that is not spam: an exact symbol of spam is worth less than a loose fit.
 _SPAM = 0.1
 _LARGE = sort_key.size(10**28)
+# Fewer times are looked up one by one; more than so many are forgotten.
+_FEWEST_LEARNT, _MOST_LEARNT = 3, 10_000
 
 
 class TableCatalog:
@@ -238,6 +242,9 @@ class TableClock:
     def __init__(self, read: Reader, chains: Iterable[ChainExtent]) -> None:
         self._read = read
         self._chains = {chain.chain_id: chain for chain in chains}
+        # What `learn` has looked up; nothing of a generation ever changes.
+        self._blocks: dict[tuple[int, int], int] = {}
+        self._times: dict[tuple[int, int], int] = {}
 
     def last(self, chain_id: int) -> tuple[int, int | None]:
         """Return the chain's last block and its time; (0, None) for a chain that the data does not have."""
@@ -250,6 +257,8 @@ class TableClock:
         Before the data begins that is the block before its first. None where the data does not
         say: the chain has no times, or the blocks around that moment have none.
         """
+        if (learnt := self._blocks.get((chain_id, timestamp))) is not None:
+            return learnt
         known = self._read("clock-known", _last_at_or_before, (chain_id, timestamp))["block"][0].as_py()
         after = self._read("clock-after", _first_after, (chain_id, -1 if known is None else known)).to_pylist()
         # A block without a time may lie before or after the asked one: half of the answers would be wrong.
@@ -261,8 +270,44 @@ class TableClock:
 
     def timestamp_of(self, chain_id: int, block: int) -> int | None:
         """Return the block's time in seconds since 1970; None where the data has none."""
+        if (learnt := self._times.get((chain_id, block))) is not None:
+            return learnt
         found = self._read("clock-time", _of_block, (chain_id, block))["timestamp"].to_pylist()
         return found[0] if found else None
+
+    def learn(self, chain_id: int, timestamps: Sequence[int]) -> None:
+        """Look up the blocks at many times at once, and their times: `block_at` and `timestamp_of` then know them."""
+        unknown = sorted(one for one in set(timestamps) if (chain_id, one) not in self._blocks)
+        # Where blocks have no times, what `block_at` answers depends on the block after each, too.
+        if len(unknown) < _FEWEST_LEARNT or self._read("clock-untimed", _untimed, (chain_id,)).num_rows:
+            return
+        rows = self._read("clock-many", _last_of_each, (chain_id, tuple(unknown))).to_pylist()
+        found = {row["until"]: row for row in rows}
+        if len(self._blocks) > _MOST_LEARNT:
+            self._blocks, self._times = {}, {}
+        before = None
+        for one in unknown:
+            # Where no block is after the time before it, the same block is the last.
+            before = found.get(one, before)
+            if before is not None:
+                self._blocks[chain_id, one] = before["block"]
+                self._times[chain_id, before["block"]] = before["timestamp"]
+
+
+def _untimed(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+    blocks, (chain_id,) = tables["blocks"], scalars
+    return blocks.filter(blocks.chain_id == chain_id, blocks.timestamp.isnull()).select("block").limit(1)
+
+
+def _last_of_each(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+    """Build the last block until each of some times that is after the time before it, and its time."""
+    blocks, (chain_id, timestamps) = tables["blocks"], scalars
+    asked = timestamps.unnest().name("until").as_table()
+    asked = asked.mutate(start=asked.until.lag().over(ibis.window(order_by="until")).fill_null(-1))
+    # Each block is in one of these spans: so no more rows are joined than there are blocks.
+    blocks = blocks.filter(blocks.chain_id == chain_id)
+    inside = blocks.join(asked, [blocks.timestamp > asked.start, blocks.timestamp <= asked.until])
+    return inside.group_by("until").agg(block=inside.block.max(), timestamp=inside.timestamp.argmax(inside.block))
 
 
 def _last_at_or_before(tables: Tables, scalars: Sequence[Any]) -> ir.Table:

@@ -211,6 +211,9 @@ class Clock(Protocol):
     def timestamp_of(self, chain_id: int, block: int) -> int | None:
         """Return the block's time; None where the data has none."""
 
+    def learn(self, chain_id: int, timestamps: Sequence[int]) -> None:
+        """Look up the blocks at many times at once, and their times: `block_at` and `timestamp_of` then know them."""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -358,7 +361,7 @@ class Dataset(Protocol):
     ) -> list[int]:
         """Return how many wallets several questions have in common, for each of ``together``: their places.
 
-        What the questions share is read once, where the engine can. Errors as `ask`.
+        What the questions share is read once, where the engine can: the history too, for many blocks. Errors as `ask`.
         """
 
     def holdings(
@@ -366,8 +369,12 @@ class Dataset(Protocol):
     ) -> list[Holding]:
         """Return what wallets hold, without what is zero; see `nbext.engine.holdings`. Errors as `ask`."""
 
-    def total(self, question: Question, *, cancel: Cancel | None = None) -> tuple[int, int]:
-        """Return how many wallets match, and the sum of the first column: of a balance or a count. Errors as `ask`."""
+    def totals(self, questions: Sequence[Question], *, cancel: Cancel | None = None) -> list[tuple[int, int]]:
+        """Return for each question how many wallets match, and the sum of the first column: of a balance or a count.
+
+        Questions that differ in their block alone are answered by one reading of the history, as by `count`, where the
+        engine can. Errors as `ask`.
+        """
 
     def profile(
         self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import ibis
-
 from nbext.core.uint256 import Limbs, join
-from nbext.engine.query.exact import LIMB_TYPE
+from nbext.engine.query import exact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import ibis.expr.types as ir
     import pyarrow as pa
@@ -26,11 +24,7 @@ def build(question: Question, members: Members) -> Build:
     def sums(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
         column = question.columns(tables, scalars)[0]
         held = column.semi_join(members(tables, scalars), "wallet")
-        balance = held[column.columns[-1]]
-        zero = ibis.literal(0, type=LIMB_TYPE)
-        if not balance.type().is_struct():
-            return held.agg(lo=balance.cast(LIMB_TYPE).sum().fill_null(zero)).mutate(hi=zero, mid=zero)
-        return held.agg(**{limb: balance[limb].sum().fill_null(zero) for limb in Limbs._fields})
+        return held.agg(**exact.sums(held[column.columns[-1]]))
 
     return sums
 
@@ -38,4 +32,9 @@ def build(question: Question, members: Members) -> Build:
 def total_of(found: pa.Table) -> int:
     """Return the sum of what was fetched."""
     (row,) = found.to_pylist()
+    return sum_of(row)
+
+
+def sum_of(row: Mapping[str, Any]) -> int:
+    """Return the sum of a row of limbs."""
     return join(Limbs(*(row[limb] or 0 for limb in Limbs._fields)))

@@ -34,7 +34,8 @@ class BalanceColumn:
     def values(self, name: str, tables: Tables) -> ir.Table:
         """Build ``wallet`` and the balance."""
         held = self._held(tables)
-        return held.select("wallet", **{name: held.size if self.contract.is_nft else exact.column(exact.of(held))})
+        balance = held.size if self.contract.is_nft else exact.column(exact.of(held))
+        return history.members(held, **{name: balance})
 
     def sort_keys(self, tables: Tables) -> ir.Table:
         """Build ``wallet`` and what orders the balances: sizes decide nearly always, limbs where they are equal."""

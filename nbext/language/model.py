@@ -217,8 +217,8 @@ class SeenWallets:
         # the beginning: else an OR with a complement would lose a wallet that another of its branches returns.
         nfts = contracts.filter(contracts.chain_id == self.chain_id, contracts.standard == "ERC721")
         held = history.standing(held.filter(held.lo > 0), self.at).semi_join(nfts, "contract")
-        first = Leaf(activity.filter(activity.first_block <= self.at).select("wallet"))
-        return Or([first, Leaf(held.select("wallet").distinct())])
+        first = Leaf(history.members(history.until(activity, "first_block", self.at)))
+        return Or([first, Leaf(history.members(held).distinct())])
 
 
 @dataclass(frozen=True)

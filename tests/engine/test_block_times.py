@@ -60,3 +60,30 @@ def test_the_last_block_of_a_chain_comes_with_its_time(clock):
     assert clock.last(1) == (200, 2000)
     assert clock.last(10) == (9, None)
     assert clock.last(77) == (0, None)
+
+
+@pytest.mark.parametrize("chain_id", [1, 10, 77, 137])
+def test_many_times_are_looked_up_at_once_and_are_what_each_alone_is(clock, chain_id, monkeypatch):
+    times = [999, 1000, 1050, 1099, 1100, 1101, 1999, 2000, 2500, 3000, 5000, 10**12]
+    alone = [clock.block_at(chain_id, time) for time in times]
+    stamps = [clock.timestamp_of(chain_id, block) for block in alone if block is not None]
+    monkeypatch.setattr(clock, "_blocks", {})
+    monkeypatch.setattr(clock, "_times", {})
+    clock.learn(chain_id, times[::-1])
+    assert [clock.block_at(chain_id, time) for time in times] == alone
+    assert [clock.timestamp_of(chain_id, block) for block in alone if block is not None] == stamps
+    if chain_id == 1:
+        # All but the one before the data begins; a block has its own time, whichever of equal ones was asked for.
+        assert clock._blocks.keys() == {(1, time) for time in times[1:]}
+        read = []
+        monkeypatch.setattr(clock, "_read", lambda *asked: read.append(asked))
+        assert [clock.block_at(1, time) for time in times[1:]] == alone[1:]
+        clock.learn(1, times[1:])
+        assert read == []
+
+
+def test_what_the_clock_has_learnt_is_bounded(clock, monkeypatch):
+    monkeypatch.setattr("nbext.engine.catalog._MOST_LEARNT", 4)
+    clock.learn(1, range(1200, 1210))
+    clock.learn(1, range(1300, 1305))
+    assert sorted(time for _, time in clock._blocks) == [1300, 1301, 1302, 1303, 1304]

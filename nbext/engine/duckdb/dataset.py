@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 import textwrap
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from hashlib import sha256
@@ -41,12 +41,14 @@ from nbext.engine.dataset import (
     cut,
     ended,
 )
+from nbext.engine.duckdb import series
 from nbext.engine.duckdb.addresses import Addresses, texts_of
 from nbext.engine.duckdb.bitmaps import Bits, apart, combined, first_by, first_of, placed
 from nbext.engine.holdings import holdings
 from nbext.engine.layers import attach, narrowed
 from nbext.engine.query.exact import in_order, is_amount
 from nbext.engine.query.rows import Rows
+from nbext.engine.query.series import ENTERS, Series, series_of
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
 from nbext.engine.query.statements import LISTED, RETURNED, WALLET, Build, Statement, Statements
 from nbext.engine.storage import DUCKDB, ProcessLock, about
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
     from nbext.engine.duckdb.bitmaps import Wallets
+    from nbext.engine.duckdb.series import Throughout
     from nbext.engine.storage import Generation
 
 Result = TypeVar("Result")
@@ -152,10 +155,23 @@ class DuckDataset:
         cancel: Cancel,
     ) -> list[int]:  # fmt: skip
         joined = set(chained.from_iterable(places for places in together if len(places) > 1))
-        bits, alone = Bits(), list[int]()
+        bits, alone = Bits(), dict[int, int]()
         kept: dict[bytes, Wallets] = {}
+
+        def add(place: int, wallets: Wallets) -> None:
+            bits.add(place, wallets)
+            if bits.nbytes > _COUNTED_AT_ONCE:
+                raise ResourceLimit("The segments to compare need too much memory at once. Compare fewer of them.")
+
+        for asked, held in self._series(cursor, questions, cancel):
+            for point, (alike, number) in enumerate(zip(asked.places, held.counts(len(asked.places)), strict=True)):
+                alone |= dict.fromkeys(alike, number)
+                for place in joined.intersection(alike):
+                    add(place, held.at(point))
         for place, question in enumerate(questions):
             cancel.check()
+            if place in alone:
+                continue
             sets = self._statements.wallets(question, cancel)
 
             def fetched(leaf: Statement, values: Sequence[Value] = question.values) -> Wallets:
@@ -167,11 +183,9 @@ class DuckDataset:
                 return found
 
             wallets = combined(sets, fetched)
-            alone.append(len(wallets))
+            alone[place] = len(wallets)
             if place in joined:
-                bits.add(place, wallets)
-            if bits.nbytes > _COUNTED_AT_ONCE:
-                raise ResourceLimit("The segments to compare need too much memory at once. Compare fewer of them.")
+                add(place, wallets)
         counts = []
         for places in together:
             cancel.check()
@@ -342,18 +356,53 @@ class DuckDataset:
         """Return what wallets hold; see `nbext.engine.holdings`."""
         return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
 
-    def total(self, question: Question, *, cancel: Cancel | None = None) -> tuple[int, int]:
-        """Add up the first column; see `nbext.engine.dataset.Dataset.total`."""
-        sets = self._statements.wallets(question, cancel)
+    def totals(self, questions: Sequence[Question], *, cancel: Cancel | None = None) -> list[tuple[int, int]]:
+        """Add up the first columns; see `nbext.engine.dataset.Dataset.totals`."""
+        return self._on_a_cursor(lambda cursor: self._totals(cursor, questions, cancel or Cancel()), cancel)
+
+    def _totals(
+        self, cursor: duckdb.DuckDBPyConnection, questions: Sequence[Question], cancel: Cancel
+    ) -> list[tuple[int, int]]:
+        found: dict[int, tuple[int, int]] = {}
+        for asked, held in self._series(cursor, questions, cancel):
+            if (column := self._statements.series_column(asked, cancel)) is None:
+                continue
+            values = (*asked.question.values, *asked.ends)
+            reader = cursor.execute(column.prepared, column.arguments(values)).to_arrow_reader(_CHUNK)
+            sums = series.totals(held, _heeding(cancel, reader), asked.blocks)
+            for places, *each in zip(asked.places, held.counts(len(sums)), sums, strict=True):
+                found |= dict.fromkeys(places, (each[0], each[1]))
+        for place, question in enumerate(questions):
+            if place not in found:
+                found[place] = self._total(cursor, question, cancel)
+        return [found[place] for place in range(len(questions))]
+
+    def _total(self, cursor: duckdb.DuckDBPyConnection, question: Question, cancel: Cancel) -> tuple[int, int]:
+        cancel.check()
         build = total.build(question, lambda *_: ibis.table(WALLET, name=MEMBERS))
         statement = self._statements.reading(f"total {question.shape}", build, question.values)
+        sets = self._statements.wallets(question, cancel)
+        wallets = combined(sets, partial(self._wallets, cursor, values=question.values))
+        cursor.register(MEMBERS, pa.table({"wallet": wallets}))
+        return len(wallets), total.total_of(_fetch(cursor, statement, question.values))
 
-        def work(cursor: duckdb.DuckDBPyConnection) -> tuple[int, int]:
-            wallets = combined(sets, partial(self._wallets, cursor, values=question.values))
-            cursor.register(MEMBERS, pa.table({"wallet": wallets}))
-            return len(wallets), total.total_of(_fetch(cursor, statement, question.values))
+    def _series(
+        self, cursor: duckdb.DuckDBPyConnection, questions: Sequence[Question], cancel: Cancel
+    ) -> Iterator[tuple[Series, Throughout]]:
+        """Yield the questions that are alike but for their block, with their wallets at each block."""
+        for asked in series_of(questions):
+            values = (*asked.question.values, *asked.ends)
 
-        return self._on_a_cursor(work, cancel)
+            def fetched(leaf: Statement, asked: Series = asked, values: Sequence[Value] = values) -> Throughout:
+                cancel.check()
+                if ENTERS not in leaf.schema.names:
+                    return series.always(self._wallets(cursor, leaf, values))
+                reader = cursor.execute(leaf.prepared, leaf.arguments(values)).to_arrow_reader(_CHUNK)
+                rows = _heeding(cancel, reader)
+                return series.merged((one["wallet"].to_numpy(), series.bits_of(one, asked.blocks)) for one in rows)
+
+            if (sets := self._statements.series(asked, cancel)) is not None:
+                yield asked, series.throughout(sets, fetched)
 
     def profile(
         self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,
@@ -502,6 +551,12 @@ def _is_dense(wallets: Wallets) -> bool:
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> pa.Table:
     return cursor.execute(statement.prepared, statement.arguments(values)).to_arrow_table()
+
+
+def _heeding(cancel: Cancel, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        cancel.check()
+        yield batch
 
 
 def _addresses(tables: Tables, scalars: Sequence[Any]) -> ir.Table:

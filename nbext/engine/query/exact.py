@@ -54,6 +54,14 @@ def carried(sums: Limbs) -> Limbs:
     return Limbs(sums.hi + carry, mid, lo)
 
 
+def sums(balance: ir.Column) -> dict[str, ir.Scalar]:
+    """Return the limbs, not in normal form, of the sum of amounts (`column`) or of counts; of no row, of 0."""
+    zero = ibis.literal(0, type=LIMB_TYPE)
+    if not balance.type().is_struct():
+        return {"hi": zero, "mid": zero, "lo": balance.cast(LIMB_TYPE).sum().fill_null(zero)}
+    return {limb: balance[limb].sum().fill_null(zero) for limb in Limbs._fields}
+
+
 def column(amount: Limbs) -> ir.StructValue:
     """Return an amount as a column of rows; `answered` makes exact numbers of it."""
     return ibis.struct(amount._asdict())

@@ -12,6 +12,7 @@ import ibis
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.engine.query import exact
+from nbext.engine.query.series import MARKS, Moments
 from nbext.engine.query.set_tree import folded
 from nbext.engine.schema import FOREVER
 
@@ -28,12 +29,24 @@ def balances(contract: Any, at: Any, tables: Tables) -> ir.Table:
         table = tables["balances"].filter(tables["balances"].contract == contract.contract)
     else:
         table = standing(tables["history"].filter(tables["history"].contract == contract.contract), at)
-    return table.select("wallet", "hi", "mid", "lo", "size")
+    return members(table, "hi", "mid", "lo", "size")
 
 
 def standing(history: ir.Table, at: Any) -> ir.Table:
-    """Return the rows of a history that stood at the end of a block."""
+    """Return the rows of a history that stood at the end of a block; or of many, whose `members` say of which."""
+    if isinstance(at, Moments):
+        return at.standing(history, "from_block", "to_block")
     return history.filter(history.from_block <= at, history.to_block > at)
+
+
+def until(rows: ir.Table, begun: str, at: Any) -> ir.Table:
+    """Return the rows that had begun by a block; or by many, as of `standing`."""
+    return at.standing(rows, begun, None) if isinstance(at, Moments) else rows.filter(rows[begun] <= at)
+
+
+def members(rows: ir.Table, *columns: str, **named: ir.Value) -> ir.Table:
+    """Return the wallets of rows, with some columns, and with the blocks that they are of where these are many."""
+    return rows.select("wallet", *columns, *(mark for mark in MARKS if mark in rows.columns), **named)
 
 
 def listed(addresses: ir.ArrayScalar | ir.Table, tables: Tables) -> ir.Table:

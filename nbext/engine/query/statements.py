@@ -23,10 +23,12 @@ import sqlglot.expressions as sge
 from ibis.backends.sql import compilers
 
 from nbext.engine.dataset import Answer, Cancel, Order, Question, Tables, Value, WalletList, check_size
+from nbext.engine.query import series
 from nbext.engine.query.exact import LIMB_TYPE
 from nbext.engine.query.exact import in_order as rows_in_order
 from nbext.engine.query.parameters import LIST, type_of
 from nbext.engine.query.rows import Rows
+from nbext.engine.query.series import Between, Each, Series, Uncovered
 from nbext.engine.query.set_tree import Settled, joined, mapped, settled
 from nbext.engine.schema import TABLES
 
@@ -154,6 +156,31 @@ class Statements:
         name = ("wallets", question.shape)
         return self._keep(name, question.values, lambda holes: self._wallets(question, holes), cancel)
 
+    def series(self, asked: Series, cancel: Cancel | None = None) -> Settled[Statement] | None:
+        """Return the wallets of a series as `wallets` does; None where it is not covered.
+
+        The values end with its first and its last block.
+        """
+        return self._of_series("series", asked, self._series, cancel)
+
+    def series_column(self, asked: Series, cancel: Cancel | None = None) -> Statement | None:
+        """Return the statement of the first returned column of a series; None where it is not covered."""
+        return self._of_series("series column", asked, self._series_column, cancel)
+
+    def series_by_point(self, asked: Series, *, amounts: bool, cancel: Cancel | None = None) -> Statement | None:
+        """Return the statement of a series as a row for each block that has wallets: ``point`` and ``matched``.
+
+        With ``amounts`` also the limbs of the sum of the first returned column. The values end with the array of its
+        blocks. None where it is not covered.
+        """
+        def compiled(asked: Series, holes: _Holes) -> Statement:
+            each = Each(holes.scalars[-1])
+            with self._turn(holes):
+                counted = series.by_point(asked, self.tables, holes.scalars, each, amounts=amounts)
+            return self._statement(counted, holes)
+
+        return self._of_series(f"series by point {amounts}", asked, compiled, cancel, (asked.blocks,))
+
     def columns(self, question: Question, cancel: Cancel | None = None) -> list[Column]:
         """Return the statements of each returned column."""
         name = ("columns", question.shape)
@@ -214,6 +241,28 @@ class Statements:
         with self._turn(holes):
             tree = settled(question.wallets(self.tables, holes.scalars))
         return mapped(tree, lambda table: self._statement(table, holes))
+
+    def _of_series(
+        self, name: str, asked: Series, compiled: Callable[[Series, _Holes], Kept], cancel: Cancel | None,
+        more: tuple[Value, ...] | None = None,
+    ) -> Kept | None:  # fmt: skip
+        def covered(holes: _Holes) -> Kept | None:
+            try:
+                return compiled(asked, holes)
+            except Uncovered:
+                return None
+
+        values = (*asked.question.values, *(more or asked.ends))
+        return self._keep((name, asked.question.shape, repr(asked.slots)), values, covered, cancel)
+
+    def _series(self, asked: Series, holes: _Holes) -> Settled[Statement]:
+        with self._turn(holes):
+            tree = series.wallets(asked, self.tables, holes.scalars, Between(*holes.scalars[-2:]))
+        return mapped(tree, lambda table: self._statement(table, holes))
+
+    def _series_column(self, asked: Series, holes: _Holes) -> Statement:
+        column = series.column(asked, self.tables, holes.scalars, Between(*holes.scalars[-2:]))
+        return self._statement(column, holes)
 
     def _columns(self, question: Question, holes: _Holes) -> list[Column]:
         returned = ibis.table(WALLET, name=RETURNED)

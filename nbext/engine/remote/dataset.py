@@ -12,6 +12,7 @@ from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Common, Holding, Question, Value, cut, ended
 from nbext.engine.holdings import holdings
 from nbext.engine.query.parameters import inline, intersection
+from nbext.engine.query.series import POINT, series_of
 from nbext.engine.query.statements import MATCHED, Build, Statement, Statements, answer, unbound_tables
 from nbext.engine.storage import about
 
@@ -74,9 +75,26 @@ class RemoteDataset:
     def count(
         self, questions: Sequence[Question], together: Sequence[Sequence[int]], *, cancel: Cancel | None = None
     ) -> list[int]:
-        """Count with one statement each; see `nbext.engine.dataset.Dataset.count`."""
-        inlined = [inline(question) for question in questions]
-        return [self._matched(intersection([inlined[place] for place in places]), cancel) for places in together]
+        """Count with one statement each, or one for many blocks; see `nbext.engine.dataset.Dataset.count`."""
+        asked = [intersection([inline(questions[place]) for place in places]) for places in together]
+        found = self._series(asked, cancel, amounts=False)
+        return [found[place][0] if place in found else self._matched(question, cancel)
+                for place, question in enumerate(asked)]  # fmt: skip
+
+    def _series(
+        self, questions: Sequence[Question], cancel: Cancel | None, *, amounts: bool
+    ) -> dict[int, tuple[int, int]]:
+        """Return how many wallets match, and the sum of the first column, of questions that differ in their block."""
+        found: dict[int, tuple[int, int]] = {}
+        for asked in series_of(questions):
+            statement = self._statements.series_by_point(asked, amounts=amounts, cancel=cancel)
+            if statement is None:
+                continue
+            rows = self._run(statement, (*asked.question.values, asked.blocks), cancel).to_pylist()
+            points = {row[POINT]: (int(row[MATCHED]), total.sum_of(row) if amounts else 0) for row in rows}
+            for block, places in zip(asked.blocks, asked.places, strict=True):
+                found |= dict.fromkeys(places, points.get(block, (0, 0)))
+        return found
 
     def _matched(self, question: Question, cancel: Cancel | None) -> int:
         counted = self._run(self._statements.counting(question, cancel), question.values, cancel)
@@ -88,9 +106,14 @@ class RemoteDataset:
         """Return what wallets hold; see `nbext.engine.holdings`."""
         return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
 
-    def total(self, question: Question, *, cancel: Cancel | None = None) -> tuple[int, int]:
-        """Add up the first column; see `nbext.engine.dataset.Dataset.total`."""
-        question = inline(question)
+    def totals(self, questions: Sequence[Question], *, cancel: Cancel | None = None) -> list[tuple[int, int]]:
+        """Add up the first columns; see `nbext.engine.dataset.Dataset.totals`."""
+        inlined = [inline(question) for question in questions]
+        found = self._series(inlined, cancel, amounts=True)
+        return [found[place] if place in found else self._total(question, cancel)
+                for place, question in enumerate(inlined)]  # fmt: skip
+
+    def _total(self, question: Question, cancel: Cancel | None) -> tuple[int, int]:
         build = total.build(question, profile.members(question))
         found = self._read(f"total {question.shape}", build, question.values, cancel)
         return self._matched(question, cancel), total.total_of(found)

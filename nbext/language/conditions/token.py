@@ -60,8 +60,8 @@ class HoldingCondition(Condition):
         balances, low, high = self._balances(tables), values.within.low, values.within.high
         if values.within.none_too:
             # A wallet with nothing has no row: it is found by not being found outside the bounds.
-            return Not(Leaf(balances.filter(~sort_key.within(balances, low, high)).select("wallet")))
-        return Leaf(sort_key.rows_within(balances, low, high).select("wallet"))
+            return Not(Leaf(history.members(balances.filter(~sort_key.within(balances, low, high)))))
+        return Leaf(history.members(sort_key.rows_within(balances, low, high)))
 
     def _balances(self, tables: Tables) -> ir.Table:
         return history.balances(self.contract, self.at, tables)
@@ -73,24 +73,22 @@ class HoldingCondition(Condition):
         """Build the wallets whose balance was high enough at every block from ``since`` on, and is within bounds."""
         values: Any = self
         low, high = values.within.low, values.within.high
-        enough = sort_key.at_least(rows, low)
-        still = rows.to_block > values.since
         if values.at is None:
-            standing = rows.to_block == FOREVER
+            begun, standing = rows, rows.filter(rows.to_block == FOREVER)
         else:
-            still = still & (rows.from_block <= values.at)
-            standing = (rows.from_block <= values.at) & (rows.to_block > values.at)
+            begun, standing = history.until(rows, "from_block", values.at), history.standing(rows, values.at)
+        still, enough = begun.to_block > values.since, sort_key.at_least(begun, low)
         # A balance that another of the same block replaced was never the balance at the end of a block.
-        lasting = rows.from_block < rows.to_block
+        lasting = begun.from_block < begun.to_block
         # Three sets instead of one aggregate over the whole history: each reads only the rows that decide it.
-        fell = Leaf(rows.filter(still, lasting, ~enough).select("wallet"))
-        inside = sort_key.within(rows, low, high)
+        fell = Leaf(history.members(begun.filter(still, lasting, ~enough)))
+        inside = sort_key.within(standing, low, high)
         if values.within.none_too:
             # A wallet that never held any has no history, and never fell below 0.
-            return Not(Or([fell, Leaf(rows.filter(standing, ~inside).select("wallet"))]))
+            return Not(Or([fell, Leaf(history.members(standing.filter(~inside)))]))
         # Who first received any after that block never fell below, but did not hold at the block itself.
-        held_then = Leaf(rows.filter(rows.from_block <= values.since, still, enough).select("wallet"))
-        return And([Leaf(rows.filter(standing, inside).select("wallet")), held_then, Not(fell)])
+        held_then = Leaf(history.members(begun.filter(begun.from_block <= values.since, still, enough)))
+        return And([Leaf(history.members(standing.filter(inside))), held_then, Not(fell)])
 
     def _held_words(self, text: str) -> str:
         text += describe.on_chain(self.contract.chain_id, self.at)

@@ -19,21 +19,18 @@ def count(
     service: SegmentService, asked: Compared, key: Key, dataset: Dataset, cancel: Cancel
 ) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
-    segments, together, plans = asked.segments, asked.together, []
-    for place, segment in enumerate(segments):
-        try:
-            plans.append(service.plan(dataset, {**segment, "limit": 0}, key, cancel))
-        except ValidationError as error:
-            raise error.below(f"/segments/{place}") from None
+    together = asked.together
+    plans = service.plans(dataset, [{**segment, "limit": 0} for segment in asked.segments], key, cancel)
     questions = [service.language.compile(plan) for plan in plans]
     known: dict[tuple[int, ...], int] = {}
     held: list[dict[str, Any] | None] = [None] * len(plans)
     try:
-        for place, plan in enumerate(plans if asked.amounts else []):
-            cancel.check()
-            if column := _balance(plan):
-                known[(place,)], total = dataset.total(questions[place], cancel=cancel)
-                held[place] = {"symbol": column.get("symbol"), **_amount(total, column.get("decimals", 0))}
+        balances = enumerate(map(_balance, plans if asked.amounts else []))
+        columns = {place: column for place, column in balances if column}
+        totals = dataset.totals([questions[place] for place in columns], cancel=cancel)
+        for (place, column), (matched, total) in zip(columns.items(), totals, strict=True):
+            known[(place,)] = matched
+            held[place] = {"symbol": column.get("symbol"), **_amount(total, column.get("decimals", 0))}
         rest = [places for places in together if tuple(places) not in known]
         known |= zip(map(tuple, rest), dataset.count(questions, rest, cancel=cancel) if rest else [], strict=True)
         counts = [known[tuple(places)] for places in together]

@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from nbext.core.operations import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel, Dataset, WalletList
 from nbext.engine.storage import ProcessLock
-from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, StorageError
+from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, StorageError, ValidationError
 from nbext.service.accounts.database import Unreachable
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
@@ -81,7 +81,19 @@ class SegmentService:
 
         ``key`` may name in it the segments and lists that it may see; without one, all.
         """
-        query = self.language.parse(body)
+        return self._resolved(dataset, self.language.parse(body), key, cancel)
+
+    def plans(self, dataset: Dataset, bodies: Sequence[Mapping[str, Any]], key: Key, cancel: Cancel) -> list[Any]:
+        """Return the plans of many bodies, whose errors name their place under /segments."""
+        queries, plans = list[Any](), list[Any]()
+        with _under_segments(queries):
+            queries.extend(map(self.language.parse, bodies))
+        self.language.learn_times(queries, dataset)
+        with _under_segments(plans):
+            plans.extend(self._resolved(dataset, query, key, cancel) for query in queries)
+        return plans
+
+    def _resolved(self, dataset: Dataset, query: Any, key: Key | None, cancel: Cancel | None) -> Any:
 
         def saved(segment_id: str) -> dict[str, Any] | None:
             segment = self.store.get(segment_id)
@@ -385,6 +397,15 @@ class SegmentService:
     def too_old(self) -> str:
         """Why a result is gone that was not used for long."""
         return f"Results are stored for {self.limits.keep_days:g} days."
+
+
+@contextlib.contextmanager
+def _under_segments(made: Sequence[Any]) -> Iterator[None]:
+    """Put the place of the segment that could not be made, the one after those that are, before an error's pointers."""
+    try:
+        yield
+    except ValidationError as error:
+        raise error.below(f"/segments/{len(made)}") from None
 
 
 def since(segment: Segment, asked_at: float) -> Segment:

@@ -22,9 +22,9 @@ WITH `matched` AS (
           FROM `project`.`nbext`.`history` AS `t0`
           WHERE
             `t0`.`contract` = 0
+            AND `t0`.`from_block` <= 144
             AND `t0`.`from_block` <= 72
             AND `t0`.`to_block` > 72
-            AND `t0`.`from_block` <= 144
             AND `t0`.`size` >= 1
         ) AS `t8`
         WHERE
@@ -39,8 +39,8 @@ WITH `matched` AS (
           FROM `project`.`nbext`.`history` AS `t0`
           WHERE
             `t0`.`contract` = 0
-            AND `t0`.`to_block` > 72
             AND `t0`.`from_block` <= 144
+            AND `t0`.`to_block` > 72
             AND `t0`.`from_block` < `t0`.`to_block`
             AND NOT (
               `t0`.`size` >= 1

@@ -1,0 +1,120 @@
+"""A segment at many blocks: what one reading of the history counts and adds up is what each block's question does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from nbext.engine.duckdb import dataset as duckdb_dataset
+from nbext.engine.duckdb import series as bits
+from nbext.engine.open import open_dataset
+from nbext.engine.query.series import Series, series_of
+from nbext.language import language
+from tests.engine import forms
+from tests.engine.cluster import cluster
+
+# Those without a time of their own. The wallets of a form do not depend on how its rows are ordered.
+NAMES = [name for name, filters in forms.FORMS.items() if "asOf" not in filters and "orderBy" not in filters]
+# These ask more of a block than what stood at it: they are answered block by block.
+ONE_BY_ONE = {
+    "collections_at_least", "collections_distinct", "transfer_in", "transfer_out", "transfer_any", "transfer_mint",
+    "transfer_burn", "transfer_counterparty", "transfer_total", "activity_first", "activity_last",
+    "activity_transfers", "exclude_nothing",
+}  # fmt: skip
+# Blocks after those since which some of the forms ask.
+LATE = range(150, forms.LAST)
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("series")
+    forms.generation(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def dataset(data_dir):
+    opened = open_dataset(data_dir)
+    yield opened
+    opened.close()
+
+
+def plan_of(name, dataset, block):
+    request = {"operator": "AND", "filters": {**forms.FORMS[name], "asOf": block}, "limit": 0}
+    return language.resolve(language.parse(request), dataset, saved={"stored": forms.STORED}.get, lists=forms.LISTS.get)
+
+
+def questions_of(name, dataset, blocks):
+    return [language.compile(plan_of(name, dataset, block)) for block in blocks]
+
+
+def check(name, dataset, blocks):
+    questions = questions_of(name, dataset, blocks)
+    places = [[place] for place in range(len(questions))]
+    assert dataset.count(questions, places) == [dataset.ask(one, limit=0).matched for one in questions]
+    if "address" in dict(enumerate(plan_of(name, dataset, blocks[0]).columns)).get(1, {}):
+        assert dataset.totals(questions) == [dataset.totals([one])[0] for one in questions]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ONE_BY_ONE] + ["transfer_in"])
+@settings(max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(data=st.data(), searched=st.booleans())
+def test_many_blocks_are_answered_as_each_alone(dataset, name, data, searched):
+    known = LATE if "since" in name else range(forms.LAST)
+    blocks = data.draw(st.lists(st.sampled_from(known), min_size=3, max_size=9))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bits, "_LOOKED_UP", -1 if searched else 8_000_000)
+        patch.setattr(bits, "_AT_A_TIME", 2)
+        check(name, dataset, blocks)
+
+
+def test_what_stood_at_many_blocks_is_one_question_for_all_of_them(dataset):
+    asked = {name: list(series_of(questions_of(name, dataset, LATE[::20]))) for name in NAMES}
+    assert {name: len(found) for name, found in asked.items()} == dict.fromkeys(NAMES, 1)
+    assert {name for name, (one,) in asked.items() if dataset._statements.series(one) is None} == ONE_BY_ONE
+
+
+def test_no_statement_is_run_for_a_block_of_its_own(dataset, monkeypatch):
+    blocks = range(80)
+    questions, read, fetch = questions_of("token_min", dataset, blocks), [], duckdb_dataset._fetch
+    monkeypatch.setattr(duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1]) or fetch(*asked))
+    counts = dataset.count(questions, [[place] for place in blocks])
+    assert len(read) <= 2, "the wallets left out, once for each 64 blocks"
+    assert counts[0] < counts[40] < counts[79]
+
+
+def test_questions_that_differ_in_more_than_their_block_are_no_series(dataset):
+    other, *questions = [*questions_of("token_min", dataset, [170]), *questions_of("token", dataset, LATE[:5])]
+    (found,) = series_of([other, *questions, questions[0]])
+    assert found == Series(questions[0], found.slots, tuple(LATE[:5]), ((1, 6), (2,), (3,), (4,), (5,)))
+    assert list(series_of(questions[:2])) == []
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, tmp_path_factory):
+    late, early = [150, 151, 171, 200], [0, 60, 110, 125, 125, 160]
+    with cluster(tmp_path_factory.mktemp("cluster")) as url:
+        on_spark = open_dataset(data_dir, url.replace("spark://", "pyspark://"))
+        try:
+            for name in ("token_none_too", "token_held_since", "nft_ids", "all_any_not"):
+                blocks = late if "since" in name else early
+                questions = [questions_of(name, one, blocks) for one in (dataset, on_spark)]
+                places = [*([place] for place in range(len(blocks))), *([0, place] for place in (1, 2, 3))]
+                assert dataset.count(questions[0], places) == on_spark.count(questions[1], places), name
+                if name.startswith(("token", "nft")):
+                    assert dataset.totals(questions[0]) == on_spark.totals(questions[1]), name
+        finally:
+            on_spark.close()
+
+
+def test_ibis_can_write_every_series_for_every_engine_elsewhere(data_dir, dataset):
+    for engine in ("pyspark://local", "bigquery://project/nbext", "trino://me@host:1/lake/nbext"):
+        elsewhere = open_dataset(data_dir, engine)
+        for name in ("token_held_since", "nft_ids", "all_any_not"):
+            (asked,) = series_of(questions_of(name, dataset, LATE[::20]))
+            statement = elsewhere._statements.series_by_point(asked, amounts=False)
+            sql = statement.with_literals((*asked.question.values, asked.blocks))
+            assert "9000000000000" not in sql
+        elsewhere.close()
