@@ -130,10 +130,10 @@ def all_of(segments: Sequence[Segment], *, but: Segment | None = None) -> Segmen
     return Segment({"all": members, **scope}, client=asked[0].client)
 
 
-def counted(segments: Sequence[Segment], together: Sequence[Sequence[int]], *, amounts: bool = False) -> Counts:
+def counted(segments: Sequence[Segment], together: Sequence[Sequence[int]], *, amounts: bool | str = False) -> Counts:
     """Return how many wallets some segments have in common, for each of ``together``: places among them.
 
-    ``amounts``: of our own service also what each segment's wallets hold together.
+    ``amounts``: of our own service also what each segment's wallets hold together, of one contract or of the first.
 
     Raises
     ------

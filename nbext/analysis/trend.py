@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from nbext.analysis.results import Result, result
 from nbext.analysis.segments import client_of, counted, segment_of
 from nbext.client import frames
 from nbext.core.untrusted_text import quoted
-from nbext.errors import ValidationError
+from nbext.errors import ConfigError, ValidationError
 
 if TYPE_CHECKING:
     from nbext.client import Client
@@ -22,8 +23,9 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def trend(
-    segment: Any, *, every: str = "1w", since: str = "1y", amounts: bool = False, client: Client | None = None
-) -> Result:
+    segment: Any, *, every: str = "1w", since: str = "1y", amounts: bool | str | None = None,
+    client: Client | None = None,
+) -> Result:  # fmt: skip
     """Return how many wallets matched a segment through time, up to the data's last block.
 
     Parameters
@@ -33,7 +35,9 @@ def trend(
     every, since
         The time between two points, and from the first to the last: ``12h``, ``30d``, ``4w``, ``1y`` (365 days).
     amounts
-        Also add up what the wallets held, of our own service: of a large token this takes four times as long.
+        Also add up what the wallets held, of our own service: of the token or collection of this symbol or address, or
+        with ``True`` of the first that the segment names. By default where it has one ``token`` condition and no
+        ``nft``. ``False`` does not, and of a large token takes a third of the time.
     client
         The client to ask; by default of the service that is set.
 
@@ -41,15 +45,18 @@ def trend(
     -------
     Result
         A row for each point, the oldest first: ``at`` datetime64[s, UTC] and ``block`` Int64, the last block until then
-        and its time (missing where the service does not say); ``count`` int64. With ``amounts``, of a segment whose
-        rows have a balance, also what its wallets held together of the first: ``amount`` float64 in the token's
-        unit, missing where its decimals are unknown, and ``amount_raw`` the exact sum. ``.segment(row)`` is the
+        and its time (missing where the service does not say); ``count`` int64. Where amounts are added up, also
+        what its wallets held together: ``amount`` float64 in the token's unit, missing where its decimals are unknown,
+        and ``amount_raw`` the exact sum; ``attrs["nbext"]["amounts"]`` has the symbol. ``.segment(row)`` is the
         segment as of that point, ``.chart()`` a line.
 
     Raises
     ------
+    ConfigError
+        ``amounts`` of a service that is not nbext's own.
     ValidationError
-        A span that is none, more than 1,000 points, a segment with a time of its own, or one before the data begins.
+        A span that is none, more than 1,000 points, a segment with a time of its own, or one before the data begins;
+        ``amounts`` of what the segment does not name.
 
     Source
     ------
@@ -67,7 +74,10 @@ def trend(
     points = [
         replace(asked, filters={**asked.filters, "asOf": f"{place * step}h"}) for place in range(length // step, -1, -1)
     ]
-    found = counted(points, [[place] for place in range(len(points))], amounts=amounts)
+    if amounts and not asked.client.is_ours:
+        raise ConfigError(f"{asked.client.base_url} is not nbext's own service: only that adds up amounts.")
+    summed = _has_one_token(asked.filters) if amounts is None else amounts
+    found = counted(points, [[place] for place in range(len(points))], amounts=summed)
     times = frames.column([one.get("timestamp") for one in found.as_of], "timestamp")
     blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
     table = pd.DataFrame({"at": times, "block": blocks, "count": pd.array(found.counts, dtype="int64")})
@@ -76,8 +86,25 @@ def trend(
         table["amount"] = frames.column([one["amount"] for one in sums], "float64")
         table["amount_raw"] = frames.column([one["amountRaw"] for one in sums], "uint256")
     about = {**found.about("trend", [asked]), "as_of": dict(found.as_of[-1])}
+    if "amount" in table:
+        about["amounts"] = sums[-1]["symbol"]
     title = f"Wallets that {found.words[-1] or 'match'}"
     return result(table, about, lambda row, _: points[row], {"line": lambda made: charts.line(made, title, about)})
+
+
+def _has_one_token(filters: Mapping[str, Any]) -> bool:
+    """Return whether the rows of filters have one balance, of a token."""
+    return [kind for kind, _ in _balances(filters)] == ["token"]
+
+
+def _balances(filters: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the conditions that give rows a balance or a count, by their kind."""
+    for key, given in filters.items() if isinstance(filters, Mapping) else ():
+        for one in given if isinstance(given, list | tuple) else [given]:
+            if key in ("all", "any"):
+                yield from _balances(one)
+            elif key in ("token", "nft"):
+                yield key, one
 
 
 def hours_of(span: str, pointer: str) -> int:

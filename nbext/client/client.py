@@ -339,7 +339,7 @@ class Client:
     @public
     def counts(
         self, segments: Sequence[tuple[Mapping[str, Any], str]], together: Sequence[Sequence[int]], *,
-        amounts: bool = False,
+        amounts: bool | str = False,
     ) -> dict[str, Any]:  # fmt: skip
         """Return how many wallets segments have in common, from our own service in one request.
 
@@ -350,7 +350,8 @@ class Client:
         together
             For each count the places of some of the segments, from 0.
         amounts
-            What each segment's wallets hold together, too, of the first contract of its rows.
+            What each segment's wallets hold together, too: of the contract of this symbol or address, or of the first
+            of its rows.
 
         Returns
         -------
@@ -364,7 +365,7 @@ class Client:
         asked = [self._asked(filters, operator, limit=0)[0] for filters, operator in segments]
         bodies = [{"operator": one["operator"], "filters": one["filters"]} for one in asked]
         body: dict[str, Any] = {"segments": bodies, "counts": [list(places) for places in together]}
-        body |= {"amounts": True} if amounts else {}
+        body |= {"amounts": amounts} if amounts else {}
         return self._service.document(self._service.call("POST", op.COUNTS, body, "execute_deadline"))
 
     @public

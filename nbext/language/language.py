@@ -53,7 +53,9 @@ if TYPE_CHECKING:
     from nbext.core.operations import Column
     from nbext.engine.dataset import Contract, Dataset, WalletList
 
-__all__ = ["compile", "funnel", "json_schema", "learn_times", "parse", "parts", "resolve", "segment_id", "why_none"]
+__all__ = [
+    "balance", "compile", "funnel", "json_schema", "learn_times", "parse", "parts", "resolve", "segment_id", "why_none",
+]  # fmt: skip
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
 StoredLists = Callable[[str], "WalletList | None"]
@@ -127,6 +129,32 @@ def learn_times(queries: Sequence[Query], dataset: Dataset) -> None:
 def compile(plan: Plan) -> Question:  # noqa: A001  the step's name; the builtin is not wanted here
     """Return the plan's question."""
     return question(plan.whole, plan.shown, plan.columns, plan.order)
+
+
+def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | None:
+    """Return a balance of the plan's rows, and the question for it alone: of a contract, or the first of the rows.
+
+    None where the rows begin with no balance.
+
+    Raises
+    ------
+    ValidationError
+        The rows have no balance of a contract of that symbol or address, or balances of several.
+    """
+    held = [one for one in plan.shown if isinstance(one, BalanceColumn)]
+    if name is not None:
+        asked = name.strip().casefold()
+        found = [one for one in held if asked in (one.contract.address, (one.contract.symbol or "").casefold())]
+        if len(found) != 1:
+            some = "several balances" if found else "no balance"
+            having = f" They have: {listed([describe.contract_name(one.contract) for one in held])}." if held else ""
+            advice = " Give its address." if found else having
+            raise ValidationError.of("/amounts", "unknown-symbol", f"The rows have {some} of {shown(name)}.{advice}")
+        held = found
+    if not held:
+        return None
+    described = columns.described(held[:1])
+    return described[1], question(plan.whole, held[:1], described)
 
 
 def parts(plan: Plan) -> list[tuple[str, Question]]:

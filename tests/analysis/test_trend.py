@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import nbext
 from nbext.core.operations import iso
-from nbext.errors import InvalidSegment, ValidationError
+from nbext.errors import ConfigError, InvalidSegment, ValidationError
 from tests.analysis.conftest import EVERYONE
 from tests.analysis.test_overlap import EACH, segments
 from tests.language.oracle import One
@@ -58,8 +58,39 @@ def test_what_is_held_together_is_the_exact_sum_of_the_oracles_balances(client, 
         held = sum(asked.balance(contract, wallet, int(row.block)) for wallet in asked.wallets())
         assert (row.count, int(row.amount_raw)) == (len(asked.wallets()), held)
         assert row.amount == held / 10 ** (contract.decimals or 0)
+    assert table.attrs["nbext"]["amounts"] == contract.symbol
     assert "amount" not in nbext.trend({"activity": {"transfers": {"min": 1}}}, since="1d", every="1d", amounts=True,
                                       client=client)  # fmt: skip
+
+
+def test_what_is_held_of_the_only_token_is_added_up_unless_it_is_left_out_and_one_of_several_is_named(client):
+    def columns(filters, **options):
+        return list(nbext.trend(filters, every="10h", since="20h", client=client, **options).columns)
+
+    counts, both = ["at", "block", "count"], ["at", "block", "count", "amount", "amount_raw"]
+    usdc, wei, bayc = {"token": {"token": "USDC"}}, {"token": {"token": "WEI"}}, {"nft": {"nft": "BAYC"}}
+    two = {"any": [usdc, {"all": [wei, {"not": bayc}]}]}
+    assert [columns(one) for one in ("USDC", {"any": [usdc, {"wallet": {"contract": True}}]}, {**usdc, "not": wei},
+                                     {"token": [usdc["token"]]})] == [both] * 4  # fmt: skip
+    assert [columns(one) for one in (two, {**usdc, **bayc}, "BAYC", {"not": usdc})] == [counts] * 4
+    assert [columns(usdc, amounts=False), columns(two, amounts=True)] == [counts, both]
+    for name in ("wei", CONTRACTS[1].address):
+        named = nbext.trend(two, every="10h", since="20h", amounts=name, client=client)
+        alone = nbext.trend({**two, "any": two["any"][::-1]}, every="10h", since="20h", amounts=True, client=client)
+        assert named["amount_raw"].tolist() == alone["amount_raw"].tolist()
+        assert named.attrs["nbext"]["amounts"] == alone.attrs["nbext"]["amounts"] == "WEI"
+
+
+@pytest.mark.parametrize(("name", "message"), [
+    ("BAYC", "/amounts: The rows have no balance of 'BAYC'. They have: USDC."),
+    ("none", "/amounts: The rows have no balance of 'none'. They have: USDC."),
+])  # fmt: skip
+def test_amounts_of_what_the_segment_does_not_name_are_an_error(client, stranger, name, message):
+    with pytest.raises(ValidationError) as caught:
+        nbext.trend({"token": {"token": "USDC"}}, every="10h", since="20h", amounts=name, client=client)
+    assert str(caught.value) == message
+    with pytest.raises(ConfigError, match="only that adds up amounts"):
+        nbext.trend({"token": {"token": "USDC"}}, every="10h", since="20h", amounts=True, client=stranger)
 
 
 @pytest.mark.parametrize(("options", "message"), [

@@ -45,19 +45,33 @@ def overlap_pandas(balances: Any, contracts: list[int]) -> list[list[int]]:
     return [[len(sets[a] & sets[b]) for b in contracts] for a in contracts]
 
 
-def trend_ours(client: Any, token: str, hours: int) -> list[tuple[int, int]]:
-    """Count a token's holders at each of many blocks."""
+def trend_ours(client: Any, token: str, hours: int) -> list[tuple[int, int, int]]:
+    """Count a token's holders, and add up what they hold, at each of many blocks."""
     import nbext
 
     table = nbext.trend({"token": {"token": token}}, every=f"{hours}h", since=f"{hours * (POINTS - 1)}h", client=client)
-    return list(zip(table["block"].tolist(), table["count"].tolist(), strict=True))
+    return list(zip(table["block"].tolist(), table["count"].tolist(), map(int, table["amount_raw"]), strict=True))
 
 
-def trend_sql(connection: Any, contract: int, burned: list[int], blocks: list[int]) -> list[tuple[int, int]]:
-    """Count them, block by block, in the history of balances."""
-    asked = ("SELECT count(*) FROM history WHERE contract = $1 AND from_block <= $2 AND to_block > $2 AND size > 0 "
-             "AND wallet NOT IN $3")  # fmt: skip
-    return [(block, connection.execute(asked, [contract, block, burned]).fetchone()[0]) for block in blocks]
+def trend_sql(connection: Any, contract: int, burned: list[int], blocks: list[int]) -> list[tuple[int, int, int]]:
+    """Count and add them up, block by block, in the history of balances."""
+    asked = ("SELECT count(*), sum(hi), sum(mid), sum(lo) FROM history WHERE contract = $1 AND from_block <= $2 "
+             "AND to_block > $2 AND size > 0 AND wallet NOT IN $3")  # fmt: skip
+    found = [connection.execute(asked, [contract, block, burned]).fetchone() for block in blocks]
+    return [(block, n, (int(hi or 0) * 10**26 + int(mid or 0)) * 10**26 + int(lo or 0))
+            for block, (n, hi, mid, lo) in zip(blocks, found, strict=True)]  # fmt: skip
+
+
+def trend_pandas(history: Any, blocks: list[int]) -> list[tuple[int, int]]:
+    """Count them in a token's history that is in memory already; without what they hold, which has 38 digits."""
+    stood = [history[(history.from_block <= block) & (history.to_block > block)] for block in blocks]
+    return [(block, len(rows)) for block, rows in zip(blocks, stood, strict=True)]
+
+
+def one_ours(client: Any, token: str, hours: int) -> int:
+    """Count a token's holders at one block: another one at each call, whose answer is not stored yet."""
+    asked = {"token": {"token": token}, "asOf": f"{hours}h"}
+    return client.execute_segment(asked, limit=0).attrs["nbext"]["matched"]
 
 
 def changes_ours(client: Any, token: str, block: int) -> dict[str, int]:
@@ -135,6 +149,39 @@ def retention_sql(connection: Any, contract: int, burned: list[int], blocks: lis
     found = {(c, i): number for c, i, number in connection.execute(asked, [contract, burned, blocks]).fetchall()}
     ends = range(1, len(blocks) + 1)
     return [found.get((c, i), 0) for c in ends for i in ends if i >= c and any(found.get((c, at)) for at in ends)]
+
+
+def of_times(client: Any, tables: Any, of: tuple[str, int], burned: list[int], args: Any) -> Iterator[Row]:
+    """Yield the rows of the largest token through time, and of one query as of one time beside it."""
+    token, contract = of
+    chain = client.about()["data"]["chains"][0]
+    hours = (chain["lastBlock"] - chain["firstBlock"]) * SECONDS_PER_BLOCK // 3600 // POINTS
+    # Fewer than three million rows are too short a time for so many points.
+    if not hours:
+        return
+    ours, found = timed(lambda: trend_ours(client, token, hours), args.rounds)
+    blocks, rows = [block for block, _, _ in found], f"of {args.rows:,} transfers"
+    sql, by_sql = timed(lambda: trend_sql(tables, contract, burned, blocks), args.rounds)
+    history = tables.execute("SELECT from_block, to_block FROM history WHERE contract = $1 AND size > 0 AND "
+                             "wallet NOT IN $2", [contract, burned]).df()  # fmt: skip
+    pandas, by_pandas = timed(lambda: trend_pandas(history, blocks), args.rounds)
+    assert found == by_sql, "the trends differ"
+    assert [(block, number) for block, number, _ in found] == by_pandas, "the trends differ"
+    yield Row(f"trend of {POINTS} points, counts and sums, {rows} ({lines_of(trend_ours)})", ours,
+              {f"DuckDB SQL ({lines_of(trend_sql)})": sql,
+               f"pandas, already in memory, counts alone ({lines_of(trend_pandas)})": pandas})  # fmt: skip
+    counted, _ = timed(lambda: counts_ours(client, token, hours), args.rounds)
+    another = count(hours)
+    one, _ = timed(lambda: one_ours(client, token, next(another)), 3 * args.rounds)
+    yield Row(f"the same, counts alone, {rows}", counted, {"one query as of one time": one})
+
+
+def counts_ours(client: Any, token: str, hours: int) -> Any:
+    """Count a token's holders at each of many blocks."""
+    import nbext
+
+    return nbext.trend({"token": {"token": token}}, every=f"{hours}h", since=f"{hours * (POINTS - 1)}h", amounts=False,
+                       client=client)  # fmt: skip
 
 
 def lines_of(side: Callable[..., Any]) -> str:
@@ -230,16 +277,7 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
             title = f"overlap of {SETS} segments of {args.rows:,} transfers ({lines_of(overlap_ours)})"
             yield Row(title, ours, sides)
             yield from of_wallets(client, tables, (tokens[1], contracts[1]), burned, args)
-            chain = client.about()["data"]["chains"][0]
-            hours = (chain["lastBlock"] - chain["firstBlock"]) * SECONDS_PER_BLOCK // 3600 // POINTS
-            # Fewer than three million rows are too short a time for so many points.
-            if not hours:
-                return
-            ours, found = timed(lambda: trend_ours(client, tokens[0], hours), args.rounds)
-            sql, by_sql = timed(lambda: trend_sql(tables, contracts[0], burned, [one for one, _ in found]), args.rounds)
-            assert found == by_sql, "the trends differ"
-            title = f"trend of {POINTS} points of {args.rows:,} transfers ({lines_of(trend_ours)})"
-            yield Row(title, ours, {f"DuckDB SQL ({lines_of(trend_sql)})": sql})
+            yield from of_times(client, tables, (tokens[0], contracts[0]), burned, args)
         finally:
             client.close()
             running.stop()

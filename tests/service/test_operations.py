@@ -218,6 +218,7 @@ def test_counts_of_what_segments_have_in_common_come_in_one_answer(service):
 @pytest.mark.parametrize(("body", "pointer", "code"), [
     ({"segments": APES, "counts": [[0]], "limit": 1}, "/limit", "unknown-key"),
     ({"segments": APES, "counts": [[0]], "amounts": 1}, "/amounts", "type"),
+    ({"segments": APES, "counts": [[0]], "amounts": "USDC"}, "/amounts", "unknown-symbol"),
     ({"counts": [[0]]}, "/segments", "size"),
     ({"segments": APES * 65, "counts": [[0]]}, "/segments", "size"),
     ({"segments": [*APES, 5], "counts": [[0]]}, "/segments/2", "type"),

@@ -38,7 +38,11 @@ def of_one(session: Session, args: Args, words: list[str]) -> Any:
     (asked,), client = _segments(session, args), session.connected()
     known = {"funnel": funnel, "concentration": concentration, "trend": trend, "retention": retention}
     analysis: Any = known[args.words[0].text]
-    options = {name: args[name] for name in ("every", "since", "by", "cohort") if args[name] is not None}
+    options = {name: args[name] for name in ("every", "since", "by", "cohort", "amounts") if args[name] is not None}
+    if args["no_amounts"]:
+        if args["amounts"] is not None:
+            raise UsageError("Use --amounts or --no-amounts, not both.")
+        options["amounts"] = False
     return _shown(session, args, args.words[0].text, lambda: analysis(asked, client=client, **options))
 
 

@@ -31,7 +31,7 @@ _TABLES = ("config", "history", "schema")
 _TAKEN = {
     "login": {"keep"}, "last-answer": {"values"}, **{name: {"out"} for name in _TABLES},
     "overlap": {"out", "share", "lift"}, "funnel": {"out"}, "concentration": {"out"},
-    "trend": {"out", "every", "since"}, "retention": {"out", "by", "cohort", "since"},
+    "trend": {"out", "every", "since", "amounts", "no_amounts"}, "retention": {"out", "by", "cohort", "since"},
     "wallet": {"out", "as_of", "chain"}, "examples": {"overwrite"},
 }  # fmt: skip
 _TAKERS = {
@@ -40,6 +40,8 @@ _TAKERS = {
     "lift": "overlap returns lifts",
     "every": "trend has points",
     "since": "trend and retention begin at a time",
+    "amounts": "trend adds up balances",
+    "no_amounts": "trend adds up balances",
     "by": "retention has periods",
     "cohort": "retention has cohorts",
     "as_of": "wallet reads balances at a time",

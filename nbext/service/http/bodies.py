@@ -82,11 +82,14 @@ async def _parsed(request: Request, raw: bytes) -> Any:
 
 @dataclass(frozen=True)
 class Compared:
-    """A request for counts: segments, for each count the places of those it is of, and whether what they hold too."""
+    """A request for counts: segments, for each count the places of those it is of, and whether what they hold too.
+
+    What they hold is of a contract, by symbol or address, or of the first one of each segment's rows.
+    """
 
     segments: list[dict[str, Any]]
     together: list[list[int]]
-    amounts: bool
+    amounts: bool | str
 
 
 def compared(body: Mapping[str, Any]) -> Compared:
@@ -94,8 +97,8 @@ def compared(body: Mapping[str, Any]) -> Compared:
     for name in body.keys() - {"segments", "counts", "amounts"}:
         raise ValidationError.of(f"/{name[:80]}", "unknown-key", "The fields are segments, counts and amounts.")
     amounts = body.get("amounts", False)
-    if not isinstance(amounts, bool):
-        raise ValidationError.of("/amounts", "type", "amounts is true or false.")
+    if not isinstance(amounts, bool | str):
+        raise ValidationError.of("/amounts", "type", "amounts is true, false, or the symbol or address of a contract.")
     segments, together = body.get("segments"), body.get("counts")
     if not isinstance(segments, list) or not 1 <= len(segments) <= MAX_COMPARED:
         raise ValidationError.of("/segments", "size", f"segments is a list of 1 to {MAX_COMPARED} requests.")

@@ -422,7 +422,9 @@ def _language() -> dict[str, Any]:
         "type": "object", "additionalProperties": False, "required": ["segments", "counts"],
         "properties": {
             "segments": {**several, "items": one},
-            "amounts": {"type": "boolean", "default": False, "description": "Return what each segment holds, too."},
+            "amounts": {"type": ["boolean", "string"], "default": False,
+                        "description": "Return what each segment holds, too: of the contract of this symbol or "
+                                       "address, or of the first of its rows."},
             "counts": {"type": "array", "minItems": 1, "maxItems": operations.MAX_COUNTS, "items": {
                 **several, "items": place, "uniqueItems": True, "description": "Places of some of the segments.",
             }},

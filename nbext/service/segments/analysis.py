@@ -25,10 +25,11 @@ def count(
     known: dict[tuple[int, ...], int] = {}
     held: list[dict[str, Any] | None] = [None] * len(plans)
     try:
-        balances = enumerate(map(_balance, plans if asked.amounts else []))
-        columns = {place: column for place, column in balances if column}
-        totals = dataset.totals([questions[place] for place in columns], cancel=cancel)
-        for (place, column), (matched, total) in zip(columns.items(), totals, strict=True):
+        name = asked.amounts if isinstance(asked.amounts, str) else None
+        balances = [service.language.balance(plan, name) if asked.amounts else None for plan in plans]
+        columns = {place: one for place, one in enumerate(balances) if one}
+        totals = dataset.totals([question for _, question in columns.values()], cancel=cancel)
+        for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
             known[(place,)] = matched
             held[place] = {"symbol": column.get("symbol"), **_amount(total, column.get("decimals", 0))}
         rest = [places for places in together if tuple(places) not in known]
@@ -44,12 +45,6 @@ def count(
             for plan, each in zip(plans, held, strict=True)
         ],
     }  # fmt: skip
-
-
-def _balance(plan: Any) -> Mapping[str, Any] | None:
-    """Return the first column after the address where it is a balance, or a count of NFTs."""
-    first: list[Mapping[str, Any]] = list(plan.columns[1:2])
-    return first[0] if first and "address" in first[0] else None
 
 
 def _amount(raw: int, decimals: int | None) -> dict[str, Any]:

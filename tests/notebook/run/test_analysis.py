@@ -32,6 +32,14 @@ def test_a_funnel_is_shown_with_its_chart(shell, monkeypatch):
 def test_concentration_and_trend_take_their_options(shell):
     table = shell.value("%nbext concentration UNI")
     assert (list(table.index), table.at["all", "share"]) == (["top 10", "top 100", "top 1 %", "all"], 1.0)
+    both = '{"any": [{"token": {"token": "UNI"}}, {"token": {"token": "USDC"}}]}'
+    shell.run(f"%nbext trend {both} --amounts USDC --every 4w --since 12w -o held")
+    assert shell.ip.user_ns["held"].attrs["nbext"]["amounts"] == "USDC"
+    shell.run("%nbext trend UNI --no-amounts --every 4w --since 12w -o counted")
+    assert list(shell.ip.user_ns["counted"].columns) == ["at", "block", "count"]
+    assert shell.error("%nbext trend UNI --no-amounts --amounts UNI") == (
+        "UsageError: Use --amounts or --no-amounts, not both."
+    )
     points = shell.run("%nbext trend BAYC --every 4w --since 12w -o points")
     assert "points = 4 rows, 3 columns" in points.printed
     assert shell.ip.user_ns["points"]["count"].gt(0).all()
