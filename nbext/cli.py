@@ -22,7 +22,7 @@ COMMANDS = {
     "backup": ("nbext.service.commands.backup", "copy the service's registry and results to a folder"),
     "check": ("nbext.service.commands.check", "check the stored data and results, and report what is damaged"),
     "ingest": ("nbext.engine.ingest.command", "ingest chain data: transfers, tokens, token lists, holders"),
-    "fetch": ("nbext.fetch", "fetch transfers from a node's JSON-RPC URL, and ingest them"),
+    "fetch": ("nbext.fetch.command", "fetch transfers from a node's JSON-RPC URL, and ingest them"),
     "sources": ("nbext.engine.ingest.taken", "list the files that were ingested, and how each was read"),
     "remove": ("nbext.engine.ingest.removal", "take a file that was ingested out of the data"),
     "compact": ("nbext.engine.ingest.compact", "fold what ingest has added into one base, for the fastest queries"),

@@ -25,8 +25,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nbext.core import strict_json
+from nbext.core.addresses import checksummed
 from nbext.core.atomic_files import ORDINARY, PART, whole_file, write_whole
 from nbext.core.chains import Chain
+from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError
 from nbext.node.contracts import Card
 from nbext.node.windows import Wanted, Window
@@ -91,6 +93,11 @@ class Coverage:
     def symbols(self) -> dict[str, str]:
         """Return the symbols of the contracts that were fetched, by address."""
         return {address: said["card"][2] for address, said in self.about.items() if said.get("card", [None] * 3)[2]}
+
+    def name_of(self, contract: str) -> str:
+        """Return how people are told of a contract: by its symbol, and its address."""
+        card = self.about.get(contract, {}).get("card") or [None, None, None]
+        return f"{visible(card[2] or 'the contract', 40)} ({checksummed(contract)})"
 
     def events_of(self, contract: str) -> tuple[str, ...]:
         """Return the events that were asked for of a contract that is covered."""

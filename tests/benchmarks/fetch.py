@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from nbext.core.chains import chain_of
-from nbext.fetch import IN_FLIGHT, Output, Request, fetch
+from nbext.fetch.request import IN_FLIGHT, Output, Request
+from nbext.fetch.run import fetch
 from nbext.node.contracts import TRANSFER
 from nbext.node.coverage import opened
 from nbext.node.reader import Reader

@@ -20,7 +20,8 @@ from nbext.core.addresses import checksummed
 from nbext.engine import storage
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, ValidationError
-from nbext.fetch import Output, Request, fetch, urls_of
+from nbext.fetch.request import Output, Request, urls_of
+from nbext.fetch.run import fetch
 from nbext.language.language import parse, resolve
 from nbext.settings import Secret
 from tests.keyrings import Ring
@@ -245,7 +246,7 @@ def test_an_address_without_a_contract_is_refused(tmp_path):
 
 
 def test_a_latest_block_behind_the_last_one_is_not_believed(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbext.fetch._TRIES", 2)
+    monkeypatch.setattr("nbext.fetch.run._TRIES", 2)
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, check=0)
         server.lie = lambda method, params, true: "0x20" if method == "eth_blockNumber" else true

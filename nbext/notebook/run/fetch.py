@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, NoReturn
 
-from nbext import fetch
 from nbext.errors import UsageError
+from nbext.fetch import command
+from nbext.fetch.request import URL_VARIABLE, Output, check_installed, urls_of
 from nbext.notebook.line.options import Args
 from nbext.settings import could_be_url
 
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
 _REFUSED = (
-    f"Do not write a node's URL in a cell: it holds your key, and the notebook would keep it. Set {fetch.URL_VARIABLE} "
-    f"before you start Jupyter, or store it in the system's keyring: `keyring set nbext {fetch.URL_VARIABLE}`."
+    f"Do not write a node's URL in a cell: it holds your key, and the notebook would keep it. Set {URL_VARIABLE} "
+    f"before you start Jupyter, or store it in the system's keyring: `keyring set nbext {URL_VARIABLE}`."
 )
 
 
@@ -34,12 +35,15 @@ def run(session: Session, args: Args, words: list[str]) -> None:
     if not words or {"-h", "--help"} & set(words):
         print(parser.format_help())
         return
-    request, folder = fetch.read(parser.parse_args(words))
+    check_installed()
+    from nbext.fetch.run import fetch
+
+    request, folder = command.read(parser.parse_args(words))
     if request.follow:
         _say("--follow holds this kernel until you interrupt it. `nbext fetch --follow` in a terminal leaves it free, "
              "and its cells see each new block.")
     with session.bar("fetch") as bar:
-        fetch.fetch(fetch.urls_of(), request, folder or session.data_dir, fetch.Output(_say, bar.at))
+        fetch(urls_of(), request, folder or session.data_dir, Output(_say, bar.at))
 
 
 def flags() -> list[str]:
@@ -49,7 +53,7 @@ def flags() -> list[str]:
 
 def _parser() -> _Parser:
     parser = _Parser(prog="%nbext fetch", add_help=False, allow_abbrev=False)
-    fetch.add_arguments(parser, on_a_terminal=False)
+    command.add_arguments(parser, on_a_terminal=False)
     return parser
 
 

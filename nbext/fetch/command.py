@@ -1,0 +1,149 @@
+"""``nbext fetch`` as a command: its words, which the magic has too, and what SIGTERM does to it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from nbext.core.untrusted_text import quoted
+from nbext.errors import QueryCancelled
+from nbext.fetch.request import (
+    CHECKED,
+    EVERY,
+    IN_FLIGHT,
+    MEMORY,
+    URL_VARIABLE,
+    Output,
+    Request,
+    check_installed,
+    urls_of,
+)
+from nbext.settings import Settings, could_be_url, data_folder, default_data_dir
+
+T = TypeVar("T")
+_EXAMPLES = f"""\
+examples:
+  {URL_VARIABLE}=https://... nbext fetch --contract UNI
+  nbext fetch --contract UNI --contract 0x... --from-block 19000000 --to-block finalized
+  nbext fetch --contract UNI --follow
+
+A provider's URL holds its key: set {URL_VARIABLE}, or store it in the system's keyring with
+`keyring set nbext {URL_VARIABLE}`. On the command line other users of the machine can read it. Several URLs of one
+chain have a space between, and are asked in turn."""
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True) -> None:
+    """Declare the command's arguments; in a notebook those that need no terminal, and no URL."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    if on_a_terminal:
+        parser.epilog = _EXAMPLES
+        parser.add_argument("--rpc", action="append", default=[], metavar="URL",
+                            help=f"the URL of a node of your own (one that holds a key: set {URL_VARIABLE}); repeat "
+                                 "the option for several of one chain")
+        parser.add_argument("--quiet", action="store_true", help="show no progress bar")
+    parser.add_argument("--contract", action="append", required=True, type=_no_url(str), metavar="SYMBOL|0x...",
+                        help="a token or collection: its address, or a symbol that nbext knows or has fetched; repeat "
+                             "the option for several")
+    parser.add_argument("--chain", default=Request.chain, type=_no_url(str), metavar="CHAIN",
+                        help="the chain's name or id, which the node's must be (default: %(default)s)")
+    parser.add_argument("--from-block", type=_no_url(_block("deployment")), default=Request.from_block,
+                        metavar="N|deployment", help="the first block (default: deployment, which is looked up)")
+    parser.add_argument("--to-block", type=_no_url(_block("latest", "finalized", "auto")), default=Request.to_block,
+                        metavar="N|latest|finalized|auto",
+                        help="the last block (default: auto, which is the finalized one where the node knows it, else "
+                             "12 before the latest)")
+    parser.add_argument("--follow", action="store_true",
+                        help="then read each new block, and replace those that a reorganisation orphans, until SIGTERM "
+                             "or Ctrl-C")
+    parser.add_argument("--confirmations", type=_no_url(_whole), metavar="N",
+                        help="read to N blocks before the latest one")
+    parser.add_argument("--every", type=_no_url(_above_zero), default=EVERY, metavar="S",
+                        help="with --follow: ask for new blocks every S seconds (default: %(default)g)")
+    parser.add_argument("--deposits", action="store_true",
+                        help="also read Deposit and Withdrawal, which are the mints and burns of wrapped ether")
+    parser.add_argument("--check", type=_no_url(_whole), default=CHECKED, metavar="N",
+                        help="after a fetch from deployment compare the balances of N holders with the contract's own "
+                             "(default: %(default)s; 0: of none)")
+    parser.add_argument("--rps", type=_no_url(_above_zero), metavar="N",
+                        help="send at most N calls a second (default: as many as the node takes)")
+    parser.add_argument("--in-flight", type=_no_url(_at_least_one), default=IN_FLIGHT, metavar="N",
+                        help="send up to N requests at once (default: %(default)s)")
+    parser.add_argument("--memory", default=MEMORY, type=_no_url(str), metavar="SIZE",
+                        help="the memory that ingest may use, such as 512MB; the rest goes to the disk (default: "
+                             "%(default)s)")
+    parser.add_argument("--data", metavar="DIR", type=_no_url(data_folder),
+                        help="the data folder (default: NBEXT_DATA_DIR, else your user data folder)")
+
+
+def _no_url(read: Callable[[str], T]) -> Callable[[str], T]:
+    """Return the type of an argument that takes no URL: what is wrong with a word is said by repeating it."""
+    def checked(text: str) -> T:
+        if could_be_url(text):
+            raise argparse.ArgumentTypeError(
+                f"a URL was given, which is not shown: it may hold a key. Set {URL_VARIABLE} to a node's URL. Write ./ "
+                "before the name of a folder that looks like a URL.")
+        return read(text)
+
+    return checked
+
+
+def _block(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        digits = text.replace(",", "").replace("_", "")
+        if text in words or re.fullmatch(r"\d{1,15}", digits):
+            return text if text in words else str(int(digits))
+        raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a block. Write a number, or {' or '.join(words)}.")
+
+    return read
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text):
+        raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a whole number from 0.")
+    return int(text)
+
+
+def _at_least_one(text: str) -> int:
+    if (number := _whole(text)) < 1:
+        raise argparse.ArgumentTypeError("0 is not a whole number from 1.")
+    return number
+
+
+def _above_zero(text: str) -> float:
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", text) or not float(text):
+        raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a number above 0.")
+    return float(text)
+
+
+def read(args: argparse.Namespace) -> tuple[Request, Path | None]:
+    """Return what parsed arguments ask for, and the data folder that they name."""
+    names = Request.__dataclass_fields__.keys() - {"contracts"}
+    return Request(tuple(args.contract), **{name: getattr(args, name) for name in names}), args.data
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetch, until the end or SIGTERM."""
+    check_installed()
+    from nbext.engine.ingest.command import bar
+    from nbext.fetch.run import fetch
+
+    urls = urls_of(args.rpc)
+    ending = threading.Event()
+    former = signal.signal(signal.SIGTERM, lambda *_: ending.set())
+    request, folder = read(args)
+    try:
+        with bar(quiet=args.quiet) as progress:
+            output = Output(lambda line: print(line, flush=True), progress or (lambda text, share: None))
+            fetch(urls, request, folder or default_data_dir(Settings()), output, ending=ending)
+    except QueryCancelled as cancelled:
+        print(cancelled, file=sys.stderr)
+        return 143 if ending.is_set() else 130  # as a shell has it: 128 and the number of SIGTERM, or of SIGINT
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    return 0

@@ -1,0 +1,282 @@
+"""One fetch. Each step is an append: ranges are read and stored, their files ingested, and then they count as covered.
+
+A step that was killed is made again from what was stored. After a reorganisation the next step replaces what it
+orphaned.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nbext.core.chains import Chain, chain_of
+from nbext.errors import IngestError, NodeError, QueryCancelled, ValidationError
+from nbext.fetch.balances import Balances
+from nbext.fetch.request import Output, Request, addresses_of, check_end, check_installed
+from nbext.settings import Secret
+
+if TYPE_CHECKING:
+    from nbext.node.contracts import Card
+    from nbext.node.coverage import Coverage
+    from nbext.node.reader import Reader
+    from nbext.node.rpc import Node
+
+# Times that a node is asked for its latest block where it is behind what another one had.
+_TRIES = 5
+
+
+def fetch(
+    urls: Sequence[Secret], request: Request, data_dir: Path, output: Output, *, ending: threading.Event | None = None
+) -> None:
+    """Fetch contracts' transfers into a data folder, verify balances, and follow the chain where asked to.
+
+    Parameters
+    ----------
+    ending
+        Set by a signal's handler: the fetch ends after what is under way, and what was read is ingested.
+
+    Raises
+    ------
+    NodeError
+        No node answers, its history is pruned, or its answers contradict each other. What was read before is ingested.
+    ValidationError
+        A contract, block or chain is not allowed.
+    QueryCancelled
+        It was interrupted, or ended before its last block. What was whole is ingested.
+    StorageError
+        Another fetch or ingest is at work on the folder.
+    ConfigError
+        A library of the extra ``node`` is not installed.
+    """
+    check_installed()
+    from nbext.engine.ingest.run import check_memory
+    from nbext.node.coverage import opened
+    from nbext.node.rpc import Node, Refusal
+
+    chain = chain_of(request.chain)
+    check_memory(request.memory)
+    if not request.contracts:
+        raise ValidationError.of("contract", "required", "a contract is missing. Write --contract UNI, or 0x....")
+    check_end(request)
+    interrupted, refused = False, None
+    with opened(data_dir, chain) as coverage:
+        standards = addresses_of(request.contracts, chain, coverage.symbols())
+        node = Node(urls, rps=request.rps)
+        work = _Fetch(node, coverage, request, standards=standards, data_dir=data_dir, output=output,
+                      ending=ending or threading.Event())
+        try:
+            _check_chain(node, chain, output)
+            work.run()
+        except KeyboardInterrupt:
+            # Not as its context: the libraries' frames hold the URL, and some tracebacks print them.
+            interrupted = True
+        except Refusal as refusal:
+            refused = refusal.as_error()
+        finally:
+            node.close()
+    if refused is not None:
+        raise refused
+    if interrupted:
+        raise QueryCancelled(f"The fetch was interrupted. {work.kept()}")
+
+
+def _check_chain(node: Node, chain: Chain, output: Output) -> None:
+    """Refuse a node of another chain; leave out one that does not answer, where others do."""
+    from nbext.node.rpc import Refusal, quantity
+
+    answers = node.of_each("eth_chainId")
+    refused = [answer for answer in answers.values() if isinstance(answer, Refusal)]
+    if len(refused) == len(answers):
+        raise refused[-1].as_error(refused[:-1])
+    for refusal in refused:
+        output.say(f"{refusal} It is left out.")
+    for name, answer in answers.items():
+        if not isinstance(answer, Refusal) and (found := quantity(answer, "chain id")) != chain.id:
+            raise NodeError(f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}.")
+    if len(node.places) > 1:
+        # Anybody may give a chain any id.
+        blocks = node.of_each("eth_getBlockByNumber", "0x0", False)
+        hashes = {name: block.get("hash") for name, block in blocks.items() if isinstance(block, Mapping)}
+        if len(set(hashes.values())) > 1:
+            raise NodeError(f"The nodes are of different chains: block 0 is not the same at {', '.join(hashes)}.")
+
+
+class _Fetch:
+    """One run of `fetch`."""
+
+    def __init__(
+        self, node: Node, coverage: Coverage, request: Request, *, standards: Mapping[str, str | None],
+        data_dir: Path, output: Output, ending: threading.Event,
+    ) -> None:  # fmt: skip
+        from nbext.node.contracts import DEPOSIT, TRANSFERS, WITHDRAWAL
+        from nbext.node.reader import Reader
+
+        self.node, self.coverage, self.request, self.data_dir, self.output = node, coverage, request, data_dir, output
+        self.standards, self.ending = standards, ending
+        self.ingested = False
+        topics = (*TRANSFERS, *((DEPOSIT, WITHDRAWAL) if request.deposits else ()))
+        self.topics = dict.fromkeys(standards, topics)
+        self.reader: Reader = Reader(
+            node, coverage, dict(self.topics), request.in_flight,
+            lambda progress: output.progress(progress.text, progress.share), ending=ending)
+
+    def run(self) -> None:
+        """Read what is missing; then go on as the chain does, where asked to."""
+        from nbext.node.rpc import Refusal
+
+        self._forget_what_was_removed()
+        # Of contracts that a killed run has read too: their parts are ingested with those of this one.
+        self.cards = self._cards({**self.coverage.in_parts(), **self.topics})
+        last = self._last()
+        self.firsts = {address: self._first(address, last) for address in self.topics}
+        self._read(last)
+        if self.ending.is_set() and not self.request.follow and self.reader.plan(self.firsts, last):
+            raise QueryCancelled(f"The fetch was ended before block {last:,}. {self.kept()}")
+        if not self.ingested and not self.ending.is_set():
+            self.output.say(f"Nothing new: {', '.join(map(self.coverage.name_of, self.topics))} to block {last:,}.")
+        Balances(self.node, self.coverage, self.data_dir, self.topics, self.firsts, self.request.check).verify(
+            last, self.output.say)
+        while self.request.follow and not self.ending.wait(self.request.every):
+            try:
+                self._read(self._last())
+            except (NodeError, Refusal) as why:
+                # A node that is away for a while is no reason to end: what follows is a service.
+                error = why.as_error() if isinstance(why, Refusal) else why
+                self.output.say(f"{error} Trying again in {self.request.every:g} s.")
+        if self.request.follow:
+            self.output.say(f"The fetch was ended. {self.kept()}")
+
+    def kept(self) -> str:
+        """Return what became of the blocks that were read, for a fetch that ends early."""
+        stored = "What was whole is ingested" if self.ingested else "Nothing new was whole"
+        return f"{stored}; the same words go on from there."
+
+    def _forget_what_was_removed(self) -> None:
+        from nbext.engine import storage
+
+        served = storage.current(self.data_dir)
+        taken = {entry["path"]: entry.get("replaced_from") for entry in served.manifest["files"]} if served else {}
+        lost = self.coverage.only_those_in(taken)
+        if lost:
+            names = ", ".join(map(self.coverage.name_of, lost))
+            self.output.say(f"Files of {names} are no longer in the data, and are read again.")
+
+    def _cards(self, addresses: Mapping[str, Any]) -> list[Card]:
+        from nbext.node.contracts import read_cards
+
+        known = {address: standard for address, standard in self.standards.items() if standard}
+        return read_cards(self.node, sorted(addresses), known)
+
+    def _last(self) -> int:
+        """Return the block to read to."""
+        from nbext.node.contracts import head_of
+        from nbext.node.rpc import quantity
+
+        stored = max(self.coverage.recent(), default=0)
+        for attempt in range(_TRIES):
+            latest = quantity(self.node.call("eth_blockNumber"), "block number")
+            # Behind a balancer the next node may be some blocks behind the last one; a reorganised chain may be, too.
+            if latest >= stored or self.reader.fork() is not None:
+                break
+            self.node.turn()
+            if self.ending.wait(0.2 * 2**attempt):
+                break
+        else:
+            raise NodeError(f"The node's latest block, {latest:,}, is before block {stored:,}, which was read earlier. "
+                            "It is behind.", meaning="BEHIND")
+        wanted = self.request.to_block
+        if not wanted.isdecimal():
+            return head_of(self.node, wanted, self.request.confirmations)
+        if int(wanted) > latest:
+            raise ValidationError.of("to_block", "range", f"--to-block {int(wanted):,} is after the chain's last, "
+                                     f"{latest:,}.")
+        return int(wanted)
+
+    def _first(self, address: str, last: int) -> int:
+        """Return the block to read a contract from."""
+        from nbext.node.contracts import deployment
+
+        if self.request.from_block.isdecimal():
+            first = int(self.request.from_block)
+            if first > last:
+                raise ValidationError.of("from_block", "range", f"--from-block {first:,} is after the last block to "
+                                         f"read, {last:,}.")
+            return first
+        about = self.coverage.about.setdefault(address, {})
+        if about.get("deployed") is None:
+            found = deployment(self.node, address, last)
+            if found is None:
+                # Not stored: an archive node, asked later, knows it.
+                self.output.say(
+                    f"{self.coverage.name_of(address)}: the node does not have the old states that would show when it "
+                    "was deployed. An archive node has. Its logs are read from block 0 on, or from --from-block N.")
+                return 0
+            about["deployed"] = found
+        return int(about["deployed"])
+
+    def _read(self, last: int) -> None:
+        """Read and ingest what is missing up to a block, in steps."""
+        while True:
+            self._notice_reorganisation()
+            for address in self.coverage.owed:
+                self.reader.topics = {address: self.coverage.events_of(address), **self.reader.topics}
+                self.firsts.setdefault(address, self.coverage.replacing or 0)
+            plan = self.reader.plan(self.firsts, last)
+            error: BaseException | None = None
+            try:
+                self.reader.read(plan, last)
+            except (NodeError, KeyboardInterrupt) as stopped:
+                error = stopped
+            # Another reorganisation while it was read: its parts are dropped, and read again.
+            if error is None and self.reader.fork() is not None:
+                continue
+            self._ingest()
+            if error is not None:
+                raise error
+            if not plan or self.ending.is_set():
+                return
+
+    def _notice_reorganisation(self) -> None:
+        fork = self.reader.fork()
+        if fork is not None:
+            self.coverage.drop_from(fork)
+            self.output.say(f"The chain was reorganised: blocks from {fork:,} on are read again and replaced.")
+
+    def _ingest(self) -> None:
+        """Ingest the parts, and count them as covered."""
+        import pyarrow as pa
+
+        from nbext.engine.ingest import ingest
+        from nbext.node.coverage import about_cards
+
+        deployed = {address: about.get("deployed") for address, about in self.coverage.about.items()}
+        step = self.coverage.joined(self.cards, deployed)
+        if step is None:
+            return
+        # Arrow would hold on to what the reading needed.
+        pa.default_memory_pool().release_unused()
+        # Before its deployment a contract has no transfer.
+        complete = {address: [(0 if first <= (deployed.get(address) or 0) else first, end)
+                              for first, end in self.coverage.covered(address, topics)]
+                    for address, topics in {**self.coverage.in_parts(), **self.topics}.items()}
+        report = ingest(step.files, self.coverage.chain.name, self.data_dir, replace_from=self.coverage.replacing,
+                        covered=complete, memory=self.request.memory,
+                        progress=lambda step, done: self.output.progress(f"ingest: {step}", done))
+        # A file of ours that is refused, or a row of it that cannot be stored, would be a hole behind what is covered.
+        if report.refused:
+            raise report.refused[0]
+        if report.bad_rows:
+            raise IngestError(f"{report.bad_rows:,} of the fetched rows could not be stored, and are listed in "
+                              f"{report.bad_path}.", path=report.bad_path or "")
+        self.coverage.commit(step, about_cards(self.cards))
+        self.ingested = True
+        ranges = {address: spans for address, spans in step.covers.items() if spans}
+        for address, spans in ranges.items():
+            read = " and ".join(f"{first:,} to {end:,}" for first, end in spans)
+            self.output.say(f"{self.coverage.name_of(address)}: blocks {read}.")
+        for line in report.removed:
+            self.output.say(f"replaced: {line}")
+        self.output.say(f"{report.new:,} new transfers are ingested. Services that run on this folder serve them "
+                        "within two seconds.")
