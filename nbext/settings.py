@@ -123,7 +123,7 @@ class Setting:
 SETTINGS = (
     Setting("base_url", None, str, "URL of the service. Without one, the embedded service answers."),
     Setting("data_dir", None, str, "Folder of the embedded service's data. Without one, the user's data folder."),
-    Setting("engine", "duckdb://", str, "Engine of the embedded service: duckdb://, pyspark://HOST:PORT, ..."),
+    Setting("engine", "duckdb://", str, "Engine of the embedded service: duckdb://, spark://HOST:PORT, ..."),
     Setting("chain", "ethereum", str, "Chain of a search that names none. A segment, %token and %nft name their own."),
     Setting("limit", DEFAULT_LIMIT, int, "Rows that a segment returns when no limit is given.", 1, MAX_LIMIT),
     Setting("connect_timeout", 5.0, float, "Seconds to wait for a connection to the service.", 0.01, 600),

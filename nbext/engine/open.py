@@ -13,6 +13,7 @@ from nbext.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Dataset
+    from nbext.engine.remote.backends import Warehouse
     from nbext.engine.storage import Generation
 
 # Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
@@ -20,6 +21,14 @@ MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
 _THREADS = re.compile(r"[1-9]\d{0,2}\Z")
 # How long a segment may run where nobody says: elsewhere each is planned, sent and collected, and the data is larger.
 QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE = 30.0, 300.0
+# What Spark calls a master, by how it is written.
+_MASTERS = {
+    "spark://HOST:PORT": re.compile(r"spark://[^/,\s]+:\d+(,[^/,\s]+:\d+)*"),
+    "local[N]": re.compile(r"local(\[(\*|\d+)(,\d+)?\])?"),
+    "yarn": re.compile("yarn"),
+    "k8s://https://HOST:PORT": re.compile(r"k8s://\S+"),
+    "sc://HOST:PORT": re.compile(r"sc://[^/;,\s]+"),
+}
 
 
 def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
@@ -30,9 +39,10 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
     data_dir
         The data folder, as `nbext ingest --data` filled it.
     engine
-        ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``; ``pyspark://HOST:PORT`` or
-        ``pyspark://local``; ``bigquery://PROJECT/DATASET``; ``trino://USER@HOST:PORT/CATALOG/SCHEMA``. All but
-        DuckDB connect at the first question.
+        ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``; what Spark calls a master, such as
+        ``spark://HOST:PORT`` or ``local[4]``, with options that begin with ``spark.``;
+        ``bigquery://PROJECT/DATASET``; ``trino://USER@HOST:PORT/CATALOG/SCHEMA``. All but DuckDB connect at the
+        first question.
 
     Raises
     ------
@@ -41,17 +51,41 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
     StorageError
         The generation is damaged or missing.
     """
+    if _kind(engine) == "spark":
+        return _spark(data_dir, engine)
+    url = _url(engine)
+    return _ENGINES[url.scheme](data_dir, url)
+
+
+def warehouse(engine: str) -> Warehouse:
+    """Return the warehouse of a URL, not connected; errors as of `open_dataset`."""
+    if _kind(engine) in ("duckdb", "spark"):
+        raise ConfigError(f"engine: {quoted(engine)} is not a warehouse. Write bigquery://PROJECT/DATASET or "
+                          "trino://USER@HOST:PORT/CATALOG/SCHEMA.")
+    return _warehouse(_url(engine))
+
+
+def _url(engine: str) -> SplitResult:
     try:
         url = urlsplit(engine)
         _ = url.port
     except ValueError as error:
         raise ConfigError(f"engine: {quoted(engine)} is not a URL: {error}.") from None
     if url.scheme not in _ENGINES or "://" not in engine:
+        near = did_you_mean(url.scheme, [*_ENGINES, "spark", "yarn"])
         raise ConfigError(
-            f"engine: {quoted(engine)} is not the URL of an engine.{did_you_mean(url.scheme, _ENGINES)} "
-            f"Allowed: {', '.join(f'{scheme}://' for scheme in _ENGINES)}."
+            f"engine: {quoted(engine)} is not the URL of an engine.{near} "
+            f"Allowed: {', '.join(f'{scheme}://' for scheme in _ENGINES)}, and Spark's masters: {', '.join(_MASTERS)}."
         )
-    return _ENGINES[url.scheme](data_dir, url)
+    return url
+
+
+def _kind(engine: str) -> str:
+    """Return the scheme of an engine's URL, or spark for what is, or begins as, a master of Spark's."""
+    master = engine.partition("?")[0]
+    if master.startswith(("spark:", "sc:")) or any(form.fullmatch(master) for form in _MASTERS.values()):
+        return "spark"
+    return engine.partition(":")[0]
 
 
 class Newest:
@@ -67,8 +101,8 @@ class Newest:
         self._data_dir, self._engine = data_dir, engine
         self._switched: tuple[int, int] | None = None
         # What a warehouse answers from is loaded by its operator: here only a local engine's tables are replaced.
-        self._follows = urlsplit(engine).scheme in ("duckdb", "pyspark")
-        self.query_seconds = QUERY_SECONDS if urlsplit(engine).scheme == "duckdb" else QUERY_SECONDS_ELSEWHERE
+        self._follows = _kind(engine) in ("duckdb", "spark")
+        self.query_seconds = QUERY_SECONDS if _kind(engine) == "duckdb" else QUERY_SECONDS_ELSEWHERE
 
     def open(self) -> Dataset:
         """Open what is served now; errors as of `open_dataset`."""
@@ -126,35 +160,38 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
     return DuckDataset(found, data_dir=data_dir, memory=options.get("memory", MEMORY), threads=threads)
 
 
-def _spark(data_dir: Path, url: SplitResult) -> Dataset:
+def _spark(data_dir: Path, engine: str) -> Dataset:
     from nbext.engine.remote.backends import Spark
     from nbext.engine.remote.dataset import RemoteDataset
 
-    _options(url)
+    master, _, query = engine.partition("?")
+    if not any(form.fullmatch(master) for form in _MASTERS.values()):
+        # What comes after a semicolon may be a token: Spark takes that from SPARK_CONNECT_AUTHENTICATE_TOKEN, too.
+        raise ConfigError(f"engine: {quoted(master.partition(';')[0])} is not complete, or more than that. Write "
+                          "spark://HOST:PORT or sc://HOST:PORT.")
+    conf = dict(parse_qsl(query, keep_blank_values=True))
+    for name in conf:
+        if not name.startswith("spark."):
+            raise ConfigError(f"engine: Spark has no option {quoted(name, 40)}: its options begin with spark., such as "
+                              "spark.executor.memory=2g.")
     found = chosen(data_dir)
-    if url.netloc == "local":
-        return RemoteDataset(found, Spark(found, "local[*]"))
-    _needs(url, bool(url.hostname and url.port), "pyspark://HOST:PORT, or pyspark://local")
-    return RemoteDataset(found, Spark(found, f"spark://{url.netloc}"))
+    return RemoteDataset(found, Spark(found, master, conf))
 
 
-def _bigquery(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.remote.backends import bigquery
+def _elsewhere(data_dir: Path, url: SplitResult) -> Dataset:
     from nbext.engine.remote.dataset import RemoteDataset
 
-    _options(url)
-    parts = _path(url, 1, "bigquery://PROJECT/DATASET")
-    return RemoteDataset(chosen(data_dir), bigquery(url.netloc, *parts))
+    return RemoteDataset(chosen(data_dir), _warehouse(url))
 
 
-def _trino(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.remote.backends import trino
-    from nbext.engine.remote.dataset import RemoteDataset
+def _warehouse(url: SplitResult) -> Warehouse:
+    from nbext.engine.remote.backends import bigquery, trino
 
     _options(url)
+    if url.scheme == "bigquery":
+        return bigquery(url.netloc, *_path(url, 1, "bigquery://PROJECT/DATASET"))
     catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")
-    found = trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema)
-    return RemoteDataset(chosen(data_dir), found)
+    return trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema)
 
 
 def _path(url: SplitResult, parts: int, form: str) -> list[str]:
@@ -169,4 +206,4 @@ def _needs(url: SplitResult, met: bool, form: str) -> None:
 
 
 # Each is imported when its URL is opened: Ibis' backends and Spark take up to seconds.
-_ENGINES = {"duckdb": _duckdb, "pyspark": _spark, "bigquery": _bigquery, "trino": _trino}
+_ENGINES = {"duckdb": _duckdb, "bigquery": _elsewhere, "trino": _elsewhere}

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on loopback, from the pip package: a master and two workers, each its own process."""
+"""Spark on loopback, from the pip package: a master and two workers, each its own process; or a Connect server."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 _READY = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = "Registering worker"
+_CONNECTED = re.compile(r"Spark Connect server started at: (\S+)")
 
 
 def spark_home() -> Path:
@@ -42,13 +43,28 @@ def cluster(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _daemon(home: Path, kind: str, log: Path, *words: str) -> Iterator[None]:
-    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1"]
+def connect_server(folder: Path) -> Iterator[str]:
+    """Start a server of Spark Connect on two threads and give its ``sc://HOST:PORT``; it ends with the block."""
+    home, log = spark_home(), folder / "connect.log"
+    conf = {"spark.ui.enabled": "false", "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": "0"}
+    words = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
+    with _process(home, log, "spark-submit", "--master", "local[2]", *words, "--class",
+                  "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"):
+        yield f"sc://{_await(log, _CONNECTED).group(1)}"
+
+
+def _daemon(home: Path, kind: str, log: Path, *words: str) -> AbstractContextManager[None]:
+    return _process(home, log, "spark-class", f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1",
+                    "--webui-port", "0", *words)  # fmt: skip
+
+
+@contextmanager
+def _process(home: Path, log: Path, script: str, *words: str) -> Iterator[None]:
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home), "SPARK_NO_DAEMONIZE": "1"}
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*command, "--webui-port", "0", *words], stdout=out, stderr=out, env=environment, cwd=log.parent
-        )
+        process = subprocess.Popen([str(home / "bin" / script), *words], stdout=out, stderr=out, env=environment,
+                                   cwd=log.parent)  # fmt: skip
         try:
             yield
         finally:

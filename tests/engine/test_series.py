@@ -96,7 +96,7 @@ def test_questions_that_differ_in_more_than_their_block_are_no_series(dataset):
 def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, tmp_path_factory):
     late, early = [150, 151, 171, 200], [0, 60, 110, 125, 125, 160]
     with cluster(tmp_path_factory.mktemp("cluster")) as url:
-        on_spark = open_dataset(data_dir, url.replace("spark://", "pyspark://"))
+        on_spark = open_dataset(data_dir, url)
         try:
             for name in ("token_none_too", "token_held_since", "nft_ids", "all_any_not"):
                 blocks = late if "since" in name else early
@@ -110,7 +110,7 @@ def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, 
 
 
 def test_ibis_can_write_every_series_for_every_engine_elsewhere(data_dir, dataset):
-    for engine in ("pyspark://local", "bigquery://project/nbext", "trino://me@host:1/lake/nbext"):
+    for engine in ("local[*]", "bigquery://project/nbext", "trino://me@host:1/lake/nbext"):
         elsewhere = open_dataset(data_dir, engine)
         for name in ("token_held_since", "nft_ids", "all_any_not"):
             (asked,) = series_of(questions_of(name, dataset, LATE[::20]))

@@ -129,6 +129,7 @@ def test_the_quickstart_runs_and_writes_only_into_the_users_data_folder(whole, t
     }
 
 
+@pytest.mark.long  # as they stand beside the code, they run in the README's test command
 def test_every_notebook_gives_what_it_shows(whole, tmp_path):
     nbval = ["--nbval", "--nbval-sanitize-with", REPO / "tests/nbval.cfg", "--nbval-cell-timeout", "120"]
     run(whole, "-m", "pytest", "-q", "-c", os.devnull, *nbval, REPO / "notebooks", cwd=tmp_path, home=tmp_path)

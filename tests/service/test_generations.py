@@ -172,7 +172,7 @@ def test_a_data_folder_that_is_gone_is_not_the_sample(live, data):
 
 def test_a_warehouse_is_not_followed_because_its_tables_are_loaded_by_hand(data):
     for engine, follows in (("trino://me@host:1/lake/nbext", False), ("bigquery://project/nbext", False),
-                            ("pyspark://local", True), ("duckdb://", True)):  # fmt: skip
+                            ("local[2]", True), ("duckdb://", True)):  # fmt: skip
         newest = Newest(data, engine)
         newest.open().close()
         os.utime(data / "current")
@@ -184,7 +184,7 @@ def test_a_warehouse_is_not_followed_because_its_tables_are_loaded_by_hand(data)
 
 
 @pytest.mark.parametrize(("engine", "seconds"), [
-    ("duckdb://?threads=1", 30), ("pyspark://local", 300), ("trino://me@host:1/lake/nbext", 300),
+    ("duckdb://?threads=1", 30), ("local[2]", 300), ("trino://me@host:1/lake/nbext", 300),
 ])
 def test_how_long_a_segment_may_run_depends_on_the_engine_that_answers(data, engine, seconds):
     assert Newest(data, engine).query_seconds == seconds

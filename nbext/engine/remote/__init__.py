@@ -2,4 +2,5 @@
 
     dataset    a segment as one SQL statement, sent as text
     backends   Spark, which reads the generation's Parquet files; BigQuery and Trino, with the same tables
+    load       the command line of `nbext load`: the statements that make those tables
 """

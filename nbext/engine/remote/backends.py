@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 FOLDER = "parquet"
 _WALLETS = ("wallet", "sender", "recipient")
+_QUIET = {
+    "spark.ui.enabled": "false",  # its page listens on all addresses
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",  # in a notebook its bars would land in whichever cell runs, line upon line
+}
 
 
 class Spark:
@@ -40,7 +45,10 @@ class Spark:
     generation
         The generation; its Parquet files are written beside it when the session is first needed.
     master
-        What Spark calls the cluster: ``spark://HOST:PORT``, or ``local[*]`` for this machine.
+        What Spark calls the cluster: ``spark://HOST:PORT``, ``yarn``, ``local[*]`` for this machine; ``sc://HOST:PORT``
+        is a server of Spark Connect.
+    conf
+        Spark's own options. Those of ``spark-defaults.conf`` hold where none is given.
     """
 
     name = "pyspark"
@@ -50,9 +58,9 @@ class Spark:
     _sessions = 0
     _starting = threading.Lock()
 
-    def __init__(self, generation: Generation, master: str) -> None:
+    def __init__(self, generation: Generation, master: str, conf: Mapping[str, str]) -> None:
         self._generation = generation
-        self._master = master
+        self._master, self._conf, self._connects = master, conf, master.startswith("sc:")
         self._lock = threading.Lock()
         self._started: Any = None
         # Ibis compiles a float for Spark by an option that exists once its backend is imported. Where Spark's client
@@ -61,12 +69,16 @@ class Spark:
             _ = ibis.pyspark
 
     def fetch(self, sql: str, job: str) -> pa.Table:
-        """Run a statement in a job group of its own, so that `stop` ends it alone."""
+        """Run a statement in a job group or under a tag of its own, so that `stop` ends it alone."""
         from pyspark.errors import PySparkException
 
-        session = self._session()
         try:
-            session.sparkContext.setJobGroup(job, "nbext", interruptOnCancel=True)
+            session = self._session()
+            if not self._connects:
+                session.sparkContext.setJobGroup(job, "nbext", interruptOnCancel=True)
+                return session.sql(sql).toArrow()
+            session.clearTags()  # of the statement that this thread ran before
+            session.addTag(job)
             return session.sql(sql).toArrow()
         except PySparkException as error:
             failure = SegmentFailed(f"Spark could not answer: {str(error).splitlines()[0]}")
@@ -74,7 +86,9 @@ class Spark:
 
     def stop(self, job: str) -> None:
         """End the tasks of a job group, and those that it would start yet: Spark may still be planning."""
-        if self._started is not None:
+        if self._started is not None and self._connects:
+            self._started.interruptTag(job)
+        elif self._started is not None:
             # Python's own cancelJobGroup ends what runs now, and a job that begins after it would run to its end.
             self._started.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(job)
 
@@ -87,8 +101,8 @@ class Spark:
         """End the session, and Spark with the last one."""
         with self._lock, Spark._starting:
             if self._started is not None:
-                Spark._sessions -= 1
-                if not Spark._sessions:
+                Spark._sessions -= not self._connects
+                if self._connects or not Spark._sessions:
                     self._started.stop()
                 self._started = None
 
@@ -100,22 +114,19 @@ class Spark:
             return self._started
 
     def _start(self) -> Any:
+        folder = parquet_files(self._generation)
         try:
             from pyspark.sql import SparkSession
+
+            with Spark._starting:
+                if self._connects:
+                    session = SparkSession.builder.remote(self._master).config(map=dict(self._conf)).create()
+                else:
+                    builder = SparkSession.builder.master(self._master).appName("nbext")
+                    session = builder.config(map={**_QUIET, **self._conf}).getOrCreate().newSession()
+                    Spark._sessions += 1
         except ImportError:
-            raise ConfigError('pyspark:// needs Spark\'s client: pip install "nbext[spark]"') from None
-        folder = parquet_files(self._generation)
-        builder = (
-            SparkSession.builder.master(self._master).appName("nbext")
-            # Its page listens on all addresses.
-            .config("spark.ui.enabled", "false")
-            .config("spark.log.level", "ERROR")
-            # In a notebook its bars would land in whichever cell runs, line upon line.
-            .config("spark.ui.showConsoleProgress", "false")
-        )
-        with Spark._starting:
-            session = builder.getOrCreate().newSession()
-            Spark._sessions += 1
+            raise ConfigError('Spark needs its client: pip install "nbext[spark]"') from None
         # Days are UTC days on every engine, wherever the cluster is.
         session.conf.set("spark.sql.session.timeZone", "UTC")
         for name in TABLES:

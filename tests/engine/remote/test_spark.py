@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import duckdb
@@ -38,7 +41,7 @@ def on_spark(data_dir, tmp_path_factory):
     """A cluster whose own file system is another than that of the data folder, as most clusters' is."""
     with cluster(tmp_path_factory.mktemp("cluster")) as url, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.hadoop.fs.defaultFS=hdfs://none.invalid:9000 pyspark-shell")
-        dataset = open_dataset(data_dir, url.replace("spark://", "pyspark://"))
+        dataset = open_dataset(data_dir, f"{url}?spark.sql.shuffle.partitions=3")
         yield dataset
         dataset.close()
 
@@ -67,10 +70,7 @@ def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_spark_profiles_and_adds_up_a_segment_as_duckdb_does(on_duckdb, on_spark):
-    for name in ("token_min", "token_as_of", "nft"):
-        totals = [dataset.total(forms.question(name, dataset)) for dataset in (on_duckdb, on_spark)]
-        assert totals[0] == totals[1] > (0, 0)
+def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
         found = [
@@ -120,12 +120,31 @@ def test_a_question_on_spark_is_cancelled_at_any_moment_and_the_next_is_answered
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_two_generations_on_one_spark_have_tables_of_their_own_and_one_ends_without_the_other(on_spark, tmp_path):
     hand_made.generation(tmp_path, {"contracts": [hand_made.contract(1, symbol="NEW", holders=1)]})
-    other = RemoteDataset(chosen(tmp_path), Spark(chosen(tmp_path), on_spark._backend._master))
+    other = RemoteDataset(chosen(tmp_path), Spark(chosen(tmp_path), on_spark._backend._master, {}))
     assert [other.catalog.symbols(1, nft=False), "NEW" in on_spark.catalog.symbols(1, nft=False)] == [["NEW"], False]
     question = forms.question("token_min", on_spark)
     before = on_spark.ask(question, limit=0)
     other.close()
     assert on_spark.ask(question, limit=0) == before
+
+
+# Prints what two options of Spark are in the session of a folder's tables.
+CONFIGURED = """
+import sys
+from nbext.engine.open import Path, open_dataset
+dataset = open_dataset(Path(sys.argv[1]), "local[1]?spark.sql.shuffle.partitions=3")
+conf = dataset._backend._session().conf
+print(conf.get("spark.sql.broadcastTimeout"), conf.get("spark.sql.shuffle.partitions"))
+dataset.close()
+"""
+
+
+@pytest.mark.spark
+def test_options_hold_of_the_url_and_where_it_has_none_of_sparks_own_file(data_dir, tmp_path):
+    (tmp_path / "spark-defaults.conf").write_text("spark.sql.broadcastTimeout 301\nspark.sql.shuffle.partitions 7\n")
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", CONFIGURED, data_dir], capture_output=True, text=True,
+                         check=False, env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)})  # fmt: skip
+    assert (ran.returncode, ran.stdout) == (0, "301 3\n")
 
 
 def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
@@ -143,30 +162,47 @@ def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("pyspark://", "Write pyspark://HOST:PORT"),
-        ("pyspark://host", "Write pyspark://HOST:PORT"),
-        ("pyspark://host:port", "is not a URL"),
-        ("pyspark://local?cores=4", "has no option 'cores'"),
+        ("spark://", "engine: 'spark://' is not complete, or more than that. Write "
+         "spark://HOST:PORT or sc://HOST:PORT."),
+        ("spark://host", "engine: 'spark://host' is not complete, or more than that. Write "
+         "spark://HOST:PORT or sc://HOST:PORT."),
+        ("spark://host:port", "engine: 'spark://host:port' is not complete, or more than that. Write "
+         "spark://HOST:PORT or sc://HOST:PORT."),
+        ("sc://host:1/;token=abc", "engine: 'sc://host:1/' is not complete, or more than that. Write "
+         "spark://HOST:PORT or sc://HOST:PORT."),
+        ("local[2]?cores=4", "engine: Spark has no option 'cores': its options begin with spark., such as "
+         "spark.executor.memory=2g."),
+        ("local[two]", "engine: 'local[two]' is not the URL of an engine. Allowed: duckdb://, bigquery://, trino://, "
+         "and Spark's masters: spark://HOST:PORT, local[N], yarn, k8s://https://HOST:PORT, sc://HOST:PORT."),
+        ("pyspark://host:7077", "engine: 'pyspark://host:7077' is not the URL of an engine. Did you mean 'spark'? "
+         "Allowed: duckdb://, bigquery://, trino://, and Spark's masters: spark://HOST:PORT, local[N], yarn, "
+         "k8s://https://HOST:PORT, sc://HOST:PORT."),
         ("bigquery://project", "Write bigquery://PROJECT/DATASET"),
         ("trino://host:8080/catalog", "Write trino://USER@HOST:PORT/CATALOG/SCHEMA"),
     ],
 )
 def test_a_url_that_is_not_complete_says_how_it_is_written(data_dir, engine, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError) as raised:
         open_dataset(data_dir, engine)
+    assert message in str(raised.value)
 
 
-@pytest.mark.parametrize("engine", ["pyspark://10.0.0.1:7077", "bigquery://project/nbext", "trino://me@host:1/lake/nbext"])
-def test_an_engine_elsewhere_is_not_connected_to_before_it_is_asked(data_dir, engine):
+@pytest.mark.parametrize(("engine", "name"), [
+    ("spark://10.0.0.1:7077", "pyspark"), ("spark://10.0.0.1:7077,10.0.0.2:7077", "pyspark"), ("local", "pyspark"),
+    ("local[*]", "pyspark"), ("local[2,3]?spark.driver.memory=1g", "pyspark"), ("yarn", "pyspark"),
+    ("k8s://https://10.0.0.1:6443", "pyspark"), ("sc://10.0.0.1:15002", "pyspark"),
+    ("bigquery://project/nbext", "bigquery"), ("trino://me@host:1/lake/nbext", "trino"),
+])
+def test_an_engine_elsewhere_is_not_connected_to_before_it_is_asked(data_dir, engine, name):
     dataset = open_dataset(data_dir, engine)
     assert isinstance(dataset, RemoteDataset)
-    assert dataset.about.engine == engine.split(":", maxsplit=1)[0]
+    assert dataset.about.engine == name
     assert dataset.clock.last(1)[0] == forms.LAST
     dataset.close()
 
 
 def test_ibis_can_write_every_form_for_spark(data_dir, on_duckdb):
-    dataset = open_dataset(data_dir, "pyspark://local")
+    dataset = open_dataset(data_dir, "local[*]")
     for form in forms.FORMS:
         question = forms.question(form, on_duckdb)
         sql = dataset._statements.returning(question).with_literals((*question.values, 5))

@@ -76,6 +76,17 @@ def test_processes_share_their_port_with_no_other_service(tmp_path, capsys):
     )
 
 
+def test_options_of_spark_are_part_of_the_engines_url(tmp_path, capsys):
+    words = ["serve", "--data", str(tmp_path), "--engine", "duckdb://?threads=1", "--spark-conf"]
+    assert main([*words, "spark.b=2"]) == 2
+    assert capsys.readouterr().err == (
+        "ConfigError: engine: duckdb:// has no option 'spark.b'. Allowed: memory, threads.\n")
+    with pytest.raises(SystemExit):
+        main([*words, "executor.memory=2g"])
+    assert capsys.readouterr().err.endswith(
+        "argument --spark-conf: executor.memory=2g is not an option of Spark's, such as spark.executor.memory=2g.\n")
+
+
 def test_a_share_above_the_whole_is_refused(tmp_path, capsys):
     assert main(["serve", "--data", str(tmp_path), "--keep-gib", "20", "--key-gib", "30"]) == 2
     assert capsys.readouterr().err == (

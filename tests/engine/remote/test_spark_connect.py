@@ -1,0 +1,60 @@
+"""A server of Spark Connect, which has no context in this process, answers as DuckDB does."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from nbext.engine.dataset import Cancel, Question
+from nbext.engine.open import open_dataset
+from nbext.engine.query.set_tree import Leaf
+from nbext.errors import QueryCancelled
+from tests.engine import forms
+from tests.engine.cluster import connect_server
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def datasets(tmp_path_factory):
+    """The same data on DuckDB and over Spark Connect."""
+    folder = tmp_path_factory.mktemp("forms")
+    forms.generation(folder)
+    with connect_server(tmp_path_factory.mktemp("connect")) as url:
+        both = open_dataset(folder), open_dataset(folder, f"{url}?spark.sql.shuffle.partitions=3")
+        yield both
+        for dataset in both:
+            dataset.close()
+
+
+@pytest.mark.parametrize("form", ["token_min", "all_any_not", "token_as_of", "nft"])
+def test_a_form_has_the_same_rows_over_spark_connect(datasets, form):
+    on_duckdb, connected = datasets
+    expected = on_duckdb.ask(forms.question(form, on_duckdb), limit=100)
+    found = connected.ask(forms.question(form, connected), limit=100)
+    assert found.matched == expected.matched > 0
+    assert found.rows.to_pylist() == expected.rows.to_pylist()
+    assert found.rows.schema == expected.rows.schema
+    assert "Physical Plan" in connected.explain(forms.question(form, connected), limit=2)["plan"]
+
+
+def test_a_question_over_spark_connect_is_cancelled_and_the_next_is_answered(datasets):
+    _, connected = datasets
+
+    def endless(tables, scalars):
+        every = tables["transfers"].select(w0=lambda t: t.sender)
+        for place in range(1, 6):
+            every = every.cross_join(tables["transfers"].select(**{f"w{place}": lambda t: t.sender}))
+        text = sum(every[name] for name in every.columns).cast("string")
+        return Leaf(every.filter(text == "none").select(wallet="w0"))
+
+    cancel = Cancel()
+    threading.Timer(3, cancel.asked.set).start()
+    with pytest.raises(QueryCancelled):
+        connected.ask(Question("endless", endless, lambda tables, scalars: []), limit=1, cancel=cancel)
+    assert connected.ask(forms.question("token", connected), limit=0).matched > 0
+
