@@ -10,6 +10,7 @@ import base64
 import importlib.util
 import io
 import math
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,6 +105,13 @@ def cut(name: str, most: int = 28) -> str:
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
 
 
+def _room(names: Sequence[str]) -> float:
+    """Return the inches that names take beside an axis, at least those of a short one."""
+    # An emoji is as wide as two letters.
+    widths = (sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in cut(name)) for name in names)
+    return max(1.0, *(0.075 * width for width in widths))
+
+
 def names_on(axis: Any, names: Sequence[str], most: int = 28, *, upright: bool = False) -> None:
     """Write names at the places of an axis, literally."""
     texts = [cut(name, most) for name in names]
@@ -126,13 +134,15 @@ def heatmap(table: pd.DataFrame, title: str, unit: str, about: Mapping[str, Any]
 
     values = table.to_numpy(dtype=float)
     rows, columns = values.shape
-    axes = blank(3.2 + 0.42 * columns, 2.2 + 0.36 * rows, title, about)
+    index, header = [str(name) for name in table.index], [str(name) for name in table.columns]
+    # The names below are aslant.
+    axes = blank(1.9 + _room(index) + 0.42 * columns, 1.2 + 0.75 * _room(header) + 0.36 * rows, title, about)
     known = values[(values > 0) & (values < math.inf)]
     least, most = (known.min(), known.max()) if len(known) else (1.0, 1.0)
     norm = LogNorm(least, max(most, least * 1.01)) if most > 50 * least else Normalize(0, most)
     shaded = axes.imshow(_clipped(values, least), cmap="cividis", norm=norm, aspect="auto")
-    names_on(axes.yaxis, [str(name) for name in table.index])
-    names_on(axes.xaxis, [str(name) for name in table.columns], upright=True)
+    names_on(axes.yaxis, index)
+    names_on(axes.xaxis, header, upright=True)
     bar = axes.figure.colorbar(shaded, ax=axes, fraction=0.04)
     bar.set_label(unit, fontsize=8, color=INK)
     bar.ax.tick_params(labelsize=7)
@@ -160,7 +170,7 @@ def upset(names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], a
     """
     groups = sorted((group for group in only if only[group]), key=lambda group: (-only[group], group))[:MOST_BARS]
     title = "Wallets in exactly these segments"
-    axes = blank(3.4 + 0.26 * max(len(groups), 6), 3.2 + 0.3 * len(names), title, about)
+    axes = blank(1.6 + _room(names) + 0.26 * max(len(groups), 6), 3.2 + 0.3 * len(names), title, about)
     figure = axes.figure
     axes.remove()
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 0.3 * len(names)])
@@ -168,6 +178,7 @@ def upset(names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], a
     above.bar_label(drawn, [f"{only[group]:,}" for group in groups], fontsize=7, rotation=90, padding=3)
     above.set_ylabel("wallets", fontsize=8, color=INK)
     above.margins(y=0.3)
+    whole_numbers(above.yaxis)
     above.tick_params(labelsize=7, bottom=False, labelbottom=False)
     for place, group in enumerate(groups):
         rows = [row for row in range(len(names)) if group >> row & 1]
@@ -175,7 +186,8 @@ def upset(names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], a
         below.plot([place] * len(rows), rows, "o-", color=INK, markersize=6, linewidth=1.5)
     labels = [f"{cut(name)} ({size:,})" for name, size in zip(names, sizes, strict=True)]
     below.set_yticks(range(len(names)), labels, fontsize=8, parse_math=False)
-    below.invert_yaxis()
+    # Half a row below the last, whose dots the axis would cut.
+    below.set_ylim(len(names) - 0.5, -0.5)
     below.set_xticks([])
     for one in (above, below):
         for side in ("top", "right"):

@@ -104,6 +104,8 @@ def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chart(made: Result) -> charts.Chart:
     drawn = made.head(MOST_DRAWN)
-    names = [f"{symbol} ({share:.0%})" for symbol, share in zip(drawn["symbol"], drawn["share"], strict=True)]
+    # Some contracts have no symbol, and some no name either.
+    known = drawn["symbol"].fillna(drawn["name"]).fillna(drawn["contract"])
+    names = [f"{name} ({share:.0%})" for name, share in zip(known, drawn["share"], strict=True)]
     return charts.lifts(names, drawn["lift"].tolist(), "What these wallets hold more than others do",
                         made.attrs["nbext"])  # fmt: skip

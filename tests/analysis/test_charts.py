@@ -58,6 +58,17 @@ def test_names_from_a_chain_are_drawn_literally_and_cut_in_the_middle(tables):
             assert not artist.get_parse_math() or not any(artist.get_text().startswith(name) for name in shown)
 
 
+def test_names_of_any_width_leave_room_for_the_cells_and_dots_beside_them(tables):
+    heatmap, upset = (tables["overlap"].chart(kind) for kind in ("heatmap", "upset"))
+    for chart in (heatmap, upset):
+        drawn(chart)
+    cells = heatmap.figure.axes[0].get_window_extent()
+    assert min(cells.width, cells.height) / heatmap.figure.dpi / len(HOSTILE) > 0.3
+    above, below = upset.figure.axes
+    assert below.get_ylim() == (len(HOSTILE) - 0.5, -0.5)
+    assert above.yaxis.get_major_formatter()(1_000) == "1,000"
+
+
 def test_bars_and_histograms_draw_a_strangers_names_literally_with_their_units(tables):
     about = tables["trend"].attrs["nbext"]
     drawn_ones = [charts.bars(HOSTILE, [1, 2, 3, 4], HOSTILE[0], about, "contracts"),

@@ -56,6 +56,9 @@ def test_a_cell_is_the_segments_wallets_that_hold_the_contract_and_the_chart_has
     assert dict(table.dtypes.astype(str))["wallets"] == "int64"
     assert [matched(table.segment(row)) for row in table.index] == table["wallets"].tolist()
     assert table.chart().words.startswith("What these wallets hold more than others do: ")
+    table.loc[0, "symbol"] = None
+    assert f": {table['name'].fillna(table['contract'])[0]} (" in table.chart().words
+    assert "nan" not in table.chart().words
     assert table.attrs["nbext"]["as_of"]["block"] == 12
 
 
