@@ -11,6 +11,7 @@ import argparse
 import inspect
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,11 @@ def wallet_sql(connection: Any, address: str) -> dict[str, int]:
     return {contract: (int(hi) * 10**26 + int(mid)) * 10**26 + int(lo) for contract, hi, mid, lo in rows}
 
 
+def wallet_pandas(balances: Any, wallet: int) -> set[int]:
+    """List the contracts from balances that are in memory already; without amounts, which have 38 digits."""
+    return set(balances.contract[balances.wallet == wallet])
+
+
 def profile_ours(client: Any, token: str, least: int = 5) -> dict[str, tuple[int, float]]:
     """Say what a token's holders hold more than others do."""
     import nbext
@@ -129,6 +135,14 @@ def profile_sql(connection: Any, contract: int, burned: list[int], size: int) ->
              "LIMIT 200")  # fmt: skip
     found = connection.execute(asked, [contract, burned, size]).fetchall()
     return {address: (n, round(lift, 6)) for address, n, lift in found}
+
+
+def profile_pandas(balances: Any, contract: int, size: int) -> dict[int, tuple[int, float]]:
+    """Count them in balances that are in memory already."""
+    own = balances.wallet[balances.contract == contract]
+    n, every = balances.contract[balances.wallet.isin(own)].value_counts(), balances.contract.value_counts()
+    found = (n[n >= 5] / len(own) / (every / size)).dropna().nlargest(200)
+    return {number: (int(n[number]), round(lift, 6)) for number, lift in found.items()}
 
 
 def retention_ours(client: Any, token: str, days: int) -> list[int]:
@@ -149,6 +163,13 @@ def retention_sql(connection: Any, contract: int, burned: list[int], blocks: lis
     found = {(c, i): number for c, i, number in connection.execute(asked, [contract, burned, blocks]).fetchall()}
     ends = range(1, len(blocks) + 1)
     return [found.get((c, i), 0) for c in ends for i in ends if i >= c and any(found.get((c, at)) for at in ends)]
+
+
+def retention_pandas(history: Any, blocks: list[int]) -> list[int]:
+    """Count them by sets of a token's history that is in memory already."""
+    sets = [set(history.wallet[(history.from_block <= at) & (history.to_block > at)]) for at in blocks]
+    cohorts = [one.difference(*sets[:place]) for place, one in enumerate(sets)]
+    return [len(cohort & later) for place, cohort in enumerate(cohorts) if cohort for later in sets[place:]]
 
 
 def of_times(client: Any, tables: Any, of: tuple[str, int], burned: list[int], args: Any) -> Iterator[Row]:
@@ -211,20 +232,30 @@ def of_wallets(client: Any, tables: Any, of: tuple[str, int], burned: list[int],
         f"DuckDB SQL ({lines_of(changes_sql)})": lambda: changes_sql(tables, contract, burned, block),
         f"pandas, already in memory ({lines_of(changes_pandas)})": lambda: changes_pandas(history, last, block),
     })  # fmt: skip
-    address = tables.execute("SELECT address FROM wallets JOIN (SELECT wallet, count(*) AS n FROM balances WHERE "
-                             "wallet NOT IN $1 GROUP BY 1 ORDER BY n DESC LIMIT 1) USING (wallet)",
-                             [burned]).fetchone()[0]  # fmt: skip
-    yield beside("what the wallet with most contracts holds", {
+    balances = tables.execute("SELECT contract, wallet FROM balances WHERE size > 0 AND wallet NOT IN $1",
+                              [burned]).df()  # fmt: skip
+    most = "SELECT wallet FROM balances WHERE wallet NOT IN $1 GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+    wallet, address = tables.execute(f"SELECT wallet, address FROM wallets WHERE wallet = ({most})",
+                                     [burned]).fetchone()  # fmt: skip
+    alone, contracts = timed(lambda: wallet_pandas(balances, wallet), args.rounds)
+    assert len(contracts) == len(wallet_ours(client, address)), "the wallets differ"
+    row = beside("what the wallet with most contracts holds", {
         lines_of(wallet_ours): lambda: wallet_ours(client, address),
         f"DuckDB SQL ({lines_of(wallet_sql)})": lambda: wallet_sql(tables, address),
     })  # fmt: skip
+    others = {**row.beside, f"pandas, already in memory, without amounts ({lines_of(wallet_pandas)})": alone}
+    yield replace(row, beside=others)
     size = tables.execute("SELECT count(*) FROM activity WHERE wallet NOT IN $1", [burned]).fetchone()[0]
     found, another = profile_ours(client, token), count(6)
     # One that was made is stored: another least number is another profile.
     seconds, _ = timed(lambda: profile_ours(client, token, next(another)), args.rounds)
     sql, by_sql = timed(lambda: profile_sql(tables, contract, burned, size), args.rounds)
     assert sorted(one for _, one in found.values()) == sorted(one for _, one in by_sql.values()), "the profiles differ"
-    yield Row(f"a profile {rows} ({lines_of(profile_ours)})", seconds, {f"DuckDB SQL ({lines_of(profile_sql)})": sql})
+    pandas, by_pandas = timed(lambda: profile_pandas(balances, contract, size), args.rounds)
+    assert sorted(lift for _, lift in by_pandas.values()) == sorted(lift for _, lift in by_sql.values())
+    yield Row(f"a profile {rows} ({lines_of(profile_ours)})", seconds,
+              {f"DuckDB SQL ({lines_of(profile_sql)})": sql,
+               f"pandas, already in memory ({lines_of(profile_pandas)})": pandas})  # fmt: skip
     days = min(12, (last - from_block) * SECONDS_PER_BLOCK // 86_400 - 1)
     # Fewer than a million rows are too short a time.
     if days < 2:
@@ -236,9 +267,11 @@ def of_wallets(client: Any, tables: Any, of: tuple[str, int], burned: list[int],
         scope = {"asOf": str((end - pd.Timedelta(days=day)).date())} if day else {}
         ends.append(client.execute_segment({**held, **scope}, limit=0).attrs["nbext"]["as_of"]["block"])
     sql, by_sql = timed(lambda: retention_sql(tables, contract, burned, ends), args.rounds)
-    assert found == by_sql, "the retentions differ"
+    pandas, by_pandas = timed(lambda: retention_pandas(history, ends), args.rounds)
+    assert found == by_sql == by_pandas, "the retentions differ"
     yield Row(f"retention over {days} days {rows} ({lines_of(retention_ours)})", seconds,
-              {f"DuckDB SQL ({lines_of(retention_sql)})": sql})  # fmt: skip
+              {f"DuckDB SQL ({lines_of(retention_sql)})": sql,
+               f"pandas, already in memory ({lines_of(retention_pandas)})": pandas})  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
