@@ -213,6 +213,10 @@ class _Fetch:
                     f"{self.coverage.name_of(address)}: the node does not have the old states that would show when it "
                     "was deployed. An archive node has. Its logs are read from block 0 on, or from --from-block N.")
                 return 0
+            if found > last:
+                self.output.say(f"{self.coverage.name_of(address)}: it was deployed after block {last:,}, the last to "
+                                "read. Write --to-block latest, or fetch it later.")
+                return found
             about["deployed"] = found
         return int(about["deployed"])
 

@@ -194,8 +194,9 @@ def supply(node: Node, address: str, block: int) -> int | None:
 
 
 def deployment(node: Node, address: str, head: int) -> int | None:
-    """Return the first block in which the contract has code; None where the node does not have the states to look at.
+    """Return the first block in which the contract has code, the one after ``head`` where it has none by then.
 
+    None where the node does not have the states to look at.
     Some nodes answer for a state that they have pruned as if nobody had ever been there.
 
     Raises
@@ -203,7 +204,7 @@ def deployment(node: Node, address: str, head: int) -> int | None:
     NodeError
         No node answers, or an answer is no code: that says nothing of the deployment.
     """
-    low, high = 0, head
+    low, high = 0, head + 1
     while low < high:
         middle = (low + high) // 2
         try:

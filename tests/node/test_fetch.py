@@ -447,6 +447,23 @@ PRUNED = ("the node does not have the old states that would show when it was dep
           "are read from block 0 on, or from --from-block N.")
 
 
+def test_a_contract_that_was_deployed_after_the_last_block_to_read_is_read_once_it_is_reached(tmp_path):
+    """As of one that is minutes old: the finalized block is before it."""
+    def young(method, params, true):
+        old = method == "eth_getCode" and params[1] != "latest" and int(params[1], 16) < 85
+        return "0x" if old else true
+
+    chain = Chain(90)
+    chain.logs = {number: logs for number, logs in chain.logs.items() if number >= 85}
+    with FaultNode(chain, lie=young) as server:
+        lines = said(server, tmp_path, contracts=(COIN,), to_block="auto", check=0)
+        assert lines == [
+            f"the contract ({checksummed(COIN)}): it was deployed after block 78, the last to read. Write --to-block "
+            "latest, or fetch it later.", f"Nothing new: the contract ({checksummed(COIN)}) to block 78."]
+        assert storage.current(tmp_path) is None
+        assert said(server, tmp_path, contracts=(COIN,), check=0)[0] == f"COIN ({checksummed(COIN)}): blocks 85 to 90."
+
+
 def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
     def refusing(refused):
         return lambda method, params: refused if method == "eth_getCode" and params[1] != "latest" else None
