@@ -2,15 +2,12 @@
 
 FULL_BUILDER = '''import nbext
 def full_builder(query, client=None):
-    "The builder with every kind of condition and of group beside the query, and every field shown."
+    "The builder with every kind of condition and of group beside the query, and every line opened."
     form = nbext.segment_form(query, client=client)
-    for key in [*form.grammar.groups, *form.grammar.conditions]:
-        editor = form.top.add(key)
-        if key in form.grammar.groups:
-            editor.add("token")
-    for editor in form.top.walk():
-        if hasattr(editor, "unfold"):
-            editor.unfold()
-    form._unfold()
+    for key in form.grammar.groups:
+        form.add("token", into=form.add(key).id)
+    for key in form.grammar.conditions:
+        form.add(key)
+    form.lines.opened = [0, *(part.id for part in form.edits.now.root.walk())]
     return form
 '''

@@ -106,6 +106,7 @@ class Hostile:
             ("GET", "v1/nfts"): self._metadata, ("GET", "v1/tokens"): self._metadata,
             ("POST", "v1/signup"): self._sign_up, ("POST", "v1/segment"): self._execute,
             ("GET", "v1/segment"): self._rows, ("POST", "explain"): self._explain,
+            ("POST", "funnel"): self._funnel, ("POST", "counts"): self._counts,
         }.get(key)  # fmt: skip
         if make is None:
             self.caught.append(f"{method} {path}")
@@ -165,15 +166,28 @@ class Hostile:
         self.delay.wait(0.5)
         return 202, {"email": body["email"], "status": "recorded", "delivered": False}
 
-    def _execute(self, _: str, body: Any) -> tuple[int, Any]:
-        if self.only is not None and body["limit"] == 0:
-            # Every field of the query is wrong, and hostile words say why.
-            errors = [{"pointer": f"/filters{pointer}", "code": "x", "detail": self.only}
-                      for pointer in leaves(body["filters"])]  # fmt: skip
+    def _funnel(self, _: str, body: Any) -> tuple[int, Any]:
+        if errors := self._errors(body, counts=self.only is not None and "counted" not in json.dumps(body)):
             return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
-        if "refused" in json.dumps(body["filters"]):
-            errors = [{"pointer": "/filters/token/token", "code": "x", "detail": self.texts[2]},
-                      {"pointer": f"/filters/{self.texts[0]}", "code": "x", "detail": self.texts[4]}]  # fmt: skip
+        steps = [{"words": text, "filters": {}, "alone": 2 * COUNT, "remaining": COUNT} for text in self.texts]
+        return 200, {"words": self.texts[0], "canonical": {}, "asOf": {"block": 1, "timestamp": self.texts[1]},
+                     "warnings": self.texts, "steps": steps}  # fmt: skip
+
+    def _counts(self, _: str, body: Any) -> tuple[int, Any]:
+        return 200, {"counts": [COUNT for _ in body["counts"]], "segments": []}
+
+    def _errors(self, body: Any, *, counts: bool) -> list[dict[str, str]]:
+        if counts:
+            # Every field of the query is wrong, and hostile words say why.
+            details = {f"/filters{pointer}": str(self.only) for pointer in leaves(body["filters"])}
+        elif "refused" in json.dumps(body["filters"]):
+            details = {"/filters/token/token": self.texts[2], f"/filters/{self.texts[0]}": self.texts[4]}
+        else:
+            details = {}
+        return [{"pointer": pointer, "code": "x", "detail": detail} for pointer, detail in details.items()]
+
+    def _execute(self, _: str, body: Any) -> tuple[int, Any]:
+        if errors := self._errors(body, counts=self.only is not None and body["limit"] == 0):
             return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
         returned = min(COUNT, body["limit"])
         return 200, {

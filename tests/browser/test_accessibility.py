@@ -37,7 +37,7 @@ def test_axe_finds_no_violation_in_any_form_in_any_theme(open_notebook):
     page.add_style_tag(content=WITH_A_HEIGHT)
     notebook.run_cell(0)
     page.locator(".nbext-csv").wait_for()
-    page.locator(".nbext-form").nth(2).get_by_label("As JSON").wait_for()
+    page.locator(".nbext-form").nth(2).get_by_label("As JSON", exact=True).wait_for()
     # A field that is wrong, with its error below it.
     address = page.get_by_label("E-mail address")
     address.fill("nobody")

@@ -5,61 +5,92 @@ from __future__ import annotations
 import json
 
 START = "%load_ext nbext\n%nbext build"
-BY_HAND = {
-    "token": {"token": "USDC", "balance": {"min": "1"}},
-    "any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "MAYC", "count": {"min": 1}}}],
+WANTED = {
+    "token": {"token": "UNI", "balance": {"min": "1000"}, "heldSince": "180d"},
+    "not": {"nft": {"nft": "BAYC"}},
+    "any": [{"nft": {"nft": "AZUKI"}}, {"nft": {"nft": "MAYC"}}],
 }
 
 
-def the_cell_is(form):
-    """Where the text of the cell stands, seen from the conditions."""
-    conditions, cell = form.locator(".nbext-top-group").bounding_box(), form.locator(".nbext-code").bounding_box()
-    if cell["x"] >= conditions["x"] + conditions["width"] and cell["y"] < conditions["y"] + conditions["height"]:
+class Hand:
+    """A mouse and a keyboard that count."""
+
+    def __init__(self, page):
+        self.page, self.clicks, self.keys = page, 0, 0
+
+    def click(self, target):
+        target.click()
+        self.clicks += 1
+
+    def type(self, text):
+        self.page.keyboard.type(text)
+        self.keys += len(text)
+
+    def enter(self):
+        self.page.keyboard.press("Enter")
+        self.keys += 1
+
+
+def focused_on(page, label):
+    words = "() => (document.activeElement.closest('label') || document.activeElement).innerText"
+    page.wait_for_function(f"label => (({words})() || '').startsWith(label)", arg=label)
+
+
+def where_the_json_is(form):
+    """Where the JSON stands, seen from the lines."""
+    lines, text = form.locator(".nbl-main").bounding_box(), form.locator(".nbl-json").bounding_box()
+    if text["x"] >= lines["x"] + lines["width"] and text["y"] < lines["y"] + lines["height"]:
         return "beside"
-    return "below" if cell["y"] >= conditions["y"] + conditions["height"] else "on top of it"
+    return "below" if text["y"] >= lines["y"] + lines["height"] else "on top of it"
 
 
-def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one_by_hand(open_notebook):
+def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_rows_of_one_by_hand(open_notebook):
     notebook = open_notebook(
         START,
         "import nbext",
-        f"byhand = nbext.connect().execute_segment({BY_HAND!r})",
+        f"byhand = nbext.connect().execute_segment({WANTED!r})",
         "print(byhand.equals(whales), len(whales) > 0)",
         "nbext.show(whales)",
     )
     page, form = notebook.page, notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
-    form.get_by_role("button", name="+ Token").click()
-    form.get_by_text("Still to fill in: Token.").wait_for()
-    form.get_by_label("Token *").fill("USDC")
-    counted = form.locator(".nbext-big")
-    counted.wait_for()
-    one_condition = counted.inner_text()
-    form.get_by_label("Balance, min").fill("1")
-    form.get_by_role("button", name="+ Any of these").click()
-    group = form.locator(".nbext-group")
-    group.get_by_role("button", name="+ NFT").click()
-    group.get_by_label("NFT *").fill("BAYK")
-    group.get_by_text("Did you mean", exact=False).wait_for()
-    notebook.screenshot("builder-error")
-    assert the_cell_is(form) == "beside"
-    page.set_viewport_size({"width": 700, "height": 1400})
-    page.wait_for_timeout(500)
-    notebook.screenshot("builder-narrow")
-    assert the_cell_is(form) == "below"
-    page.set_viewport_size({"width": 1280, "height": 1400})
-    group.get_by_label("NFT *").fill("BAYC")
-    group.get_by_role("button", name="+ NFT").click()
-    second = group.locator(".nbext-card").nth(1)
-    second.get_by_label("NFT *").fill("MAYC")
-    second.get_by_label("Count, min").fill("1")
-    page.wait_for_function("was => { const e = document.querySelector('.nbext-big'); return e && e.innerText != was }",
-                           arg=one_condition)  # fmt: skip
-    three_conditions = counted.inner_text()
+    hand, add = Hand(page), form.get_by_label("+ Add", exact=True)
+    hand.click(add)
+    hand.type("uni")
+    hand.enter()
+    focused_on(page, "Balance, min")
+    hand.type("1000")
+    hand.click(form.get_by_role("button", name="180 days"))
+    hand.click(add)
+    hand.type("b")
+    hand.click(form.get_by_role("option", name="BAYC"))
+    focused_on(page, "Count, min")
+    hand.click(form.get_by_role("button", name="NOT NFT BAYC"))
+    hand.click(add)
+    hand.type("a")
+    hand.click(form.get_by_role("option", name="AZUKI"))
+    focused_on(page, "Count, min")
+    hand.click(form.get_by_role("button", name="Or …"))
+    focused_on(page, "NFT *")
+    hand.type("m")
+    hand.enter()
+    form.get_by_text("(AZUKI or MAYC)").wait_for()
+    form.locator(".nbext-big").wait_for()
+    assert json.loads(form.locator(".nbl-json").input_value()) == WANTED
+    assert (hand.clicks, hand.keys) == (8, 12)
+    assert form.locator(".nbl-summary").all_inner_texts() == [
+        "TokenUNI · balance >= 1,000 · held for 180 days", "NFTBAYC", "NFTAZUKI", "NFTMAYC",
+    ]  # fmt: skip
+    assert form.locator(".nbl-join").all_inner_texts() == ["AND", "AND", "OR"]
+    counts = [one.split("\n")[-1] for one in form.locator(".nbl-head .nbl-count").all_inner_texts()]
+    assert counts[1].startswith("\N{MINUS SIGN}")
+    matched = form.locator(".nbext-big").inner_text()
+    assert form.locator(".nbl-funnel td:last-child").last.inner_text() == matched
     form.get_by_label("Variable").fill("whales")
-    assert json.loads(form.locator(".nbext-code").inner_text().split("\n", 1)[1]) == BY_HAND
     form.locator(".nbext-insert").click()
     form.get_by_text("The cell appears below the next cell").wait_for()
+    assert json.loads(form.locator(".nbext-code").inner_text().split("\n", 1)[1]) == WANTED
+    assert where_the_json_is(form) == "beside"
     notebook.run_cell(1)
     notebook.wait_for_cells(6)
     inserted = notebook.sources()[2]
@@ -68,39 +99,114 @@ def test_a_nested_segment_is_built_counted_inserted_and_run_with_the_rows_of_one
         notebook.run_cell(index)
     assert notebook.output(4) == "True True"
     form.locator(".nbext-run").click()
-    form.get_by_text(f"whales holds {three_conditions} wallets.", exact=False).wait_for()
+    form.get_by_text(f"whales holds {matched} wallets.", exact=False).wait_for()
     form.scroll_into_view_if_needed()
     notebook.screenshot("builder")
+    page.set_viewport_size({"width": 700, "height": 1400})
+    page.wait_for_timeout(500)
+    notebook.screenshot("builder-narrow")
+    assert where_the_json_is(form) == "below"
+    page.set_viewport_size({"width": 1280, "height": 1400})
     notebook.run_cell(5)
     card = page.locator(".nbext-form").nth(1)
     card.get_by_role("button", name="Save CSV").wait_for()
-    card.locator(".nbext-title").scroll_into_view_if_needed()
+    card.locator(".nbext-title").first.scroll_into_view_if_needed()
     notebook.screenshot("card")
-    assert card.locator(".nbext-facts td").first.inner_text() == three_conditions
-    assert card.locator("img.nbext-picture").count() == 4
+    assert card.locator(".nbext-facts td").first.inner_text() == matched
     card.get_by_label("File").fill("out.csv")
     card.get_by_role("button", name="Save CSV").click()
     card.get_by_text("Saved out.csv").wait_for()
-    notebook.screenshot("card-below")
     rows = (notebook.server.root / "out.csv").read_text().splitlines()
-    assert len(rows) == int(three_conditions) + 1
+    assert len(rows) == int(matched) + 1
+    card.get_by_role("button", name="Edit").click()
+    card.locator(".nbl-summary").nth(3).wait_for()
+    assert json.loads(card.locator(".nbl-json").input_value()) == WANTED
+
+
+NAMES = ["USDC", "UNI", "WBTC"]
+THREE = f"import nbext\nnbext.segment_form({json.dumps({'token': [{'token': name} for name in NAMES]})})"
+
+
+SYMBOLS = "[...document.querySelectorAll('.nbl-words')].map(one => one.innerText)"
+
+
+def symbols(form):
+    return [one.removeprefix("Token") for one in form.locator(".nbl-summary").all_inner_texts()]
 
 
 def test_a_double_click_on_remove_removes_one_condition_and_enter_brings_it_back(open_notebook):
-    names = ["USDC", "UNI", "WBTC"]
-    query = json.dumps({"token": [{"token": name} for name in names]})
-    notebook = open_notebook(f"import nbext\nnbext.segment_form({query})")
+    notebook = open_notebook(THREE)
     page, form = notebook.page, notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
-    symbols = form.get_by_label("Token *")
-    symbols.nth(2).wait_for()
+    form.locator(".nbl-summary").nth(2).wait_for()
     form.get_by_role("button", name="Remove").nth(1).dblclick()
-    form.get_by_text("Removed: Token").wait_for()
+    form.get_by_text("Removed: Token UNI").wait_for()
     page.wait_for_timeout(500)
     notebook.screenshot("builder-removed")
-    assert [symbols.nth(n).input_value() for n in range(symbols.count())] == ["USDC", "WBTC"]
-    assert form.get_by_role("button", name="Undo").evaluate("e => e === document.activeElement")
+    assert symbols(form) == ["USDC", "WBTC"]
+    focused_on(page, "Undo")
     page.keyboard.press("Enter")
-    form.get_by_text("Removed: Token").wait_for(state="detached")
-    symbols.nth(2).wait_for()
-    assert [symbols.nth(n).input_value() for n in range(symbols.count())] == names
+    form.get_by_text("Removed: Token UNI").wait_for(state="detached")
+    form.locator(".nbl-summary").nth(2).wait_for()
+    assert symbols(form) == NAMES
+    focused_on(page, "TokenUNI")
+
+
+def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_and_leads(open_notebook):
+    notebook = open_notebook(THREE)
+    page, form = notebook.page, notebook.page.locator(".nbext-form").first
+    notebook.run_cell(0)
+    form.locator(".nbl-summary").nth(2).wait_for()
+    text, error = form.locator(".nbl-json"), form.locator(".nbl-json + .nbext-error")
+
+    def becomes(names):
+        expected = ", ".join(f'{{"token": "{name}"}}' for name in names)
+        page.wait_for_function("e => document.querySelector('.nbl-json').value.includes(e)", arg=f"[{expected}]")
+        page.wait_for_function(f"names => ({SYMBOLS}).join() === names", arg=",".join(names))
+
+    form.locator(".nbl-summary").first.focus()
+    page.keyboard.press("Alt+ArrowDown")
+    becomes(["UNI", "USDC", "WBTC"])
+    focused_on(page, "TokenUSDC")
+    page.keyboard.press("ArrowDown")
+    focused_on(page, "TokenWBTC")
+    page.keyboard.press("Delete")
+    becomes(["UNI", "USDC"])
+    focused_on(page, "Undo")
+    page.keyboard.press("Control+z")
+    becomes(["UNI", "USDC", "WBTC"])
+    page.keyboard.press("Control+z")
+    becomes(NAMES)
+    text.fill('{"token": [{"token": "UNI"}, {"token": "AAVE"')
+    error.get_by_text("Not used").wait_for()
+    assert symbols(form) == NAMES
+    text.fill('{"token": [{"token": "UNI"}, {"token": "AAVE"}]}')
+    becomes(["UNI", "AAVE"])
+    assert error.inner_text() == ""
+    # What is wrong stands at its field, and Run moves the focus there.
+    form.locator(".nbl-summary").nth(1).click()
+    form.get_by_label("Token *").fill("AAAVE")
+    form.locator(".nbl-fields .nbext-error").get_by_text("The data has no token", exact=False).wait_for()
+    notebook.screenshot("builder-error")
+    assert form.get_by_label("Token *").get_attribute("aria-invalid") == "true"
+    form.get_by_label("Token *").fill("")
+    form.get_by_text("Still to fill in: Token.").wait_for()
+    form.get_by_role("button", name="Done").click()
+    form.get_by_label("Token *").wait_for(state="detached")
+    form.locator(".nbext-run").click()
+    focused_on(page, "Token *")
+
+
+def test_two_views_of_one_builder_show_the_same_lines_and_open_them_together(open_notebook):
+    notebook = open_notebook(THREE.replace("\nnbext", "\nform = nbext") + "\nform", "form")
+    page = notebook.page
+    first, second = (page.locator(".nbext-form").nth(index) for index in range(2))
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    second.locator(".nbl-summary").nth(2).wait_for()
+    first.get_by_role("button", name="Remove").first.click()
+    second.get_by_text("Removed: Token USDC").wait_for()
+    assert symbols(first) == symbols(second) == NAMES[1:]
+    second.get_by_role("button", name="Undo").first.click()
+    first.get_by_text("Removed: Token USDC").wait_for(state="detached")
+    assert symbols(first) == symbols(second) == NAMES

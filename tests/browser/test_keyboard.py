@@ -8,7 +8,7 @@ from tests.browser.full_builder import FULL_BUILDER
 
 FIELDS = "input, select, textarea, button"
 ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton", "listbox"}
-ALL_FORMS = FULL_BUILDER + """from ipywidgets import Dropdown, SelectMultiple, Text, Textarea
+ALL_FORMS = FULL_BUILDER + """
 search = nbext.search_form("ape")
 assert search.background.join(30)
 search.pick(0)
@@ -16,11 +16,10 @@ assert search.detail.background.join(30)
 build = full_builder({"novel": {}})
 card = nbext.show(nbext.connect().execute_segment({"token": {"token": "USDC"}}, limit=3))
 display(search, nbext.signup_form(), build, card)
-def fields(widget):
-    is_one = isinstance(widget, (Text, Textarea, Dropdown, SelectMultiple))
-    return is_one + sum(map(fields, getattr(widget, "children", ())))
-print(fields(build.widget), "fields in the builder")
 """
+
+
+FOCUSED = "() => { const e = document.activeElement; return ((e.labels && e.labels[0] || e).innerText || '').trim() }"
 
 
 def named(page: Any, index: int) -> list[tuple[str, str]]:
@@ -38,11 +37,13 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     page = notebook.page
     notebook.run_cell(0)
     page.locator(".nbext-csv").wait_for()
-    count = int(notebook.output(0).split(" fields in the builder")[0].rsplit(maxsplit=1)[-1])
-    page.locator(".nbext-form").nth(2).locator("input, select, textarea").nth(count - 1).wait_for(state="attached")
+    builder = page.locator(".nbext-form").nth(2)
+    builder.get_by_label("As JSON", exact=True).wait_for()
     for index in range(4):
         fields = named(page, index)
         assert [field for field in fields if not field[1].strip()] == []
+        if index == 2:  # a date's own parts are fields to Chromium
+            continue
         assert len(fields) == page.locator(".nbext-form").nth(index).locator(FIELDS).locator("visible=true").count()
     assert named(page, 0)[:4] == [
         ("textbox", "Name or symbol"), ("combobox", "Chain"), ("combobox", "What"), ("button", "Search"),
@@ -52,18 +53,25 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
         ("textbox", "E-mail address"), ("checkbox", "I agree that this address is stored for the newsletter."),
         ("button", "Sign up"),
     ]  # fmt: skip
-    assert [name for role, name in named(page, 3)] == ["File", "Save CSV", "Save JSON"]
+    assert [name for role, name in named(page, 3)] == ["File", "Save CSV", "Save JSON", "Edit"]
     texts = {name for role, name in named(page, 2) if role == "textbox"}
-    assert {"Token *", "NFT *", "Held since", "Balance, min", "Token IDs", "As JSON", "Variable"} <= texts
-    assert len([role for role, _ in named(page, 2) if role != "button"]) == count > 60
+    picked = {name for role, name in named(page, 2) if role == "combobox"}
+    assert {"Held since", "Token IDs", "Balance, min", "As JSON", "Variable"} <= texts
+    assert {"Token *", "NFT *", "+ Add", "+ Add to this group"} <= picked
+    typed = [role for role, _ in named(page, 2) if role in ("textbox", "combobox", "listbox")]
+    assert len(typed) == builder.locator("input[type=text], textarea, select").locator("visible=true").count() > 60
+
+
+def focused_on(page: Any, name: str) -> None:
+    """Wait until the focus is on the field or the button of that name."""
+    page.wait_for_function(f"name => ({FOCUSED})() === name", arg=name)
 
 
 def go_to(page: Any, name: str, key: str = "Tab") -> None:
     """Press Tab until the focus is on the field or the button of that name."""
-    focused = "() => { const e = document.activeElement; return (e.labels && e.labels[0] || e).innerText }"
     for _ in range(60):
         page.keyboard.press(key)
-        if (page.evaluate(focused) or "").strip() == name:
+        if (page.evaluate(FOCUSED) or "").strip() == name:
             return
     raise AssertionError(f"{name!r} was not reached by {key}")
 
@@ -97,13 +105,16 @@ def test_search_sign_up_and_builder_are_worked_by_keys_alone(open_notebook):
     go_to(page, "Sign up")
     keys.press("Enter")
     signup.get_by_text("Thank you.").wait_for()
-    build.get_by_label("Wallets match").focus()
-    go_to(page, "+ Token")
+    build.get_by_label("+ Add", exact=True).focus()
+    keys.type("usdc")
     keys.press("Enter")
-    build.get_by_label("Token *").wait_for()
-    go_to(page, "Token *", "Shift+Tab")
-    keys.type("USDC")
+    # The focus is in what was added.
+    focused_on(page, "Balance, min")
+    keys.type("1")
     build.locator(".nbext-big").wait_for()
+    keys.press("Escape")
+    build.get_by_label("Balance, min").wait_for(state="detached")
+    focused_on(page, "TokenUSDC · balance >= 1")
     go_to(page, "Rows, at most")
     keys.press("Control+a")
     keys.type("7")

@@ -1,19 +1,17 @@
-"""Forms: search, sign-up, a segment builder, and a segment's card. ipywidgets only, no JavaScript of ours.
+"""Forms: search, sign-up, a segment builder, and a segment's card. ipywidgets; the builder's lines are a page of ours.
 
 form         what every form has: title, status, errors, a static snapshot, requests off the main thread
 widgets      fields, buttons and tables that forms are made of
 style.css    the looks of all forms
 search       find collections and tokens
 signup       sign up for the newsletter
-builder      build a segment, count it, run it
-editors      a field's input, a condition's card, a group's card
-filter_tree  a segment's filters as a tree of cards, and back
+builder/     build a segment line by line, count it, run it
 card         a segment's table at a glance
 bins         bins for a segment's amounts
 tables       a segment's table as HTML, and its way into the notebook's variables
 
 A cell that the builder inserts goes by IPython's ``set_next_input``: front ends insert it with the answer of the next
-cell that runs. JupyterLab does (tested); others may not, and Voila has no cells. So the form also shows the cell as
+cell that runs. JupyterLab does (tested); others may not, and Voila has no cells. So the form then shows the cell as
 text that one click selects, and in front ends without widgets the form's static snapshot shows it (tested too).
 """
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nbext.client import Client
-    from nbext.notebook.forms.builder import SegmentForm
+    from nbext.notebook.forms.builder.form import SegmentForm
     from nbext.notebook.forms.card import Card
     from nbext.notebook.forms.search import SearchForm
     from nbext.notebook.forms.signup import SignUpForm
@@ -75,6 +73,7 @@ def segment_form(query: Any = None, *, client: Client | None = None) -> SegmentF
     ----------
     query
         What to open: filters or a whole request body, as a dict or as JSON text, or a segment's table.
+        `%nbext build` also takes a segment's id, ``history N`` and the name of a saved query.
     client
         The client to use; by default the notebook's.
 
@@ -83,7 +82,7 @@ def segment_form(query: Any = None, *, client: Client | None = None) -> SegmentF
     ConfigError
         The service publishes no schema of its filters.
     """
-    from nbext.notebook.forms.builder import SegmentForm
+    from nbext.notebook.forms.builder.form import SegmentForm
 
     return SegmentForm(_client(client), query)
 

@@ -9,13 +9,15 @@ from nbext.analysis import charts
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms.bins import spread
-from nbext.notebook.forms.filter_tree import cell_text
+from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.tables import NUMBERS, frame_html, is_missing, is_repeated, number_text, provenance, text_of
 from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from nbext.notebook.forms.builder.form import SegmentForm
 
 # A chart of more bars than this is harder to read than a table.
 MOST_BARS = 16
@@ -45,7 +47,9 @@ class Card(Form):
         self.file = text_field("File", f"{self.known['segment_id']}.csv", width="320px")
         csv = button("Save CSV", self.once_typed(lambda: self.save("csv")), classes="nbext-quiet nbext-csv")
         json = button("Save JSON", self.once_typed(lambda: self.save("json")), classes="nbext-quiet nbext-json-file")
-        self.assemble(markup(self.body()), row(self.file.widget, csv, json, classes="nbext-panel"), self.status)
+        edit = button("Edit", self.guarded(self.edit), classes="nbext-quiet nbext-edit", tip="Open it in the builder")
+        self.builder: SegmentForm | None = None
+        self.assemble(markup(self.body()), row(self.file.widget, csv, json, edit, classes="nbext-panel"), self.status)
 
     def save(self, kind: str) -> None:
         """Save the whole segment to the file that the form names, in the background."""
@@ -59,6 +63,14 @@ class Card(Form):
             self.say(f"Saved {path}", "good")
 
         self.background.schedule(run)
+
+    def edit(self) -> None:
+        """Open the query in a builder, below the card."""
+        from nbext.notebook.forms.builder.form import SegmentForm
+
+        if self.builder is None:
+            self.builder = SegmentForm(self.client, self.frame)
+            self.widget.children = (*self.widget.children, self.builder.widget)
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""

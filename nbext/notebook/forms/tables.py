@@ -123,11 +123,11 @@ class Variable:
         UsageError
             It is no name for a variable, or of one with another value than a table of nbext, and this was not said yet.
         """
-        variables = _variables()
-        name = checked_name(self.field.value.strip(), variables)
-        held = variables.get(name)
+        known = variables()
+        name = checked_name(self.field.value.strip(), known)
+        held = known.get(name)
         said = self._warned is not None and self._warned[0] == name and self._warned[1] is held
-        if name in variables and not said and not provenance(held):
+        if name in known and not said and not provenance(held):
             self._warned = (name, held)
             kind = type(held).__name__
             raise UsageError(f"{name} holds a value already (type {visible(kind)}). Press again to replace it.")
@@ -135,15 +135,16 @@ class Variable:
 
     def assign(self, name: str, value: Any) -> None:
         """Assign the value to the notebook's variable of that name."""
-        _variables()[checked_name(name)] = value
+        variables()[checked_name(name)] = value
 
 
-def _variables() -> dict[str, Any]:
+def variables() -> dict[str, Any]:
+    """Return the notebook's variables; raise `UsageError` where there is no notebook."""
     shell = get_ipython()
     if shell is None:
         raise UsageError("This is not IPython: there is no notebook whose variable could be set.")
-    variables: dict[str, Any] = shell.user_ns
-    return variables
+    names: dict[str, Any] = shell.user_ns
+    return names
 
 
 def add_to_history(query: Query, frame: pd.DataFrame) -> None:

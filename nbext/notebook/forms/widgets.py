@@ -2,8 +2,7 @@
 
 Each widget is a message to the front end, and so are its layout and its style. A socket drops what it cannot hold
 (ZeroMQ: 1,000 messages), and a dropped message is a field that never appears. So widgets share layouts and styles,
-hide by a class instead of by a layout of their own, and make their lines of help and errors when there are any:
-a query of 40 conditions is 801 widgets instead of 3,102.
+hide by a class instead of by a layout of their own, and make their lines of help and errors when there are any.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import ipywidgets as w
 from ipywidgets.widgets.widget_description import DescriptionStyle
 from ipywidgets.widgets.widget_string import HTMLStyle, TextStyle
 
-from nbext.core.untrusted_text import html, visible
+from nbext.core.untrusted_text import html
 
 # A service's error may be long, its help less so; tables cut at untrusted_text's own limit.
 MAX_MESSAGE = 500
@@ -45,14 +44,6 @@ def box(*children: w.Widget, kind: type[w.Box] = w.VBox, classes: str = "", **la
 def row(*children: w.Widget, classes: str = "") -> w.Box:
     """Return the widgets side by side; they wrap where there is no room."""
     return box(*children, kind=w.HBox, classes=f"nbext-row {classes}")
-
-
-def beside(wide: w.Box, narrow: w.Box) -> w.Box:
-    """Return two columns, the second one narrower; it goes below the first where there is no room."""
-    # New ones instead of changed ones: the layouts that the boxes have are shared.
-    wide.layout = w.Layout(flex="3 1 520px", min_width="0")
-    narrow.layout = w.Layout(flex="1 1 300px", min_width="0")
-    return w.Box((wide, narrow), layout=w.Layout(flex_flow="row wrap", align_items="flex-start", grid_gap="8px 20px"))
 
 
 def markup(value: str = "", classes: str = "") -> w.HTML:
@@ -155,14 +146,6 @@ def choice_field(label: str, choices: Iterable[tuple[str, Any]], value: Any = No
     """Return a field for one of several values, each as (what is shown, value)."""
     look = {"layout": shared(w.Layout), "style": shared(DescriptionStyle)}
     return Field(w.Dropdown(options=list(choices), value=value, description=label, **look), **options)
-
-
-def several_field(label: str, choices: Sequence[str], **options: Any) -> Field:
-    """Return a field for any of several words."""
-    look = {"layout": shared(w.Layout), "style": shared(DescriptionStyle)}
-    shown = [(visible(choice, 60), choice) for choice in choices]
-    entry = w.SelectMultiple(options=shown, rows=min(len(shown), 5), description=label, **look)
-    return Field(entry, **options)
 
 
 def error_html(text: object) -> str:

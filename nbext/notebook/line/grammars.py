@@ -118,7 +118,7 @@ COMMANDS = {
     "last-answer": ("[--values]", "print a remote's last answer in outline, and the settings that read it otherwise"),
     "search": ("[TERM]", "open a form that searches collections and tokens"),
     "signup": ("", "open a form that signs up for the newsletter"),
-    "build": ("", "open a form that builds a segment"),
+    "build": ("[SEGMENT]", "open a form that builds a segment: anew, or of a table, an id, `history N` or {filters}"),
     "overlap": ("SEGMENT...", "count what segments have in common, with a chart: symbols, tables, ids or {filters}"),
     "funnel": ("SEGMENT", "count each condition of a segment alone, and with those before it"),
     "concentration": ("TOKEN", "show how much the largest holders of a token or a collection have"),

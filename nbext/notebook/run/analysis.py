@@ -82,10 +82,10 @@ def _segments(session: Session, args: Args) -> list[Any]:
     given = args.words[1:]
     if not given:
         raise UsageError(f"%nbext {args.words[0].text}: name a segment: a symbol, a table, an id, or {{filters}}.")
-    return [_segment(session, args, word) for word in given]
+    return [segment(session, args, word) for word in given]
 
 
-def _segment(session: Session, args: Args, word: Word) -> Any:
+def segment(session: Session, args: Args, word: Word) -> Any:
     """Return what a word stands for: the table of that name, filters on the line, a symbol, an address or an id."""
     table = args.names.get(word.text) if word.kind in ("word", "python") else None
     if hasattr(table, "columns"):

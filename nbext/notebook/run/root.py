@@ -18,7 +18,14 @@ from nbext.notebook.results.deliver import put
 from nbext.notebook.run import analysis, examples, fetch
 from nbext.notebook.run.segment import forms
 from nbext.notebook.run.segment import run as run_query
-from nbext.notebook.session import HISTORY_COLUMNS, chains_in_words, check_address, data_in_words, save_query
+from nbext.notebook.session import (
+    HISTORY_COLUMNS,
+    chains_in_words,
+    check_address,
+    data_in_words,
+    save_query,
+    saved_query,
+)
 from nbext.settings import setting_named
 
 if TYPE_CHECKING:
@@ -194,6 +201,28 @@ def _last_answer(session: Session, args: Args, words: list[str]) -> None:
     print(outline.text(values=bool(args["values"])))
 
 
+def _build(session: Session, args: Args, words: list[str]) -> Any:
+    return forms().segment_form(_built_of(session, args, words), client=session.connected())
+
+
+def _built_of(session: Session, args: Args, words: list[str]) -> Any:
+    """Return what a builder opens: a table, filters, a query of the history or a saved one, a segment of an id."""
+    if not words:
+        return None
+    if words[0] == "history":
+        done = session.history.number(_number(words[1]) if len(words) > 1 else None).query
+        return {"operator": done.operator, "filters": done.filters, "limit": done.limit}
+    if len(words) > 1:
+        raise UsageError(f"%nbext build: unexpected argument {visible(words[1])!r}.")
+    given = analysis.segment(session, args, args.words[1])
+    if not isinstance(given, str):
+        return given
+    if given.startswith("sg_"):
+        (row,) = session.connected().segment(given).to_dict("records")
+        return {name: row[name] for name in ("operator", "filters", "limit")}
+    return saved_query(session.data_dir, given)
+
+
 def _examples(session: Session, args: Args, words: list[str]) -> None:
     print(examples.copied(words[0] if words else examples.FOLDER, overwrite=bool(args["overwrite"])))
 
@@ -214,7 +243,7 @@ _COMMANDS: dict[str, tuple[Callable[[Session, Args, list[str]], Any], int | None
     # All words are the term, as in any search box: nobody quotes there.
     "search": (lambda session, args, words: forms().search_form(" ".join(words), client=session.connected()), None),
     "signup": (lambda session, args, words: forms().signup_form(client=session.connected()), 0),
-    "build": (lambda session, args, words: forms().segment_form(client=session.connected()), 0),
+    "build": (_build, 2),
     "overlap": (analysis.overlap, None),
     "funnel": (analysis.of_one, 1),
     "concentration": (analysis.of_one, 1),

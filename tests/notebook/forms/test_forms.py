@@ -14,6 +14,7 @@ import pytest
 
 import nbext
 from nbext.client import Client
+from nbext.core.untrusted_text import visible
 from nbext.notebook.forms.form import Form
 from tests.browser import hostile as service
 
@@ -140,10 +141,10 @@ def test_an_address_that_is_under_way_is_not_taken_out_before_the_answer(client,
 def test_an_error_is_escaped_once_where_html_is_made_of_it_and_nowhere_else(client, hostile):
     said = hostile.names[2]
     form = nbext.segment_form({"token": {"token": "refused"}, "nft": [{"nft": "x"}]}, client=client)
-    entry = form.top.children[0].inputs["token"].fields[""]
-    soon(lambda: entry.error)
-    assert entry.error == said
-    assert html.escape(said) in entry._below.value
+    line = form.edits.now.root.members[0]
+    soon(lambda: form.errors)
+    assert form.errors == {line.id: [{"field": "token", "key": "", "detail": visible(said)}]}
+    assert form.lines.tree["root"]["members"][0]["errors"] == form.errors[line.id]
     unknown = f"/filters/{hostile.names[0]}: {hostile.names[4]}"
     assert form.message == unknown
     assert form.status.value == f'<div class="nbext-bad" role="alert">{html.escape(unknown)}</div>'
@@ -257,10 +258,10 @@ def test_every_form_gives_html_and_text_beside_the_widget(client):
 
 def test_a_refused_query_is_marked_beside_the_field_and_the_mark_goes_when_it_is_mended(client):
     form = nbext.segment_form({"token": {"token": "refused"}}, client=client)
-    entry = form.top.children[0].inputs["token"].fields[""]
-    soon(lambda: "h0stile02" in entry.error)
-    entry.entry.value = "fine"
-    assert entry.error == ""
+    line = form.edits.now.root.members[0]
+    soon(lambda: "h0stile02" in str(form.errors))
+    form._do({"op": "set", "id": line.id, "field": "token", "value": "fine"})
+    assert form.errors == {}
     soon(lambda: form.matched == service.COUNT)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import sys
+import threading
 
 import pandas as pd
 import pytest
 
 import nbext
+from nbext.client.segment_run import Progress
+from nbext.notebook.forms.builder import pickers
 from tests.notebook.kernels import running_kernel
 
 CELL = '%%segment_query segment\n{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}'
@@ -28,10 +32,10 @@ def ran(shell, form, name, limit):
 def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(shell, monkeypatch, tmp_path):
     form = shell.value("%nbext build")
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path))
-    form.top.add("token", {"token": "USDC"})
+    form.add("token", {"token": "USDC"})
     first = ran(shell, form, "first", 5)
-    form.operator.entry.value = "OR"
-    form.top.add("nft", {"nft": "BAYC"})
+    form._do({"op": "join", "id": form.edits.now.root.id})
+    form.add("nft", {"nft": "BAYC"})
     second = ran(shell, form, "second", 7)
     table = shell.value("%nbext history")
     assert table[["number", "operator", "filters", "limit", "returned"]].values.tolist() == [
@@ -46,7 +50,7 @@ def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(shel
 
 def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_asked_for_twice(shell):
     form = shell.value("%nbext build")
-    form.top.add("token", {"token": "USDC"})
+    form.add("token", {"token": "USDC"})
     shell.run("x = 5\nimport json\nwhales = %segment $QUERY".replace("$QUERY", QUERY))
     for name, message in (
         ("x", "x holds a value already (type int). Press again to replace it."),
@@ -73,20 +77,21 @@ def test_what_was_removed_comes_back_where_it_was(shell):
     form = shell.value("%nbext build")
     names = ["USDC", "UNI", "WBTC"]
     for name in names:
-        form.top.add("token", {"token": name})
-    cards = [editor.widget for editor in form.top.children]
-    form.top.children[1].remove_button.click()
+        form.add("token", {"token": name})
+    second = form.edits.now.root.members[1]
+    form._do({"op": "remove", "id": second.id})
     assert form.filters() == {"token": [{"token": "USDC"}, {"token": "WBTC"}]}
-    # What stands in its place has no button where the card had Remove: the second click of two falls there.
-    assert form.top.body.children == (cards[0], form.top.gone.widget, cards[2])
-    assert form.top.gone.text.value == '<span role="status">Removed: Token</span>'
-    form.top.gone.undo.click()
+    tree = form.lines.tree
+    assert tree["removed"] == {"parent": tree["root"]["id"], "place": 1, "words": "Token UNI"}
+    form._do({"op": "undo"})
     assert form.filters() == {"token": [{"token": name} for name in names]}
-    assert form.top.body.children == tuple(cards)
-    form.top.children[2].remove_button.click()
-    form.top.add("nft", {"nft": "BAYC"})
-    assert [editor.key for editor in form.top.children] == ["token", "token", "nft"]
-    assert form.top.gone.widget not in form.top.body.children
+    assert form.edits.now.root.members[1].id == second.id
+    form._do({"op": "redo"})
+    assert form.filters() == {"token": [{"token": "USDC"}, {"token": "WBTC"}]}
+    form._do({"op": "remove", "id": form.edits.now.root.members[1].id})
+    form.add("nft", {"nft": "BAYC"})
+    assert form.filters() == {"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}
+    assert form.lines.tree["removed"] is None
 
 
 def test_a_card_shows_the_overlap_and_how_balances_and_counts_are_spread_with_matplotlib_and_without(
@@ -156,7 +161,7 @@ def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
     shell.run("%nbext set limit 3")
     try:
         form = shell.value("%nbext build")
-        form.top.add("token", {"token": "USDC"})
+        form.add("token", {"token": "USDC"})
         assert form.cell() == '%%segment_query segment\n{"token": {"token": "USDC"}}'
         assert len(ran(shell, form, "mine", 3)) == len(shell.value(form.cell().replace(" mine", ""))) == 3
         form.limit.entry.value = "5"
@@ -171,7 +176,7 @@ def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
 @pytest.mark.parametrize(("field", "given"), [("name", "class"), ("name", "1a"), ("limit", "1e3")])
 def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, given):
     form = shell.value("%nbext build")
-    form.top.add("token", {"token": "USDC"})
+    form.add("token", {"token": "USDC"})
     getattr(form, field).entry.value = given
     form.insert.click()
     assert "appears below" not in form.message
@@ -191,16 +196,149 @@ def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
     asked = {"token": {"token": "UNI"}, "columns": ["firstSeen"], "orderBy": "-UNI_balance"}
     form = nbext.segment_form(asked)
     assert form.filters() == asked
-    order, columns = (form.scope.inputs[name].fields[""].entry for name in ("orderBy", "columns"))
-    assert dict(order.options) == {
-        "(address)": "", "address, largest first": "-address",
-        "UNI_balance, largest first": "-UNI_balance", "UNI_balance, smallest first": "UNI_balance",
-        "firstSeen, largest first": "-firstSeen", "firstSeen, smallest first": "firstSeen",
+    assert dict(form.lines.tree["orders"]) == {
+        "": "(address)", "-address": "address, largest first",
+        "-UNI_balance": "UNI_balance, largest first", "UNI_balance": "UNI_balance, smallest first",
+        "-firstSeen": "firstSeen, largest first", "firstSeen": "firstSeen, smallest first",
     }  # fmt: skip
-    columns.value = ("firstSeen", "transfers")
-    order.value = "-transfers"
+    form._do({"op": "set", "id": 0, "field": "columns", "value": ["firstSeen", "transfers"]})
+    form._do({"op": "set", "id": 0, "field": "orderBy", "value": "-transfers"})
     assert form.filters() == {**asked, "columns": ["firstSeen", "transfers"], "orderBy": "-transfers"}
     # What is chosen stays, although the rows no longer have it: the service says so beside the field.
-    columns.value = ()
+    form._do({"op": "set", "id": 0, "field": "columns", "value": []})
+    assert ["-transfers", "-transfers"] in map(list, form.lines.tree["orders"])
     assert form.filters() == {"token": {"token": "UNI"}, "orderBy": "-transfers"}
+    form.background.drop()
+
+
+SEGMENT = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}
+EITHER = {**SEGMENT, "any": [{"nft": {"nft": "AZUKI"}}, {"nft": {"nft": "MAYC"}}]}
+
+
+def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes_wallets_away(shell):
+    form = nbext.segment_form(EITHER)
+    assert form.background.join(30)
+    token, nft, group = form.edits.now.root.members
+    azuki, mayc = group.members
+    counted = form.lines.counted
+    found = form.client.funnel(EITHER)["steps"]
+    alone, remaining = ([step[name] for step in found] for name in ("alone", "remaining"))
+    taken = f"\N{MINUS SIGN}{remaining[0] - remaining[1]:,}"
+    assert [(step["label"], step["alone"], step["remaining"]) for step in counted["steps"]] == [
+        ("UNI · balance >= 1,000", f"{alone[0]:,}", f"{remaining[0]:,}"),
+        ("NOT BAYC", taken, f"{remaining[1]:,}"),
+        ("(AZUKI or MAYC)", f"{alone[2]:,}", f"{remaining[2]:,}"),
+    ]
+    each = [form.client.execute_segment({"nft": {"nft": one}}, limit=0).attrs["nbext"]["matched"]
+            for one in ("AZUKI", "MAYC")]  # fmt: skip
+    assert counted["lines"] == {
+        str(token.id): f"{alone[0]:,}", str(nft.id): taken, str(group.id): f"{alone[2]:,}",
+        str(azuki.id): f"{each[0]:,}", str(mayc.id): f"{each[1]:,}",
+    }  # fmt: skip
+    assert (counted["stale"], form.matched) == (False, remaining[2])
+    form._do({"op": "negate", "id": token.id})
+    assert (form.lines.counted["stale"], form.lines.counted["text"]) == (True, "Counting …")
+    form.background.drop()
+
+
+@pytest.mark.parametrize("filters", [
+    {"all": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}], "nft": {"nft": "MAYC"}},
+    {"any": [{"token": {"token": "UNI"}}], "nft": [{"nft": "MAYC"}, {"nft": "AZUKI"}]},
+    {"not": [{"nft": {"nft": "BAYC"}}, {"not": {"nft": {"nft": "MAYC"}}}], "token": {"token": "UNI"}},
+    {"nft": {"nft": "BAYC"}, "any": [{"all": [{"nft": {"nft": "MAYC"}}, {"token": {"token": "UNI"}}]}]},
+])  # fmt: skip
+def test_the_steps_of_the_service_are_those_of_the_lines(shell, filters):
+    form = nbext.segment_form(filters)
+    assert form.background.join(30)
+    steps = form.client.funnel(filters)["steps"]
+    shown = form.lines.counted["steps"]
+    assert [one["remaining"] for one in shown] == [f"{one['remaining']:,}" for one in steps]
+    assert not any("ethereum" in one["label"] for one in shown), "named by the service, not by the lines"
+
+
+def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):
+    form = nbext.segment_form(SEGMENT)
+    form._do({"op": "json", "id": 0, "value": '{"operator": "OR", "filters": {"nft": [{"nft": "A"}, {"nft": "B"}]}}'})
+    assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
+    form._do({"op": "json", "id": 0, "value": '{"nft": '})
+    assert form.lines.tree["jsonError"].startswith("Not used: ")
+    assert form.filters() == {"nft": [{"nft": "A"}, {"nft": "B"}]}
+    form.undo()
+    assert (form.filters(), form.operator, form.lines.tree["jsonError"]) == (SEGMENT, "AND", "")
+    form.background.drop()
+
+
+def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filters_on_the_line(shell):
+    shell.run(f"%segment {json.dumps(SEGMENT)} --limit 3 -o whales")
+    shell.run("%nbext save mine")
+    known = shell.ip.user_ns["whales"].attrs["nbext"]["segment_id"]
+    number = len(shell.value("%nbext history"))
+    for line in ("whales", known, f"history {number}", "mine", json.dumps(SEGMENT)):
+        form = shell.value(f"%nbext build {line}")
+        assert (form.filters(), form.operator) == (SEGMENT, "AND"), line
+        form.background.drop()
+    assert "No query is saved as 'nothing'" in str(shell.run("%nbext build nothing").error)
+    card = nbext.show(shell.ip.user_ns["whales"])
+    card.edit()
+    assert card.builder.filters() == SEGMENT
+    assert card.widget.children[-1] is card.builder.widget
+
+
+def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_stored_once(shell):
+    shell.run(f"%segment {json.dumps(SEGMENT)} --limit 3 -o whales")
+    table = shell.ip.user_ns["whales"]
+    shell.ip.user_ns |= {"few": table["address"].tolist(), "many": {f"0x{number:040x}" for number in range(1500)}}
+    picked = {one["label"]: one["value"] for one in pickers.named("segment")}
+    assert picked[f"whales ({table.attrs['nbext']['matched']:,} wallets)"] == table.attrs["nbext"]["segment_id"]
+    assert {"few (3 wallets)": "$few", "many (1,500 wallets)": "$many"}.items() <= {
+        one["label"]: one["value"] for one in pickers.named("list")
+    }.items()
+    form = nbext.segment_form({"wallet": {"list": "ls_ExampleExampleExampleExa"}})
+    (line,) = form.edits.now.root.members
+    form._do({"op": "list", "id": line.id, "value": "few"})
+    assert form.searches.join(30)
+    assert form.filters() == {"wallet": {"in": table["address"].tolist()}}
+    form._do({"op": "list", "id": line.id, "value": "many"})
+    assert form.searches.join(30)
+    assert re.fullmatch(r"ls_[\w-]{24}", form.filters()["wallet"]["list"])
+    assert form.background.join(30)
+    assert form.errors == {}
+
+
+def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_at_the_service_later(shell, monkeypatch):
+    form = nbext.segment_form(SEGMENT)
+    assert form.background.join(30)
+    named, told, done = threading.Event(), [], threading.Event()
+    real = form.client.execute_segment
+
+    def slow(*asked, progress, **options):
+        assert named.wait(10)
+        progress(Progress("running", "running", "sg_late"))
+        done.set()
+        return real(*asked, **options)
+
+    monkeypatch.setattr(form.client, "execute_segment", slow)
+    monkeypatch.setattr(form.client, "cancel", told.append)
+    form.name.entry.value = "never"
+    form.start()
+    form.cancel()
+    assert (form.message, form.run.disabled) == ("Cancelled.", False)
+    named.set()
+    assert done.wait(10)
+    assert form.searches.join(10)
+    assert told == ["sg_late"]
+    monkeypatch.undo()
+    form.retry()
+    assert form.runs.join(30)
+    assert form.message.startswith("never holds")
+
+
+def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):
+    form = nbext.segment_form(SEGMENT)
+    ran(shell, form, "before", 5)
+    assert "nbext-stale" not in form.result.value
+    form.add("nft", {"nft": "MAYC"})
+    assert form.result.value.count("These rows are of the query before it changed.") == 1
+    form.add("nft", {"nft": "AZUKI"})
+    assert form.result.value.count("These rows are of the query before it changed.") == 1
     form.background.drop()

@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nbext.notebook.completion.schema import FieldSpec
-from nbext.notebook.forms.editors import Input
 from nbext.notebook.forms.search import image_html
 from nbext.notebook.forms.widgets import Line, box, code_html, facts_html, lines_html, table_html
 
@@ -66,7 +64,3 @@ def test_a_click_and_an_error_that_need_the_same_widget_at_once_make_one():
         line = Line(box())
         at_once(lambda line=line, number=number: line.show(f"<p>{number}</p>"))
         assert line.box.children == (line.widget,)
-        field = Input(FieldSpec("balance", "pair", "", (), keys=("min", "max")), lambda: None)
-        made = at_once(field.build)
-        assert all(one is made[0] for one in made)
-        assert [one.widget for one in field.fields.values()] == list(made[0].children[0].children)

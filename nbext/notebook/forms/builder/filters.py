@@ -1,102 +1,123 @@
-"""A segment's filters as a tree of parts, and back: the key and the JSON pointer of each part."""
+"""A segment's filters as a tree of lines and groups, and back; the cell that runs them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
+from nbext.notebook.forms.builder.tree import OTHER, Group, Join, Line, Part, Tree
 
 # JSON of at most this many characters goes on one line: a notebook's cell is about that wide.
 WIDTH = 72
-_JOIN = {"AND": "all", "OR": "any"}
+JOINS: dict[str, Join] = {"AND": "all", "OR": "any"}
 
 
-class Part(Protocol):
-    """One child of a group: a condition, or another group."""
-
-    key: str
-
-    def value(self) -> Any:
-        """Return its JSON value."""
-
-    def place(self, pointer: str) -> None:
-        """Remember the JSON pointer of its value."""
+def written(tree: Tree) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return a tree's filters, and whose value is at which JSON pointer, in the order of the filters."""
+    places: dict[str, int] = {}
+    return {**tree.scope, **_joined(tree.root, "/filters", places)}, places
 
 
-def joined(parts: Sequence[Part], operator: str, pointer: str) -> dict[str, Any]:
-    """Return parts as one object, and place each.
+def alone(part: Part, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the filters of one part of a tree, without NOT."""
+    return {**_one(replace(part, negated=False), "", {}), **scope}
+
+
+def read(filters: Mapping[str, Any], operator: str, scope: Collection[str]) -> Tree:
+    """Return filters as a tree; what is of no known form is a line with its JSON."""
+    parts = {key: value for key, value in filters.items() if key not in scope}
+    rest = {key: value for key, value in filters.items() if key in scope}
+    members = tuple(_part(key, value) for key, value in _split(parts))
+    return Tree(Group(JOINS[operator], members), rest)
+
+
+def _joined(root: Group, pointer: str, places: dict[str, int]) -> dict[str, Any]:
+    """Return a group as one object, and place each of its parts.
 
     Conditions of one name make a list. An object cannot hold two groups of one name: then all parts go into a list
     under ``all`` or ``any``, which means the same as the operator.
     """
-    # Pointers are given here and not by the editors: where a part ends up depends on its neighbours.
     by_key: dict[str, list[Part]] = {}
-    for part in parts:
-        by_key.setdefault(part.key, []).append(part)
-    if any(len(same) > 1 for key, same in by_key.items() if key in ("all", "any")):
-        key = _JOIN[operator]
-        return {key: listed(parts, f"{pointer}/{key}")}
-    return {key: _same(same, f"{pointer}/{key}") for key, same in by_key.items()}
+    for part in root.members:
+        by_key.setdefault(_key(part), []).append(part)
+    if any(len(same) > 1 for key, same in by_key.items() if key in OTHER):
+        return {root.join: _listed(root.members, f"{pointer}/{root.join}", places)}
+    return {key: _same(same, f"{pointer}/{_escaped(key)}", places) for key, same in by_key.items()}
 
 
-def listed(parts: Sequence[Part], pointer: str) -> list[dict[str, Any]]:
-    """Return parts as a list of objects of one key each, and place each."""
-    for index, part in enumerate(parts):
-        part.place(f"{pointer}/{index}/{part.key}")
-    return [{part.key: part.value()} for part in parts]
-
-
-def denied(parts: Sequence[Part], pointer: str) -> dict[str, Any]:
-    """Return the value of ``not``: none of the parts holds."""
+def _same(parts: Sequence[Part], pointer: str, places: dict[str, int]) -> Any:
     if len(parts) == 1:
-        parts[0].place(f"{pointer}/{parts[0].key}")
-        return {parts[0].key: parts[0].value()}
-    return {"any": listed(parts, f"{pointer}/any")}
+        return _value(parts[0], pointer, places)
+    return [_value(part, f"{pointer}/{index}", places) for index, part in enumerate(parts)]
 
 
-def _same(parts: Sequence[Part], pointer: str) -> Any:
-    if len(parts) == 1:
-        parts[0].place(pointer)
-        return parts[0].value()
-    for index, part in enumerate(parts):
-        part.place(f"{pointer}/{index}")
-    return [part.value() for part in parts]
+def _listed(parts: Sequence[Part], pointer: str, places: dict[str, int]) -> list[dict[str, Any]]:
+    return [_one(part, f"{pointer}/{index}", places) for index, part in enumerate(parts)]
 
 
-def split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _one(part: Part, pointer: str, places: dict[str, int]) -> dict[str, Any]:
+    """Return a part as an object of one key."""
+    key = _key(part)
+    return {key: _value(part, f"{pointer}/{_escaped(key)}", places)}
+
+
+def _key(part: Part) -> str:
+    return "not" if part.negated else part.join if isinstance(part, Group) else part.key
+
+
+def _value(part: Part, pointer: str, places: dict[str, int]) -> Any:
+    # Before what is inside: an error at a group's own pointer is the group's.
+    places[pointer] = part.id
+    if part.negated:
+        return _one(replace(part, negated=False), pointer, places)
+    return _listed(part.members, pointer, places) if isinstance(part, Group) else part.value
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the children of an object as key and value; the conditions of a list one by one."""
     for key, value in filters.items():
         many = isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value)
-        if many and key not in ("all", "any"):
+        if many and key not in OTHER:
             yield from ((key, member) for member in value)
         else:
             yield key, value
 
 
-def members(key: str, value: Any) -> list[tuple[str, Any]]:
-    """Return the children of a group as key and value; raise ValueError where the value is not that of a group.
+def _part(key: str, value: Any) -> Part:
+    try:
+        if key == "not":
+            inner = _member(value)
+            # NOT of a NOT: the outer one is that of a group of one.
+            return replace(Group("all", (inner,)) if inner.negated else inner, negated=True)
+        if key in OTHER:
+            return _group(key, value)
+    except ValueError:
+        # Wrong in a way that the service explains better than a form could.
+        pass
+    return Line(key, value)
 
-    A member of several keys becomes a group ``all`` of them.
-    """
-    if key == "not":
-        # "none of these" is written as not any; reading that back as one group keeps it what the user built.
-        return members("any", value["any"]) if isinstance(value, Mapping) and list(value) == ["any"] else [_one(value)]
+
+def _group(key: str, value: Any) -> Group:
     if not isinstance(value, list) or not value:
         raise ValueError(f"{key} holds a list of conditions")
-    return [_one(member) for member in value]
+    return Group("all" if key == "all" else "any", tuple(map(_member, value)))
 
 
-def _one(member: Any) -> tuple[str, Any]:
+def _member(member: Any) -> Part:
+    """Return an object as one part: of several keys, the group ``all`` of them."""
     if not isinstance(member, Mapping) or not member:
         raise ValueError("a condition is an object")
-    children = list(split(member))
-    if len(children) == 1:
-        return children[0]
-    return "all", [{key: value} for key, value in children]
+    parts = tuple(_part(key, value) for key, value in _split(member))
+    return parts[0] if len(parts) == 1 else Group("all", parts)
 
 
 def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
@@ -112,7 +133,7 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
         raise UsageError("Expected filters, a request body, or a segment's table, such as %%segment_query returns.")
     if "filters" in given and isinstance(given["filters"], Mapping):
         operator, limit = str(given.get("operator") or "AND").upper(), given.get("limit")
-        if operator not in _JOIN:
+        if operator not in JOINS:
             raise UsageError(f"Unknown operator {visible(repr(given['operator']), 80)}. Use AND or OR.")
         # A limit of 0 only counts, which a builder does anyway.
         return dict(given["filters"]), operator, limit if isinstance(limit, int) and limit > 0 else None

@@ -1,0 +1,12 @@
+"""The segment builder: a tree of conditions in Python, which a page of ours draws as lines and changes by messages.
+
+form        the form: what is typed and pressed, counting, running, the cell
+actions     what the page asks for: edits, hits for what is typed
+tree        lines and groups, how they are edited, undo and redo
+counts      how many wallets match each line, and remain after it
+filters     a tree as a segment's filters and back, and the cell that runs them
+fields      a condition's fields for the page, from the service's schema: their inputs, their texts, a line in words
+pickers     what fields offer to pick: contracts that the service finds, segments and lists by name
+lines.js    draws the lines, their editors, the funnel and the JSON; every text is a text node
+lines.css   the looks of these
+"""

@@ -1,0 +1,71 @@
+"""How many wallets match a segment, each of its lines alone, and remain after each condition that must hold."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from nbext.core.operations import MAX_COMPARED
+from nbext.core.untrusted_text import visible
+from nbext.notebook.forms.builder import filters
+from nbext.notebook.forms.builder.tree import Group, Part, Tree
+from nbext.notebook.forms.tables import provenance
+
+_CUT = 160
+
+
+def of(client: Any, tree: Tree, question: tuple[Any, str], words: Callable[[Part], str]) -> dict[str, Any]:
+    """Return what the page shows of a tree's counts: matched, steps, lines by their ids, notes.
+
+    A stranger's service is asked for the whole alone.
+    """
+    if not client.is_ours:
+        known = provenance(client.execute_segment(*question, limit=0))
+        return {"matched": known.get("matched"), "steps": [], "lines": {}, "notes": known.get("warnings") or ()}
+    funnel = client.funnel(*question)
+    steps, parts = funnel["steps"], list(_steps(tree))
+    # Where the service joins the conditions in a way that is not foreseen here, its own words name them.
+    alike = len(parts) == len(steps) and tree.root.join == "all"
+    before, shown, lines = None, [], {}
+    for place, step in enumerate(steps):
+        part = parts[place] if alike else None
+        taken = part is not None and part.negated and before is not None
+        lost = f"\N{MINUS SIGN}{before - step['remaining']:,}" if taken else ""
+        label = words(part) if part is not None else visible(step["words"], _CUT)
+        shown.append({"label": label, "alone": lost or f"{step['alone']:,}", "remaining": f"{step['remaining']:,}",
+                      "share": step["remaining"] / max(steps[0]["remaining"], 1)})  # fmt: skip
+        if part is not None:
+            lines[str(part.id)] = lost or f"{step['alone']:,}"
+        before = step["remaining"]
+    lines |= _others(client, tree, lines)
+    matched = steps[-1]["remaining"] if steps else None
+    return {"matched": matched, "steps": shown, "lines": lines, "notes": funnel["warnings"]}
+
+
+def _steps(tree: Tree) -> Iterator[Part]:
+    """Yield the parts that must all hold, in the order of the filters; the service takes groups of these apart."""
+    by_id = {part.id: part for part in tree.root.walk()}
+    inside: set[int] = set()
+    # What is denied has two pointers, its own and that of its NOT.
+    for part in map(by_id.__getitem__, dict.fromkeys(filters.written(tree)[1].values())):
+        if isinstance(part, Group) and (part.negated or (part.join == "any" and len(part.members) > 1)):
+            inside |= {one.id for one in part.walk()}
+        elif isinstance(part, Group):
+            continue
+        if part.id not in inside:
+            yield part
+
+
+def _others(client: Any, tree: Tree, known: dict[str, str]) -> dict[str, str]:
+    """Return how many wallets match each of the other parts, by itself."""
+    from nbext.analysis.segments import SCOPE
+
+    scope = {key: tree.scope[key] for key in SCOPE[:3] if key in tree.scope}
+    parts = [part for part in tree.root.walk() if str(part.id) not in known]
+    parts = list(itertools.islice(parts, MAX_COMPARED))
+    if not parts:
+        return {}
+    asked = [(filters.alone(part, scope), "AND") for part in parts]
+    found = client.counts(asked, [[place] for place in range(len(parts))])["counts"]
+    return {str(part.id): f"{'not ' * part.negated}{count:,}" for part, count in zip(parts, found, strict=False)}

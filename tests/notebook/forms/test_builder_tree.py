@@ -1,0 +1,252 @@
+"""Opening a query in the builder and writing it out again keeps what it means; edits of the tree, undo and redo."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nbext.errors import UsageError
+from nbext.language.json_schema import json_schema
+from nbext.notebook.completion.schema import Grammar, grammar_of
+from nbext.notebook.forms.builder import fields, filters
+from nbext.notebook.forms.builder.tree import Edits, Group, Line, Tree, copied
+
+GRAMMAR: Grammar = grammar_of(json_schema())
+LEAVES = ("s1", "s2", "s3")
+
+
+@st.composite
+def queries(draw: st.DrawFn, depth: int = 2) -> dict[str, Any]:
+    """A map of the grammar, its conditions being saved segments that may be true or false."""
+    leaf = st.sampled_from(LEAVES).map(lambda name: {"id": name})
+    keys: dict[str, Any] = {"segment": leaf | st.lists(leaf, min_size=1, max_size=3)}
+    if depth:
+        inner = queries(depth - 1)
+        several = st.lists(inner, min_size=1, max_size=2)
+        keys |= {"all": several, "any": several}
+        keys["not"] = inner | several | several.map(lambda maps: {"any": maps})
+    chosen = draw(st.sets(st.sampled_from(sorted(keys)), min_size=1, max_size=2))
+    return {key: draw(keys[key]) for key in sorted(chosen)}
+
+
+SCOPE = {spec.name for spec in GRAMMAR.scope}
+
+
+def opened(given: dict[str, Any], operator: str = "AND") -> Tree:
+    return filters.read(given, operator, SCOPE)
+
+
+def written(given: dict[str, Any], operator: str) -> dict[str, Any]:
+    return filters.written(opened(given, operator))[0]
+
+
+def holds(given: dict[str, Any], true: set[str], join: Any = all) -> bool:
+    """What filters mean: each key is a child, and so is each member of a list of conditions or of ``not``."""
+    return join([one for key, value in given.items() for one in children(key, value, true)])
+
+
+def children(key: str, value: Any, true: set[str]) -> list[bool]:
+    listed = value if isinstance(value, list) else [value]
+    if key == "all":
+        return [all(holds(one, true) for one in listed)]
+    if key == "any":
+        return [any(holds(one, true) for one in listed)]
+    if key == "not":
+        return [not holds(one, true) for one in listed]
+    return [one["id"] in true for one in listed]
+
+
+@given(queries(), st.sampled_from([("AND", all), ("OR", any)]))
+@example({"not": {"any": [{"segment": {"id": "s1"}}, {"segment": {"id": "s2"}}]}}, ("AND", all))
+@example({"not": [{"segment": {"id": "s1"}}, {"segment": {"id": "s2"}}]}, ("OR", any))
+@settings(max_examples=12, deadline=None)
+def test_a_query_that_is_opened_and_written_means_the_same(given, operator):
+    word, join = operator
+    again = written(given, word)
+    for size in range(len(LEAVES) + 1):
+        for true in itertools.combinations(LEAVES, size):
+            assert holds(again, set(true), join) == holds(given, set(true), join)
+
+
+@given(queries(), st.sampled_from(["AND", "OR"]))
+@settings(max_examples=12, deadline=None)
+def test_every_part_knows_the_pointer_of_its_value(given, operator):
+    tree = opened(given, operator)
+    made, places = filters.written(tree)
+    assert set(places.values()) == {part.id for part in tree.root.walk()}
+    for pointer, wanted in places.items():
+        value: Any = {"filters": made}
+        for step in pointer.strip("/").split("/"):
+            value = value[int(step)] if isinstance(value, list) else value[step]
+        part = tree.find(wanted)
+        if isinstance(part, Line) and not part.negated:
+            assert value == part.value
+
+
+EXAMPLES = [(name, example) for name in GRAMMAR.conditions for example in json_schema()["$defs"][name]["examples"]]
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=str)
+def test_the_grammars_own_examples_have_inputs_that_give_them_back(name, example):
+    spec = GRAMMAR.conditions[name]
+    shown = fields.inputs_of(spec.fields, example)
+    assert shown is not None
+    known = {one.name: one for one in spec.fields}
+    again = {field: fields.typed(known[field], text) for field, text in shown.items()}
+    assert json.loads(json.dumps(again), parse_int=str) == json.loads(json.dumps(example), parse_int=str)
+    assert fields.in_words(spec, example)
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"token": {"token": "UNI", "novel": 1}},
+        {"token": {"token": ["UNI"]}},
+        {"token": {"token": "UNI", "balance": {"min": 1.5}}},
+        {"wallet": {"contract": "yes"}},
+        {"novel": {"x": [1, {"y": None}]}},
+        {"token": "UNI"},
+    ],
+    ids=str,
+)
+def test_what_no_input_fits_is_kept_as_the_json_that_it_is(strange):
+    assert written(strange, "AND") == strange
+    (line,) = opened(strange).root.members
+    assert line.key not in GRAMMAR.conditions or not fields.inputs_of(GRAMMAR.conditions[line.key].fields, line.value)
+
+
+def test_two_groups_of_one_name_stand_in_a_list():
+    one, two = ({"any": [{"segment": {"id": name}}, {"segment": {"id": "s3"}}]} for name in LEAVES[:2])
+    members = (*opened(one).root.members, *opened(two).root.members)
+    assert filters.written(Tree(Group("any", members)))[0] == {"any": [one, two]}
+    assert filters.written(Tree(Group("all", members)))[0] == {"all": [one, two]}
+
+
+def names(tree: Tree) -> Any:
+    def of(part: Any) -> Any:
+        text = [of(member) for member in part.members] if isinstance(part, Group) else part.value
+        return ["not", text] if part.negated else text
+
+    return of(tree.root)
+
+
+A, B, C = (Line("segment", name) for name in "abc")
+
+
+def test_a_line_moves_past_lines_into_groups_and_out_of_them():
+    group = Group("any", (B, C))
+    tree = Tree(Group("all", (A, group)))
+    seen = []
+    for _ in range(4):
+        seen.append(names(tree))
+        tree = tree.moved(A.id, 1)
+    assert seen == [["a", ["b", "c"]], [["a", "b", "c"]], [["b", "a", "c"]], [["b", "c", "a"]]]
+    assert names(tree) == [["b", "c"], "a"]
+    assert tree.moved(A.id, 1) is tree
+    for _ in range(4):
+        tree = tree.moved(A.id, -1)
+    assert names(tree) == ["a", ["b", "c"]]
+    assert tree.moved(A.id, -1) is tree
+
+
+def test_lines_are_wrapped_unwrapped_copied_and_denied():
+    tree = Tree(Group("all", (A, B)))
+    wrapped = tree.wrapped(B.id, C)
+    group = wrapped.root.members[1]
+    assert (names(wrapped), group.join) == (["a", ["b", "c"]], "any")
+    assert names(wrapped.unwrapped(group.id)) == ["a", "b", "c"]
+    denied = Tree(Group("all", (Group("any", (A, B), negated=True),)))
+    with pytest.raises(UsageError, match="NOT applies to the whole group"):
+        denied.unwrapped(denied.root.members[0].id)
+    twin = copied(group)
+    assert twin == group
+    assert {part.id for part in twin.walk()}.isdisjoint(part.id for part in group.walk())
+    with pytest.raises(UsageError, match="gone already"):
+        tree.find(C.id)
+
+
+def test_undo_and_redo_go_through_every_step_and_what_is_typed_into_one_field_is_one():
+    first, second, third = (Tree(Group("all", lines)) for lines in ((A,), (A, B), (A, B, C)))
+    edits = Edits(first)
+    assert not edits.to(Tree(Group("all", (A,))))
+    edits.to(second, of="field")
+    edits.to(third, of="field")
+    edits.undo()
+    assert edits.now is first
+    edits.undo()
+    edits.redo()
+    assert edits.now is third
+    edits.redo()
+    assert (edits.now, edits.past, edits.future) == (third, [first], [])
+    edits.undo()
+    edits.to(second)
+    edits.redo()
+    assert (edits.now, edits.past, edits.future) == (second, [first], [])
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "words"),
+    [
+        ("token", {"token": "UNI", "balance": {"min": "1000"}, "heldSince": "180d"},
+         "UNI · balance >= 1,000 · held for 180 days"),
+        ("nft", {"nft": "BAYC", "count": {"min": 2, "max": 5}, "chain": "base"}, "BAYC · chain base · count 2 to 5"),
+        ("nft", {"nft": "BAYC", "tokenIds": [1, 2, 3, 4, 5]}, "BAYC · token IDs 1, 2, 3 and 2 more"),
+        ("activity", {"last": {"before": "180d"}}, "last before 180 days ago"),
+        ("transfer", {"direction": "in", "token": "USDC", "after": "1d"}, "direction in · USDC · after 1 day ago"),
+        ("wallet", {"contract": False}, "no contract"),
+    ],
+)  # fmt: skip
+def test_a_condition_is_one_line_of_words(condition, value, words):
+    assert fields.in_words(GRAMMAR.conditions[condition], value) == words
+
+
+def test_a_field_offers_what_its_schema_says_that_it_takes():
+    offers = {
+        f"{name}.{one.name}": fields.offered(one) for name, spec in GRAMMAR.conditions.items() for one in spec.fields
+    }
+    assert {name: kind for name, kind in offers.items() if kind} == {
+        "token.token": "token", "token.heldSince": "time", "nft.nft": "collection", "nft.heldSince": "time",
+        "collections.of": "collection", "transfer.token": "token", "transfer.nft": "collection",
+        "transfer.after": "time", "transfer.before": "time", "activity.first": "time", "activity.last": "time",
+        "wallet.in": "segment", "wallet.list": "list", "segment.id": "segment",
+    }  # fmt: skip
+
+
+def test_a_cell_hides_nothing_and_holds_no_placeholder():
+    asked = {"token": {"token": "{{secret}}\u202e\x1b é 🚀"}}
+    text = filters.json_text(asked)
+    assert text == '{"token": {"token": "{\\u007bsecret}}\\u202e\\u001b é 🚀"}}'
+    assert json.loads(text) == asked
+
+
+def test_a_cell_says_only_what_differs_from_the_defaults():
+    asked = {"token": {"token": "UNI"}}
+    assert filters.cell_text("", asked, "AND", None) == '%%segment_query\n{"token": {"token": "UNI"}}'
+    assert filters.cell_text("whales", asked, "OR", 5) == (
+        '%%segment_query whales --operator OR --limit 5\n{"token": {"token": "UNI"}}'
+    )
+
+
+def test_long_json_is_laid_out_and_short_parts_stand_on_one_line():
+    asked = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "any": [{"nft": {"nft": "BAYC"}}] * 2}
+    assert filters.json_text(asked) == (
+        '{\n  "token": {"token": "UNI", "balance": {"min": "1000"}},\n'
+        '  "any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "BAYC"}}]\n}'
+    )
+
+
+def test_a_query_is_read_from_filters_a_body_or_json_text():
+    asked = {"token": {"token": "UNI"}}
+    body = {"filters": asked, "operator": "OR", "limit": 3}
+    assert filters.parsed(asked) == (asked, "AND", None)
+    assert filters.parsed(body) == (asked, "OR", 3)
+    assert filters.parsed(json.dumps(body)) == (asked, "OR", 3)
+    assert filters.parsed({**body, "operator": "or", "limit": 0}) == (asked, "OR", None)
+    for nonsense in (7, "{", "[]", {**body, "operator": "XOR"}):
+        with pytest.raises(UsageError):
+            filters.parsed(nonsense)
