@@ -138,6 +138,8 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert inserted.reply["payload"] == [{"source": "set_next_input", "text": cell, "replace": False}]
     assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
     assert "click the text of the cell in this form and copy it" in inserted.printed
+    changed = kernel.run("form.name.entry.value = 'other'\nprint(form.inserted.value)")
+    assert "%%segment_query other\n" in changed.printed
 
 
 def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):

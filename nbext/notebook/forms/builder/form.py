@@ -141,6 +141,8 @@ class SegmentForm(Editing):
 
     def publish(self) -> None:
         """Show the page what there is."""
+        if self.inserted.value:
+            self.inserted.value = code_html(self.cell())
         now = self.edits.now
         given = self.filters()
         body = given if self.operator == "AND" else {"operator": self.operator, "filters": given}
