@@ -268,6 +268,8 @@ def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(
         "out": "--out. Only config, history, schema and the commands that compare segments return a table to store.",
         "share": "--share. Only overlap returns shares.",
         "every": "--every. Only trend has points.",
+        "amounts": "--amounts. Only trend adds up balances.",
+        "no_amounts": "--no-amounts. Only trend adds up balances.",
         "since": "--since. Only trend and retention begin at a time.",
         "by": "--by. Only retention has periods.",
         "cohort": "--cohort. Only retention has cohorts.",
