@@ -181,7 +181,7 @@ class SegmentForm(Editing):
             visibility(self.again, False)
         if self.frame is not None and not self.result.value.startswith("<p") and question != self._ran:
             note = "These rows are of the query before it changed."
-            self.result.value = f'<p class="nbext-note nbext-stale">{note}</p>{self.result.value}'
+            self.result.value = f'<p class="nbext-note nbext-stale">{note}</p>{frame_html(self.frame)}'
         self.publish()
         if missing := self.missing():
             self.background.drop()
