@@ -467,8 +467,10 @@ def test_a_job_that_is_not_done_has_no_result_yet(server, client, name):
     """Whatever is beside it: no rows at all, or some."""
     running = {"id": "seg-1", **RUNNING[name]}
     for beside in ({}, {"rows": []}, {"rows": FIRST}):
-        server.script("POST /v1/segment/execute", reply({**running, **beside}))
-        server.script("GET /v1/segment/seg-1", reply({**running, **beside}), reply({"id": "seg-1", "status": "done"}))
+        # Without rows a Retry-After would itself be a sign of waiting; beside rows it only makes the next look come soon.
+        waiting = reply({**running, **beside}, **({"Retry_After": "0"} if beside.get("rows") else {}))
+        server.script("POST /v1/segment/execute", waiting)
+        server.script("GET /v1/segment/seg-1", waiting, reply({"id": "seg-1", "status": "done"}))
         server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
         server.requests.clear()
         assert len(client.execute_segment({"a": 1})) == 25
