@@ -30,9 +30,13 @@ if TYPE_CHECKING:
 
 FOLDER = "parquet"
 _WALLETS = ("wallet", "sender", "recipient")
-_QUIET = {
+# Options of Spark that hold where nobody gives others.
+_DEFAULTS = {
     "spark.ui.enabled": "false",  # its page listens on all addresses
     "spark.log.level": "ERROR",
+    # A task in a generated loop does not see that it was cancelled, and would hold its core for ever. Its executor ends
+    # instead; tasks of other questions there are run again.
+    "spark.task.reaper.enabled": "true", "spark.task.reaper.killTimeout": "10s",
     "spark.ui.showConsoleProgress": "false",  # in a notebook its bars would land in whichever cell runs, line upon line
 }
 
@@ -114,16 +118,20 @@ class Spark:
             return self._started
 
     def _start(self) -> Any:
+        session: Any
         folder = parquet_files(self._generation)
         try:
             from pyspark.sql import SparkSession
 
             with Spark._starting:
                 if self._connects:
-                    session = SparkSession.builder.remote(self._master).config(map=dict(self._conf)).create()
+                    # SparkSession's own builder would have the whole process use Connect from then on.
+                    from pyspark.sql.connect.session import SparkSession as Connected
+
+                    session = Connected.builder.remote(self._master).config(map=dict(self._conf)).create()
                 else:
                     builder = SparkSession.builder.master(self._master).appName("nbext")
-                    session = builder.config(map={**_QUIET, **self._conf}).getOrCreate().newSession()
+                    session = builder.config(map={**_DEFAULTS, **self._conf}).getOrCreate().newSession()
                     Spark._sessions += 1
         except ImportError:
             raise ConfigError('Spark needs its client: pip install "nbext[spark]"') from None
