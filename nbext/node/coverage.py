@@ -1,6 +1,7 @@
 """Which blocks of which contracts are stored, in the files themselves.
 
     DATA/fetched/ethereum/parts/         each range as it was read, whole or absent: the checkpoint is the file
+                                         *.answers: what a node answered of ranges that are not whole yet
     DATA/fetched/ethereum/*.parquet      the parts of a step together, as ingest and other tools read them
     DATA/fetched/ethereum/coverage.json  what each step's files cover, recent blocks' hashes, how balances compared
 
@@ -31,6 +32,7 @@ from nbext.core.chains import Chain
 from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError
 from nbext.node.contracts import Card
+from nbext.node.received import SUFFIX, Received, range_of
 from nbext.node.windows import Wanted, Window
 
 Range = tuple[int, int]
@@ -112,6 +114,22 @@ class Coverage:
         name = f"{window.first:012d}-{window.last:012d}-{_digest(wanted)}.parquet"
         with whole_file(self.parts / name, mode=ORDINARY) as path:
             pq.write_table(table, path, compression="zstd")
+        self.receiving(wanted, window.first, window.last).forget()
+
+    def receiving(self, wanted: Wanted, first: int, last: int) -> Received:
+        """Return where the answers of a range are written until it is a part."""
+        return Received(self.parts / f"{first:012d}-{last:012d}-{_digest(wanted)}{SUFFIX}", {
+            "contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last})
+
+    def received(self) -> list[tuple[Wanted, int, int]]:
+        """Return the ranges of which a process that ended has left answers."""
+        found = []
+        for path in sorted(self.parts.glob(f"*{SUFFIX}")):
+            if known := range_of(path):
+                found.append((Wanted(tuple(known["contracts"]), tuple(known["topics"])), known["first"], known["last"]))
+            else:
+                path.unlink()
+        return found
 
     def ids_sent_to(self, contract: str, wallets: Sequence[str]) -> dict[str, list[int]]:
         """Return the ERC1155 token ids that wallets were ever sent, of the stored files."""

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from nbext.errors import NbextError, NodeError
+from nbext.errors import NbextError, NodeError, QueryCancelled
 from nbext.node.coverage import Coverage, missing
 from nbext.node.limits import Meaning, Span
 from nbext.node.rpc import Node, Refusal
-from nbext.node.windows import NEAR, Lie, Wanted, read, read_from_receipts, read_headers
+from nbext.node.windows import NEAR, Lie, Wanted, Window, check_on_chain, read, read_from_receipts, read_headers
 
 # Times that a range is asked for again after answers that contradict each other.
 _LIES = 4
@@ -134,6 +134,8 @@ class _Work:
     def __init__(self, reader: Reader, plan: deque[tuple[Wanted, int, int]], last: int) -> None:
         self.reader, self.plan, self.last = reader, plan, last
         self.error: NbextError | None = None
+        # Of an earlier process.
+        self._received = _cut_out(plan, reader.coverage, last)
         self._lock = threading.Lock()
         self._ended = False
         self._rows = 0
@@ -171,7 +173,7 @@ class _Work:
             wanted, first, end = self.plan.popleft()
             # The last blocks are read by themselves: of them every header is asked for.
             size = self.reader.span.size
-            stop = min(end, first + size - 1)
+            stop = end if (wanted, first, end) in self._received else min(end, first + size - 1)
             if first <= self.last - NEAR < stop:
                 stop = self.last - NEAR
             if stop < end:
@@ -185,7 +187,7 @@ class _Work:
         for lied in range(_LIES + 1):
             started = time.monotonic()
             try:
-                window = read(node, wanted, first, end, near_end=first > self.last - NEAR)
+                window = self._window(wanted, first, end)
                 break
             except Lie as lie:
                 if lied == _LIES:
@@ -221,6 +223,22 @@ class _Work:
             self._done += end - first + 1
             self.reader.rows += len(window.rows.block)
 
+    def _window(self, wanted: Wanted, first: int, end: int) -> Window:
+        """Read a range; what an earlier process received of it is not asked for again."""
+        node, received = self.reader.node, self.reader.coverage.receiving(wanted, first, end)
+        try:
+            with node.recording(received):
+                window = read(node, wanted, first, end, near_end=first > self.last - NEAR)
+            if received.is_old:
+                check_on_chain(node, end, window.hashes[end])
+        except QueryCancelled:
+            raise
+        except (NbextError, Refusal):
+            # Another answer may do better, and another node has one.
+            received.forget()
+            raise
+        return window
+
     def _halve(self, wanted: Wanted, first: int, end: int, size: int) -> None:
         with self._lock:
             rest = min(end, first + size - 1)
@@ -237,6 +255,25 @@ class _Work:
             self._total += len(wanted.contracts) - 1
             for contract in reversed(wanted.contracts):
                 self.plan.appendleft((Wanted((contract,), wanted.topics), block, block))
+
+
+def _cut_out(
+    plan: deque[tuple[Wanted, int, int]], coverage: Coverage, last: int
+) -> set[tuple[Wanted, int, int]]:
+    """Make the ranges of a plan whose answers are there tasks of their own; return them, and delete other answers."""
+    found = set()
+    for wanted, first, end in coverage.received():
+        around = next((task for task in plan if task[0] == wanted and task[1] <= first and end <= task[2]), None)
+        if around is None or first <= last - NEAR < end:
+            coverage.receiving(wanted, first, end).forget()
+            continue
+        found.add((wanted, first, end))
+        place = plan.index(around)
+        plan.remove(around)
+        for begin, stop in ((end + 1, around[2]), (first, end), (around[1], first - 1)):
+            if begin <= stop:
+                plan.insert(place, (wanted, begin, stop))
+    return found
 
 
 def _unread(first: int, end: int) -> str:

@@ -186,6 +186,12 @@ def read_headers(node: Node, numbers: Sequence[int]) -> dict[int, Header]:
     return found
 
 
+def check_on_chain(node: Node, number: int, known: str) -> None:
+    """Refuse a block that a reorganisation has orphaned since it was read."""
+    if read_headers(node, [number])[number].hash != known:
+        raise Lie(f"Block {number:,} is another one now than when it was read.")
+
+
 def _header(value: Any, number: int) -> Header:
     if not isinstance(value, Mapping):
         raise Lie(f"The node has no block {number:,}, though its latest block is beyond it.", meaning="BEHIND")

@@ -155,6 +155,8 @@ class FaultNode:
         self.posts = 0
         # When each post came, and how many calls it had.
         self.arrived: list[tuple[float, int]] = []
+        # The client's port and the calls of each answer that was sent whole.
+        self.sent: list[tuple[int, Any]] = []
         node = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -172,6 +174,8 @@ class FaultNode:
                 self.send_header("Content-Length", str(len(raw)))
                 self.end_headers()
                 self.wfile.write(raw)
+                self.wfile.flush()
+                node.sent.append((self.client_address[1], body))
 
             def log_message(self, *words: Any) -> None:
                 """Keep quiet."""

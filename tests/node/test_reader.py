@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbext.errors import NodeError
+from nbext.errors import NodeError, QueryCancelled
 from nbext.node.coverage import missing, union
 from nbext.node.limits import Span
 from tests.node.conftest import blocks_in, expected_rows, read_all, rows_in, told
-from tests.node.faults import COIN, ITEMS, Chain, FaultNode
+from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode
 from tests.node.refusals import FINAL, PASSING, RANGES
 
 CHAIN = Chain()
@@ -354,3 +354,62 @@ def test_a_refusal_always_leads_to_fewer_blocks(seed):
         less = span.refused(blocks, draw.choice((None, draw.randrange(20_000))))
         assert 1 <= less < blocks
         blocks = max(2, less)
+
+
+def stopped_after_the_logs(reader_of, server):
+    """Read until the logs of the first range are there, and end then, as a process that is killed does."""
+    reader = reader_of(server, in_flight=1)
+
+    def lie(method, params, true):
+        if method == "eth_getBlockReceipts":
+            reader.node.close()
+        return true
+
+    before, server.lie = server.lie, lambda *asked: lie(*asked[:2], before(*asked))
+    with pytest.raises(QueryCancelled):
+        read_all(reader, SMALL)
+    server.lie = before
+    asked = server.logs_asked()
+    server.requests.clear()
+    return asked, sorted(reader.coverage.parts.iterdir())
+
+
+def test_what_was_received_of_a_range_that_is_not_whole_is_not_asked_for_again(reader_of):
+    with FaultNode(SMALL) as server:
+        ((first, last),), (left,) = stopped_after_the_logs(reader_of, server)
+        assert left.stat().st_mode & 0o077 == 0
+        reader = reader_of(server)
+        assert told(read_all(reader, SMALL)) == expected_rows(SMALL)
+        assert [each for each in server.logs_asked() if each[0] <= last and first <= each[1]] == []
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: raw[:40], lambda raw: b"",
+                                    lambda raw: raw.replace(b"result", b"resul", 1)])
+def test_an_answer_that_was_cut_is_asked_for_again(reader_of, damage):
+    with FaultNode(SMALL) as server:
+        _, (left,) = stopped_after_the_logs(reader_of, server)
+        left.write_bytes(damage(left.read_bytes()))
+        assert told(read_all(reader_of(server), SMALL)) == expected_rows(SMALL)
+        assert server.logs_asked() != []
+    assert not left.exists()
+
+
+def test_what_was_received_is_asked_for_again_where_its_blocks_were_orphaned_since(reader_of):
+    with FaultNode(SMALL) as server:
+        stopped_after_the_logs(reader_of, server)
+        server.chain = Chain(90, fork=5, branch="b")
+        reader = reader_of(server)
+        assert told(read_all(reader, server.chain)) == expected_rows(server.chain)
+    assert blocks_in(reader.coverage)[90][0] == server.chain.hash(90)
+
+
+def test_an_answer_that_repeats_the_url_is_not_stored(reader_of):
+    def repeat(method, params, true):
+        return [{**log, "from": KEY} for log in true] if method == "eth_getLogs" else true
+
+    with FaultNode(SMALL, lie=repeat) as server:
+        _, left = stopped_after_the_logs(reader_of, server)
+        assert [path for path in left if KEY in path.read_text()] == []
+        assert told(read_all(reader_of(server), SMALL)) == expected_rows(SMALL)
+        assert server.logs_asked() != []
