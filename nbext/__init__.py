@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from nbext.analysis.wallet import wallet
     from nbext.client import Client
     from nbext.connect import connect
-    from nbext.notebook.forms import search_form, segment_form, show, signup_form
+    from nbext.notebook.forms import explore, search_form, segment_form, show, signup_form
 
 __version__ = "0.1.0"
 __all__ = [
-    "Client", "changes", "concentration", "connect", "funnel", "overlap", "profile", "retention", "search_form",
-    "segment_form", "show", "signup_form", "trend", "wallet",
+    "Client", "changes", "concentration", "connect", "explore", "funnel", "overlap", "profile", "retention",
+    "search_form", "segment_form", "show", "signup_form", "trend", "wallet",
 ]  # fmt: skip
 
 # Public names are imported when first used: `import nbext` and `%load_ext nbext` stay light.
@@ -53,6 +53,7 @@ _HOMES = {
     "changes": "nbext.analysis",
     "concentration": "nbext.analysis",
     "connect": "nbext.connect",
+    "explore": "nbext.notebook.forms",
     "funnel": "nbext.analysis",
     "overlap": "nbext.analysis",
     "profile": "nbext.analysis",

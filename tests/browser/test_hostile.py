@@ -189,6 +189,9 @@ count += typed_into(card, name)
 card.save("csv")
 settled(card)
 display(card)
+table = nbext.explore(table, client=client)
+assert table.background.join(30)
+display(table)
 magic("nbext", "connect {url}")
 magic("nft", "search x")
 magic("nft", "ethereum 0x" + "0" * 39 + "1")
@@ -230,7 +233,8 @@ PLACES = (
     ".nbext-kind", "option", ".nbl-words", ".nbl-symbol", ".nbl-name", ".nbl-step",
     ".nbext-table th", ".nbext-table td", ".nbext-form .nbext-code",
     ".nbext-snapshot td", ".nbext-snapshot p", ".nbext-snapshot .nbext-code", "table.dataframe th",
-    "table.dataframe td", "pre", "input[placeholder]", "button[title]", "img.nbext-picture",
+    "table.dataframe td", ".nbx-sort", ".nbx-table td", "pre", "input[placeholder]", "button[title]",
+    "img.nbext-picture",
 )  # fmt: skip
 
 

@@ -14,8 +14,12 @@ assert search.background.join(30)
 search.pick(0)
 assert search.detail.background.join(30)
 build = full_builder({"novel": {}})
-card = nbext.show(nbext.connect().execute_segment({"token": {"token": "USDC"}}, limit=3))
-display(search, nbext.signup_form(), build, card)
+rows = nbext.connect().execute_segment({"token": {"token": "USDC"}}, limit=30)
+card, table = nbext.show(rows.head(3)), nbext.explore(rows)
+table.do({"op": "filter", "at": 1, "value": {"min": "many"}})
+table.do({"op": "segment"})
+assert table.background.join(30)
+display(search, nbext.signup_form(), build, card, table)
 """
 
 
@@ -39,7 +43,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     page.locator(".nbext-csv").wait_for()
     builder = page.locator(".nbext-form").nth(2)
     builder.get_by_label("As JSON", exact=True).wait_for()
-    for index in range(4):
+    for index in range(5):
         fields = named(page, index)
         assert [field for field in fields if not field[1].strip()] == []
         if index == 2:  # a date's own parts are fields to Chromium
@@ -54,6 +58,9 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
         ("button", "Sign up"),
     ]  # fmt: skip
     assert [name for role, name in named(page, 3)] == ["File", "Save CSV", "Save JSON", "Edit"]
+    assert named(page, 4)[3:6] == [
+        ("button", "address"), ("button", "USDC_balance_raw (USDC)"), ("textbox", "Contains: address"),
+    ]  # fmt: skip
     texts = {name for role, name in named(page, 2) if role == "textbox"}
     picked = {name for role, name in named(page, 2) if role == "combobox"}
     assert {"Held since", "Token IDs", "Balance, min", "As JSON", "Variable"} <= texts

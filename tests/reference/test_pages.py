@@ -14,6 +14,6 @@ def test_a_reference_page_is_what_the_code_says_today(name):
 
 
 def test_every_page_is_made_from_the_code_or_is_one_of_the_written_guides():
-    guides = {"analysis.md", "from-sql.md", "limits.md", "node.md", "performance.md", "remote.md", "scaling.md",
-              "team.md"}
+    guides = {"analysis.md", "explorer.md", "from-sql.md", "limits.md", "node.md", "performance.md", "remote.md",
+              "scaling.md", "team.md"}
     assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES) | guides

@@ -1,4 +1,4 @@
-"""Forms: search, sign-up, a segment builder, and a segment's card. ipywidgets; the builder's lines are a page of ours.
+"""Forms: search, sign-up, a segment builder, a table's explorer, a segment's card. ipywidgets, and two pages of ours.
 
 form         what every form has: title, status, errors, a static snapshot, requests off the main thread
 widgets      fields, buttons and tables that forms are made of
@@ -7,6 +7,7 @@ search       find collections and tokens
 signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it
 card         a segment's table at a glance
+explorer/    a whole table: sorted, filtered, summed up, a page at a time
 bins         bins for a segment's amounts
 tables       a segment's table as HTML, and its way into the notebook's variables
 
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
     from nbext.client import Client
     from nbext.notebook.forms.builder.form import SegmentForm
     from nbext.notebook.forms.card import Card
+    from nbext.notebook.forms.explorer.form import Explorer
     from nbext.notebook.forms.search import SearchForm
     from nbext.notebook.forms.signup import SignUpForm
 
-__all__ = ["search_form", "segment_form", "show", "signup_form"]
+__all__ = ["explore", "search_form", "segment_form", "show", "signup_form"]
 
 
 def search_form(
@@ -85,6 +87,29 @@ def segment_form(query: Any = None, *, client: Client | None = None) -> SegmentF
     from nbext.notebook.forms.builder.form import SegmentForm
 
     return SegmentForm(_client(client), query)
+
+
+def explore(table: pd.DataFrame, *, client: Client | None = None) -> Explorer:
+    """Return a view of a whole table: sort and filter its columns, turn its pages, see each column summed up.
+
+    Amounts are exact, in their tokens' units. The kernel sorts and filters, and the page gets the rows that it shows:
+    a million rows are as quick to turn as a thousand. The filters of a segment's table can be written as a segment.
+
+    Parameters
+    ----------
+    table
+        Any DataFrame; one of nbext's says what its columns mean.
+    client
+        Not asked anything; by default the notebook's.
+
+    Raises
+    ------
+    UsageError
+        It is not a DataFrame.
+    """
+    from nbext.notebook.forms.explorer.form import Explorer
+
+    return Explorer(client, table)
 
 
 def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:

@@ -12,7 +12,8 @@ _RAW = Option(("--raw",), "with --to: do not escape text that a spreadsheet woul
 _FRAMES = ("pandas", "polars", "arrow")
 _AS = Option(("--as",), "the type of table (default: the setting `frame`)", "text", choices=_FRAMES)
 _PERIODS, _COHORTS = ("day", "week", "month", "quarter"), ("held", "seen")
-_RESULT = (_OUT, _TO, _OVERWRITE, _RAW, _AS)
+_EXPLORE = Option(("--explore",), "show the whole table in a view that sorts, filters and sums up")
+_RESULT = (_OUT, _TO, _OVERWRITE, _RAW, _AS, _EXPLORE)
 
 _QUERY = (
     Option(("--operator",), "how the conditions combine (default AND)", "text", choices=OPERATORS),

@@ -6,6 +6,7 @@ import builtins
 import keyword
 import unicodedata
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ MAX_NOTE = 1_500
 # Cells below call it: who gives a result such a name meant another.
 _CODE = {ModuleType: "module", type: "class", FunctionType: "function", BuiltinFunctionType: "function"}
 # What an option returns instead of a table.
-_NO_TABLE = {"bg": "a handle; its .result() is a DataFrame", "card": "a card", "count": "a number"}
+_NO_TABLE = {"bg": "a handle; its .result() is a DataFrame", "card": "a card", "count": "a number",
+             "explore": "a view of the table"}  # fmt: skip
 
 
 def prepare(grammar: Grammar, args: Args) -> None:
@@ -65,6 +67,10 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     # Converted last: files and provenance are made from the DataFrame.
     kind = args["as"] or session.settings["frame"]
     value = frame if kind == "pandas" else converted(frame, kind)
+    if args["explore"]:
+        put(session, args, value)
+        # Imported only now: ipywidgets would make %load_ext slow.
+        return import_module("nbext.notebook.forms").explore(frame, client=session.client)
     return None if args["to"] is not None and args["out"] is None else put(session, args, value)
 
 

@@ -79,10 +79,12 @@ def as_html(frame: pd.DataFrame) -> str | None:
     failures = failures_in_words(frame)
     if drawn is None or (drawn.endswith("</div>") and not failures):
         return drawn
+    words = f"<p>{'<br>'.join(map(html, failures.splitlines()))}</p>" if failures else ""
+    if not _pandas_draws():
+        return drawn + words
     # pandas puts the size inside of the element that its styles apply to.
     table, _, below = drawn.rpartition("</div>")
-    below += f"<p>{'<br>'.join(map(html, failures.splitlines()))}</p>" if failures else ""
-    return f"{table}{below.lstrip()}\n</div>"
+    return f"{table}{below.lstrip()}{words}\n</div>"
 
 
 def as_text(frame: pd.DataFrame) -> str:
@@ -117,7 +119,10 @@ def column_as_text(column: pd.Series[Any]) -> str:
 def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size: str) -> str | None:
     import pandas as pd
 
-    rows = pd.get_option("display.max_rows")
+    # A library that draws tables in pandas' place (itables, for one) gets all rows, and every address whole, to be
+    # searched: of a part it would not say that it is one. It says itself what it leaves out.
+    interactive = draw is not repr and not _pandas_draws()
+    rows = None if interactive else pd.get_option("display.max_rows")
     few = _few(frame, rows)
     _mark_names(few)
     few.columns = few.columns.map(shown)
@@ -127,10 +132,20 @@ def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size
     if is_whole:
         options |= {"display.max_colwidth": None, "display.max_columns": None, "display.width": None}
     with pd.option_context(*(part for option in options.items() for part in option)):
-        text = draw(few.map(partial(visible, limit=None) if is_whole else shown))
+        text = draw(few.map(partial(visible, limit=None) if is_whole else _whole_address if interactive else shown))
     wanted = pd.get_option("display.show_dimensions")
     cut = rows is not None and 0 < rows < len(frame)
     return text + size.format(len(frame), frame.shape[1]) if text and (wanted is True or (wanted and cut)) else text
+
+
+def _pandas_draws() -> bool:
+    import pandas as pd
+
+    return str(vars(pd.DataFrame)["_repr_html_"].__module__).startswith("pandas")
+
+
+def _whole_address(value: Any) -> Any:
+    return value if isinstance(value, str) and looks_like_address(value) else shown(value)
 
 
 def _mark_names(few: pd.DataFrame) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import numpy as np
@@ -226,3 +227,33 @@ def test_the_package_uses_no_styler():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in ("style", "Styler"):
                 assert not isinstance(node.value, ast.Name) or node.value.id not in ("frame", "df", "table", "pd"), path
+
+
+def test_a_library_that_draws_tables_gets_all_rows_literally_with_whole_addresses_and_numbers_as_numbers(
+    shell, monkeypatch
+):
+    drawn = []
+    monkeypatch.setattr(pd.DataFrame, "_repr_html_", lambda table: drawn.append(table) or "<table>drawn</table>")
+    table = ours(address=[ADDRESS] * 1002, name=[NASTY["escape"]] * 1002, balance=range(1002))
+    assert formatted(shell, table)["text/html"] == "<table>drawn</table>"
+    wanted = pd.DataFrame({"address": ADDRESS, "name": shown(NASTY["escape"]), "balance": range(1002)})
+    wanted["name_flags"] = "hidden characters"
+    pd.testing.assert_frame_equal(drawn[0], wanted, check_dtype=False)
+    assert drawn[0]["balance"].dtype == "int64"
+
+
+def test_itables_shows_all_rows_of_our_tables_or_says_how_many_of_them(shell):
+    """itables is not a dependency: where it is missing this is skipped."""
+    itables = pytest.importorskip("itables", reason="itables is not installed")
+    rows = shell.value('%segment {"token": {"token": "UNI"}} --limit 1002')
+    few = rows.head(200)
+    itables.init_notebook_mode(all_interactive=True)
+    try:
+        said, all_of_them = (formatted(shell, table)["text/html"] for table in (rows, few))
+    finally:
+        itables.init_notebook_mode(all_interactive=False)
+    shown_rows = sum(address in said for address in rows["address"])
+    assert 200 < shown_rows < 1002
+    assert re.search(r"downsampled\b.{0,20} from 1,002", said)
+    assert [address for address in few["address"] if address not in all_of_them] == []
+    assert "downsampled from" not in all_of_them

@@ -1,0 +1,213 @@
+"""A table's columns as the explorer knows them: each with a key in Arrow that sorts, filters and adds up exactly."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nbext.client.frames import as_text, inferred
+from nbext.core.addresses import looks_like_address
+from nbext.core.uint256 import units_text
+from nbext.core.untrusted_text import visible
+from nbext.errors import UsageError
+from nbext.notebook.forms.bins import spread
+from nbext.notebook.forms.tables import is_missing, is_repeated, provenance, text_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Digits of a uint256, and of Arrow's widest decimals.
+_DIGITS, _WIDE = 78, 76
+_EXACT = Context(prec=200)
+_ROOM = 1e75
+_MOST_VALUES, _BINS = 5, 12
+Bars = list[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: ``kind`` is number, text, address, time or flag; ``key`` an Arrow array in the order of the rows."""
+
+    name: str
+    kind: str
+    key: Any
+    # What the service says of it: unit, symbol, decimals, chain, address.
+    about: Mapping[str, Any]
+
+    @property
+    def decimals(self) -> int:
+        """How many of a number's digits are a fraction of the token; 0 of a column without a token's unit."""
+        return int(self.about["decimals"]) if self.kind == "number" and is_repeated(self.about) else 0
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether numbers are digits of one length, too long for Arrow's decimals."""
+        return self.kind == "number" and pa.types.is_string(self.key.type)
+
+    def described(self) -> dict[str, Any]:
+        """Return what the page shows in the heading and makes filters of."""
+        unit = text_of(self.about.get("symbol")) if self.kind == "number" and is_repeated(self.about) else ""
+        return {"name": visible(self.name), "kind": self.kind, "unit": visible(unit, 40)}
+
+    def matching(self, asked: Mapping[str, str]) -> Any:
+        """Return which rows a filter takes, as an Arrow mask; `UsageError` where a bound cannot be read."""
+        text = asked.get("text", "")
+        if self.kind == "flag":
+            return pc.equal(self.key, pa.scalar(text == "true"))
+        if self.kind in ("text", "address"):
+            return pc.match_substring(self.key, text, ignore_case=True)
+        masks = []
+        for side, compare in (("min", pc.greater_equal), ("max", pc.less_equal)):
+            if asked.get(side):
+                masks.append(compare(self.key, self._bound(asked[side], side)))
+        return pc.and_(*masks) if len(masks) > 1 else masks[0]
+
+    def _bound(self, text: str, side: str) -> Any:
+        if self.kind == "time":
+            return pa.scalar(day_or_instant(text, side, self.name), self.key.type)
+        bound = number(text, self.name)
+        if pa.types.is_floating(self.key.type):
+            return float(bound)
+        whole = self._whole(bound, side)
+        if self.is_padded:
+            return str(min(max(whole, 0), 10**_DIGITS - 1)).rjust(_DIGITS, "0")
+        whole = min(max(whole, 1 - 10**_WIDE), 10**_WIDE - 1)
+        return pa.scalar(_EXACT.scaleb(Decimal(whole), -self._scale), pa.decimal256(_WIDE, self._scale))
+
+    @property
+    def _scale(self) -> int:
+        return self.key.type.scale if pa.types.is_decimal(self.key.type) else 0
+
+    def _whole(self, bound: Decimal, side: str) -> int:
+        """Return the nearest of the numbers that the column can hold within the bound: comparing with it is exact."""
+        rounding = ROUND_CEILING if side == "min" else ROUND_FLOOR
+        return int(_EXACT.scaleb(bound, self.decimals + self._scale).to_integral_value(rounding, _EXACT))
+
+    def amount(self, text: str, side: str) -> str:
+        """Return a bound as a condition takes it: plain digits, in the token's unit where the column has one."""
+        whole = max(self._whole(number(text, self.name), side), 0)
+        return units_text(whole, self.decimals + self._scale).replace(",", "")
+
+    def text(self, value: Any) -> str | None:
+        """Return a value of the key as the page shows it; None where it is missing."""
+        if value is None:
+            return None
+        if self.kind == "time":
+            return f"{value:%Y-%m-%dT%H:%M:%S}Z" if isinstance(value, datetime) else str(value)
+        if self.kind == "flag":
+            return str(value).lower()
+        if self.kind != "number":
+            return visible(value)
+        return units_text(str(value), self.decimals)
+
+    def summed_up(self, rows: Any) -> dict[str, Any]:
+        """Return what the page shows of some rows of the key: missing, distinct, extremes, the exact sum, bars."""
+        known = rows.drop_null()
+        made: dict[str, Any] = {"missing": len(rows) - len(known), "distinct": pc.count_distinct(known).as_py()}
+        made["bars"] = self._bars(known, made["distinct"]) if len(known) else []
+        if self.kind in ("number", "time") and len(known):
+            least, most = pc.min_max(known).as_py().values()
+            made |= {"min": self.text(least), "max": self.text(most)}
+        if self.kind == "number" and len(known):
+            made["sum"] = self._sum(known)
+        return made
+
+    def _sum(self, known: Any) -> str:
+        if pa.types.is_floating(known.type):
+            total = math.fsum(known.to_numpy(zero_copy_only=False))
+            return f"about {units_text(repr(total), 0)}" if math.isfinite(total) else str(total)
+        # An approximate sum decides whether Arrow's exact one has room; Python's numbers always have.
+        if not self.is_padded and pc.sum(pc.abs(known.cast("float64"))).as_py() < _ROOM:
+            return units_text(pc.sum(known).as_py(), self.decimals)
+        with localcontext(_EXACT):
+            return units_text(sum(map(Decimal, known.to_pylist()), Decimal(0)), self.decimals)
+
+    def _bars(self, known: Any, distinct: int) -> Bars:
+        if self.kind == "number":
+            values = known.cast("float64").to_numpy(zero_copy_only=False)
+            return spread(values[np.isfinite(values)] / 10.0**self.decimals)
+        if self.kind == "time":
+            counts, edges = np.histogram(known.cast("int64").to_numpy(), bins=_BINS)
+            days = [f"{datetime.fromtimestamp(edge / 1e6, UTC):%Y-%m-%d}" for edge in edges[:-1]]
+            return list(zip(days, counts.tolist(), strict=True))
+        if self.kind == "address" or distinct > len(known) / 2:
+            return []
+        found = pc.value_counts(known)
+        largest = pc.select_k_unstable(found.field("counts"), _MOST_VALUES, [("", "descending")])
+        return [(visible(self.text(one["values"]), 60), one["counts"]) for one in found.take(largest).to_pylist()]
+
+
+def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
+    """Return a table's columns, and the names of those left out: amounts that another column has exactly."""
+    stated = {str(one.get("name")): one for one in provenance(frame).get("columns") or [] if isinstance(one, Mapping)}
+    names = [str(name) for name in frame.columns]
+    exact = {name.removesuffix("_raw") for name in names if is_repeated(stated.get(name))}
+    left_out = [name for name in names if name in exact and stated.get(name, {}).get("unit") == "token"]
+    kept = [place for place, name in enumerate(names) if name not in left_out]
+    return [_column(names[place], frame.iloc[:, place], stated.get(names[place], {})) for place in kept], left_out
+
+
+def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Column:
+    try:
+        key = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, OverflowError, TypeError):
+        # Objects of several types, or numbers past 64 bits: their texts.
+        given = [None if is_missing(one) else one for one in values]
+        if inferred([one for one in given if one is not None]) == "whole":
+            about = {**about, "type": "uint256"}
+        key = pa.array([as_text(one) for one in given], pa.string())
+    key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
+    kind, key = _keyed(key, about)
+    return Column(name, kind, key, about)
+
+
+def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
+    types = pa.types
+    if types.is_floating(key.type):
+        return "number", pc.if_else(pc.is_nan(key), pa.scalar(None, key.type), key)
+    if types.is_integer(key.type) or (types.is_decimal(key.type) and key.type.scale >= 0):
+        return "number", key.cast(pa.decimal256(_WIDE, getattr(key.type, "scale", 0)))
+    if types.is_boolean(key.type):
+        return "flag", key
+    if types.is_timestamp(key.type) or types.is_date(key.type):
+        return "time", key.cast(pa.timestamp("us", getattr(key.type, "tz", None)), safe=False)
+    if not (types.is_string(key.type) or types.is_large_string(key.type)):
+        key = pa.array([visible(as_text(one)) if one is not None else None for one in key.to_pylist()], pa.string())
+    key = key.cast(pa.string())
+    if about.get("type") == "uint256" and pc.all(pc.match_substring_regex(key, rf"\A[0-9]{{1,{_DIGITS}}}\z")).as_py():
+        return "number", pc.utf8_lpad(key, _DIGITS, "0")
+    first = next((one for one in key.slice(0, 50).to_pylist() if one is not None), "")
+    return ("address" if looks_like_address(first) else "text"), key
+
+
+def number(text: str, name: str) -> Decimal:
+    """Return the number that a filter's bound says; `UsageError` where it is none."""
+    try:
+        bound = _EXACT.create_decimal(text.replace(",", "").replace("_", "").strip())
+        if bound.is_finite() and len(text) <= 100 and abs(bound.adjusted()) < 100:
+            return bound
+    except InvalidOperation:
+        pass
+    raise UsageError(f"{visible(name, 60)}: {visible(text, 60)!r} is not a number. Write digits, such as 1000 or 0.5.")
+
+
+def day_or_instant(text: str, side: str, name: str) -> datetime:
+    """Return the instant of a filter's bound; of a day alone its first second, or for ``max`` its last one."""
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", text.strip()):
+            edge = time(23, 59, 59, 999999) if side == "max" else time()
+            return datetime.combine(date.fromisoformat(text.strip()), edge, UTC)
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        message = f"{visible(name, 60)}: {visible(text, 60)!r} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
+        raise UsageError(message) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

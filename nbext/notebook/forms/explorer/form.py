@@ -1,0 +1,184 @@
+"""The explorer: a whole table, sorted, filtered and summed up here; the browser gets a page of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import traitlets
+from anywidget import AnyWidget
+
+from nbext.core.untrusted_text import html, visible
+from nbext.errors import UsageError
+from nbext.notebook.forms.builder.filters import cell_text, written
+from nbext.notebook.forms.explorer.columns import columns_of
+from nbext.notebook.forms.explorer.condition import as_tree
+from nbext.notebook.forms.form import Form, Snapshot, attempt
+from nbext.notebook.forms.tables import provenance
+from nbext.notebook.forms.widgets import code_html, table_html
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIZES = (25, 50, 100)
+
+
+class Grid(AnyWidget):
+    """The page's part of the explorer: it draws these traits, and what is done in it comes as messages."""
+
+    _esm = resources.files(__package__).joinpath("page.js").read_text("utf-8")
+    _css = resources.files(__package__).joinpath("page.css").read_text("utf-8")
+    columns: traitlets.List[dict[str, Any]] = traitlets.List().tag(sync=True)
+    view = traitlets.Dict().tag(sync=True)
+    summaries = traitlets.Dict().tag(sync=True)
+
+
+class Explorer(Form):
+    """A view of a whole table: sort, filter, turn pages, see each column summed up, go on with a segment."""
+
+    title = "Table"
+
+    def __init__(self, client: Any, frame: pd.DataFrame) -> None:
+        if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
+            raise UsageError(f"explore needs a DataFrame, not {visible(type(frame).__name__)}.")
+        super().__init__(client)
+        self.known = provenance(frame)
+        self.columns, self.left_out = columns_of(frame)
+        self.total, self.rows = len(frame), pa.array(range(len(frame)), pa.int64())
+        self.sort: tuple[int, str] | None = None
+        self.asked: dict[int, dict[str, str]] = {}
+        self.size, self.start = SIZES[0], 0
+        self.errors: dict[int, str] = {}
+        self.segment: dict[str, str] = {}
+        self.hint = self._hint()
+        self.grid = Grid(columns=[column.described() for column in self.columns])
+        self.grid.on_msg(lambda _, content, __: attempt(lambda: self.do(content), self.failed))
+        self.assemble(self.grid, self.status)
+        self.widget.add_class("nbext-wide")
+        self.publish()
+        self._sum_up()
+
+    def _hint(self) -> str:
+        parts = [f"{visible(self.known['segment_id'])}." if self.known.get("segment_id") else ""]
+        if self.known.get("truncated"):
+            matched = self.known.get("matched")
+            of = f" of {matched:,}" if isinstance(matched, int) else ""
+            parts.append(f"The limit cut the rows: {self.total:,}{of} are here.")
+        if self.left_out:
+            names = ", ".join(visible(name, 60) for name in self.left_out)
+            parts.append(f"Amounts are exact, from the columns ..._raw, in their tokens' units; so {names} "
+                         f"{'is' if len(self.left_out) == 1 else 'are'} not repeated.")  # fmt: skip
+        return " ".join(part for part in parts if part)
+
+    def do(self, asked: Mapping[str, Any]) -> None:
+        """Do what a message of the page asks for: sort, filter, page, segment."""
+        act = {"sort": self._sort, "filter": self._filter, "page": self._page, "segment": self._segment}
+        if (found := act.get(str(asked.get("op")))) is not None:
+            found(asked)
+            self.publish()
+
+    def _sort(self, asked: Mapping[str, Any]) -> None:
+        place = int(asked["at"])
+        # The first press shows what is looked for most: the largest, or the first by name. The third ends it.
+        start, other = ("ascending", "descending")[:: -1 if self.columns[place].kind == "number" else 1]
+        now = self.sort[1] if self.sort and self.sort[0] == place else None
+        after = {None: start, start: other, other: None}[now]
+        self.sort, self.start = (place, after) if after else None, 0
+        self._find()
+
+    def _filter(self, asked: Mapping[str, Any]) -> None:
+        place = int(asked["at"])
+        value = {key: str(text).strip() for key, text in asked["value"].items() if key in ("text", "min", "max")}
+        before = self.asked.get(place)
+        self.asked.pop(place, None)
+        if any(value.values()):
+            self.asked[place] = value
+        if before != self.asked.get(place):
+            self.start, self.segment = 0, {}
+            self._find()
+            self._sum_up()
+
+    def _page(self, asked: Mapping[str, Any]) -> None:
+        size = int(asked.get("size", self.size))
+        self.size = size if size in SIZES else self.size
+        last = max(0, (len(self.rows) - 1) // self.size)
+        self.start = self.size * min(max(int(asked["page"]), 0), last)
+
+    def _segment(self, _: Mapping[str, Any]) -> None:
+        """Write the segment that the filters mean; what is no condition is named."""
+        named = [(self.columns[place], value) for place, value in self.asked.items() if place not in self.errors]
+        try:
+            tree, left_out = as_tree(self.known, named)
+        except UsageError as error:
+            self.segment = {"note": str(error), "cell": ""}
+            return
+        notes = [f"No condition asks for the filter of {name}: it is not part of the segment." for name in left_out]
+        if self.known.get("truncated"):
+            notes.append(f"The segment finds all wallets that match, not only those among these {self.total:,} rows.")
+        cell = cell_text("", written(tree)[0], "AND", None)
+        self.segment = {"note": visible(" ".join(notes), None), "cell": cell}
+
+    def _find(self) -> None:
+        """Find the rows that all filters take, in the order asked; ties, and missing values last, in the table's."""
+        masks, self.errors = [], {}
+        for place, value in self.asked.items():
+            try:
+                masks.append(pc.fill_null(self.columns[place].matching(value), False))
+            except UsageError as error:
+                self.errors[place] = str(error)
+        rows = pa.array(range(self.total), pa.int64())
+        self.rows = rows.filter(reduce(pc.and_, masks)) if masks else rows
+        if self.sort is not None:
+            place, order = self.sort
+            table = pa.table({"key": self.columns[place].key.take(self.rows), "row": self.rows})
+            found = pc.sort_indices(table, sort_keys=[("key", order), ("row", "ascending")])
+            self.rows = self.rows.take(found)
+
+    def _sum_up(self) -> None:
+        """Sum the columns up over the rows that match, beside the page: of a million rows it takes seconds."""
+        rows, question = self.rows, dict(self.asked)
+        self.grid.summaries = {**self.grid.summaries, "stale": True}
+
+        def run() -> None:
+            made: dict[str, Any] = {"stale": False}
+            for place, column in enumerate(self.columns):
+                # Of filters that have changed meanwhile: their own summaries follow.
+                if question != self.asked:
+                    return
+                made[str(place)] = column.summed_up(column.key.take(rows) if question else column.key)
+            self.grid.summaries = made
+
+        self.background.schedule(run)
+
+    def publish(self) -> None:
+        """Show the page of rows that is asked for."""
+        places = self.rows.slice(self.start, self.size)
+        cells = [[column.text(one) for one in column.key.take(places).to_pylist()] for column in self.columns]
+        self.grid.view = {
+            "rows": list(zip((place + 1 for place in places.to_pylist()), *cells, strict=True)),
+            "total": self.total, "matched": len(self.rows), "start": self.start, "size": self.size,
+            "sort": list(self.sort or ()), "filters": {str(place): value for place, value in self.asked.items()},
+            "errors": {str(place): text for place, text in self.errors.items()}, "segment": self.segment,
+        }  # fmt: skip
+        self.renew()
+
+    def in_words(self) -> str:
+        """Return which rows are shown."""
+        if not len(self.rows):
+            return f"No row of {self.total:,} matches."
+        end = min(self.start + self.size, len(self.rows))
+        of = "" if len(self.rows) == self.total else f" that match, of {self.total:,}"
+        return f"Rows {self.start + 1:,} to {end:,} of {len(self.rows):,}{of}"
+
+    def snapshot(self) -> Snapshot:
+        """The rows that are shown, and which they are."""
+        heads = [f"{one['name']} ({one['unit']})" if one["unit"] else one["name"] for one in self.grid.columns]
+        numbers = [place for place, column in enumerate(self.columns) if column.kind == "number"]
+        rows = [["" if cell is None else cell for cell in row[1:]] for row in self.grid.view["rows"]]
+        cell = code_html(self.segment["cell"]) if self.segment.get("cell") else ""
+        words = f"<p>{html(self.in_words())}</p>"
+        return Snapshot(f"{words}{table_html(heads, rows, numbers)}{cell}", f"{self.title}: {self.in_words()}")
