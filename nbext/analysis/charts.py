@@ -10,6 +10,7 @@ import base64
 import importlib.util
 import io
 import math
+import textwrap
 import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
@@ -78,7 +79,7 @@ def blank(width: float, height: float, title: str, about: Mapping[str, Any]) -> 
     # Not through pyplot, which keeps every figure, and shows it a second time in notebooks with inline plots.
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
-    figure.suptitle(visible(title, 90), fontsize=10, color=INK, parse_math=False)
+    figure.suptitle(_wrapped(cut(title, 140), width), fontsize=10, color=INK, parse_math=False)
     figure.supxlabel(_source(about), fontsize=7, color="#555555", parse_math=False)
     axes = figure.add_subplot()
     axes.tick_params(labelsize=8, colors=INK)
@@ -100,16 +101,26 @@ def cut(name: str, most: int = 28) -> str:
     >>> cut("A name that is far too long for an axis", 15)
     'A name …an axis'
     """
-    text = visible(name, 400)
+    # Of a text of a megabyte no more is looked at than may be shown.
+    text = visible(name if len(name) <= 2 * most else name[:most] + name[-most:], None)
     half = (most - 1) // 2
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
 
 
+def _wide(text: str) -> int:
+    """Return how many letters wide a text is: an emoji is as wide as two."""
+    return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
+
+
+def _wrapped(title: str, width: float) -> str:
+    """Return a title in lines that a figure of so many inches has room for."""
+    letters = int(8 * width * len(title) / max(1, _wide(title)))
+    return "\n".join(textwrap.wrap(title, letters, break_on_hyphens=False))
+
+
 def _room(names: Sequence[str]) -> float:
     """Return the inches that names take beside an axis, at least those of a short one."""
-    # An emoji is as wide as two letters.
-    widths = (sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in cut(name)) for name in names)
-    return max(1.0, *(0.075 * width for width in widths))
+    return max(1.0, *(0.075 * _wide(cut(name)) for name in names))
 
 
 def names_on(axis: Any, names: Sequence[str], most: int = 28, *, upright: bool = False) -> None:
@@ -293,15 +304,15 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Mapping[str, A
 
 def line(table: pd.DataFrame, title: str, about: Mapping[str, Any]) -> Chart:
     """Draw counts through time: a line with its points, and the first and last number."""
-    axes = blank(7.2, 3.4, cut(title, 90), about)
+    axes = blank(7.2, 3.4, title, about)
     timed = table["at"].notna().all()
     places = table["at"].dt.tz_localize(None) if timed else table["block"].astype("float64")
     axes.plot(places, table["count"], color=BLUE, marker="o", markersize=4, linewidth=1.5)
     for row in {0, len(table) - 1}:
         axes.annotate(f"{table['count'].iloc[row]:,}", (places.iloc[row], table["count"].iloc[row]), fontsize=8,
                       xytext=(0, 9), textcoords="offset points", ha="center", bbox=_ON_PAPER)  # fmt: skip
-    axes.set_ylim(bottom=0)
-    axes.margins(y=0.15)
+    # Room for the number above the highest point.
+    axes.set_ylim(0, max(1, 1.15 * table["count"].max()))
     whole_numbers(axes.yaxis)
     axes.set_xlabel("time (UTC)" if timed else "block", fontsize=8, color=INK)
     axes.set_ylabel("wallets", fontsize=8, color=INK)

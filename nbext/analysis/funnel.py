@@ -43,17 +43,17 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         found = asked.client.funnel(asked.filters, asked.operator)
         members = [step["filters"] for step in found["steps"]]
         scope = {key: found["canonical"]["filters"][key] for key in SCOPE[:3] if key in found["canonical"]["filters"]}
-        elsewhere = sorted(set(_chains(found["canonical"]["filters"])) - {scope["chain"]})
+        chains = found["chains"]
         rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
         about = {
             "operation": "funnel", "service": asked.client.base_url, "as_of": found["asOf"],
             "warnings": found["warnings"], "segments": [{"operator": asked.operator, "filters": dict(asked.filters)}],
         }  # fmt: skip
     else:
-        members, scope, elsewhere = _members(asked), asked.scope(), []
+        members, scope, chains = _members(asked), asked.scope(), []
         places = range(len(members))
-        both = [_of(members[place : place + 1], scope, [], asked) for place in places]
-        both += [_of(members[: place + 1], scope, [], asked) for place in places]
+        both = [_of(members[place : place + 1], scope, chains, asked) for place in places]
+        both += [_of(members[: place + 1], scope, chains, asked) for place in places]
         counts = counted(both, [[place] for place in range(len(both))])
         words = [json.dumps(one, default=str, ensure_ascii=False) for one in members]
         rows = list(zip(words, counts.counts, counts.counts[len(members) :], strict=False))
@@ -62,7 +62,7 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     def cell(row: int, column: Any) -> Segment | None:
         if column not in ("alone", "remaining"):
             return None
-        return _of(members[row if column == "alone" else 0 : row + 1], scope, elsewhere, asked)
+        return _of(members[row if column == "alone" else 0 : row + 1], scope, chains, asked)
 
     table = pd.DataFrame(rows, columns=["condition", "alone", "remaining"])
     table = table.astype({"condition": "str", "alone": "int64", "remaining": "int64"})
@@ -72,22 +72,23 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
 
 
 def _of(
-    members: Sequence[Mapping[str, Any]], scope: Mapping[str, Any], elsewhere: Sequence[str], of: Segment
+    members: Sequence[Mapping[str, Any]], scope: Mapping[str, Any], chains: Sequence[str], of: Segment
 ) -> Segment:
     """Return the segment of the wallets that match some conditions.
 
-    A condition that is denied is taken from the wallets seen on all chains of the whole segment: a condition on each
-    of the others (``elsewhere``) that no wallet matches is added, so that these chains are seen here too.
+    A condition that is denied is taken from the wallets seen on all ``chains`` of the whole segment: where these
+    conditions name fewer, one on each chain is added that no wallet matches, so that all are seen here too.
     """
     inside: dict[str, Any] = dict(members[0]) if len(members) == 1 else {"all": list(members)}
+    fewer = set(chains) - (set(_chains(inside)) or {scope.get("chain", "")})
     nobody = [{"all": [one, {"not": one}]} for one in (
-        {"activity": {"transfers": {"min": 1}, "chain": chain}} for chain in elsewhere
+        {"activity": {"transfers": {"min": 1}, "chain": chain}} for chain in (chains if fewer else [])
     )]  # fmt: skip
     return Segment({**({"any": [inside, *nobody]} if nobody else inside), **scope}, client=of.client)
 
 
 def _chains(part: Any) -> Iterator[str]:
-    """Yield the chains that a canonical request names."""
+    """Yield the chains that canonical conditions name."""
     if isinstance(part, Mapping):
         for key, one in part.items():
             yield from [one] if key == "chain" else _chains(one)

@@ -83,7 +83,10 @@ def retention(
     found = counted([*cohorts, *moments], [*([row] for row in range(number)),
                                            *([row, number + later] for row, later in cells)])  # fmt: skip
     sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
-    names = [f"until {one}" if cohort == "held" and one == periods[0] else str(one) for one in periods]
+    names = list(map(str, periods))
+    if cohort == "held":
+        # A week is named by both of its ends.
+        names[0] = f"until {names[0].rpartition('/')[2]}"
     table = pd.DataFrame({"wallets": sizes}, index=pd.Index(names, name="cohort"), dtype="int64")
     for step in range(number):
         shares = [counts.get((row, row + step), 0) / size if size and row + step < number else float("nan")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,9 @@ from nbext.errors import ConfigError, InvalidSegment, ValidationError
 from tests.analysis.test_overlap import EACH, matched, segments
 from tests.language.oracle import One
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS
+
+# Symbol, whether it is exact, and when.
+COLUMN = re.compile(r"([A-Z]+)_(balance(_raw)?|count)_(then|now)")
 
 
 @EACH
@@ -33,6 +38,13 @@ def test_each_wallet_is_in_the_oracles_sets_of_both_times(client, oracle, asked,
     about = table.attrs["nbext"]
     assert about["joined"] - about["left"] == len(after) - len(before)
     assert about["as_of"]["block"] == LAST[1]
+    for name in table.columns[2:]:
+        symbol, _, exact, when = COLUMN.fullmatch(name).groups()
+        contract = next(one for one in CONTRACTS if one.symbol == symbol)
+        one = One(oracle, then if when == "then" else now)
+        held = [one.balance(contract, wallet, one.end(contract.chain_id)) for wallet in table["address"]]
+        unit = 1 if exact else 10 ** (contract.decimals or 0)
+        assert [int(one) if exact else one for one in table[name]] == [one / unit if not exact else one for one in held]
     for status in set(expected.values()):
         row = table.index[table["status"] == status][0]
         assert set(table.segment(row).open(100)["address"]) == {one for one in expected if expected[one] == status}

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import matplotlib.image
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import nbext
 from nbext.analysis import charts
+from nbext.core.untrusted_text import visible
+from nbext.notebook.results.tables import SuspiciousNames, install
+from tests.analysis.conftest import random_world
+from tests.analysis.test_random_chains import served
+from tests.browser.hostile import names
+from tests.language.test_against_oracle import WALLETS
 
 HOSTILE = ["$\\frac{1}{0}$ and $$$", "a\u202eb <script>", "\U0001f680" * 40, "_{x}^{y}"]
 
@@ -44,7 +54,8 @@ def test_each_chart_is_a_picture_with_title_source_block_and_words(tables):
             assert source == [f"{tables[name].attrs['nbext']['service']} · block 12 · "
                               f"{tables[name].attrs['nbext']['as_of']['timestamp']}"]  # fmt: skip
             assert chart.figure.get_suptitle()
-            assert len({tuple(point) for row in drawn(chart) for point in row}) > 3
+            picture = matplotlib.image.imread(io.BytesIO(data["image/png"]))
+            assert len({tuple(point) for row in picture[::5] for point in row[::5]}) > 3
 
 
 def test_names_from_a_chain_are_drawn_literally_and_cut_in_the_middle(tables):
@@ -110,3 +121,96 @@ def test_an_axis_of_few_wallets_is_marked_at_whole_numbers_each_once():
         shown = [label.get_text() for label in axis.get_ticklabels()]
         assert len(shown) == len(set(shown)) > 2
         assert all(place == int(place) for place in axis.get_ticklocs())
+
+
+class Parsed(HTMLParser):
+    """The tags and attributes of some HTML."""
+
+    def __init__(self, markup):
+        super().__init__()
+        self.tags, self.attributes = set(), set()
+        self.feed(markup)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+PAYLOADS = names("http://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module", params=[
+    *(pytest.param(first, marks=pytest.mark.long) for first in (0, 10, 20)), 30,
+])  # fmt: skip
+def hostile(request, tmp_path_factory):
+    """A client of a chain whose contracts have hostile symbols and names, and analyses of it by hostile names."""
+    texts = PAYLOADS[request.param :][:10]
+    world = random_world(1)
+    world.contracts = [replace(one, symbol=texts[place], name=texts[place + 4])
+                       for place, one in enumerate(world.contracts)]  # fmt: skip
+    usdc, wei, bayc, items, *_ = (one.address for one in world.contracts)
+    held, owned = {"token": {"token": usdc}}, {"nft": {"nft": bayc}}
+    with served(world, tmp_path_factory.mktemp("hostile")) as (client, _):
+        segments = dict(zip(texts, [held, {"token": {"token": wei}}, owned, {"nft": {"nft": items}}], strict=False))
+        yield [
+            nbext.overlap(segments, client=client), nbext.overlap(list(segments.values()), share=True, client=client),
+            nbext.overlap([held, owned], lift=True, client=client),
+            nbext.changes({**held, **owned}, 3, client=client), nbext.concentration(usdc, client=client),
+            nbext.trend({**held, **owned}, every="5h", since="2d", client=client),
+            nbext.trend(usdc, every="5h", since="2d", client=client),
+            nbext.retention({**held, **owned}, "day", since="2d", client=client),
+            nbext.profile({"any": [held, owned]}, base=wei, least=1, client=client),
+            nbext.funnel({**held, **owned, "not": {"token": {"token": wei}}}, client=client),
+            nbext.wallet(WALLETS[2:], client=client),
+        ]  # fmt: skip
+
+
+def test_hostile_names_are_literal_in_every_chart_as_a_picture_as_a_file_and_as_html(hostile, tmp_path):
+    drawings = [table.chart(kind) for table in hostile for kind in table._drawn]
+    assert len(drawings) == len(hostile) + 3, "an overlap is drawn in two ways"
+    for chart in drawings:
+        chart.save(str(tmp_path / "chart.svg"))
+        found = {one.tag.rpartition("}")[2] for one in ElementTree.parse(tmp_path / "chart.svg").iter()}
+        assert found <= {"svg", "metadata", "RDF", "Work", "type", "date", "format", "creator", "Agent", "title",
+                         "defs", "style", "g", "path", "use", "clipPath", "rect", "image", "pattern"}  # fmt: skip
+        html = Parsed(chart.html())
+        assert (html.tags, html.attributes) == ({"img"}, {"class", "src", "alt", "style"})
+        for artist in chart.figure.findobj(lambda one: hasattr(one, "get_parse_math")):
+            for line in artist.get_text().split("\n"):
+                assert line == visible(line, None)
+                assert len(line) <= 100
+            assert not artist.get_parse_math() or not {"$", "\\"} & set(artist.get_text())
+
+
+def test_hostile_names_are_literal_in_every_table(hostile):
+    shell = InteractiveShell()
+    install(shell, SuspiciousNames())
+    for table in hostile:
+        shown = shell.display_formatter.format(table)[0]
+        html = Parsed(shown["text/html"])
+        assert html.tags <= {"div", "style", "table", "thead", "tbody", "tr", "th", "td", "p", "br"}
+        assert html.attributes <= {"class", "border", "scoped", "style"}
+        assert "mathjax_ignore" in shown["text/html"]
+        assert shown["text/plain"].replace("\n", "") == visible(shown["text/plain"].replace("\n", ""), None)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_a_long_name_is_cut_in_the_middle_and_a_long_title_goes_on_in_another_line():
+    assert charts.cut("a" * 50_000 + "b" * 50_000) == "a" * 13 + "…" + "b" * 13
+    assert charts.cut("$x$\u202e", 28) == "$x$\\u202e"
+    for title in ("Wallets that " + "hold at least 1,000 UNI on ethereum and " * 9, "\U0001f680" * 200):
+        chart = charts.bars(["one"], [1], title, {})
+        drawn(chart)
+        (shown,) = [one for one in chart.figure.texts if one.get_text() == chart.figure.get_suptitle()]
+        extent = shown.get_window_extent()
+        assert extent.x0 > 0
+        assert extent.x1 < chart.figure.bbox.width
+
+
+def test_the_number_at_the_highest_point_of_a_line_and_the_point_are_inside_the_picture(tables):
+    chart = tables["trend"].chart()
+    axes = chart.figure.axes[0]
+    drawn(chart)
+    assert axes.get_ylim()[1] > tables["trend"]["count"].max()
+    for label in axes.texts:
+        assert axes.get_window_extent().y1 > label.get_window_extent().y0

@@ -42,6 +42,18 @@ def test_a_denied_condition_takes_wallets_away(client, oracle):
         table.segment(0, "condition")
 
 
+def test_what_is_denied_on_one_chain_is_taken_from_the_wallets_of_all_chains_of_the_segment(client, oracle):
+    quest = {"nft": {"nft": "QUEST", "chain": "optimism"}}
+    saved = client.execute_segment({**quest, "exclude": []}).attrs["nbext"]["segment_id"]
+    bayc = {"not": {"nft": {"nft": "BAYC"}}}
+    for asked in ({"not": quest, "transfer": {"nft": "BAYC"}}, {"segment": {"id": saved}, **bayc},
+                  {"wallet": {"contract": False}, **bayc, **quest}):  # fmt: skip
+        table = nbext.funnel({**asked, "exclude": []}, client=client)
+        for row in table.index:
+            for column in ("alone", "remaining"):
+                assert matched(table.segment(row, column)) == table.at[row, column], (asked, row, column)
+
+
 def test_a_strangers_service_is_asked_condition_by_condition(client, stranger):
     asked = {"token": [{"token": "USDC"}, {"token": "WEI"}], "nft": {"nft": "BAYC"}}
     ours, theirs = nbext.funnel(asked, client=client), nbext.funnel(asked, client=stranger)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import nbext
 from nbext.errors import ConfigError, ValidationError
 from tests.analysis.test_overlap import EACH, matched, segments
-from tests.language.oracle import One
+from tests.language.oracle import SCOPE, One
 from tests.language.test_against_oracle import CONTRACTS
 
 
@@ -21,7 +21,7 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
     segment, base = asked[0], asked[1] if len(asked) > 1 else None
     table = nbext.profile(segment, base=base, least=least, client=client)
     one = One(oracle, segment)
-    chains = one.own_chains({key: value for key, value in segment["filters"].items() if key not in ("chain", "asOf")})
+    chains = one.own_chains({key: value for key, value in segment["filters"].items() if key not in SCOPE})
     wallets = oracle.wallets(segment)
     scope = {key: segment["filters"][key] for key in ("chain", "asOf", "exclude") if key in segment["filters"]}
     everyone = {"any": [{"activity": {"transfers": {"min": 1}, "chain": str(chain)}} for chain in sorted(chains)]}

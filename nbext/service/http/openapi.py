@@ -174,8 +174,9 @@ class Step(TypedDict):
 
 @with_config(_CLOSED)
 class Funnel(Asked):
-    """The conditions of a segment that must all hold, in order."""
+    """The conditions of a segment that must all hold, in order; ``chains`` are those whose wallets it sees."""
 
+    chains: list[str]
     steps: list[Step]
 
 

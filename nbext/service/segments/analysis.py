@@ -62,7 +62,7 @@ def funnel(
     steps = service.language.funnel(plan, partial(dataset.count, cancel=cancel))
     return {
         "words": plan.words, "canonical": plan.canonical, "asOf": plan.as_of, "warnings": plan.warnings,
-        "steps": [vars(step) for step in steps],
+        "chains": [chain_of(one.chain_id).name for one in plan.whole.seen], "steps": [vars(step) for step in steps],
     }
 
 
