@@ -183,12 +183,16 @@ display(build)
 counted = nbext.segment_form({"token": {"token": "counted"}}, client=client)
 settled(counted)
 display(counted)
-table = client.execute_segment({"token": {"token": name}}, limit=40)
+table = client.execute_segment({"token": {"token": name}, "nft": {"nft": "counted"}}, limit=40)
 card = nbext.show(table, client=client)
 count += typed_into(card, name)
 card.save("csv")
 settled(card)
 display(card)
+found = client.nfts("ethereum", "0x" + "0" * 39 + "1")
+contract = nbext.notebook.forms.show_contract(found, is_nft=True, client=client)
+settled(contract)
+display(contract)
 table = nbext.explore(table, client=client)
 assert table.background.join(30)
 display(table)
@@ -233,8 +237,7 @@ PLACES = (
     ".nbext-kind", "option", ".nbl-words", ".nbl-symbol", ".nbl-name", ".nbl-step",
     ".nbext-table th", ".nbext-table td", ".nbext-form .nbext-code",
     ".nbext-snapshot td", ".nbext-snapshot p", ".nbext-snapshot .nbext-code", "table.dataframe th",
-    "table.dataframe td", ".nbx-sort", ".nbx-table td", "pre", "input[placeholder]", "button[title]",
-    "img.nbext-picture",
+    "table.dataframe td", ".nbx-sort", ".nbx-table td", "pre", "input[placeholder]", "button[title]", ".nbext-step",
 )  # fmt: skip
 
 

@@ -19,7 +19,8 @@ card, table = nbext.show(rows.head(3)), nbext.explore(rows)
 table.do({"op": "filter", "at": 1, "value": {"min": "many"}})
 table.do({"op": "segment"})
 assert table.background.join(30)
-display(search, nbext.signup_form(), build, card, table)
+token = nbext.notebook.forms.show_contract(nbext.connect().tokens("ethereum", "USDC"), is_nft=False)
+display(search, nbext.signup_form(), build, card, table, token)
 """
 
 
@@ -43,7 +44,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     page.locator(".nbext-csv").wait_for()
     builder = page.locator(".nbext-form").nth(2)
     builder.get_by_label("As JSON", exact=True).wait_for()
-    for index in range(5):
+    for index in range(6):
         fields = named(page, index)
         assert [field for field in fields if not field[1].strip()] == []
         if index == 2:  # a date's own parts are fields to Chromium

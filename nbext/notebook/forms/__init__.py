@@ -7,6 +7,9 @@ search       find collections and tokens
 signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it
 card         a segment's table at a glance
+contract_card  a token or a collection at a glance
+distribution  how many wallets hold how much, counted over all of them
+twin.css     the looks of the static snapshots
 explorer/    a whole table: sorted, filtered, summed up, a page at a time
 bins         bins for a segment's amounts
 tables       a segment's table as HTML, and its way into the notebook's variables
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from nbext.client import Client
     from nbext.notebook.forms.builder.form import SegmentForm
     from nbext.notebook.forms.card import Card
+    from nbext.notebook.forms.contract_card import ContractCard
     from nbext.notebook.forms.explorer.form import Explorer
     from nbext.notebook.forms.search import SearchForm
     from nbext.notebook.forms.signup import SignUpForm
@@ -130,6 +134,28 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
     from nbext.notebook.forms.card import Card
 
     return Card(_client(client), segment)
+
+
+def show_contract(contract: pd.DataFrame, *, is_nft: bool, client: Client | None = None) -> ContractCard:
+    """Return the card of a token or a collection: its metadata, and how much how many wallets hold.
+
+    Parameters
+    ----------
+    contract
+        A table of metadata with one row, such as ``%token ethereum UNI`` returns.
+    is_nft
+        It is a collection.
+    client
+        The client to use; by default the notebook's.
+
+    Raises
+    ------
+    UsageError
+        The table has another number of rows.
+    """
+    from nbext.notebook.forms.contract_card import ContractCard
+
+    return ContractCard(_client(client), contract, is_nft=is_nft)
 
 
 def _client(given: Client | None) -> Client:

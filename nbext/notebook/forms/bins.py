@@ -11,10 +11,11 @@ import numpy as np
 
 # Up to this amount, whole numbers get a bar each.
 MOST = 24
+Bins = list[tuple[str, int]]
 _SHORT = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 
 
-def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> list[tuple[str, int]]:
+def spread(amounts: Sequence[float] | np.ndarray[Any, Any]) -> Bins:
     """Return bins in words, and how many of the amounts (finite numbers) fall into each.
 
     >>> spread([1, 1, 3])

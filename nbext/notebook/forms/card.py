@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nbext.analysis import charts
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError
-from nbext.notebook.forms.bins import spread
+from nbext.notebook.forms.bins import Bins, spread
 from nbext.notebook.forms.builder.filters import cell_text
+from nbext.notebook.forms.distribution import bars_html, counted, is_countable
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.tables import NUMBERS, frame_html, is_missing, is_repeated, number_text, provenance, text_of
-from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, table_html, text_field
+from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, text_field
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from nbext.notebook.forms.builder.form import SegmentForm
-
-# A chart of more bars than this is harder to read than a table.
-MOST_BARS = 16
 
 
 class Card(Form):
@@ -43,13 +40,27 @@ class Card(Form):
         super().__init__(client)
         self.hint = f"{visible(self.known['segment_id'])} of {visible(self.known.get('service') or 'the service')}"
         self.frame = frame
-        self.words, self.parts, self.not_explained = explained(client, self.known)
+        self.words, self.steps, self.not_explained = explained(client, self.known)
+        # How many of all wallets that match have how much, by column, where a limit cut the rows.
+        self.counted = self._counts() if self.known.get("truncated") and client.is_ours else {}
         self.file = text_field("File", f"{self.known['segment_id']}.csv", width="320px")
         csv = button("Save CSV", self.once_typed(lambda: self.save("csv")), classes="nbext-quiet nbext-csv")
         json = button("Save JSON", self.once_typed(lambda: self.save("json")), classes="nbext-quiet nbext-json-file")
         edit = button("Edit", self.guarded(self.edit), classes="nbext-quiet nbext-edit", tip="Open it in the builder")
         self.builder: SegmentForm | None = None
         self.assemble(markup(self.body()), row(self.file.widget, csv, json, edit, classes="nbext-panel"), self.status)
+
+
+    def _counts(self) -> dict[str, Bins]:
+        """Count over all wallets that match what the rows, the first by address, would show of these alone."""
+        columns = [column for column in self._amounts() if is_countable(column)]
+        known = self.known
+        try:
+            found = counted(self.client, known.get("filters") or {}, str(known.get("operator") or "AND"), columns)
+        except NbextError:
+            # Then the card shows how much is in the rows here, and says so.
+            return {}
+        return {str(column["name"]): bins for column, bins in zip(columns, found, strict=False)}
 
     def save(self, kind: str) -> None:
         """Save the whole segment to the file that the form names, in the background."""
@@ -78,8 +89,8 @@ class Card(Form):
             facts_html(self.facts()),
             f"<p>Wallets that {html(self.words, 2000)}</p>" if self.words else "",
             section("First rows", frame_html(self.frame)),
-            section("Each condition alone", self._overlap()),
-            *(section(f"How much: {name}{self._of_the_rows()}", made) for name, made in self._spreads()),
+            section("Condition by condition", self._funnel()),
+            *(section(title, made) for title, made in self._spreads()),
             section("The same query as a cell", code_html(self.cell())),
         ]
         return "".join(sections)
@@ -104,45 +115,33 @@ class Card(Form):
         given = limit if isinstance(limit, int) and limit != self.client.settings["limit"] else None
         return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), given)
 
-    def _overlap(self) -> str:
+    def _funnel(self) -> str:
         if self.not_explained:
             return f'<p class="nbext-note">{lines_html(self.not_explained)}</p>'
-        pairs = [(part["words"], part["matched"]) for part in self.parts if isinstance(part.get("matched"), int)]
-        if not pairs or not isinstance(self.known.get("matched"), int):
-            return ""
-        pairs.append(("together", self.known["matched"]))
-        if not charts.available() or len(pairs) > MOST_BARS:
-            return table_html(["Wallets that", "match"], [(words, f"{n:,}") for words, n in pairs], numbers=[1])
-        names, counts = [words for words, _ in pairs], [n for _, n in pairs]
-        return charts.bars(names, counts, "Wallets that match each condition", self.known).html()
+        return funnel_html(self.steps)
+
+    def _amounts(self) -> list[Mapping[str, Any]]:
+        """Return the columns of numbers that the table still has, once each."""
+        names = list(map(str, self.frame.columns))
+        return [column for column in self.known.get("columns") or []
+                if column.get("type") in NUMBERS and not is_repeated(column)
+                # Of two columns of one name pandas gives a frame where a series is expected.
+                and names.count(str(column.get("name"))) == 1 and len(self.frame)]  # fmt: skip
 
     def _spreads(self) -> list[tuple[str, str]]:
+        """Return how the amounts are spread, over all wallets or, where these are not known, over the rows here."""
         made = []
-        for column in self.known.get("columns") or []:
+        for column in self._amounts():
             name = str(column.get("name"))
-            # Of two columns of one name pandas gives a frame where a series is expected.
-            once = list(self.frame.columns).count(name) == 1
-            if column.get("type") in NUMBERS and not is_repeated(column) and once and len(self.frame):
-                made.append((name, self._spread(self.frame[name].tolist(), column)))
+            bins = self.counted.get(name)
+            of = f" (of the {len(self.frame):,} rows here)" if self.known.get("truncated") else ""
+            if bins is None:
+                bins = spread_of(self.frame[name].tolist())
+            else:
+                of = f" (of all {sum(count for _, count in bins):,} wallets)"
+            head = visible(column.get("symbol") or "amount", 20)
+            made.append((f"How much: {name}{of}", bars_html(bins, head) if bins else ""))
         return made
-
-    def _spread(self, values: Sequence[Any], column: Mapping[str, Any]) -> str:
-        """Return how a column's known amounts are spread: a picture where matplotlib is installed, else a table."""
-        present = [str(value) for value in values if not is_missing(value)]
-        try:
-            found = spread([float(value) for value in present])
-        except ValueError:
-            # The user put something else into the column; the card shows what else it can.
-            return ""
-        if not found:
-            return ""
-        unit = f"{visible(column.get('symbol') or 'amount', 20)} per wallet"
-        if charts.available():
-            return charts.histogram(found, unit, self.known).html()
-        return table_html([unit, "wallets"], [(label, f"{count:,}") for label, count in found], numbers=[1])
-
-    def _of_the_rows(self) -> str:
-        return f" (of the {len(self.frame):,} rows here)" * bool(self.known.get("truncated"))
 
     def snapshot(self) -> Snapshot:
         """Return the card itself, without its buttons."""
@@ -152,15 +151,56 @@ class Card(Form):
 
 
 def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]], str]:
-    """Return a segment in words and how many wallets match each of its conditions alone, or why that is unknown."""
+    """Return a segment in words and the counts of its conditions, or why these are unknown."""
     if not client.is_ours:
         return "", [], "Only nbext's own service counts the wallets that match each condition alone."
+    asked = (known.get("filters") or {}, known.get("operator") or "AND")
     # The table is there whatever the service says now: a card without this part is better than none.
     try:
-        explanation = client.explain(known.get("filters") or {}, known.get("operator") or "AND", known.get("limit"))
+        found = client.funnel(*asked)
+        words, steps = str(found.get("words") or "").removeprefix("wallets that "), list(found.get("steps") or [])
+        if len(steps) < 2:
+            # Of conditions of which any holds: nothing is left over from one to the next.
+            parts = client.explain(*asked, known.get("limit")).get("parts") or []
+            steps = [{"words": part["words"], "alone": part.get("matched")} for part in parts]
     except NbextError as error:
         return "", [], message_of(error)
-    return str(explanation.get("words") or "").removeprefix("wallets that "), list(explanation.get("parts") or []), ""
+    return words, steps, ""
+
+
+def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
+    """Return conditions with the wallets that match each and remain after it; NOT is marked, and what it takes away."""
+    rows, before = [], None
+    most = max((one for step in steps for one in (step.get("remaining", step.get("alone")),) if one), default=1)
+    for step in steps:
+        left, match = step.get("remaining"), number_text(step.get("alone"))
+        denied = set(step.get("filters") or ()) == {"not"}
+        if denied and isinstance(before, int) and isinstance(left, int):
+            match = f"\N{MINUS SIGN}{before - left:,}"
+        mark = '<span class="nbext-mark nbext-mark-bad">NOT</span> ' if denied else ""
+        share = 100 * (left if left is not None else step.get("alone") or 0) / most
+        rows.append(
+            f'<tr><td class="nbext-step">{mark}{html(step.get("words"), 400)}'
+            f'<div class="nbext-bar" style="width: {share:.1f}%"></div></td><td class="nbext-number">{html(match)}</td>'
+            f'<td class="nbext-number">{html(number_text(left))}</td></tr>'
+        )
+        before = left
+    if not rows:
+        return ""
+    heads = "".join(f'<th scope="col" class="nbext-number">{head}</th>' for head in ("match it", "remain"))
+    return (
+        '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore"><thead><tr>'
+        '<th scope="col">Wallets that</th>'
+        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def spread_of(values: Sequence[Any]) -> Bins:
+    """Return how the known amounts of a column are spread; nothing where the user put something else into it."""
+    try:
+        return spread([float(str(value)) for value in values if not is_missing(value)])
+    except ValueError:
+        return []
 
 
 def section(title: str, body: str) -> str:

@@ -23,6 +23,8 @@ _display: Any = ipython.display
 _update_display: Any = ipython.update_display
 VIEW = "application/vnd.jupyter.widget-view+json"
 CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
+# On one line and without its comment: each snapshot in a notebook holds it.
+TWIN = " ".join(resources.files(__package__).joinpath("twin.css").read_text("utf-8").partition("*/")[2].split())
 # Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
 # text waits this long for it.
 SETTLE = 0.4
@@ -102,7 +104,11 @@ class Form(ABC):
 
     def _snapshot_bundle(self) -> dict[str, str]:
         made = self.snapshot()
-        body = f'<div class="nbext-snapshot {self._display_id} mathjax_ignore tex2jax_ignore">{made.html}</div>'
+        # With its styles inside: it is what converted notebooks have, and other front ends.
+        body = (
+            f'<div class="nbext-snapshot {self._display_id} mathjax_ignore tex2jax_ignore"><style>{TWIN}</style>'
+            f'<div class="nbext-title">{html(self.title)}</div>{made.html}</div>'
+        )
         return {"text/html": body, "text/plain": made.text}
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:

@@ -264,7 +264,7 @@ class Detail:
             return
         self.frame = frame
         metadata = (records(frame) or [{}])[0]
-        self.facts = [(label, number_text(metadata[key])) for label, key in FACTS if not is_missing(metadata.get(key))]
+        self.facts = contract_facts(metadata)
         self.text.value = image_html(metadata.get("logo"), self.form.images) + facts_html(self.facts)
         self.line.value = ""
         visibility(self.widget, True)
@@ -283,6 +283,11 @@ class Detail:
         if PLAIN.fullmatch(place):
             status, cell = f"{html(name)} is set. The same in a cell:", code_html(f"{name} = {magic} {place}")
         self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
+
+
+def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Return what is known of a contract, each with its label."""
+    return [(label, number_text(metadata[key])) for label, key in FACTS if not is_missing(metadata.get(key))]
 
 
 def is_token(result: Mapping[str, Any]) -> bool:

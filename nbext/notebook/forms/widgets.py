@@ -20,6 +20,8 @@ from nbext.core.untrusted_text import html
 # A service's error may be long, its help less so; tables cut at untrusted_text's own limit.
 MAX_MESSAGE = 500
 MAX_HELP = 400
+# A cell of a table has room for about so many characters.
+CUT = 40
 _shared: dict[tuple[Any, ...], Any] = {}
 # Held while a widget is made that is made when needed: a click and the answer to a background request may need it at
 # the same time, and of two inputs for one field the one on the page would be the one that is not read.
@@ -163,7 +165,9 @@ def table_html(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: 
 
     def cells(values: Sequence[object], tag: str) -> str:
         classes = [' class="nbext-number"' if index in numbers else "" for index in range(len(values))]
-        return "".join(f"<{tag}{c}>{html(v)}</{tag}>" for c, v in zip(classes, values, strict=True))
+        # What does not fit into its cell is cut there, and whole in the title.
+        titles = [f' title="{html(value)}"' if len(str(value)) > CUT else "" for value in values]
+        return "".join(f"<{tag}{c}{t}>{html(v)}</{tag}>" for c, t, v in zip(classes, titles, values, strict=True))
 
     body = "".join(f"<tr>{cells(values, 'td')}</tr>" for values in rows)
     return (

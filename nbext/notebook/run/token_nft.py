@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
@@ -11,7 +12,7 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import grammars
 from nbext.notebook.line.options import Args, Grammar, Word, value_of
-from nbext.notebook.results.deliver import deliver
+from nbext.notebook.results.deliver import deliver, put
 from nbext.notebook.results.tables import failures_in_words
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def read_or_search_nfts(session: Session, args: Args, cell: str | None) -> Any:
 
 def _search(session: Session, args: Args, term: str, *, chain: str, kind: str, limit: int) -> Any:
     """Search contracts of a kind, and say how many others there are."""
+    if args["card"]:
+        raise UsageError("--card shows one contract: give its chain and address, such as %nft ethereum BAYC --card")
     client, offset = session.connected(), args["offset"] or 0
     with session.bar("search"):
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
@@ -57,6 +60,8 @@ def _read(session: Session, grammar: Grammar, args: Args) -> Any:
         kind = "token" if grammar is grammars.TOKEN else "nft"
         return _search(session, args, "", chain=args.words[0].text, kind=kind, limit=_LISTED)
     chain, addresses = chain_and_addresses(grammar, args, session.settings["chain"])
+    if args["card"] and len(addresses) != 1:
+        raise grammar.error(args, f"--card shows one contract, and {len(addresses):,} are asked for.")
     client = session.connected()
     look_up = client.tokens if grammar is grammars.TOKEN else client.nfts
     # Of many, those that are found are an answer; of one alone, a row of nulls would hide the mistake.
@@ -68,6 +73,11 @@ def _read(session: Session, grammar: Grammar, args: Args) -> Any:
         if len(addresses) == 1:
             error.args = (f"{error}{_hint(session, grammar, args, chain, addresses)}",)
         raise
+    if args["card"]:
+        put(session, args, frame)
+        # Imported only now: ipywidgets would make %load_ext slow.
+        forms = import_module("nbext.notebook.forms")
+        return forms.show_contract(frame, is_nft=grammar is grammars.NFT, client=client)
     if failures := failures_in_words(frame):
         goes_elsewhere = args["out"] is not None or args["to"] is not None
         if goes_elsewhere or (args["as"] or session.settings["frame"]) != "pandas":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
-from nbext.notebook.forms.form import Background
+from nbext.notebook.forms.form import Background, Form, Snapshot
 
 
 def fresh() -> tuple[Background, list[Exception]]:
@@ -65,3 +66,21 @@ def test_an_error_is_handed_over_and_the_next_task_runs():
     background.schedule(lambda: ran.append("next"))
     assert background.join(5)
     assert (failures, ran) == ([error], ["next"])
+
+
+def test_a_snapshot_carries_its_styles_each_scoped_to_it_and_one_set_for_print():
+    form = Form.__new__(Blank)
+    form._display_id, form.title = "nbext-snapshot-x", "Title <b>"
+    drawn = form._snapshot_bundle()["text/html"]
+    style, _, body = drawn.partition("<style>")[2].partition("</style>")
+    assert body == '<div class="nbext-title">Title &lt;b&gt;</div><p>state</p></div>'
+    rules = re.sub(r"@media print \{(.*)\}", r"\1", style)
+    assert "@media print {" in style
+    selectors = [one for rule in re.findall(r"([^{}]+)\{", rules) for one in rule.split(",")]
+    assert [one for one in selectors if not one.strip().startswith(".nbext-snapshot")] == []
+    assert not re.search(r"url\(|@import|/\*", style)
+
+
+class Blank(Form):
+    def snapshot(self) -> Snapshot:
+        return Snapshot("<p>state</p>", "state")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -278,16 +277,12 @@ def test_show_wants_a_segments_table(client):
         nbext.show(pd.DataFrame({"address": []}), client=client)
 
 
-def test_without_matplotlib_a_card_has_tables_and_with_it_pictures_that_say_the_same(client, monkeypatch):
+def test_a_card_draws_amounts_and_conditions_without_a_picture_and_names_literally(client, hostile):
     table = client.execute_segment({"token": {"token": "x"}}).head(3)
-    table.attrs["nbext"] = table.attrs["nbext"] | {"matched": 40}
-    drawn = nbext.show(table, client=client).body()
-    assert drawn.count('<img class="nbext-picture" src="data:image/png;base64,') == 1
-    assert "0.01 to 0.02: 1 wallets" in drawn
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    plain = nbext.show(table, client=client).body()
-    assert "<img" not in plain
-    assert '<td>0.01 to 0.02</td><td class="nbext-number">1</td>' in plain
+    body = nbext.show(table, client=client).body()
+    assert "<img" not in body
+    assert '<td class="nbext-bin">0.01 to 0.02</td>' in body
+    assert f'<td class="nbext-step">{html.escape(visible(hostile.names[2], 400))}<div class="nbext-bar"' in body
 
 
 def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, hostile):

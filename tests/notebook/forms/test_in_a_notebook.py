@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import sys
 import threading
 
 import pandas as pd
@@ -94,30 +93,64 @@ def test_what_was_removed_comes_back_where_it_was(shell):
     assert form.lines.tree["removed"] is None
 
 
-def test_a_card_shows_the_overlap_and_how_balances_and_counts_are_spread_with_matplotlib_and_without(
-    shell, monkeypatch
-):
-    card = shell.value(f"%segment {QUERY} --limit 10 --card")
-    matched = f"{card.known['matched']:,}"
-    headings = ["First rows", "Each condition alone", "How much: USDC_balance (of the 10 rows here)",
-                "How much: BAYC_count (of the 10 rows here)", "The same query as a cell"]  # fmt: skip
-    drawn = card.body()
-    assert re.findall(r'aria-level="3">([^<]+)<', drawn) == headings
-    pictures = re.findall(r'<img class="nbext-picture" src="data:image/png;base64,[^"]+" alt="([^"]+)"', drawn)
-    assert [words.split(":")[0] for words in pictures] == [
-        "Wallets that match each condition", "USDC per wallet", "BAYC per wallet",
+def cells_of(body, title):
+    """The texts of the rows of the table under one of a card's headings."""
+    part = body.split(f">{title}<")[1].split("</table>")[0].split("<tbody>")[1]
+    return [[html.unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall(r"<td.*?</td>", row)]
+            for row in part.split("</tr>")[:-1]]  # fmt: skip
+
+
+NOT_BAYC = '{"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}'
+
+
+def test_a_card_marks_not_and_shows_how_much_all_wallets_hold_and_not_the_first_by_address(shell):
+    card = shell.value(f"%segment {NOT_BAYC} --limit 10 --card")
+    whole = shell.value(f"%segment {NOT_BAYC} --all --card")
+    body, known = card.body(), whole.known["matched"]
+    alone = shell.value('%segment {"token": {"token": "UNI"}} --count')
+    assert cells_of(body, "Condition by condition") == [
+        ["hold UNI on ethereum", f"{alone:,}", f"{alone:,}"],
+        ["NOT do not own BAYC on ethereum", f"\N{MINUS SIGN}{alone - known:,}", f"{known:,}"],
+    ]
+    counted = cells_of(body, f"How much: UNI_balance (of all {known:,} wallets)")
+    assert counted == cells_of(whole.body(), "How much: UNI_balance")
+    assert sum(int(count.replace(",", "")) for _, _, count in counted) == known
+    assert card.snapshot().html == body
+    owners = shell.value('%segment {"nft": {"nft": "BAYC"}} --limit 10 --card')
+    amounts = shell.value('%segment {"nft": {"nft": "BAYC"}} --all')["BAYC_count"].value_counts()
+    shown = cells_of(owners.body(), f"How much: BAYC_count (of all {amounts.sum():,} wallets)")
+    assert [[name, int(count)] for name, _, count in shown] == [
+        *([str(owned), int(amounts[owned])] for owned in range(1, 5)), ["5 to 9", int(amounts[5])],
     ]  # fmt: skip
-    assert pictures[0].endswith(f"together: {matched}")
-    assert sum(map(int, re.findall(r": (\d+) wallets", pictures[2]))) == 10
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    plain = card.body()
-    assert "<img" not in plain
-    assert re.findall(r'aria-level="3">([^<]+)<', plain) == headings
-    assert f'<tr><td>together</td><td class="nbext-number">{matched}</td></tr>' in plain
-    counted = dict(re.findall(r'<tr><td>([^<]+)</td><td class="nbext-number">([\d,]+)</td></tr>', plain))
-    assert {label: counted[label] for label in re.findall(r"(\d+): \d+ wallets", pictures[2])} == dict(
-        re.findall(r"(\d+): (\d+) wallets", pictures[2])
-    )
+
+
+def test_a_card_of_conditions_of_which_any_holds_counts_each_alone(shell):
+    card = shell.value(f"%segment {QUERY} --operator OR --limit 3 --card")
+    parts = [shell.value(f"%segment {one} --count") for one in (
+        '{"token": {"token": "USDC"}}', '{"nft": {"nft": "BAYC"}}',
+    )]  # fmt: skip
+    rows = cells_of(card.body(), "Condition by condition")
+    assert [row[1:] for row in rows] == [[f"{number:,}", ""] for number in parts]
+
+
+@pytest.mark.parametrize(("line", "filters"), [
+    ("%token ethereum USDC", {"token": {"token": "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", "chain": "ethereum"}}),
+    ("%nft ethereum BAYC", {"nft": {"nft": "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d", "chain": "ethereum"}}),
+])  # fmt: skip
+def test_the_card_of_a_contract_has_its_metadata_its_holders_amounts_and_their_segment(shell, line, filters):
+    card = shell.value(f"{line} --card -o found")
+    assert dict(card.facts)["Name"] == shell.ip.user_ns["found"]["name"][0]
+    holders = shell.value(f"%segment {json.dumps(filters)} --count")
+    rows = cells_of(card.body(), f"How much its {holders:,} holders have")
+    assert sum(int(count.replace(",", "")) for _, _, count in rows) == holders
+    card.edit()
+    assert card.builder.filters() == filters
+    assert card.snapshot().html == card.body()
+    assert "--card shows one contract, and 2 are asked for." in shell.error(f"{line} UNI --card")
+
+
+def test_a_search_has_no_card(shell):
+    assert "--card shows one contract: give its chain and address" in shell.error("%nft search ape --card")
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +179,8 @@ def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
     table = shell.value('%segment {"token": {"token": "USDC", "balance": {"min": "1000"}}} --limit 3')
     body = nbext.show(table).body()
     assert "200,000" in re.findall(r"<td[^>]*>([^<]+)</td>", body)
-    assert re.findall(r"<th[^>]*>([^<]+)</th>", body)[-2:] == ["address", "USDC_balance (USDC)"]
+    rows = body.split("First rows")[1].split("</thead>")[0]
+    assert re.findall(r"<th[^>]*>([^<]+)</th>", rows) == ["address", "USDC_balance (USDC)"]
     assert re.findall(r">How much: (\w+)", body) == ["USDC_balance"]
     assert "exact amounts are in the columns ..._raw of the variable" in body
     alone = nbext.show(table[["address", "USDC_balance"]]).body()
@@ -155,7 +189,10 @@ def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
 
 def test_a_card_of_a_table_that_was_changed_shows_what_it_can(shell):
     table = shell.value('%segment {"token": {"token": "USDC"}} --limit 3')
-    assert "How much" not in nbext.show(table.assign(USDC_balance="much")).body()
+    # Of all wallets the service counts; of these rows nothing can be said.
+    assert re.findall(r">How much: ([^<]+)<", nbext.show(table.assign(USDC_balance="much")).body()) == [
+        f"USDC_balance (of all {table.attrs['nbext']['matched']:,} wallets)",
+    ]  # fmt: skip
     assert "How much" not in nbext.show(pd.concat([table, table], axis=1).__finalize__(table)).body()
 
 

@@ -1,0 +1,81 @@
+"""The card of a token or a collection: its metadata, how much how many wallets hold, and the segment of its holders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nbext.core.untrusted_text import visible
+from nbext.errors import NbextError, UsageError
+from nbext.notebook.forms.bins import Bins
+from nbext.notebook.forms.builder.filters import cell_text
+from nbext.notebook.forms.card import section
+from nbext.notebook.forms.distribution import bars_html, counted
+from nbext.notebook.forms.form import Form, Snapshot, message_of
+from nbext.notebook.forms.search import contract_facts, image_html, marks_html
+from nbext.notebook.forms.tables import is_missing, records, text_of
+from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbext.notebook.forms.builder.form import SegmentForm
+
+
+class ContractCard(Form):
+    """The card of the one contract of a table of metadata; of a collection, ``is_nft``."""
+
+    def __init__(self, client: Any, frame: pd.DataFrame, *, is_nft: bool) -> None:
+        if len(frame) != 1:
+            raise UsageError(f"A card shows one contract; this table has {len(frame):,} rows.")
+        super().__init__(client)
+        self.contract, self.is_nft = records(frame)[0], is_nft
+        self.title = "Collection" if is_nft else "Token"
+        name, symbol = (text_of(self.contract.get(key)) for key in ("name", "symbol"))
+        self.hint = visible(f"{name or 'No name'} ({symbol})" if symbol else name or "No name")
+        self.facts = contract_facts(self.contract)
+        self.bins, self.not_counted = self._counted()
+        build = button("Edit", self.guarded(self.edit), classes="nbext-quiet nbext-edit", tip="Build on its holders")
+        self.builder: SegmentForm | None = None
+        self.assemble(markup(self.body()), row(build, classes="nbext-panel"), self.status)
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters of its holders' segment."""
+        kind = "nft" if self.is_nft else "token"
+        return {kind: {kind: text_of(self.contract.get("address")), "chain": text_of(self.contract.get("chain"))}}
+
+    def _counted(self) -> tuple[Bins, str]:
+        """Return how much its holders have, or why that is unknown."""
+        if not self.client.is_ours:
+            return [], "Only nbext's own service counts how much the holders have."
+        decimals = None if self.is_nft else self.contract.get("decimals")
+        if not self.is_nft and is_missing(decimals):
+            return [], "Its decimals are unknown, and so are its amounts."
+        column = {**self.contract, "decimals": None if decimals is None else int(decimals)}
+        try:
+            return counted(self.client, self.filters(), "AND", [column])[0], ""
+        except NbextError as error:
+            return [], message_of(error)
+
+    def edit(self) -> None:
+        """Open its holders in a builder, below the card."""
+        from nbext.notebook.forms.builder.form import SegmentForm
+
+        if self.builder is None:
+            self.builder = SegmentForm(self.client, self.filters())
+            self.widget.children = (*self.widget.children, self.builder.widget)
+
+    def body(self) -> str:
+        """Return the card without its buttons as HTML."""
+        images = bool(self.client.settings["images"])
+        holders = sum(count for _, count in self.bins)
+        unit = "tokens" if self.is_nft else visible(text_of(self.contract.get("symbol")) or "amount", 20)
+        note = f'<p class="nbext-note">{lines_html(self.not_counted)}</p>' if self.not_counted else ""
+        spread = section(f"How much its {holders:,} holders have", bars_html(self.bins, unit)) if self.bins else note
+        cell = section("Its holders as a cell", code_html(cell_text("holders", self.filters(), "AND", None)))
+        marks = f"<p>{marks_html(self.contract)}</p>"
+        return f"{image_html(self.contract.get('logo'), images)}{facts_html(self.facts)}{marks}{spread}{cell}"
+
+    def snapshot(self) -> Snapshot:
+        """Return the card itself, without its button."""
+        facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts)
+        return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}")

@@ -1,0 +1,94 @@
+"""How many wallets hold how much, over all of them: counted by the service at each power of ten, not from some rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nbext.analysis.segments import Segment
+from nbext.core.operations import MAX_COMPARED
+from nbext.core.untrusted_text import html
+from nbext.notebook.forms.bins import Bins, short
+
+# Powers of ten between which nearly all amounts of tokens fall; the first and the last bin are open.
+AMOUNTS = tuple(f"1e{power}" for power in range(-3, 11))
+COUNTS = ("1", "2", "3", "4", "5", "10", "20", "50", "100", "1000")
+
+
+def is_countable(column: Mapping[str, Any]) -> bool:
+    """Return whether a column is of a token's amounts in its unit, or counts a collection's tokens."""
+    return bool(column.get("address")) and (column.get("unit") == "token" or column.get("type") == "integer")
+
+
+def counted(client: Any, filters: Mapping[str, Any], operator: str, columns: Sequence[Mapping[str, Any]]) -> list[Bins]:
+    """Return for each column of amounts how many of a segment's wallets have how much, counted by our own service.
+
+    ``columns`` are described as an answer does: address and chain of a token, or without decimals of a collection.
+    Each takes a count for every edge; as many columns are counted as one request holds.
+    """
+    base = Segment(filters, operator, client=client)
+    asked: list[tuple[dict[str, Any], str]] = [(dict(filters), operator)]
+    places: list[list[int]] = []
+    for column in columns:
+        edges = edges_of(column)
+        if len(asked) + len(edges) + 1 > MAX_COMPARED:
+            break  # the card shows these from its rows
+        places.append(list(range(len(asked), len(asked) + len(edges))))
+        asked += [({"all": [base.member(), _at_least(column, edge)], **base.scope()}, "AND") for edge in edges]
+    found = client.counts(asked, [[place] for place in range(len(asked))])["counts"]
+    return [_bins(column, found[0], [found[place] for place in own])
+            for column, own in zip(columns, places, strict=False)]  # fmt: skip
+
+
+def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the amounts at which wallets are counted; the first is the least that is more than none."""
+    decimals = column.get("decimals")
+    if decimals is None:
+        return COUNTS
+    least = f"1e-{decimals}"
+    return (least, *(edge for edge in AMOUNTS if float(edge) > float(least)))
+
+
+def _at_least(column: Mapping[str, Any], edge: str) -> dict[str, Any]:
+    chain = {"chain": column["chain"]} if column.get("chain") else {}
+    if column.get("decimals") is None:
+        return {"nft": {"nft": column["address"], **chain, "count": {"min": int(edge)}}}
+    return {"token": {"token": column["address"], **chain, "balance": {"min": plain(edge)}}}
+
+
+def plain(edge: str) -> str:
+    """Return a power of ten without an exponent, which the filter language does not take."""
+    return f"{float(edge):.0f}" if float(edge) >= 1 else f"{float(edge):.{int(edge.partition('-')[2])}f}"
+
+
+def _bins(column: Mapping[str, Any], whole: int, at_least: Sequence[int]) -> Bins:
+    """Return bins of counts that fall from edge to edge, without the empty ones at both ends."""
+    edges = edges_of(column)
+    numbers = [float(edge) for edge in edges]
+    found: Bins = []
+    for place, (low, high) in enumerate(itertools.pairwise(numbers)):
+        alone = column.get("decimals") is None and high == low + 1
+        first = "less than" if place == 0 and not alone and low < 1 else f"{short(low)} to"
+        name = short(low) if alone else f"{first} {short(high - (column.get('decimals') is None))}"
+        found.append((name, at_least[place] - at_least[place + 1]))
+    found.append((f"{short(numbers[-1])} or more", at_least[-1]))
+    filled = [place for place, (_, count) in enumerate(found) if count]
+    none = [("0", whole - at_least[0])] if whole > at_least[0] else []
+    return none + (found[filled[0] : filled[-1] + 1] if filled else [])
+
+
+def bars_html(bins: Bins, head: str, unit: str = "wallets") -> str:
+    """Return bins as a table with a bar in each row: text in every theme and on paper, and to screen readers."""
+    most = max((count for _, count in bins), default=0) or 1
+    rows = "".join(
+        f'<tr><td class="nbext-bin">{html(name)}</td><td class="nbext-track"><div class="nbext-bar" '
+        f'style="width: {max(100 * count / most, 0.5 if count else 0):.1f}%"></div></td>'
+        f'<td class="nbext-number">{count:,}</td></tr>'
+        for name, count in bins
+    )
+    return (
+        '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore"><thead><tr>'
+        f'<th scope="col">{html(head, 60)}</th><td class="nbext-track"></td>'
+        f'<th scope="col" class="nbext-number">{html(unit)}</th></tr></thead><tbody>{rows}</tbody></table></div>'
+    )
