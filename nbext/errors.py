@@ -32,7 +32,8 @@ NbextError
 ├── QueryCancelled           the query was interrupted
 ├── IngestError              a file could not be ingested; ``path``, ``row``
 └── StorageError             a stored file is damaged or cannot be written
-    └── DiskFull             the disk has no room for it
+    ├── DiskFull             the disk has no room for it
+    └── OutOfMemory          ingest needs more memory than it may use
 """
 
 from __future__ import annotations
@@ -291,6 +292,10 @@ class IngestError(NbextError):
 
 class StorageError(NbextError):
     """A stored file is damaged, or cannot be written."""
+
+
+class OutOfMemory(StorageError):
+    """Ingest needs more memory than it may use."""
 
 
 class DiskFull(StorageError):

@@ -6,10 +6,9 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.core.chains import Chain
 from nbext.errors import NodeError
 
 if TYPE_CHECKING:
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from nbext.node.coverage import Coverage
     from nbext.node.rpc import Node
 
-# Holders of which as many are drawn as are compared.
-_DRAWN_FROM = 100_000
+# More than any contract has, and rows that an answer may have.
+_ALL = 30_000_000
 # Why balances differ from the chain's, by `nbext.node.comparison.Cause`.
 _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads those logs)"
 _DIFFERS = {
@@ -89,8 +88,10 @@ class Balances:
         from nbext.node.windows import Wanted
 
         standard = (self.coverage.about[address].get("card") or ["ERC20"])[0]
-        holders = _holders(dataset, self.coverage.chain, address, standard, block)
-        drawn = random.SystemRandom().sample(sorted(holders), min(self.check, len(holders)))
+        kind = "token" if standard == "ERC20" else "nft"
+        filters = {kind: {kind: address}, "chain": self.coverage.chain.name, "asOf": block}
+        holders = _drawn(dataset, filters, self.check)
+        drawn = list(holders)
         # Of ERC1155 the contract knows only the balance of each token id: those are summed that a wallet was sent.
         ids = self.coverage.ids_sent_to(address, drawn) if standard == "ERC1155" else {}
         asked = [(wallet, number) for wallet in drawn for number in ids.get(wallet, [None])]
@@ -118,14 +119,23 @@ class Balances:
         return line, Compared(block, len(drawn) - len(wrong), len(drawn), None if found is None else found.cause.value)
 
 
-def _holders(dataset: Dataset, chain: Chain, address: str, standard: str, block: int) -> dict[str, int]:
-    """Return the balances of a contract's holders in the data at a block, up to a bound."""
+def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str, int]:
+    """Return what the data has of so many of a contract's holders, each as likely as any other."""
+    import pyarrow as pa
+
     from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
 
-    kind = "token" if standard == "ERC20" else "nft"
-    filters = {kind: {kind: address}, "chain": chain.name, "asOf": block}
-    plan = resolve(parse({"filters": filters, "limit": _DRAWN_FROM}), dataset)
-    table = dataset.ask(compile(plan), limit=_DRAWN_FROM).rows
-    exact = [name for name in table.column_names if name != "address"]
+    plan = resolve(parse({"filters": filters}), dataset)
+    rows = dataset.ask(compile(plan), limit=_ALL).stored
+    exact = [name for name in rows.schema.names if name != "address"]
     column = next((name for name in exact if name.endswith("_raw")), exact[0])
-    return dict(zip(table["address"].to_pylist(), map(int, table[column].to_pylist()), strict=True))
+    places = random.SystemRandom().sample(range(rows.num_rows), min(many, rows.num_rows))
+    found: dict[str, int] = {}
+    start = 0
+    for batch in rows.batches():
+        here = [place - start for place in places if start <= place < start + batch.num_rows]
+        taken = batch.take(pa.array(here, pa.int64()))
+        found |= dict(zip(taken["address"].to_pylist(), map(int, taken[column].to_pylist()), strict=True))
+        start += batch.num_rows
+    rows.close()
+    return found

@@ -75,8 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     parser.add_argument("--in-flight", type=_no_url(_at_least_one), default=IN_FLIGHT, metavar="N",
                         help="send up to N requests at once (default: %(default)s)")
     parser.add_argument("--memory", default=MEMORY, type=_no_url(str), metavar="SIZE",
-                        help="the memory that ingest may use, such as 512MB; the rest goes to the disk (default: "
-                             "%(default)s)")
+                        help="the memory that ingest may use at most, such as 512MB; the rest goes to the disk "
+                             "(default: %(default)s)")
     parser.add_argument("--data", metavar="DIR", type=_no_url(data_folder),
                         help="the data folder (default: NBEXT_DATA_DIR, else your user data folder)")
 
@@ -130,9 +130,13 @@ def read(args: argparse.Namespace) -> tuple[Request, Path | None]:
 def run(args: argparse.Namespace) -> int:
     """Fetch, until the end or SIGTERM."""
     check_installed()
+    import pyarrow as pa
+
     from nbext.engine.ingest.command import bar
     from nbext.fetch.run import fetch
 
+    # Arrow's own holds on to what the reading needed while ingest needs as much.
+    pa.set_memory_pool(pa.system_memory_pool())
     urls = urls_of(args.rpc)
     ending = threading.Event()
     former = signal.signal(signal.SIGTERM, lambda *_: ending.set())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.chains import Chain, chain_of
-from nbext.errors import IngestError, NodeError, QueryCancelled, ValidationError
+from nbext.errors import IngestError, NodeError, OutOfMemory, QueryCancelled, ValidationError
 from nbext.fetch.balances import Balances
 from nbext.fetch.request import Output, Request, addresses_of, check_end, check_installed
 from nbext.settings import Secret
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nbext.node.reader import Reader
     from nbext.node.rpc import Node
 
+# What ingest needs of so few rows. Of more it would read a popular token's rows once for each share of them.
+_LITTLE, _FEW_ROWS = "128MB", 2_000_000
 # Times that a node is asked for its latest block where it is behind what another one had.
 _TRIES = 5
 
@@ -248,11 +250,21 @@ class _Fetch:
             self.coverage.drop_from(fork)
             self.output.say(f"The chain was reorganised: blocks from {fork:,} on are read again and replaced.")
 
+    def _memory(self) -> str:
+        """Return the memory to ingest in: little where that is no slower, at most what was asked for."""
+        from nbext.engine import storage
+        from nbext.engine.ingest.stage import bytes_of
+
+        served = storage.current(self.data_dir)
+        if served and served.manifest["tables"]["transfers"] > _FEW_ROWS:
+            return self.request.memory
+        return min(_LITTLE, self.request.memory, key=bytes_of)
+
     def _ingest(self) -> None:
         """Ingest the parts, and count them as covered."""
         import pyarrow as pa
 
-        from nbext.engine.ingest import ingest
+        from nbext.engine.ingest.run import compact, ingest
         from nbext.node.coverage import about_cards
 
         deployed = {address: about.get("deployed") for address, about in self.coverage.about.items()}
@@ -265,9 +277,18 @@ class _Fetch:
         complete = {address: [(0 if first <= (deployed.get(address) or 0) else first, end)
                               for first, end in self.coverage.covered(address, topics)]
                     for address, topics in {**self.coverage.in_parts(), **self.topics}.items()}
-        report = ingest(step.files, self.coverage.chain.name, self.data_dir, replace_from=self.coverage.replacing,
-                        covered=complete, memory=self.request.memory,
-                        progress=lambda step, done: self.output.progress(f"ingest: {step}", done))
+        memory = self._memory()
+        for allowed in dict.fromkeys((memory, self.request.memory)):
+            try:
+                report = ingest(step.files, self.coverage.chain.name, self.data_dir,
+                                replace_from=self.coverage.replacing, covered=complete, memory=allowed,
+                                progress=lambda step, done: self.output.progress(f"ingest: {step}", done))
+                break
+            except OutOfMemory:
+                if allowed == self.request.memory:
+                    raise
+        if report.uncompacted and memory != self.request.memory:
+            compact(self.data_dir, memory=self.request.memory)
         # A file of ours that is refused, or a row of it that cannot be stored, would be a hole behind what is covered.
         if report.refused:
             raise report.refused[0]

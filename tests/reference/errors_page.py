@@ -61,6 +61,7 @@ ADVICE = {
     "QueryCancelled": "You interrupted it; the variable has its old value.",
     "IngestError": "The message names the file and, where one row is at fault, the row. The data is as it was: a run is all or "
     "nothing. Correct the file or leave it out, and run `nbext ingest` again.",
+    "OutOfMemory": "Allow more with `--memory 8GB`, or ingest fewer files at a time. What was stored before is whole.",
     "DiskFull": "Free some space, or give the data folder a larger disk. What was stored before is whole.",
     "StorageError": "`nbext check` says which file is damaged. If the disk is full, free some space. Replace a damaged data folder by a "
     "copy that `nbext backup` made, or run `nbext ingest` into a new one.",

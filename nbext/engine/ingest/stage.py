@@ -16,7 +16,7 @@ import pyarrow as pa
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.layers import attach
 from nbext.engine.storage import DELTA_FILE, DUCKDB, TABLES_FILE, Generation, share
-from nbext.errors import StorageError
+from nbext.errors import OutOfMemory, StorageError
 
 # Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
 DEFAULT_MEMORY = "4GB"
@@ -51,7 +51,7 @@ def ahead(tasks: Iterable[Callable[[], T]]) -> Iterator[T]:
             yield waiting.result()
 
 
-def _bytes(memory: str) -> int:
+def bytes_of(memory: str) -> int:
     """Return a size of memory, such as 800MB, in bytes."""
     return int(memory[:-2]) * {"MB": 10**6, "GB": 10**9}[memory[-2:].upper()]
 
@@ -62,8 +62,8 @@ def storage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise StorageError(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
-                           "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
+        raise OutOfMemory(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
+                          "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
     except (duckdb.IOException, duckdb.FatalException, OSError) as error:
         if isinstance(error, duckdb.FatalException) and "IO Error" not in str(error):
             raise
@@ -100,11 +100,11 @@ class Stage:
         # A database on disk is written through at every statement: 0.5 s a run that little data need not pay.
         small = sum(source.size for source in sources) < SMALL
         # What is read of the base to add little to it need not stay in memory.
-        if appending and small and _bytes(APPENDING_MEMORY) < _bytes(memory):
+        if appending and small and bytes_of(APPENDING_MEMORY) < bytes_of(memory):
             memory = APPENDING_MEMORY
         # A row of a bucket takes some hundred bytes in arrays, beside DuckDB's own memory, and two buckets exist at a
         # time. Each share of a popular token reads all of its rows, so that buckets are not made ever smaller.
-        self.bucket_rows = min(BUCKET_ROWS, max(LEAST_BUCKET_ROWS, _bytes(memory) // 1000))
+        self.bucket_rows = min(BUCKET_ROWS, max(LEAST_BUCKET_ROWS, bytes_of(memory) // 1000))
         self.connection = duckdb.connect(":memory:" if small else str(work / "stage.duckdb"), config={
             **DUCKDB,
             "memory_limit": memory,
