@@ -268,14 +268,16 @@ def default_data_dir(settings: Settings) -> Path:
     return Path(platformdirs.user_data_dir("nbext", appauthor=False))
 
 
-def service_folder(data_dir: Path) -> Path:
-    """Return the folder of what a service stores: in its data folder; where that is read-only, the user's own."""
-    inside = data_dir / "service"
-    if not data_dir.exists() or os.access(inside if inside.exists() else data_dir, os.W_OK):
-        return inside
+def service_folder(data_dir: Path | str) -> Path:
+    """Return the folder of what a service stores: in its data folder; where that is read-only or a URL, the user's."""
+    if isinstance(data_dir, Path):
+        inside = data_dir / "service"
+        if not data_dir.exists() or os.access(inside if inside.exists() else data_dir, os.W_OK):
+            return inside
+        data_dir = str(data_dir.resolve())
     import platformdirs
 
-    name = f"service-{sha256(str(data_dir.resolve()).encode()).hexdigest()[:12]}"
+    name = f"service-{sha256(data_dir.encode()).hexdigest()[:12]}"
     return Path(platformdirs.user_state_dir("nbext", appauthor=False)) / name
 
 
@@ -305,9 +307,15 @@ def without_urls(text: str) -> str:
     return _URL.sub("(a URL, not shown)", text)
 
 
+def data_place(text: str) -> Path | str:
+    """Return the path of a data folder, or as text the URL that a cluster's ingest writes to."""
+    # Two letters at least: C:/ is a drive.
+    return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text) else Path(text).expanduser()
+
+
 def data_folder(text: str) -> Path:
     """Return the path of a data folder; ConfigError for a URL, which would become a folder called ``s3:``."""
-    # Two letters at least: C:/ is a drive.
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", text):
+    place = data_place(text)
+    if isinstance(place, str):
         raise ConfigError(f"{quoted(text)} is a URL. The data folder is a path on this machine, such as /srv/nbext.")
-    return Path(text).expanduser()
+    return place

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import re
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from nbext.core.untrusted_text import quoted
 from nbext.engine import storage
-from nbext.errors import ConfigError, did_you_mean
+from nbext.errors import ConfigError, StorageError, did_you_mean
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Dataset
-    from nbext.engine.remote.backends import Warehouse
+    from nbext.engine.remote.backends import Spark, Warehouse
     from nbext.engine.storage import Generation
 
 # Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
@@ -21,6 +25,8 @@ MEMORY_SIZE = re.compile(r"\d{1,6}(MB|GB)\Z", re.IGNORECASE)
 _THREADS = re.compile(r"[1-9]\d{0,2}\Z")
 # How long a segment may run where nobody says: elsewhere each is planned, sent and collected, and the data is larger.
 QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE = 30.0, 300.0
+# How often a service looks at a URL for a new generation: each look is a job of Spark's.
+_LOOK_SECONDS = 10.0
 # What Spark calls a master, by how it is written.
 _MASTERS = {
     "spark://HOST:PORT": re.compile(r"spark://[^/,\s]+:\d+(,[^/,\s]+:\d+)*"),
@@ -31,13 +37,13 @@ _MASTERS = {
 }
 
 
-def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
+def open_dataset(data_dir: Path | str, engine: str = "duckdb://") -> Dataset:
     """Open the generation that a data folder serves, or the sample where nothing was ever ingested.
 
     Parameters
     ----------
     data_dir
-        The data folder, as `nbext ingest --data` filled it.
+        The data folder, as `nbext ingest --data` filled it; or as text the URL that an ingest on Spark filled.
     engine
         ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``; what Spark calls a master, such as
         ``spark://HOST:PORT`` or ``local[4]``, with options that begin with ``spark.``;
@@ -51,6 +57,8 @@ def open_dataset(data_dir: Path, engine: str = "duckdb://") -> Dataset:
     StorageError
         The generation is damaged or missing.
     """
+    if isinstance(data_dir, str):
+        return _at(data_dir, engine)[0]
     if _kind(engine) == "spark":
         return _spark(data_dir, engine)
     url = _url(engine)
@@ -97,15 +105,22 @@ class Newest:
         How long a segment may run on this engine, where its operator does not say.
     """
 
-    def __init__(self, data_dir: Path, engine: str = "duckdb://") -> None:
+    def __init__(self, data_dir: Path | str, engine: str = "duckdb://") -> None:
         self._data_dir, self._engine = data_dir, engine
-        self._switched: tuple[int, int] | None = None
+        self._switched: object = None
+        # Of a URL: the session that looks for a new generation, and when it did.
+        self._spark: Spark | None = None
+        self._looked = 0.0
         # What a warehouse answers from is loaded by its operator: here only a local engine's tables are replaced.
         self._follows = _kind(engine) in ("duckdb", "spark")
         self.query_seconds = QUERY_SECONDS if _kind(engine) == "duckdb" else QUERY_SECONDS_ELSEWHERE
 
     def open(self) -> Dataset:
         """Open what is served now; errors as of `open_dataset`."""
+        if isinstance(self._data_dir, str):
+            dataset, self._spark, self._switched = _at(self._data_dir, self._engine)
+            self._looked = time.monotonic()
+            return dataset
         # Before the data is opened: an ingest that ends in between only makes one opening too many.
         switched = self._switch()
         dataset = open_dataset(self._data_dir, self._engine)
@@ -117,13 +132,24 @@ class Newest:
         # A folder that is gone, as of a disk that is not mounted now, is no reason to go on with the sample.
         return self.open() if self._follows and self._switch() not in (None, self._switched) else None
 
-    def _switch(self) -> tuple[int, int] | None:
-        """Return what is another after each switch of ``current``, which is replaced by a new file."""
+    def _switch(self) -> object:
+        """Return what is another after each switch: of ``current``, which is replaced by a new file, or of a URL."""
+        if isinstance(self._data_dir, str):
+            return self._newest_at(self._data_dir)
         try:
             found = (self._data_dir / "current").stat()
         except OSError:  # opening the data reports what is wrong with it
             return None
         return found.st_ino, found.st_mtime_ns
+
+    def _newest_at(self, url: str) -> str | None:
+        from nbext.engine.remote.place import newest
+
+        if self._spark is None or time.monotonic() < self._looked + _LOOK_SECONDS:
+            return None
+        self._looked = time.monotonic()
+        found = newest(self._spark.session(), url)
+        return found[0] if found else None
 
 
 def chosen(data_dir: Path) -> Generation:
@@ -161,9 +187,37 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _spark(data_dir: Path, engine: str) -> Dataset:
-    from nbext.engine.remote.backends import Spark
+    from nbext.engine.remote.backends import Spark, beside
     from nbext.engine.remote.dataset import RemoteDataset
 
+    found, given = chosen(data_dir), master_and_options(engine)
+    return RemoteDataset(found, Spark(beside(found), *given))
+
+
+def _at(url: str, engine: str) -> tuple[Dataset, Spark, str]:
+    """Return the dataset at a URL, its session, and the folder that it reads."""
+    from nbext.engine.remote.backends import Spark, register
+    from nbext.engine.remote.dataset import RemoteDataset
+    from nbext.engine.remote.place import newest
+
+    if _kind(engine) != "spark":
+        raise ConfigError(f"data_dir: {quoted(url)} is a URL, which only Spark reads. Write --engine spark://HOST:PORT.")
+    master, conf = master_and_options(engine)
+    spark = Spark(None, master, conf)
+    with contextlib.ExitStack() as failing:
+        failing.callback(spark.close)
+        found = newest(spark.session(), url.rstrip("/"))
+        if found is None:
+            raise StorageError(f"{quoted(url)} has no data. Write it there first: nbext ingest --engine {master} "
+                               f"--data {url} PATH...")
+        folder, generation = found
+        register(spark.session(), folder)
+        failing.pop_all()
+    return RemoteDataset(generation, spark), spark, folder
+
+
+def master_and_options(engine: str) -> tuple[str, dict[str, str]]:
+    """Return what Spark calls its master, and the options, of an engine's URL; ConfigError where it is no Spark's."""
     master, _, query = engine.partition("?")
     if not any(form.fullmatch(master) for form in _MASTERS.values()):
         # What comes after a semicolon may be a token: Spark takes that from SPARK_CONNECT_AUTHENTICATE_TOKEN, too.
@@ -174,8 +228,25 @@ def _spark(data_dir: Path, engine: str) -> Dataset:
         if not name.startswith("spark."):
             raise ConfigError(f"engine: Spark has no option {quoted(name, 40)}: its options begin with spark., such as "
                               "spark.executor.memory=2g.")
-    found = chosen(data_dir)
-    return RemoteDataset(found, Spark(found, master, conf))
+    return master, conf
+
+
+def add_spark_conf(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--spark-conf``."""
+    parser.add_argument("--spark-conf", type=_option, action="append", default=[], metavar="K=V",
+                        help="an option of Spark's, such as spark.executor.memory=2g; repeat for several")
+
+
+def with_options(engine: str, options: Sequence[tuple[str, str]]) -> str:
+    """Return an engine's URL with the options of ``--spark-conf``."""
+    return engine + (("&" if "?" in engine else "?") + urlencode(options) if options else "")
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name.startswith("spark.") and equals):
+        raise argparse.ArgumentTypeError(f"{text} is not an option of Spark's, such as spark.executor.memory=2g.")
+    return name, value
 
 
 def _elsewhere(data_dir: Path, url: SplitResult) -> Dataset:

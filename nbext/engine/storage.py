@@ -139,9 +139,24 @@ def read(folder: Path) -> Generation:
     """
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{path} cannot be read: {error!r}. Ingest the data again.") from None
+    found = parsed(folder, text)
+    if not found.tables.is_file():
+        raise StorageError(f"{folder} has no {TABLES_FILE}. Ingest the data again.")
+    if found.delta and not found.delta.is_file():
+        raise StorageError(f"{folder} has no {DELTA_FILE}. Ingest the data again.")
+    return found
+
+
+def parsed(folder: Path, text: str) -> Generation:
+    """Return the generation that a manifest's text describes; StorageError where it is damaged."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(text)
         written = manifest["format"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{path} cannot be read: {error!r}. Ingest the data again.") from None
     if not is_whole(written) or not 1 <= written <= FORMAT:
         raise StorageError(f"{path} has format {written!r}; this version of nbext reads formats 1 to {FORMAT}.")
@@ -150,10 +165,6 @@ def read(folder: Path) -> Generation:
     found = Generation(folder, manifest, written)
     if why := _fault(found):
         raise StorageError(f"{path} is damaged: {why}. Ingest the data again.")
-    if not found.tables.is_file():
-        raise StorageError(f"{folder} has no {TABLES_FILE}. Ingest the data again.")
-    if found.delta and not found.delta.is_file():
-        raise StorageError(f"{folder} has no {DELTA_FILE}. Ingest the data again.")
     return found
 
 

@@ -5,6 +5,7 @@
     append      a day added to stored data, questions after thirty of them, and compaction
     client      a million rows to a DataFrame, five million, and many look-ups
     fetch       a node's logs into files, and into the data
+    cluster     ingest on a Spark cluster of two workers, table by table beside DuckDB's
     first       the first answer in a new kernel, straight after `%load_ext` and a while after it
     ingest      ingest beside what DuckDB needs to read, sort and write the same rows
     install     what `pip install` brings, and a newcomer's way to the first DataFrame

@@ -18,8 +18,8 @@ from tests.benchmarks.measure import apart
 from tests.benchmarks.table import Row
 
 # Each has add_arguments(parser) and rows(args).
-PARTS = ("query", "analysis", "ingest", "append", "notebook", "first", "stories", "client", "service", "fetch",
-         "install")
+PARTS = ("query", "analysis", "ingest", "append", "cluster", "notebook", "first", "stories", "client", "service",
+         "fetch", "install")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -27,19 +29,31 @@ def spark_home() -> Path:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[str]:
+def cluster(folder: Path, memory: str = "1g") -> Iterator[str]:
     """Start the cluster and give its ``spark://HOST:PORT``; its processes end with the block."""
     home, log = spark_home(), folder / "master.log"
     with ExitStack() as processes:
         processes.enter_context(_daemon(home, "master.Master", log, "--port", "0"))
         url = _await(log, _READY).group(1)
         for number in (1, 2):
-            words = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"worker{number}"), url)
+            words = ("--cores", "1", "--memory", memory, "--work-dir", str(folder / f"worker{number}"), url)
             processes.enter_context(_daemon(home, "worker.Worker", folder / f"worker{number}.log", *words))
         while log.read_text("utf-8").count(_REGISTERED) < 2:
             _await(log, re.compile(_REGISTERED))
             time.sleep(0.2)
         yield url
+
+
+def kill_a_worker(folder: Path) -> None:
+    """End a worker of the cluster of that folder by kill -9; its executor ends with it."""
+    work = str(folder / "worker1").encode()
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (place / "cmdline").read_bytes().split(b"\0")
+            if b"org.apache.spark.deploy.worker.Worker" in words and work in words:
+                os.kill(int(place.name), signal.SIGKILL)
+                return
+    raise AssertionError(f"no worker runs in {folder}")
 
 
 @contextmanager

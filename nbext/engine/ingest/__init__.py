@@ -11,6 +11,7 @@
     report       what was read, and every oddity, in words and in numbers
     sources/     files, their kinds, their rows as text, and what token lists say of contracts
     derive/      rows become integers, and these the tables of segments: balances, history, owners, activity, contracts
+    cluster/     the same on Spark: files at any URL become one generation at another
 
 `nbext.engine.storage` makes the end of a run visible in one step.
 """

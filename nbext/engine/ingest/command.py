@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from nbext.core.addresses import looks_like_address, normalised
 from nbext.core.untrusted_text import quoted
+from nbext.engine.open import add_spark_conf, master_and_options, with_options
 from nbext.errors import UsageError, did_you_mean
-from nbext.settings import Settings, data_folder, default_data_dir
+from nbext.settings import Settings, data_place, default_data_dir
 
 if TYPE_CHECKING:
     from nbext.engine.ingest.report import Report
@@ -38,8 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder, or a glob")
     parser.add_argument("--chain", help="the chain of files that do not name one: ethereum, 10, eip155:137, ...")
-    parser.add_argument("--data", metavar="DIR", type=data_folder,
-                        help="the data folder (default: your user data folder)")
+    parser.add_argument("--data", metavar="DIR", type=data_place,
+                        help="the data folder (default: your user data folder); with --engine, the URL of one")
+    parser.add_argument("--engine", metavar="URL",
+                        help="a Spark cluster that builds the tables anew of all these files, such as spark://HOST:PORT")
+    add_spark_conf(parser)
     parser.add_argument("--token", action="append", default=[], metavar="[SYMBOL=]ADDRESS",
                         help="the token of a holder snapshot or CSV export that does not name it")
     parser.add_argument("--map", metavar="THEIRS=OURS,...", default="",
@@ -71,13 +75,43 @@ def run(args: argparse.Namespace) -> int:
 
     options = SnapshotOptions(tokens=_tokens(args.token), decimals=args.decimals, unit=args.unit, block=args.block,
                               date=args.date)
-    data, renamed = args.data or default_data_dir(Settings()), _renamed(args.map)
+    renamed = _renamed(args.map)
+    if args.engine:
+        return _on_a_cluster(args, renamed)
+    data = args.data or default_data_dir(Settings())
+    if isinstance(data, str):
+        raise UsageError(f"--data: {quoted(data)} is a URL, which only a cluster writes to. Add --engine "
+                         "spark://HOST:PORT, or name a folder of this machine.")
     with bar(quiet=args.quiet) as progress:
         report = ingest(args.paths, args.chain, data, options=options, renamed=renamed, replace_from=args.replace_from,
                         memory=args.memory or DEFAULT_MEMORY, progress=progress)
     print_report(report)
     # So that a script notices; the data is served all the same.
     return 1 if report.refused or report.bad_rows else 0
+
+
+# Options of `nbext ingest` that a cluster does not have.
+_OF_ONE_MACHINE = ("token", "decimals", "unit", "block", "date", "replace_from", "memory")
+
+
+def _on_a_cluster(args: argparse.Namespace, renamed: dict[str, str]) -> int:
+    from nbext.engine.ingest.cluster.run import ingest
+
+    if given := [name for name in _OF_ONE_MACHINE if getattr(args, name) not in (None, [])]:
+        raise UsageError(f"--{given[0].replace('_', '-')} is for ingest on one machine. Leave it out, or leave out "
+                         "--engine.")
+    if not isinstance(args.data, str):
+        raise UsageError("--data: a cluster needs the URL of a folder that all of its machines see. Write --data "
+                         "hdfs://HOST/nbext or --data file:///srv/nbext.")
+    master, conf = master_and_options(with_options(args.engine, args.spark_conf))
+    if master.startswith("sc:"):
+        raise UsageError("--engine: ingest is a program of Spark's own. Write spark://HOST:PORT, yarn or "
+                         "k8s://https://HOST:PORT; a Connect server can ask the tables afterwards.")
+    with bar(quiet=args.quiet) as progress:
+        report = ingest(args.paths, args.chain, args.data, master, conf, renamed=renamed, progress=progress)
+    print(report)
+    print("Services on that URL serve it within ten seconds.")
+    return 1 if report.bad_rows else 0
 
 
 def print_report(report: Report) -> None:

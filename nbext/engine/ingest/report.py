@@ -60,12 +60,16 @@ class FileTaken:
 
 @dataclass(frozen=True)
 class BadRow:
-    """One row that could not be read: its file, its number (the first row after a header is 1), and why."""
+    """One row that could not be read: its file, its number (the first row after a header is 1), and why.
+
+    Read on a cluster, where rows have no numbers, it stands for ``alike`` rows.
+    """
 
     path: str
-    row: int
+    row: int | None
     why: str
     value: str | None
+    alike: int = 1
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,8 @@ class Report:
         if not self.bad_rows:
             return []
         lines = [f"{counted(self.bad_rows, 'bad row')} skipped:"]
-        lines += [f"  {shown(b.path)}, row {b.row:,}: {b.why}" + (f": {b.value[:80]!r}" if b.value is not None else "")
+        lines += [f"  {shown(b.path)}, {counted(b.alike, 'row') if b.row is None else f'row {b.row:,}'}: {b.why}"
+                  + ("" if b.value is None else f"{', such as' if b.alike > 1 else ':'} {b.value[:80]!r}")
                   for b in self.bad[:SHOWN]]
         return lines + ([f"  full list: {shown(self.bad_path)}"] if self.bad_path else [])
 

@@ -172,28 +172,27 @@ def _open(run: Run, fresh: dict[Source, int | None]) -> None:
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, NULL)", ragged)
 
 
-def _chain_id(run: Run, file: reading.Opened) -> int:
+def chain_id_of(stage: Stage, given: Chain | None, file: reading.Opened) -> int:
     """Return the chain of a file's rows: the one it names, which --chain must not contradict, or --chain's."""
     if file.has("chain_id"):
-        found = run.stage.rows(f"SELECT DISTINCT {file.text('chain_id')} FROM {file.relation} LIMIT 3")
+        found = stage.rows(f"SELECT DISTINCT {file.text('chain_id')} FROM {file.relation} LIMIT 3")
         named = [row[0] for row in found]
         own = chain_of(named[0], file.source.name) if len(named) == 1 and named[0] else None
-        wanted = run.job.chain or own
+        wanted = given or own
         if own is None or wanted is None or wanted != own:
-            given = run.job.chain.name if run.job.chain else None
             why = (f"its rows are on several chains ({', '.join(map(str, named))}). Split it by chain" if len(named) > 1
-                   else f"its rows are on chain {named[0]}, but --chain {given} was given")
+                   else f"its rows are on chain {named[0]}, but --chain {given.name if given else None} was given")
             raise IngestError(f"{file.source.shown}: {why}.", path=file.source.name)
         return wanted.id
-    if run.job.chain is None:
+    if given is None:
         raise IngestError(f"{file.source.shown}: its rows name no chain. Give it: --chain ethereum.",
                           path=file.source.name)
-    return run.job.chain.id
+    return given.id
 
 
 def _chain_name(run: Run, file: reading.Opened) -> str | None:
     by_row = file.kind.holds == "tokens" and file.has("chain_id")
-    return None if by_row else chain_of(_chain_id(run, file)).name
+    return None if by_row else chain_of(chain_id_of(run.stage, run.job.chain, file)).name
 
 
 def _read_facts(run: Run) -> None:
@@ -203,25 +202,25 @@ def _read_facts(run: Run) -> None:
     for file in run.holding("tokens") + run.holding("contracts"):
         with _refusing(file.source):
             by_row = file.has("chain_id")
-            sql = file.whole("chain_id") if by_row else str(_chain_id(run, file))
+            sql = file.whole("chain_id") if by_row else str(chain_id_of(run.stage, run.job.chain, file))
             tokens.take_table(stage, file, sql)
     for file in run.holding("blocks"):
         with _refusing(file.source):
-            tables.take_blocks(stage, file, _chain_id(run, file))
+            tables.take_blocks(stage, file, chain_id_of(run.stage, run.job.chain, file))
     for file in run.holding("transfers"):
         with _refusing(file.source):
             exports.reshape(stage, file, run.job.options)
-            tokens.declare(stage, file, _chain_id(run, file))
+            tokens.declare(stage, file, chain_id_of(run.stage, run.job.chain, file))
     # After the files: facts of the well-known contracts fill what no file says, and never contradict one.
     tokens.insert_facts(stage, tokens.well_known())
     tokens.settle(stage)
     for file in run.holding("transfers"):
         with _refusing(file.source):
-            exports.spell_amounts(stage, file, _chain_id(run, file), run.job.options)
+            exports.spell_amounts(stage, file, chain_id_of(run.stage, run.job.chain, file), run.job.options)
     snapshots.begin(stage)
     for file in run.holding("holders"):
         with _refusing(file.source):
-            snapshots.take(stage, file, _chain_id(run, file), run.job.options)
+            snapshots.take(stage, file, chain_id_of(run.stage, run.job.chain, file), run.job.options)
 
 
 def _read_transfers(run: Run) -> None:
@@ -231,13 +230,13 @@ def _read_transfers(run: Run) -> None:
     for done, file in enumerate(files):
         run.job.progress("reading addresses", done / len(files))
         with _refusing(file.source):
-            wallets.collect(stage, file, _chain_id(run, file))
+            wallets.collect(stage, file, chain_id_of(run.stage, run.job.chain, file))
     # A rank is an address's place among all addresses, so every file's must be known before the first row is written.
     (append.number if stage.appending else wallets.rank)(stage)
     for done, file in enumerate(files):
         run.job.progress("reading transfers", done / len(files))
         with _refusing(file.source):
-            rows.take(stage, file, _chain_id(run, file))
+            rows.take(stage, file, chain_id_of(run.stage, run.job.chain, file))
     tables.take_blocks_of_transfers(stage)
     if run.out:
         rows.take_again(stage)

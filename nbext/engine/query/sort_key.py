@@ -50,6 +50,19 @@ def size(amount: int) -> int:
     return amount if more <= 0 else more * _STEP + int(digits[:DIGITS])
 
 
+def digits(magnitude: Limbs) -> ir.StringValue:
+    """Return the decimal digits of limbs in normal form that are not negative, without leading zeros."""
+    hi, mid, lo = (limb.cast("string") for limb in magnitude)
+    long = (hi + mid.lpad(LIMB_DIGITS, "0") + lo.lpad(LIMB_DIGITS, "0")).re_replace("^0+", "")
+    return ibis.ifelse((magnitude.hi == 0) & (magnitude.mid == 0), lo, long)
+
+
+def of_digits(text: ir.StringValue) -> ir.IntegerValue:
+    """Return the size of an amount that is not negative, of its decimal digits."""
+    first, more = text.left(DIGITS).cast("int64"), text.length() - DIGITS
+    return ibis.ifelse(more > 0, more.cast("int64") * _STEP + first, first)
+
+
 def stored(amount: int) -> tuple[int, int, int, int]:
     """Return the columns that hold an amount with its size: ``hi mid lo size``."""
     return (*split(amount), size(amount))

@@ -46,8 +46,9 @@ class Spark:
 
     Parameters
     ----------
-    generation
-        The generation; its Parquet files are written beside it when the session is first needed.
+    tables
+        Returns the URL of the folder that has ``<table>.parquet`` for every table; asked when they are first needed.
+        None: the session has none yet.
     master
         What Spark calls the cluster: ``spark://HOST:PORT``, ``yarn``, ``local[*]`` for this machine; ``sc://HOST:PORT``
         is a server of Spark Connect.
@@ -62,8 +63,8 @@ class Spark:
     _sessions = 0
     _starting = threading.Lock()
 
-    def __init__(self, generation: Generation, master: str, conf: Mapping[str, str]) -> None:
-        self._generation = generation
+    def __init__(self, tables: Callable[[], str] | None, master: str, conf: Mapping[str, str]) -> None:
+        self._tables = tables
         self._master, self._conf, self._connects = master, conf, master.startswith("sc:")
         self._lock = threading.Lock()
         self._started: Any = None
@@ -77,7 +78,7 @@ class Spark:
         from pyspark.errors import PySparkException
 
         try:
-            session = self._session()
+            session = self.session()
             if not self._connects:
                 session.sparkContext.setJobGroup(job, "nbext", interruptOnCancel=True)
                 return session.sql(sql).toArrow()
@@ -98,7 +99,7 @@ class Spark:
 
     def plan(self, sql: str) -> str:
         """Return Spark's plan of a statement."""
-        rows = self._session().sql(f"EXPLAIN {sql}").collect()
+        rows = self.session().sql(f"EXPLAIN {sql}").collect()
         return str(rows[0][0])
 
     def close(self) -> None:
@@ -110,7 +111,8 @@ class Spark:
                     self._started.stop()
                 self._started = None
 
-    def _session(self) -> Any:
+    def session(self) -> Any:
+        """Return Spark's session with the tables, started when it is first needed."""
         # Two first questions at once would both start Spark and register the tables.
         with self._lock:
             if self._started is None:
@@ -119,7 +121,7 @@ class Spark:
 
     def _start(self) -> Any:
         session: Any
-        folder = parquet_files(self._generation)
+        folder = self._tables() if self._tables else None
         try:
             from pyspark.sql import SparkSession
 
@@ -137,10 +139,21 @@ class Spark:
             raise ConfigError('Spark needs its client: pip install "nbext[spark]"') from None
         # Days are UTC days on every engine, wherever the cluster is.
         session.conf.set("spark.sql.session.timeZone", "UTC")
-        for name in TABLES:
-            # With its scheme: a cluster's own file system may be another one.
-            session.read.parquet(f"file://{folder / name}.parquet").createOrReplaceTempView(name)
+        if folder:
+            register(session, folder)
         return session
+
+
+def register(session: Any, folder: str) -> None:
+    """Have a session's statements read the tables in the folder of a generation."""
+    for name in TABLES:
+        session.read.parquet(f"{folder}/{name}.parquet").createOrReplaceTempView(name)
+
+
+def beside(generation: Generation) -> Callable[[], str]:
+    """Return what writes a local generation's Parquet files beside it, where they are not, and returns their URL."""
+    # With its scheme: a cluster's own file system may be another one.
+    return lambda: f"file://{parquet_files(generation)}"
 
 
 def parquet_files(generation: Generation) -> Path:

@@ -20,7 +20,7 @@ from nbext.errors import ConfigError, DiskFull
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database
 from nbext.service.container import REGISTRY_FILE
-from nbext.settings import Settings, data_folder, default_data_dir, service_folder
+from nbext.settings import Settings, data_place, default_data_dir, service_folder
 
 STATE = "service"
 
@@ -28,8 +28,9 @@ STATE = "service"
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add ``--data`` and ``--registry``."""
     parser.add_argument(
-        "--data", metavar="DIR", type=data_folder,
-        help="the data folder (default: NBEXT_DATA_DIR, or the user's data folder)",
+        "--data", metavar="DIR", type=data_place,
+        help="the data folder (default: NBEXT_DATA_DIR, or the user's data folder), or the URL that an ingest on Spark "
+             "filled",
     )
     parser.add_argument(
         "--registry", metavar="URL", default=os.environ.get("NBEXT_REGISTRY"),
@@ -38,9 +39,9 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def data_dir(args: argparse.Namespace) -> Path:
-    """Return the data folder that the arguments or the settings name."""
-    given: Path | None = args.data
+def data_dir(args: argparse.Namespace) -> Path | str:
+    """Return the data folder that the arguments or the settings name, or as text a URL."""
+    given: Path | str | None = args.data
     return given or default_data_dir(Settings())
 
 

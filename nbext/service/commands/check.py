@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nbext.engine.storage import damage_of
-from nbext.errors import StorageError
+from nbext.errors import ConfigError, StorageError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
 from nbext.service.segments.lists import stored
@@ -24,6 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the chain data, the registry and each stored file's bytes; exit code 1 where something is damaged."""
     data, checked, lists = commands.data_dir(args), 0, 0
+    if isinstance(data, str):
+        raise ConfigError(f"{data} is a URL, whose files have no checksums here. Name a data folder with --data.")
     state, ingested = commands.state_dir(args), (data / "generations").exists()
     damage = list(damage_of(data))
     # Chain data is checked, too, before any service ran on it; a folder with neither is an error.

@@ -21,10 +21,9 @@ from collections.abc import Callable
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any, NoReturn
-from urllib.parse import urlencode
 
 from nbext.core.atomic_files import secret_file
-from nbext.engine.open import QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE, Newest
+from nbext.engine.open import QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE, Newest, add_spark_conf, with_options
 from nbext.errors import ConfigError, NbextError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
@@ -47,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: any that is free)")
     parser.add_argument("--engine", metavar="URL", help="the engine that answers (default: duckdb://)")
-    parser.add_argument("--spark-conf", type=_option, action="append", default=[], metavar="K=V",
-                        help="an option of Spark's, such as spark.executor.memory=2g; repeat for several")
+    add_spark_conf(parser)
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name that callers may send in the Host header; repeat for several",
@@ -91,13 +89,6 @@ def _at_least_one(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1.")
 
 
-def _option(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name.startswith("spark.") and equals):
-        raise argparse.ArgumentTypeError(f"{text} is not an option of Spark's, such as spark.executor.memory=2g.")
-    return name, value
-
-
 def _path(text: str) -> str:
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", text):
         raise argparse.ArgumentTypeError(f"{text} is not a path such as /nbext: begin with / and end without one.")
@@ -137,9 +128,7 @@ def run(args: argparse.Namespace) -> int:
 def _serve(
     args: argparse.Namespace, key: Secret, listener: socket.socket, on_ready: Callable[[], None]
 ) -> None:
-    engine = args.engine or Settings()["engine"]
-    if args.spark_conf:
-        engine += ("&" if "?" in engine else "?") + urlencode(args.spark_conf)
+    engine = with_options(args.engine or Settings()["engine"], args.spark_conf)
     data = Newest(commands.data_dir(args), engine)
     limits = Limits(
         query_seconds=args.query_seconds or data.query_seconds, keep_days=args.keep_days, workers=args.workers,
@@ -278,7 +267,8 @@ def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
 
 
 def _announce(listener: socket.socket, source: str, args: argparse.Namespace) -> None:
-    if not (commands.data_dir(args) / "current").exists():
+    data = commands.data_dir(args)
+    if isinstance(data, Path) and not (data / "current").exists():
         # A mistyped --data answers every question, with wallets that nobody has.
         Log(sys.stderr).warning("the synthetic sample is served: --data has no ingested data")
     host, port = address_of(listener)

@@ -83,7 +83,8 @@ def test_a_url_is_no_data_folder(option, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert main(["ingest", "x.csv", "--data", option]) == 2
     assert capsys.readouterr().err == (
-        f"ConfigError: '{option}' is a URL. The data folder is a path on this machine, such as /srv/nbext.\n"
+        f"UsageError: --data: '{option}' is a URL, which only a cluster writes to. Add --engine spark://HOST:PORT, or "
+        "name a folder of this machine.\n"
     )
     assert list(tmp_path.iterdir()) == []
 

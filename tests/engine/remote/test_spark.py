@@ -13,7 +13,7 @@ import pytest
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.open import chosen, open_dataset
 from nbext.engine.query.set_tree import Leaf
-from nbext.engine.remote.backends import Spark, parquet_files
+from nbext.engine.remote.backends import Spark, beside, parquet_files
 from nbext.engine.remote.dataset import RemoteDataset
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import current
@@ -120,7 +120,7 @@ def test_a_question_on_spark_is_cancelled_at_any_moment_and_the_next_is_answered
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_two_generations_on_one_spark_have_tables_of_their_own_and_one_ends_without_the_other(on_spark, tmp_path):
     hand_made.generation(tmp_path, {"contracts": [hand_made.contract(1, symbol="NEW", holders=1)]})
-    other = RemoteDataset(chosen(tmp_path), Spark(chosen(tmp_path), on_spark._backend._master, {}))
+    other = RemoteDataset(chosen(tmp_path), Spark(beside(chosen(tmp_path)), on_spark._backend._master, {}))
     assert [other.catalog.symbols(1, nft=False), "NEW" in on_spark.catalog.symbols(1, nft=False)] == [["NEW"], False]
     question = forms.question("token_min", on_spark)
     before = on_spark.ask(question, limit=0)
@@ -133,7 +133,7 @@ CONFIGURED = """
 import sys
 from nbext.engine.open import Path, open_dataset
 dataset = open_dataset(Path(sys.argv[1]), "local[1]?spark.sql.shuffle.partitions=3")
-conf = dataset._backend._session().conf
+conf = dataset._backend.session().conf
 print(conf.get("spark.sql.broadcastTimeout"), conf.get("spark.sql.shuffle.partitions"))
 dataset.close()
 """

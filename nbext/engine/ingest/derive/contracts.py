@@ -13,6 +13,9 @@ from nbext.engine.ingest.stage import Stage
 
 # Rows looked at for each contract, chosen by token id or amount so that whole chains of custody are seen.
 SAMPLE = 4_000
+# A number of a value in which neighbours are far apart: the same on every engine, whose own hashes differ.
+_SCATTERED = ("((((lo % 2147483629)::BIGINT * 2654435761 + (mid % 2147483629)::BIGINT * 40503 "
+              "+ (hi % 2147483629)::BIGINT) % 4294967296) // 256)")
 # Of the times that a value came again, how many must have come from its last owner. Logs can be missing.
 LINKED = 0.9
 # Ids of collections that number their tokens are below. An amount of a token with decimals is larger, as a rule.
@@ -42,7 +45,7 @@ def _evidence(stage: Stage) -> None:
         CREATE TEMP TABLE weighed AS
         SELECT contract, (count(*) + {SAMPLE - 1}) // {SAMPLE} AS thin FROM arrived ANTI JOIN declared USING (contract)
         GROUP BY 1""")
-    stage.run("""
+    stage.run(f"""
         CREATE TABLE evidence AS
         SELECT contract, count(*) AS n, count(prior) AS again,
             count(*) FILTER (prior = sender) AS linked,
@@ -53,7 +56,7 @@ def _evidence(stage: Stage) -> None:
         FROM (
             SELECT a.*, lag(recipient) OVER w AS prior, lag(block) OVER w AS prior_tx, block AS tx
             FROM arrived a JOIN weighed USING (contract)
-            WHERE thin = 1 OR hash(hi, mid, lo) % thin = 0
+            WHERE thin = 1 OR {_SCATTERED} % thin = 0
             WINDOW w AS (PARTITION BY contract, hi, mid, lo ORDER BY block, log_index))
         GROUP BY 1""")
     stage.drop("weighed")

@@ -130,7 +130,7 @@ def take(stage: Stage, file: Opened, chain: int) -> None:
             f"WHERE {file.text('value')} LIKE '0x%'"):
         stage.run(f"DELETE FROM incoming WHERE file = {file.number}")
         _insert(stage, file, chain, hexed=True)
-    _set_bad_apart(stage, file)
+    set_bad_apart(stage, file)
 
 
 def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
@@ -139,23 +139,27 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
     if hexed:
         spell_hex(stage, file.relation, file.text("value"))
         join, digits = "LEFT JOIN hex_digits h ON h.text = value_text", "coalesce(h.digits, value_text)"
+    stage.run("INSERT INTO incoming " + parsed(file.number, chain, f"""
+            SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
+            FROM ({texts(stage, file)}) f
+            LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {chain}
+            LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
+            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}"""))
+
+
+def parsed(number: int, chain: int, named: str) -> str:
+    """Return the SQL of rows as ``incoming`` has them, of the SQL of `texts` with who took part and ``digits``."""
     hi, mid, lo = limbs("digits")
     faults = " ".join(f"WHEN {test.format(amount=is_amount('digits'))} THEN {n}"
                       for n, (test, _, _) in enumerate(REASONS))
-    stage.run(f"""
-        INSERT INTO incoming
-        SELECT {file.number}, row, {chain}, contract, sender, recipient, {hi}, {mid}, {lo},
-            tx, low, key_index, log_index, block, seconds, count, CASE {faults} END
-        FROM (
-            SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
-            FROM ({_texts(stage, file)}) f
-            LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {chain}
-            LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
-            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}
-        )""")
+    return f"""
+        SELECT {number} AS file, row, {chain} AS chain_id, contract, sender, recipient, {hi} AS hi, {mid} AS mid,
+            {lo} AS lo, tx, low, key_index, log_index, block, seconds, count, CASE {faults} END AS fault
+        FROM ({named})"""
 
 
-def _texts(stage: Stage, file: Opened) -> str:
+def texts(stage: Stage, file: Opened) -> str:
+    """Return the SQL of a file's rows: what is text as it is written, numbers parsed, NULL where that fails."""
     tx, log = file.text("tx"), file.whole("log_index")
     block = file.whole("block")
     # All 32 bytes: test chains number their hashes, which then differ in the last bytes only.
@@ -204,22 +208,23 @@ def _without_log_index(stage: Stage, file: Opened) -> tuple[str, str, str, str]:
     return key, f"'{UUID(int=0)}'::UUID", "(-1)::BIGINT", f"{MADE_UP} + {tx_index} * 1000000 + {place}"
 
 
-def _set_bad_apart(stage: Stage, file: Opened) -> None:
-    texts = ", ".join(f"{file.text(ours)} AS {alias}" for alias, ours in _TEXTS.items())
+def set_bad_apart(stage: Stage, file: Opened, table: str = "incoming") -> None:
+    """Move a file's rows that have a fault from a table to ``bad``; refuse the file if no row is left."""
+    written = ", ".join(f"{file.text(ours)} AS {alias}" for alias, ours in _TEXTS.items())
     why = " ".join(f"WHEN {n} THEN '{words}'" for n, (_, words, _) in enumerate(REASONS))
     value = " ".join(f"WHEN {n} THEN {column}::VARCHAR" for n, (_, _, column) in enumerate(REASONS))
     count, good = stage.rows(
-        f"SELECT count(fault), count(*) - count(fault) FROM incoming WHERE file = {file.number}")[0]
+        f"SELECT count(fault), count(*) - count(fault) FROM {table} WHERE file = {file.number}")[0]
     if not count:
         return
     stage.run(f"""
         INSERT INTO bad
         SELECT {file.number}, i.row % {ELEMENT}, CASE i.fault {why} END, left(CASE i.fault {value} END, 200)
-        FROM incoming i JOIN (SELECT row, {texts} FROM {file.relation}) f ON f.row = i.row
+        FROM {table} i JOIN (SELECT row, {written} FROM {file.relation}) f ON f.row = i.row
         WHERE i.file = {file.number} AND i.fault IS NOT NULL""")
     if not good:
         refuse_all(stage, file)
-    stage.run(f"DELETE FROM incoming WHERE file = {file.number} AND fault IS NOT NULL")
+    stage.run(f"DELETE FROM {table} WHERE file = {file.number} AND fault IS NOT NULL")
 
 
 def refuse_all(stage: Stage, file: Opened) -> None:

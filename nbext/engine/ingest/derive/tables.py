@@ -70,7 +70,7 @@ def _packed(table: str, column: str) -> str:
 
 def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
     """Fill history, balances and owners from ``out.transfers`` and the openings."""
-    _profile(stage)
+    profile(stage)
     buckets = _buckets(stage)
     for done, (rows, stands) in ahead(_histories(stage, zero, buckets)):
         stage.insert("out.history", rows)
@@ -95,7 +95,7 @@ def _history(done: int, flowing: pa.Table, wallets: range) -> _Done:
     return done, holdings.history(flowing, wallets)
 
 
-def _profile(stage: Stage) -> None:
+def profile(stage: Stage) -> None:
     """Create ``profile``: how many rows each contract has, whether it is an NFT, and whether one limb is enough."""
     stage.run("""
         CREATE TABLE profile AS
@@ -166,7 +166,7 @@ def count_tokens(stage: Stage, rows: str, zero: int) -> None:
             greatest(0, -min(so_far)) AS before
         FROM (SELECT *, sum(change) OVER
                   (PARTITION BY contract, hi, mid, lo, wallet ORDER BY block, log_index) AS so_far
-              FROM (SELECT {place}, recipient AS wallet, count AS change FROM {rows} WHERE multi UNION ALL
+              FROM (SELECT {place}, recipient AS wallet, count::HUGEINT AS change FROM {rows} WHERE multi UNION ALL
                     SELECT {place}, sender, -count FROM {rows} WHERE multi AND sender NOT IN ({zero}, {NOBODY})))
         GROUP BY contract, hi, mid, lo, wallet""")
 
@@ -188,13 +188,18 @@ def flows(stage: Stage, rows: str, zero: int, *, wide: bool, wallets: range) -> 
     A token id leaves whoever owned it before, also where a log is missing and another wallet sends it on. Whoever
     sends an id first had it since before the data begins.
     """
+    return stage.arrow(flowing(rows, zero, wide=wide, wallets=wallets))
+
+
+def flowing(rows: str, zero: int, *, wide: bool, wallets: range) -> str:
+    """Return the SQL of `flows`."""
     place, one, nothing = "contract, block, log_index", decimal(1), decimal(0)
     limbs = ", ".join(LIMBS if wide else LIMBS[-1:])
     upper = f"{nothing}, {nothing}, " if wide else ""
     ones = upper + one
     known = f"(prior IS NOT NULL OR sender NOT IN ({zero}, {NOBODY}))"
     within = f"BETWEEN {wallets.start} AND {wallets.stop - 1}"
-    return stage.arrow(f"""
+    return f"""
         SELECT {place}, sender, recipient, {limbs} FROM {rows}
         WHERE NOT nft AND sender <> recipient AND NOT (lo = {nothing} AND mid = {nothing} AND hi = {nothing})
             AND (sender {within} OR recipient {within})
@@ -207,7 +212,7 @@ def flows(stage: Stage, rows: str, zero: int, *, wide: bool, wallets: range) -> 
                   {upper}count::{DECIMAL} FROM {rows} WHERE multi AND sender <> recipient
               UNION ALL SELECT contract, first_block, {_HELD_BEFORE}, {NOBODY}, wallet, {upper}before::{DECIMAL}
               FROM counts WHERE before > 0
-              ORDER BY {place})""")
+              ORDER BY {place})"""
 
 
 def begin_times(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbext.errors import IngestError
 
-SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
+SUFFIXES = (".parquet", *(f".{text}{packed}" for text in ("csv", "json", "ndjson", "jsonl") for packed in ("", ".gz")))
 _OTHERS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe",
            stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 # Two letters at least: C:/ is a drive.

@@ -318,7 +318,7 @@ def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[st
     except duckdb.Error as error:
         raise unreadable(source, error) from None
     types = {column: str(kind) for column, kind, *_ in described}
-    kind, columns = _recognised(source, list(types), renamed)
+    kind, columns = recognised(source, list(types), renamed)
     own = {ours: types[theirs] for ours, theirs in columns.items()}
     return Opened(number, source, kind, columns, relation, own, rows)
 
@@ -329,7 +329,7 @@ def _open_csv(
     ragged: list[tuple[int, str]] = []
     with open_regular(source.path) as raw, _reading(source):
         reader = _csv_reader(gzip.GzipFile(fileobj=raw) if gzipped else raw, ragged)
-        kind, columns = _recognised(source, reader.schema.names, renamed)
+        kind, columns = recognised(source, reader.schema.names, renamed)
         return _taken_in(stage, number, source, kind, columns, ragged=ragged,
                          batches=lambda schema: _numbered(reader, schema, ragged))
 
@@ -422,7 +422,7 @@ def _open_json(
         known = recognise(names, renamed)
         if not found.by_line and (known is None or known[0].holds == "tokens"):
             return None
-        kind, columns = _recognised(source, names, renamed)
+        kind, columns = recognised(source, names, renamed)
         late = {name for theirs in (*kind.needs.values(), *kind.may.values()) for name in theirs} - set(names)
         numbered = enumerate(chain(first, found.records), 1)
         return _taken_in(stage, number, source, kind, columns, ragged=ragged,
@@ -496,7 +496,7 @@ def _numbered(reader: Any, schema: pa.Schema, ragged: list[tuple[int, str]]) -> 
 _OF_COINS = re.compile(r"parenttx.*|(value_(in|out)|txnfee)\(.*")
 
 
-def _recognised(source: Source, names: list[str], renamed: Mapping[str, str]) -> tuple[Kind, dict[str, str]]:
+def recognised(source: Source, names: list[str], renamed: Mapping[str, str]) -> tuple[Kind, dict[str, str]]:
     if any(_OF_COINS.fullmatch(name.strip().lower()) for name in names):
         raise IngestError(f"{source.shown}: these are transactions of the chain's own coin, not transfers of tokens. "
                           'On the address\'s page, download those of the tab "Token Transfers".', path=source.name)

@@ -1,0 +1,207 @@
+"""The files at the given paths, in groups of equal columns; each group's rows as one table of text.
+
+Only what the first line or the footer of a file says comes to the driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nbext.core.untrusted_text import quoted, visible
+from nbext.engine.ingest.cluster.stage import SparkStage
+from nbext.engine.ingest.sources import reading
+from nbext.engine.ingest.sources.files import SUFFIXES, Source
+from nbext.engine.ingest.sources.reading import Opened
+from nbext.errors import IngestError
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# Spark reads a file by its name: what its first bytes are, only its executors see.
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv", ".ndjson": "json", ".jsonl": "json",
+            ".ndjson.gz": "json", ".jsonl.gz": "json"}
+_AT_ONCE = 8
+# A row of a CSV file that has other than the header's number of fields.
+_RAGGED = "_nbext_ragged"
+_TYPES = {"string": "VARCHAR", "binary": "BLOB", "tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER",
+          "bigint": "BIGINT", "timestamp_ntz": "TIMESTAMP"}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One file: its URL, its size in bytes, and when it was changed, in seconds since 1970."""
+
+    url: str
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True)
+class _Named(Source):
+    """A group as the source of its rows, for messages."""
+
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.text
+
+    @property
+    def shown(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files of one format and equal columns, and the types of these."""
+
+    form: str
+    columns: tuple[tuple[str, str], ...]
+    files: tuple[Listed, ...]
+
+    @property
+    def shown(self) -> str:
+        """The group in words."""
+        first, more = visible(self.files[0].url), len(self.files) - 1
+        return first if not more else f"{first} and {more:,} more of its columns"
+
+
+def find(session: Any, paths: Iterable[str]) -> list[Listed]:
+    """Return the files that paths, folders, globs and URLs name, each once, sorted by URL.
+
+    Raises
+    ------
+    IngestError
+        One names no file, or a file that Spark does not read.
+    """
+    from pyspark.errors import PySparkException
+
+    found: dict[str, Listed] = {}
+    for path in paths:
+        try:
+            rows = (session.read.format("binaryFile").option("recursiveFileLookup", "true").load(_url(path))
+                    .selectExpr("path", "length", "unix_seconds(modificationTime)").collect())
+        except PySparkException:
+            rows = []
+        # A folder may have other things beside data; what one machine would read is read, or refused.
+        named = [Listed(*row) for row in rows]
+        read = [one for one in named if _form(one.url)]
+        other = [one.url for one in named if not _form(one.url) and (one.url.endswith(SUFFIXES) or not read)]
+        if other or not named:
+            what = f"on a cluster nbext reads {', '.join(_FORMATS)}" if other else "no such file"
+            raise IngestError(f"{visible((other or [path])[0])[:200]}: {what}.", path=path[:200])
+        found |= {one.url: one for one in read}
+    return [found[url] for url in sorted(found)]
+
+
+def _url(path: str) -> str:
+    # With its scheme: a cluster's own file system may be another one.
+    return path if _URL.match(path) else f"file://{Path(path).expanduser().absolute()}"
+
+
+def _form(url: str) -> str | None:
+    suffixes = PurePosixPath(url).suffixes
+    return _FORMATS.get("".join(suffixes[-2:]).lower()) or _FORMATS.get("".join(suffixes[-1:]).lower())
+
+
+def grouped(session: Any, files: Iterable[Listed]) -> list[Group]:
+    """Return the files in groups, in the order of their first files.
+
+    Raises
+    ------
+    IngestError
+        A file is empty or damaged.
+    """
+    files = list(files)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        columns = list(pool.map(lambda file: _columns(session, file), files))
+    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Listed]] = {}
+    for file, found in zip(files, columns, strict=True):
+        groups.setdefault((_form(file.url) or "", found), []).append(file)
+    return [Group(form, found, tuple(members)) for (form, found), members in groups.items()]
+
+
+def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
+    from pyspark.errors import PySparkException
+
+    form = _form(file.url) or ""
+    reader = session.read.option("header", "true").option("primitivesAsString", "true")
+    if form == "csv":
+        # As many lines as Spark looks at for a header are read, and not the whole file.
+        reader = reader.option("inferSchema", "false")
+    try:
+        found = tuple((name, kind) for name, kind in getattr(reader, form)(file.url).dtypes)
+    except PySparkException as error:
+        raise IngestError(f"{visible(file.url)}: it cannot be read: {str(error).splitlines()[0][:200]}",
+                          path=file.url) from None
+    if not found:
+        raise IngestError(f"{visible(file.url)}: the file is empty.", path=file.url)
+    return found
+
+
+def opened(stage: SparkStage, number: int, group: Group, renamed: Mapping[str, str]) -> Opened:
+    """Return a group's rows as a table of the stage: the columns that its format has, and ``row``.
+
+    Raises
+    ------
+    IngestError
+        No known format has these columns, its rows cannot be read on a cluster, or there are none.
+    """
+    types = dict(group.columns)
+    first = group.files[0]
+    source = _Named(Path(first.url), sum(file.size for file in group.files), first.modified, group.shown)
+    kind, columns = reading.recognised(source, list(types), renamed)
+    _check(group, kind, columns, types)
+    rows = _rows(stage.session, group, types)
+    table = f"text_{number}"
+    taken = [f"`{theirs}` AS `{ours}`" for ours, theirs in columns.items()]
+    # Stored: rows have the same numbers wherever they are read again.
+    stage.save(table, rows.selectExpr(*taken, "monotonically_increasing_id() AS row",
+                                      f"`{_RAGGED}` IS NOT NULL AS ragged" if _RAGGED in rows.columns
+                                      else "false AS ragged"))
+    count = stage.value(f"SELECT count(*) FROM {table}")
+    if not count:
+        raise IngestError(f"{group.shown}: a header but no rows.", path=source.name)
+    stage.run(f"INSERT INTO bad SELECT {number}, row, 'another number of fields than the header has', NULL "
+              f"FROM {table} WHERE ragged")
+    stage.run(f"DELETE FROM {table} WHERE ragged")
+    own = {ours: _type(types[theirs]) for ours, theirs in columns.items()}
+    return Opened(number, source, kind, {ours: ours for ours in columns}, table, own, count)
+
+
+def _check(group: Group, kind: reading.Kind, columns: Mapping[str, str], types: Mapping[str, str]) -> None:
+    """Refuse what needs an order of rows or Python: explorers' exports, batches in lists, holders' snapshots."""
+    path = group.files[0].url
+    lacks = kind.holds == "transfers" and not {"contract", "log_index"} <= columns.keys()
+    if kind.holds == "holders" or lacks or columns.keys() & {"ids", "standard"}:
+        raise IngestError(f"{group.shown}: {kind.name} is not read on a cluster. Ingest it on one machine, "
+                          "or export the transfers with their log indexes.", path=path)
+    value = columns.get("value")
+    if value is not None and types[value] == "binary":
+        raise IngestError(f"{group.shown}: column {quoted(value)} holds bytes. On a cluster amounts are text or "
+                          "integers.", path=path)
+
+
+def _rows(session: Any, group: Group, types: Mapping[str, str]) -> Any:
+    urls = [file.url for file in group.files]
+    if group.form == "parquet":
+        return session.read.parquet(*urls)
+    described = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in types)
+    if group.form == "json":
+        return session.read.schema(described).json(urls)
+    # The header of each file is compared with the first one's. Only a quoted field may have quotes in it.
+    return (session.read.schema(f"{described}, `{_RAGGED}` STRING").option("header", "true")
+            .option("enforceSchema", "false").option("columnNameOfCorruptRecord", _RAGGED).option("escape", '"')
+            .option("multiLine", str(_may_break(types)).lower()).csv(urls))
+
+
+def _may_break(types: Mapping[str, str]) -> bool:
+    """Say whether fields may have lines of their own, as names may: then a file is one task, and cannot be split."""
+    return "name" in {name.lower() for name in types}
+
+
+def _type(kind: str) -> str:
+    return _TYPES.get(kind, kind.upper())

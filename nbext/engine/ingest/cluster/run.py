@@ -1,0 +1,312 @@
+"""An ingest on a Spark cluster: files at URLs become the prepared tables at another, all or nothing.
+
+The tables are built anew, of all the files given. The derivations are those of `nbext.engine.ingest.derive`; only what
+an engine must do in its own way is here: ranks, repeated rows, and `nbext.engine.ingest.derive.history`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import ibis
+
+from nbext import __version__
+from nbext.core.chains import Chain, chain_of
+from nbext.engine.ingest import report as counts
+from nbext.engine.ingest.cluster import files
+from nbext.engine.ingest.cluster.stage import SparkStage
+from nbext.engine.ingest.derive import contracts, history, rows, snapshots, tables, wallets
+from nbext.engine.ingest.report import FileTaken, Report
+from nbext.engine.ingest.sources import tokens
+from nbext.engine.ingest.sources.reading import Opened
+from nbext.engine.ingest.steps import chain_id_of
+from nbext.engine.remote.backends import Spark
+from nbext.engine.remote.place import Place
+from nbext.engine.schema import TABLES
+from nbext.engine.storage import FORMAT
+from nbext.errors import IngestError, StorageError
+
+Progress = Callable[[str, float], None]
+# Addresses are ranked by shares, those that begin with the same digits: counted first, then each is sorted alone.
+_SHARE = "substr(address, 3, 3)"
+# What the two rows of a contradiction differ in.
+_STORY = ("contract", "sender", "recipient", "hi", "mid", "lo", "block")
+
+
+def ingest(
+    paths: Iterable[str], chain: str | int | None, url: str, master: str, conf: Mapping[str, str], *,
+    renamed: Mapping[str, str] | None = None, progress: Progress | None = None,
+) -> Report:  # fmt: skip
+    """Ingest files on a cluster, and have services on that URL serve the result.
+
+    Parameters
+    ----------
+    paths
+        Files, folders, globs and URLs that every machine of the cluster reads.
+    chain
+        The chain of files that do not name one; None where all do.
+    url
+        Where the tables are written, such as ``hdfs://host/nbext``.
+    master, conf
+        As of `nbext.engine.remote.backends.Spark`.
+    renamed, progress
+        As of `nbext.engine.ingest.ingest`.
+
+    Raises
+    ------
+    IngestError
+        A file cannot be used, or rows contradict each other: nothing is changed then.
+    StorageError
+        The URL cannot be read or written, or Spark failed.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    started = time.monotonic()
+    named = None if chain is None else chain_of(chain)
+    spark = Spark(None, master, conf)
+    failure = None
+    try:
+        report = _ingest(spark.session(), list(paths), named, url.rstrip("/"), renamed=renamed or {},
+                         progress=progress or _silent)
+    except (PySparkException, Py4JError) as error:
+        failure = StorageError(f"Spark could not ingest: {_reason(error)}. Nothing was changed.")
+    else:
+        report.seconds = time.monotonic() - started
+        return report
+    finally:
+        spark.close()
+    raise failure
+
+
+def _reason(error: Exception) -> str:
+    """Return what Spark says first: of Java's traces the line after the one that says where Python called it."""
+    lines = [line.lstrip(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")]
+    return (lines or [str(error)])[0][:500].rstrip(".")
+
+
+def _silent(step: str, done: float) -> None:
+    """Show no progress."""
+
+
+def _ingest(
+    session: Any, paths: list[str], chain: Chain | None, url: str, *, renamed: Mapping[str, str], progress: Progress
+) -> Report:
+    progress("reading", 0)
+    groups = files.grouped(session, files.find(session, paths))
+    place = Place(session, url)
+    try:
+        run = _Run(SparkStage(session, place.folder, f"{place.folder}/work"), chain, progress)
+        run.read(groups, renamed)
+        run.derive()
+        report = run.report(groups)
+        manifest = run.manifest(report, groups)
+        place.remove(f"{place.folder}/work")
+        place.publish(manifest)
+    except BaseException:  # Ctrl-C too: nobody can be served what has no manifest
+        place.remove(place.folder)
+        raise
+    report.generation, report.changed = place.folder.rpartition("/")[2], True
+    return report
+
+
+@dataclass
+class _Run:
+    """The steps of one run, and what they share."""
+
+    # A `SparkStage`; the derivations are typed for DuckDB's.
+    stage: Any
+    chain: Chain | None
+    progress: Progress
+    opened: list[Opened] = field(default_factory=list)
+
+    def read(self, groups: list[files.Group], renamed: Mapping[str, str]) -> None:
+        """Read all rows: facts about contracts and blocks, then transfers, bad ones apart and repeated ones once."""
+        stage = self.stage
+        stage.run("CREATE TABLE bad (file INTEGER, row BIGINT, why VARCHAR, value VARCHAR)")
+        stage.run("CREATE TABLE odd (file INTEGER, what VARCHAR, n BIGINT)")
+        tokens.begin(stage)
+        snapshots.begin(stage)
+        tables.begin_times(stage)
+        for number, group in enumerate(groups, 1):
+            self.progress("reading", number / (len(groups) + 1))
+            self.opened.append(files.opened(stage, number, group, renamed))
+        for file in self.opened:
+            by_row = file.kind.holds == "tokens" and file.has("chain_id")
+            chain = 0 if by_row else chain_id_of(stage, self.chain, file)
+            if file.kind.holds == "blocks":
+                tables.take_blocks(stage, file, chain)
+            elif file.kind.holds == "transfers":
+                tokens.declare(stage, file, chain)
+            else:
+                tokens.take_table(stage, file, file.whole("chain_id") if by_row else str(chain))
+        tokens.insert_facts(stage, tokens.well_known())
+        tokens.settle(stage)
+        self._read_transfers()
+
+    def _read_transfers(self) -> None:
+        stage = self.stage
+        stage.run("""
+            CREATE TABLE parsed (file INTEGER, row BIGINT, chain_id BIGINT, contract VARCHAR, sender VARCHAR,
+                recipient VARCHAR, hi DECIMAL(38,0), mid DECIMAL(38,0), lo DECIMAL(38,0), tx VARCHAR, low VARCHAR,
+                key_index BIGINT, log_index BIGINT, block BIGINT, seconds BIGINT, count BIGINT, fault INTEGER)""")
+        for file in self.opened:
+            if file.kind.holds == "transfers":
+                self.progress("reading transfers", 0)
+                rows.check_times(stage, file)
+                stage.run(f"INSERT INTO parsed {_parsed(stage, file, chain_id_of(stage, self.chain, file))}")
+                rows.set_bad_apart(stage, file, "parsed")
+        self.progress("merging", 0)
+        self._keep_one_of_each()
+        self._rank()
+        tables.take_blocks_of_transfers(stage)
+
+    def _keep_one_of_each(self) -> None:
+        """Create ``good``: each transfer once; refuse rows with one key and other contents."""
+        stage, key = self.stage, rows.KEY
+        # Nearly no key is repeated: only rows of those that are get compared.
+        stage.run(f"CREATE TABLE repeated AS SELECT {key} FROM parsed GROUP BY {key} HAVING count(*) > 1")
+        stage.run(f"CREATE TABLE again AS SELECT * FROM parsed SEMI JOIN repeated USING ({key})")
+        differ = f"count(DISTINCT ({', '.join(_STORY)})) > 1 OR count(DISTINCT count) > 1"
+        if found := stage.rows(f"SELECT {key} FROM again GROUP BY {key} HAVING {differ} LIMIT 1"):
+            raise self._contradiction(found[0])
+        stage.run(f"CREATE TABLE good AS SELECT * FROM parsed ANTI JOIN repeated USING ({key})")
+        stage.run(f"INSERT INTO good SELECT * EXCLUDE (nth) FROM (SELECT *, row_number() OVER "
+                  f"(PARTITION BY {key} ORDER BY file, row) AS nth FROM again) WHERE nth = 1")
+        stage.run("INSERT INTO odd SELECT 0, 'duplicates', (SELECT count(*) FROM parsed) - (SELECT count(*) FROM good)")
+        stage.drop("parsed", "repeated", "again")
+
+    def _contradiction(self, key: tuple[Any, ...]) -> IngestError:
+        _, tx, low, index = key
+        versions = self.stage.rows(
+            f"SELECT DISTINCT file, {', '.join(_STORY)} FROM again WHERE tx = ? AND low = ? AND key_index = ? "
+            "ORDER BY file LIMIT 2", [tx, low, index])
+        both = [f"{self.opened[file - 1].source.shown}: block {block:,}, {contract}, from {sender} to {recipient}"
+                for file, contract, sender, recipient, *_, block in versions]
+        return IngestError(f"rows contradict each other: transaction 0x{tx}{low}, log {index}: {'; '.join(both)}. "
+                           "Nothing was changed.", path=self.opened[versions[0][0] - 1].source.name)
+
+    def _rank(self) -> None:
+        """Create ``wallets`` and ``contract_ranks``, and ``incoming``: the good rows by ranks."""
+        stage = self.stage
+        stage.run("CREATE TABLE met AS SELECT sender AS address FROM good UNION SELECT recipient FROM good")
+        before, shares = 0, []
+        for share, number in stage.rows(f"SELECT {_SHARE}, count(*) FROM met GROUP BY 1 ORDER BY 1"):
+            shares.append((share, before))
+            before += number
+        stage.session.createDataFrame(shares, "share string, first long").createOrReplaceTempView("shares")
+        stage.run(f"""
+            CREATE TABLE wallets AS
+            SELECT (first + row_number() OVER (PARTITION BY share ORDER BY address) - 1)::INTEGER AS rowid, address
+            FROM (SELECT address, {_SHARE} AS share FROM met) JOIN shares USING (share)""")
+        stage.run("""
+            CREATE TABLE contract_ranks AS
+            SELECT (row_number() OVER (ORDER BY chain_id, address) - 1)::INTEGER AS rowid, chain_id, address FROM (
+                SELECT chain_id, contract AS address FROM good UNION SELECT chain_id, address FROM known)""")
+        stage.run("CREATE TABLE contract_chain AS SELECT rowid AS contract, chain_id FROM contract_ranks")
+        stage.run("""
+            CREATE TABLE incoming AS SELECT file, row, g.chain_id, c.rowid AS contract, s.rowid AS sender,
+                r.rowid AS recipient, hi, mid, lo, tx, low, key_index, log_index, block, seconds, count
+            FROM good g JOIN contract_ranks c ON c.chain_id = g.chain_id AND c.address = g.contract
+            JOIN wallets s ON s.address = g.sender JOIN wallets r ON r.address = g.recipient""")
+        stage.drop("met", "good")
+
+    def derive(self) -> None:
+        """Fill every table of the layout."""
+        stage = self.stage
+        tables.create_tables(stage)
+        tables.collect_blocks(stage)
+        # Without snapshots.
+        stage.run("CREATE TABLE newest (chain_id BIGINT, block BIGINT, seconds BIGINT)")
+        stage.run("CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, hi DECIMAL(38,0), "
+                  "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN)")
+        tables.save_blocks(stage)
+        tables.save_extents(stage)
+        wallets.join_previous(stage)
+        contracts.classify(stage)
+        rows.save(stage)
+        self._derive_holdings()
+        self.progress("activity", 0)
+        tables.save_activity(stage)
+        contracts.save_wallets(stage)
+        contracts.save_contracts(stage, wallets.zero(stage))
+
+    def _derive_holdings(self) -> None:
+        stage, zero = self.stage, wallets.zero(self.stage)
+        self.progress("balances", 0)
+        tables.profile(stage)
+        found = (f"(SELECT {tables.ROW}, count, nft, multi, first_block "
+                 "FROM out.transfers JOIN profile USING (contract))")
+        tables.follow_tokens(stage, found)
+        tables.count_tokens(stage, found, zero)
+        tables.save_owners(stage)
+        everyone = range(stage.value("SELECT count(*) FROM wallets"))
+        stage.run(f"CREATE VIEW flows AS {tables.flowing(found, zero, wide=True, wallets=everyone)}")
+        schema, name = history.FLOWS, "flows"
+        for step in history.STEPS:
+            made = step(ibis.table(schema, name=name))
+            schema, name = made.schema(), step.__name__
+            stage.session.sql(ibis.to_sql(made, dialect="pyspark")).createOrReplaceTempView(name)
+        stage.run(f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM {name} "
+                  "ORDER BY contract, wallet, from_block, log_index")
+        held = history.current(ibis.table(TABLES["history"], name="out_history"))
+        stage.session.sql(ibis.to_sql(held, dialect="pyspark")).createOrReplaceTempView("held")
+        stage.run("INSERT INTO out.balances SELECT * FROM held ORDER BY contract, wallet")
+
+    def report(self, groups: list[files.Group]) -> Report:
+        """Return what was read, and every oddity."""
+        stage, report = self.stage, Report()
+        counts.count_rows(stage, 1)
+        counts.count_oddities(stage, report)
+        for file, group in zip(self.opened, groups, strict=True):
+            by_row = file.kind.holds == "tokens" and file.has("chain_id")
+            chain = None if by_row else chain_of(chain_id_of(stage, self.chain, file)).name
+            report.files.append(FileTaken(group.shown, file.kind.name, file.rows, chain, file.number))
+        report.rows = sum(file.rows for file in self.opened)
+        report.new = stage.value("SELECT count(*) FROM incoming")
+        for file, why, value, n in stage.rows(
+                "SELECT file, why, min(value), count(*) FROM bad GROUP BY 1, 2 ORDER BY 1, 2"):
+            report.bad_rows += n
+            report.bad.append(counts.BadRow(groups[file - 1].shown, None, why, value, alike=n))
+        report.tables = {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES}
+        return report
+
+    def manifest(self, report: Report, groups: list[files.Group]) -> dict[str, Any]:
+        """Return what `nbext.engine.storage` says of a generation."""
+        stage, gaps = self.stage, counts.sure_gaps(self.stage)
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        extents = stage.rows("SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1")
+        return {
+            "fingerprint": self.fingerprint(), "name": "ingested data", "synthetic": False, "created_at": now,
+            "chains": [{"chain_id": chain, "first_block": first, "last_block": last, "last_timestamp": seconds,
+                        **({"gaps": gaps[chain]} if chain in gaps else {})} for chain, first, last, seconds in extents],
+            "tables": report.tables,
+            # Their bytes are read by executors only, so none has a checksum.
+            "files": [{"source": taken.number, "path": one.url, "sha256": "", "size": one.size, "mtime": one.modified,
+                       "kind": taken.kind, "taken_at": now}
+                      for taken, group in zip(report.files, groups, strict=True) for one in group.files],
+        }
+
+    def fingerprint(self) -> str:
+        """Return a text that changes when any row does, whatever the order of rows and files was."""
+        found = hashlib.sha256(repr((__version__, FORMAT, "spark")).encode())
+        for table in ("transfers", "blocks", "contracts", "wallets"):
+            hashed = self.stage.session.sql(
+                f"SELECT count(*), bit_xor(h), sum(CAST(pmod(h, 4294967291) AS DECIMAL(38,0))) "
+                f"FROM (SELECT xxhash64(*) AS h FROM out_{table})").collect()[0]
+            found.update(repr((table, *map(str, hashed))).encode())
+        return found.hexdigest()[:32]
+
+
+def _parsed(stage: Any, file: Opened, chain: int) -> str:
+    """Return the SQL of a file's rows, with addresses as text, and where a row is bad the number of its reason."""
+    valid = {side: f"CASE WHEN {tokens.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END"
+             for side in ("contract", "sender", "recipient")}
+    texts = rows.texts(stage, file)
+    named = ", ".join(f"{sql} AS {side}" for side, sql in valid.items())
+    return rows.parsed(file.number, chain, f"SELECT *, {named}, value_text AS digits FROM ({texts})")

@@ -1,0 +1,91 @@
+"""Generations at a URL, as an ingest on a cluster writes them and Spark reads them.
+
+    URL/000002-5f3a.../balances.parquet/    a folder of Parquet files for each table of `nbext.engine.schema`
+    URL/000002-5f3a.../manifest.json        what they hold; written last, so that what has none is not whole
+
+The one with the greatest number is served: object stores cannot rename a folder in one step.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from nbext.core.untrusted_text import visible
+from nbext.engine.storage import FORMAT, KEPT, MANIFEST, Generation, parsed
+from nbext.errors import StorageError
+
+_NAME = re.compile(r"(\d{6,})-[0-9a-f]{16}\Z")
+# What has no manifest after a day is of a run that was killed.
+_ABANDONED_SECONDS = 86_400
+
+
+def generations(session: Any, url: str) -> list[tuple[int, str, str]]:
+    """Return the number, the URL and the manifest's text of each whole generation, in order."""
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = (session.read.text(f"{url}/*/{MANIFEST}", wholetext=True)
+                .selectExpr("value", "_metadata.file_path AS path").collect())
+    except PySparkException as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise StorageError(f"{visible(url)} cannot be read: {str(error).splitlines()[0][:300]}") from None
+        rows = []
+    found = [(_NAME.match(PurePosixPath(row.path).parent.name), row) for row in rows]
+    return sorted((int(named[1]), row.path.removesuffix(f"/{MANIFEST}"), row.value) for named, row in found if named)
+
+
+def newest(session: Any, url: str) -> tuple[str, Generation] | None:
+    """Return the generation that is served, and the URL of its folder; None where there is none.
+
+    Raises
+    ------
+    StorageError
+        The URL cannot be read, or the newest manifest is damaged.
+    """
+    found = generations(session, url)
+    if not found:
+        return None
+    _, folder, text = found[-1]
+    return folder, parsed(Path(folder), text)
+
+
+class Place:
+    """Where one run writes its generation: a folder of its own, which is nothing until `publish`."""
+
+    def __init__(self, session: Any, url: str) -> None:
+        self._jvm, self.url = session.sparkContext._jvm, url
+        self._files = self._at(url).getFileSystem(session.sparkContext._jsc.hadoopConfiguration())
+        earlier = generations(session, url)
+        self.number = earlier[-1][0] + 1 if earlier else 1
+        self.earlier = [folder for _, folder, _ in earlier]
+        self.folder = f"{url}/{self.number:06d}-{secrets.token_hex(8)}"
+
+    def publish(self, manifest: Mapping[str, Any]) -> None:
+        """Serve the folder from now on, and remove the generations that nobody can need."""
+        whole = {"format": FORMAT, "number": self.number, **manifest, "digests": {}}
+        stream = self._files.create(self._at(f"{self.folder}/{MANIFEST}"), False)
+        try:
+            stream.write(bytearray(json.dumps(whole, indent=1, ensure_ascii=True).encode()))
+        finally:
+            stream.close()
+        for folder in [*self.earlier[: max(0, len(self.earlier) - KEPT + 1)], *self._abandoned()]:
+            self.remove(folder)
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, if it is there."""
+        self._files.delete(self._at(folder), True)
+
+    def _abandoned(self) -> list[str]:
+        oldest = (time.time() - _ABANDONED_SECONDS) * 1000
+        listed = [(one.getPath(), one.getModificationTime()) for one in self._files.listStatus(self._at(self.url))]
+        return [str(path) for path, changed in listed if _NAME.match(path.getName()) and changed < oldest
+                and not self._files.exists(self._at(f"{path}/{MANIFEST}"))]
+
+    def _at(self, url: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(url)
