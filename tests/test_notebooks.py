@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbconvert import HTMLExporter
+from traitlets.config import PyFileConfigLoader
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+STORIES = [path for path in NOTEBOOKS if path.name[:2] in ("01", "03")]
+HIDDEN, CHART = "remove-cell", re.compile("image/png|data:image/png")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
@@ -22,6 +28,33 @@ def test_a_notebook_says_at_its_top_what_is_synthetic_and_ends_in_an_assertion(p
     cells = nbformat.read(path, as_version=4).cells
     assert "synthetic" in "".join(cell.source for cell in cells[:2])
     assert "assert " in [cell for cell in cells if cell.cell_type == "code"][-1].source
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
+def test_a_notebook_asks_in_its_first_line_and_answers_with_a_chart_in_the_last_cell_that_a_reader_sees(path):
+    cells = nbformat.read(path, as_version=4).cells
+    assert cells[0].source.splitlines()[0].endswith("?")
+    shown = [cell for cell in cells if HIDDEN not in cell.metadata.get("tags", [])]
+    assert any(CHART.search(str(output.get("data", {}))) for output in shown[-1].outputs)
+    assert not any("assert " in cell.source for cell in shown)
+    # In JupyterLab a hidden cell is folded; a page that `html_page.py` makes has none.
+    assert all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in cells if cell not in shown)
+
+
+def test_a_page_leaves_out_the_cells_that_only_check():
+    settings = PyFileConfigLoader("html_page.py", path=str(FOLDER)).load_config()
+    page, _ = HTMLExporter(config=settings).from_filename(str(NOTEBOOKS[0]))
+    assert "Quickstart: who holds what?" in page
+    assert f"celltag_{HIDDEN}" not in page
+    assert "assert" not in page.split("<body", 1)[1]
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
+def test_every_file_that_a_notebook_links_to_is_beside_it(path):
+    words = "".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\(((?!https?:)[^)#]+)", words)
+    # With `nbext examples` the notebooks arrive without the rest of the repository.
+    assert [link for link in links if not (FOLDER / link).is_file() or "/" in link] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
