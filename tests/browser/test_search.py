@@ -12,7 +12,12 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     form.get_by_label("Name or symbol").press_sequentially("ape", delay=40)
     form.locator(".nbext-name").first.wait_for()
     assert form.locator(".nbext-name:visible").all_inner_texts() == ["MutantApeYachtClub", "BoredApeYachtClub"]
+    # Beside the button, in the row's last cell.
+    row = form.locator(".nbext-line:visible").nth(1)
+    row.click(position={"x": row.bounding_box()["width"] - 20, "y": 12})
+    form.locator(".nbext-facts").get_by_text("0x60E4d786628Fea6478F785A6d7e704777c86a7c6").wait_for()
     form.get_by_role("button", name="BoredApeYachtClub").press("Enter")
+    form.locator(".nbext-facts").get_by_text("0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D").wait_for()
     form.get_by_label("Variable").fill("mine")
     form.get_by_label("Variable").press("Enter")
     form.get_by_text("mine is set.").wait_for()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 PAGE = 10
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
+# A search that takes longer says for how long already, and can be cancelled.
+SLOW = 2.0
 PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
 KINDS = (("NFT collections", "nft"), ("ERC-721", "erc721"), ("ERC-1155", "erc1155"), ("ERC-20 tokens", "token"))
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
@@ -76,6 +80,8 @@ class SearchForm(Form):
         self.question: Question | None = None
         self.under_way: Question | None = None
         self.answered: Question | None = None
+        # Who says that a search is under way must not say it after its answer.
+        self.telling = threading.Lock()
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
         self.picked: dict[str, Any] | None = None
@@ -88,6 +94,8 @@ class SearchForm(Form):
         self.chain = choice_field("Chain", *chain_choices(chain), width="160px")
         self.kind = choice_field("What", KINDS, "nft", width="160px")
         self.go = button("Search", self.guarded(self.search), classes="nbext-main nbext-search")
+        self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
+        visibility(self.stop, False)
         self.term.changed(lambda _: self._typed()).entered(self.guarded(self.search))
         for field in (self.chain, self.kind):
             field.changed(lambda _: self._typed())
@@ -103,7 +111,7 @@ class SearchForm(Form):
         self.pager = row(self.back, self.on)
         self.detail = Detail(self)
         self.assemble(
-            row(self.term.widget, self.chain.widget, self.kind.widget, self.go),
+            row(self.term.widget, self.chain.widget, self.kind.widget, self.go, self.stop),
             self.status, self.table, self.pager, self.detail.widget,
         )  # fmt: skip
         self._show()
@@ -131,27 +139,58 @@ class SearchForm(Form):
             self.question = self.under_way or self.answered
         elif question != self.question:
             self.question = question
-            self.background.schedule(lambda: self._run(question), after=after)
+            if self.under_way is not None:
+                # The latest does not wait for the one before it, whose answer is dropped when it comes.
+                self.background.drop()
+                self.background = Background(self.failed)
+            if question != self.under_way:
+                self.background.schedule(lambda: self._run(question), after=after)
         elif after == 0.0:
             # Enter after typing: the same question, only sooner, unless it is already answered or under way.
             self.background.hurry()
+        self._mark_older()
+
+    def cancel(self) -> None:
+        """Stop waiting for the answer; the results that are shown stay."""
+        with self.telling:
+            self.question, self.under_way = self.answered, None
+        self.background.drop()
+        self.background = Background(self.failed)
+        self.go.disabled = False
+        visibility(self.stop, False)
+        self._mark_older()
+        self.say("Cancelled.")
+
+    def _tell(self, question: Question) -> None:
+        began = time.monotonic()
+        while self.under_way is question:
+            time.sleep(SLOW / 2)
+            seconds = time.monotonic() - began
+            with self.telling:
+                if self.under_way is question and seconds >= SLOW:
+                    self.say(f"Searching {question.chain} … {seconds:.0f} s")
+                    visibility(self.stop, True)
 
     def _run(self, question: Question) -> None:
         self.go.disabled = True
         self.say(f"Searching {question.chain} …")
         self.under_way = question
+        threading.Thread(target=self._tell, args=(question,), daemon=True, name="nbext-elapsed").start()
         try:
             found = self.client.search_nfts(
                 question.term, question.chain, type=question.kind, limit=PAGE, offset=question.offset
             )
         except Exception:
-            if question == self.question:
-                # Enter on the same term tries again; without this it would count as asked already.
-                self.question = None
+            if question != self.question:
+                return
+            # Enter on the same term tries again; without this it would count as asked already.
+            self.question = None
             raise
         finally:
-            self.under_way = None
-            self.go.disabled = False
+            with self.telling:
+                if self.under_way is question:
+                    self.under_way, self.go.disabled = None, False
+                    visibility(self.stop, False)
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
@@ -161,9 +200,21 @@ class SearchForm(Form):
 
     def pick(self, index: int) -> None:
         """Show the metadata of one of the results."""
+        if self.is_older:
+            return
         self.picked = self.results[index]
         self._mark_picked()
         self.detail.load(self.picked)
+
+    @property
+    def is_older(self) -> bool:
+        """Whether the results that are shown are of an earlier question than the last one."""
+        return self.question != self.answered
+
+    def _mark_older(self) -> None:
+        (self.table.add_class if self.is_older else self.table.remove_class)("nbext-older")
+        for line in self.lines:
+            line.name.disabled = self.is_older
 
     def _mark_picked(self) -> None:
         for index, line in enumerate(self.lines):
@@ -174,6 +225,7 @@ class SearchForm(Form):
         for index, line in enumerate(self.lines):
             line.show(self.results[index] if index < len(self.results) else None)
         self._mark_picked()
+        self._mark_older()
         offset = self.question.offset if self.question else 0
         # A service that gives no total may have more whenever a page is full.
         more = len(self.results) == PAGE if self.total is None else offset + PAGE < self.total

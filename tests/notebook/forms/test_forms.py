@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -303,6 +304,65 @@ def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, 
     enter(form.term)
     soon(lambda: form.results)
     assert 'class="nbext-bad"' not in form.status.value
+
+
+def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be_picked_meanwhile(client, hostile):
+    form = nbext.search_form("first", client=client)
+    soon(lambda: form.results)
+    real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
+
+    def slow(term: str, *rest: Any, **options: Any) -> Any:
+        if term != "slow":
+            return real(term, *rest, **options)
+        started.set()
+        go_on.wait(20)
+        return real("late", *rest, **options)
+
+    client.search_nfts = slow
+    form.term.entry.value = "slow"
+    enter(form.term)
+    assert started.wait(5)
+    assert "nbext-older" in form.table._dom_classes
+    assert all(line.name.disabled for line in form.lines)
+    form.pick(0)
+    assert form.picked is None
+    soon(lambda: "nbext-hidden" not in form.stop._dom_classes)
+    assert re.fullmatch(r"Searching ethereum … [2-9] s", form.message)
+    form.term.entry.value = "latest"
+    enter(form.term)
+    soon(lambda: form.answered is not None and form.answered.term == "latest")
+    assert (form.message, form.go.disabled, form.is_older) == ("1 to 10 of 40", False, False)
+    go_on.set()
+    soon(lambda: "late" in [body["searchTerm"] for body in hostile.of("/v1/search")])
+    time.sleep(0.2)
+    assert (form.message, form.answered.term) == ("1 to 10 of 40", "latest")
+    form.pick(0)
+    assert form.picked is form.results[0]
+
+
+def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_asked_again(client, hostile):
+    form = nbext.search_form("first", client=client)
+    soon(lambda: form.results)
+    real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
+
+    def slow(*asked: Any, **options: Any) -> Any:
+        started.set()
+        go_on.wait(20)
+        return real(*asked, **options)
+
+    client.search_nfts = slow
+    form.term.entry.value = "second"
+    enter(form.term)
+    assert started.wait(5)
+    form.stop.click()
+    assert (form.message, form.go.disabled, form.is_older) == ("Cancelled.", False, False)
+    go_on.set()
+    soon(lambda: len(hostile.of("/v1/search")) == 2)
+    time.sleep(0.2)
+    assert (form.message, form.answered.term) == ("Cancelled.", "first")
+    enter(form.term)
+    soon(lambda: form.answered.term == "second")
+    assert form.message == "1 to 10 of 40"
 
 
 def test_a_term_that_was_erased_and_typed_again_is_searched(client, hostile):
