@@ -21,7 +21,7 @@ OURS = ("test", "bench", "gate", "lab", "bigquery", "trino")
 DECLARED = PROJECT["dependencies"] + [line for name in EXTRAS if name not in OURS for line in EXTRAS[name]]
 # The import's name where it is not the package's, and what comes with a package that decides its version.
 COMES_WITH = {
-    "Crypto": "pycryptodome", "ibis": "ibis-framework", "anyio": "starlette", "traitlets": "ipython",
+    "Crypto": "pycryptodome", "py4j": "pyspark", "ibis": "ibis-framework", "anyio": "starlette", "traitlets": "ipython",
     "pydantic": "fastapi",
 }  # fmt: skip
 # `--as polars` works where it is installed, and says so where it is not.
