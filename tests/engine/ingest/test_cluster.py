@@ -69,7 +69,9 @@ def raw(folder: Path) -> Path:
            [coins[0], wallets[1]]]
     write(folder / "transfers_a.csv", TRANSFER, [[cell.upper().replace("0X", "0x") if isinstance(cell, str) else cell
                                                  for cell in row] for row in rows[:1500]])
-    write(folder / "transfers_b.csv", TRANSFER, rows[1500:2500] + bad)
+    # A column that nobody reads, and a row that ends before it.
+    write(folder / "transfers_b.csv", (*TRANSFER, "note"), [[*row, "x"] for row in rows[1500:2500] + bad[:3]]
+          + [bad[3], [*rows[0][:4], transaction(), 7, 1001]])
     with duckdb.connect() as connection:
         connection.register("more", pa.table({name: pa.array([str(row[place]) for row in rows[2000:]])
                                               for place, name in enumerate(TRANSFER)}))
@@ -79,6 +81,9 @@ def raw(folder: Path) -> Path:
     write(folder / "tokens.csv", ("address", "symbol", "name", "decimals", "total_supply"), [
         [coins[0], "AAA", 'A, "quoted"\nand broken', 18, 10**20], [coins[1], "BBB", "", "", ""],
         [nfts[0], "NFT", "an NFT", 0, ""], ["nonsense", "X", "X", 1, 1]])
+    # Of two facts that of the later file counts, not that of the larger one.
+    write(folder / "tokens_later.csv", ("address", "symbol", "name", "decimals", "total_supply"), [
+        [coins[1], "BBB2", "later", 6, ""]])
     write(folder / "blocks.csv", ("number", "timestamp"), [[block, 1_700_000_000 + 12 * block]
                                                            for block in range(1000, 1401) if not 1100 < block < 1200])
     write(folder / "single.csv", SINGLE, [
@@ -129,9 +134,9 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
         expected.rows, expected.new, expected.bad_rows, expected.gap_count)
     alike = ("duplicates", "inferred", "unknown_decimals")
     assert {name: report.odd[name] for name in alike} == {name: expected.odd[name] for name in alike}
-    assert [line.partition("row: ")[2] for line in report.lines() if line.startswith("  ") and ", 1 row" in line] == [
-        "not an address: 'nonsense'", "another number of fields than the header has",
-        "sender is not an address: '0xzz'"]
+    assert [line.rpartition(", ")[2] for line in report.lines() if "row: " in line or "rows: " in line] == [
+        "1 row: not an address: 'nonsense'", "2 rows: another number of fields than the header has",
+        "1 row: sender is not an address: '0xzz'", "such as '-1'"]
 
     newest = Newest(url, f"{master}?spark.sql.shuffle.partitions=3")
     dataset, here = newest.open(), open_dataset(tmp_path / "here")

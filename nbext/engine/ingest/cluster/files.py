@@ -107,8 +107,10 @@ def _form(url: str) -> str | None:
     return _FORMATS.get("".join(suffixes[-2:]).lower()) or _FORMATS.get("".join(suffixes[-1:]).lower())
 
 
-def grouped(session: Any, files: Iterable[Listed]) -> list[Group]:
+def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[Group]:
     """Return the files in groups, in the order of their first files.
+
+    Only transfers are grouped: of two facts that of the later file counts.
 
     Raises
     ------
@@ -118,10 +120,12 @@ def grouped(session: Any, files: Iterable[Listed]) -> list[Group]:
     files = list(files)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         columns = list(pool.map(lambda file: _columns(session, file), files))
-    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Listed]] = {}
+    groups: dict[tuple[str, tuple[tuple[str, str], ...], str], list[Listed]] = {}
     for file, found in zip(files, columns, strict=True):
-        groups.setdefault((_form(file.url) or "", found), []).append(file)
-    return [Group(form, found, tuple(members)) for (form, found), members in groups.items()]
+        known = reading.recognise([name for name, _ in found], renamed)
+        alone = "" if known and known[0].holds == "transfers" else file.url
+        groups.setdefault((_form(file.url) or "", found, alone), []).append(file)
+    return [Group(form, found, tuple(members)) for (form, found, _), members in groups.items()]
 
 
 def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
@@ -158,8 +162,12 @@ def opened(stage: SparkStage, number: int, group: Group, renamed: Mapping[str, s
     rows = _rows(stage.session, group, types)
     table = f"text_{number}"
     taken = [f"`{theirs}` AS `{ours}`" for ours, theirs in columns.items()]
+    # A transfer's number tells it from others; of facts, which are few, it is the row's place.
+    number_of = "monotonically_increasing_id()"
+    if kind.holds != "transfers":
+        number_of = f"row_number() OVER (ORDER BY {number_of})"
     # Stored: rows have the same numbers wherever they are read again.
-    stage.save(table, rows.selectExpr(*taken, "monotonically_increasing_id() AS row",
+    stage.save(table, rows.selectExpr(*taken, f"{number_of} AS row",
                                       f"`{_RAGGED}` IS NOT NULL AS ragged" if _RAGGED in rows.columns
                                       else "false AS ragged"))
     count = stage.value(f"SELECT count(*) FROM {table}")
@@ -195,6 +203,8 @@ def _rows(session: Any, group: Group, types: Mapping[str, str]) -> Any:
     # The header of each file is compared with the first one's. Only a quoted field may have quotes in it.
     return (session.read.schema(f"{described}, `{_RAGGED}` STRING").option("header", "true")
             .option("enforceSchema", "false").option("columnNameOfCorruptRecord", _RAGGED).option("escape", '"')
+            # Else a row's fields are counted only as far as they are read.
+            .option("columnPruning", "false")
             .option("multiLine", str(_may_break(types)).lower()).csv(urls))
 
 

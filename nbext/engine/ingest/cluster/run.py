@@ -98,7 +98,7 @@ def _ingest(
     session: Any, paths: list[str], chain: Chain | None, url: str, *, renamed: Mapping[str, str], progress: Progress
 ) -> Report:
     progress("reading", 0)
-    groups = files.grouped(session, files.find(session, paths))
+    groups = files.grouped(session, files.find(session, paths), renamed)
     place = Place(session, url)
     try:
         run = _Run(SparkStage(session, place.folder, f"{place.folder}/work"), chain, progress)
