@@ -113,9 +113,12 @@ class ValidationError(NbextError):
         """Return the line that says how many more errors there are, where there are any."""
         return [f"and {self.more:,} more {'error' if self.more == 1 else 'errors'}"] if self.more else []
 
-    def below(self, pointer: str) -> ValidationError:
-        """Return the error of a document in which that of this error is at a pointer."""
-        errors: list[FieldError] = [{**one, "pointer": pointer + one["pointer"]} for one in self.errors]
+    def below(self, pointer: str, of: str = "") -> ValidationError:
+        """Return the error of a document in which that of this error, or its part ``of``, is at a pointer."""
+        errors: list[FieldError] = [
+            {**one, "pointer": pointer + one["pointer"].removeprefix(of)} if one["pointer"].startswith(of) else one
+            for one in self.errors
+        ]
         return type(self)(errors, self.more)
 
     @classmethod
@@ -140,9 +143,9 @@ class AmbiguousSymbol(ValidationError):
         super().__init__(errors, more)
         self.candidates = [dict(c) for c in candidates]
 
-    def below(self, pointer: str) -> AmbiguousSymbol:
+    def below(self, pointer: str, of: str = "") -> AmbiguousSymbol:
         """Return the error of a document in which that of this error is at a pointer, with its candidates."""
-        return AmbiguousSymbol(InvalidSegment(self.errors).below(pointer).errors, self.candidates, self.more)
+        return AmbiguousSymbol(InvalidSegment(self.errors).below(pointer, of).errors, self.candidates, self.more)
 
 
 class ApiError(NbextError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -54,34 +55,19 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
 
     Source
     ------
-    The segment as of both blocks, all rows; where it has balances, once more for the wallets that joined or left.
+    POST /changes. Of a service that is not our own: the segment as of both blocks, all rows; where it has balances,
+    once more for the wallets that joined or left.
     """
-    import pandas as pd
-
     asked = segment_of(segment, client_of(client))
     if "asOf" in asked.filters:
         raise ValidationError.of("/segment/asOf", "exclusive", "changes sets asOf itself. Leave it out.")
     # Wallets and balances are compared, in no other order than that of their addresses.
     kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
     asked = replace(asked, filters=kept)
-    now, then = _moments(asked, since)
-    at = [_rows(one) for one in (then, now)]
-    before, after = (pd.Index(rows["address"]) for rows in at)
-    wallets = before.union(after)
-    status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
-    status[wallets.difference(before)], status[wallets.difference(after)] = "joined", "left"
-    abouts = [rows.attrs["nbext"] for rows in at]
-    columns = {"address": wallets.to_series(index=pd.RangeIndex(len(wallets))), "status": status.reset_index(drop=True)}
-    if len(at[1].columns) > 1:
-        at = [_held(one, rows, wallets) for one, rows in zip((then, now), at, strict=True)]
-        for name in at[1].columns:
-            columns |= {f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)}
-    table = pd.DataFrame(columns)
-    counts = {name: int((status == name).sum()) for name in STATUSES}
-    about = {
-        "operation": "changes", "service": asked.client.base_url, "as_of": abouts[1]["as_of"],
-        "then": abouts[0]["as_of"], **counts,
-        "warnings": list(dict.fromkeys(line for one in abouts for line in one.get("warnings") or [])),
+    table, now, then, about = (_in_one if asked.client.is_ours else _in_two)(asked, since)
+    counts = {name: int((table["status"] == name).sum()) for name in STATUSES}
+    about |= {
+        "operation": "changes", "service": asked.client.base_url, **counts,
         "segments": [{"operator": one.operator, "filters": dict(one.filters)} for one in (then, now)],
     }  # fmt: skip
     parts = {"joined": ([now], then), "left": ([then], now), "stayed": ([then, now], None)}
@@ -93,12 +79,56 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
     return result(table, about, cell, {"bars": _chart})
 
 
-def _moments(asked: Segment, since: str | int) -> tuple[Segment, Segment]:
-    """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
-    about = asked.open(0 if asked.client.is_ours else 1).attrs["nbext"]
-    as_of = about.get("as_of") or {}
+def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
+    """Return the table, the segment now and then, and what is said of them, by our own service."""
+    import pandas as pd
+
+    rows = asked.client.segment_changes(asked.filters, asked.operator, _moment(since))
+    said = rows.attrs["nbext"]
+    _check_size(said)
+    names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
+    status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
+    columns = {"address": rows["address"], "status": status.reset_index(drop=True)}
+    for name in (one.removeprefix("now_") for one in rows.columns if one.startswith("now_") and one != "now_matches"):
+        columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
+    # Those about a column's values begin with its name.
+    warnings = list(dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said["warnings"]))
+    about = {"as_of": said["as_of"], "then": said["since"], "warnings": warnings}
+    return pd.DataFrame(columns), *_fixed(asked, since, said["as_of"]), about
+
+
+def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
+    """Return the same by a service that compares nothing itself."""
+    import pandas as pd
+
+    as_of = asked.open(1).attrs["nbext"].get("as_of") or {}
     if type(as_of.get("block")) is not int:
         raise ConfigError(f"{asked.client.base_url} does not say of which block its answers are.")
+    now, then = _fixed(asked, since, as_of)
+    at = [_rows(one) for one in (then, now)]
+    before, after = (pd.Index(rows["address"]) for rows in at)
+    wallets = before.union(after)
+    status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
+    status[wallets.difference(before)], status[wallets.difference(after)] = "joined", "left"
+    abouts = [rows.attrs["nbext"] for rows in at]
+    columns = {"address": wallets.to_series(index=pd.RangeIndex(len(wallets))), "status": status.reset_index(drop=True)}
+    if len(at[1].columns) > 1:
+        at = [_held(one, rows, wallets) for one, rows in zip((then, now), at, strict=True)]
+        for name in at[1].columns:
+            columns |= {f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)}
+    warnings = list(dict.fromkeys(line for one in abouts for line in one.get("warnings") or []))
+    about = {"as_of": abouts[1]["as_of"], "then": abouts[0]["as_of"], "warnings": warnings}
+    return pd.DataFrame(columns), now, then, about
+
+
+def _moment(since: str | int) -> str | int:
+    """Return the time as ``asOf`` has it, which knows no years."""
+    is_years = isinstance(since, str) and since.endswith("y") and SPAN.fullmatch(since)
+    return f"{hours_of(str(since), '/since') // 24}d" if is_years else since
+
+
+def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[Segment, Segment]:
+    """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
     moment: Any = since
     if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
         moment = _before(as_of["timestamp"], hours_of(since, "/since"))
@@ -114,9 +144,13 @@ def _before(timestamp: str, hours: int) -> str:
 
 def _rows(asked: Segment) -> pd.DataFrame:
     rows = asked.open(MAX_LIMIT)
-    if rows.attrs["nbext"]["truncated"]:
-        raise ValidationError.of("/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets.")
+    _check_size(rows.attrs["nbext"])
     return rows
+
+
+def _check_size(about: Mapping[str, Any]) -> None:
+    if about["truncated"]:
+        raise ValidationError.of("/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets.")
 
 
 def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame:

@@ -410,6 +410,24 @@ class Client:
         return Run(self._service, "execute_deadline", "json", progress).profile(body)
 
     @public
+    def segment_changes(
+        self, filters: Mapping[str, Any], operator: str = "AND", since: str | int = "30d", *,
+        progress: Reporter | None = None,
+    ) -> pd.DataFrame:  # fmt: skip
+        """Return the wallets that match a segment now or did at a time, from our own service.
+
+        Beside ``address`` each row has ``then_matches`` and ``now_matches``, 1 or 0, and each balance as ``then_...``
+        and ``now_...``. ``attrs["nbext"]["since"]`` is the block and the time of then.
+
+        Source
+        ------
+        POST /changes, then GET /v1/segment/{id}, and its export
+        """
+        asked = self._asked(filters, operator, limit=0)[0]
+        body = {"operator": asked["operator"], "filters": asked["filters"], "since": since}
+        return Run(self._service, "execute_deadline", "json", progress).changes(body)
+
+    @public
     def cancel(self, segment_id: str) -> None:
         """Tell our own service to stop a segment.
 

@@ -104,13 +104,14 @@ class Run:
         self._asked: Call
 
     def execute(
-        self, body: Mapping[str, Any], to: Path | None = None, *, overwrite: bool = False, raw: bool = False
-    ) -> pd.DataFrame:
+        self, body: Mapping[str, Any], to: Path | None = None, *, overwrite: bool = False, raw: bool = False,
+        target: str = op.EXECUTE,
+    ) -> pd.DataFrame:  # fmt: skip
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``, or write them to a file."""
-        reading = self._begun(op.EXECUTE, body)
+        reading = self._begun(target, body)
         self._recognize(reading.document)
         self._learn(reading)
-        limit, counts = body["limit"], self._counts
+        limit, counts = body.get("limit"), self._counts
         if limit == 0:
             table = frames.frame([], self._types)
         elif to is not None and self.service.ours:
@@ -135,6 +136,14 @@ class Run:
         document = self._begun(op.PROFILE, body).document
         assert isinstance(document, dict), "our decoder has read it as a segment"
         return document
+
+    def changes(self, body: Mapping[str, Any]) -> pd.DataFrame:
+        """Have our own service compare a segment with itself; return the rows, with ``since`` in ``attrs["nbext"]``."""
+        table = self.execute(body, target=op.CHANGES)
+        document = self._described.document
+        assert isinstance(document, dict), "our decoder has read it as a segment"
+        table.attrs["nbext"]["since"] = document["since"]
+        return table
 
     def _begun(self, target: str, body: Mapping[str, Any]) -> Reading:
         """Send what begins a segment, and wait until it is done."""

@@ -39,6 +39,7 @@ COUNTS = "/counts"
 FUNNEL = "/funnel"
 HOLDINGS = "/holdings"
 PROFILE = "/profile"
+CHANGES = "/changes"
 HEALTH = "/healthz"
 READY = "/readyz"
 METRICS = "/metrics"
@@ -190,11 +191,12 @@ class _Segment(TypedDict):
 class SegmentAnswer(_Segment, total=False):
     """The answer to executing a segment, and to reading one by its id; its keys tell our own service from others.
 
-    ``profile`` is there of a segment's profile, once it is made. Where annotations are texts, as here, Python takes
-    a key that is NotRequired for a required one.
+    ``profile`` is there of a segment's profile, once it is made; ``since``, the earlier time, of its changes. Where
+    annotations are texts, as here, Python takes a key that is NotRequired for a required one.
     """
 
     profile: Profile
+    since: AsOf
 
 
 class StoredList(TypedDict):

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import ibis
+
 from nbext.core.constants import MAX_COLUMN_SYMBOL
 from nbext.engine.query import exact, history
+from nbext.engine.query.set_tree import joined, settled
 from nbext.language.describe import chain_name, decimals_of
 
 if TYPE_CHECKING:
@@ -83,6 +86,18 @@ class ActivityColumn:
         return seen.join(blocks, "block").select("wallet", fact=blocks.timestamp)
 
 
+@dataclass(frozen=True)
+class MatchColumn:
+    """Whether the wallets are in a segment, a `nbext.language.model.Segment`: 1, or 0."""
+
+    # That module knows the columns, so this one cannot know it.
+    whole: Any
+
+    def values(self, name: str, tables: Tables) -> ir.Table:
+        """Build ``wallet`` and 1."""
+        return joined(settled(self.whole.wallets(tables))).select("wallet", **{name: ibis.literal(1, "int64")})
+
+
 # What ``columns`` takes -> its column of the table ``activity``, and its type in an answer.
 FACTS = {
     "firstSeen": ("first_block", "timestamp"),
@@ -90,7 +105,7 @@ FACTS = {
     "transfers": ("transfers", "integer"),
     "activeDays": ("active_days", "integer"),
 }
-ShownColumn = BalanceColumn | ActivityColumn
+ShownColumn = BalanceColumn | ActivityColumn | MatchColumn
 
 
 @dataclass(frozen=True)
@@ -115,6 +130,9 @@ def described(shown: Sequence[ShownColumn]) -> list[Column]:
         if isinstance(one, ActivityColumn):
             kind: Any = FACTS[one.fact][1]
             found.append({"name": one.fact, "type": kind, "chain": chain_name(one.chain_id)})
+            continue
+        if isinstance(one, MatchColumn):
+            found.append({"name": "matches", "type": "integer"})
             continue
         contract = one.contract
         column: Column = {

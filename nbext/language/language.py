@@ -24,7 +24,7 @@ from nbext.engine.dataset import Cancel, Order, Question
 from nbext.engine.query.parameters import Parameters, bound
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language import columns, describe
-from nbext.language.columns import ActivityColumn, BalanceColumn, RowOrder, ShownColumn
+from nbext.language.columns import ActivityColumn, BalanceColumn, MatchColumn, RowOrder, ShownColumn
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
 from nbext.language.describe import at, listed
@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Contract, Dataset, WalletList
 
 __all__ = [
-    "balance", "compile", "funnel", "json_schema", "learn_times", "parse", "parts", "resolve", "segment_id", "why_none",
+    "balance", "changes", "compile", "funnel", "json_schema", "learn_times", "parse", "parts", "resolve", "segment_id",
+    "why_none",
 ]  # fmt: skip
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
@@ -155,6 +156,27 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
         return None
     described = columns.described(held[:1])
     return described[1], question(plan.whole, held[:1], described)
+
+
+def changes(now: Plan, then: Plan) -> Plan:
+    """Return the plan for the wallets of a segment at either of two times, given its plans as of both.
+
+    The rows have for each time the balances, whether the wallet matches then or not, and whether it does: ``then_...``
+    and ``now_...``, each ending with ``matches``.
+    """
+    shown: list[ShownColumn] = []
+    described: list[Column] = [{"name": "address", "type": "string"}]
+    for when, plan in (("then", then), ("now", now)):
+        its: list[ShownColumn] = [one for one in plan.shown if isinstance(one, BalanceColumn)]
+        its.append(MatchColumn(plan.whole))
+        shown += its
+        described += [{**column, "name": f"{when}_{column['name']}"} for column in columns.described(its)[1:]]
+    return replace(
+        now, whole=Segment(AnyOf((then.whole, now.whole)), now.whole.seen, ()), shown=tuple(shown), columns=described,
+        order=None, canonical={**now.canonical, "since": then.as_of},
+        words=f"{now.words}, at block {then.as_of['block']:,} or now",
+        warnings=list(dict.fromkeys([*then.warnings, *now.warnings])),
+    )  # fmt: skip
 
 
 def parts(plan: Plan) -> list[tuple[str, Question]]:

@@ -222,7 +222,7 @@ class SeenWallets:
 
 
 @dataclass(frozen=True)
-class Segment:
+class Segment(Node):
     """A whole segment: its tree, the wallets it sees and the addresses it excludes.
 
     ``loose``: as part of another segment, it may hold wallets that the other does not see.

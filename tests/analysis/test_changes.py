@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,10 +87,48 @@ def test_a_segment_without_balances_has_addresses_and_statuses_alone(client):
     assert table.dtypes.astype(str).tolist() == ["str", "str"]
 
 
+@pytest.mark.parametrize("segment", [{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC", "count": {"min": 2}}}])
+def test_a_service_that_compares_nothing_itself_is_asked_for_both_times_with_the_same_result(
+    client, stranger, segment
+):
+    ours, theirs = (nbext.changes(segment, "20h", client=one) for one in (client, stranger))
+    pd.testing.assert_frame_equal(pd.DataFrame(ours), pd.DataFrame(theirs))
+    told, said = ({**one.attrs["nbext"], "warnings": set(one.attrs["nbext"]["warnings"])} for one in (ours, theirs))
+    assert told == said
+
+
+def test_changes_are_a_segment_of_their_own_with_rows_that_no_filters_name(service):
+    asked = {"filters": {"token": {"token": "USDC"}}, "since": 3}
+    made = service.post("/changes", asked, headers={"Prefer": "wait=10"}).json()
+    assert [one["name"] for one in made["columns"]] == [
+        "address", "then_USDC_balance", "then_USDC_balance_raw", "then_matches",
+        "now_USDC_balance", "now_USDC_balance_raw", "now_matches",
+    ]  # fmt: skip
+    assert (made["since"]["block"], made["asOf"]["block"], made["status"]) == (3, LAST[1], "completed")
+    assert service.get(made["links"]["self"]).json()["since"] == made["since"]
+    assert service.post("/changes", {**asked, "since": 4}).json()["id"] != made["id"]
+    named = service.post("/v1/segment/execute", {"filters": {"segment": {"id": made["id"]}}})
+    assert named.json()["errors"][0]["code"] == "unknown-segment"
+
+
+@pytest.mark.parametrize(("asked", "pointer"), [
+    ({"filters": {"token": {"token": "USDC"}}}, "/since"),
+    ({"filters": {"token": {"token": "USDC"}, "asOf": 3}, "since": 3}, "/filters/asOf"),
+    ({"filters": {"token": {"token": "USDC"}, "orderBy": "address"}, "since": 3}, "/filters/orderBy"),
+    ({"filters": {"token": {"token": "USDC"}}, "since": 3, "limit": 5}, "/limit"),
+    ({"filters": {"token": {"token": "USDC"}}, "since": 10**6}, "/since"),
+    ({"filters": {"token": {"token": "USDC"}}, "since": None}, "/since"),
+])  # fmt: skip
+def test_a_request_for_changes_names_the_field_that_is_wrong(service, asked, pointer):
+    answer = service.post("/changes", asked)
+    assert (answer.status_code, [one["pointer"] for one in answer.json()["errors"]]) == (422, [pointer])
+
+
 @pytest.mark.parametrize(("segment", "since", "message"), [
     ({"token": {"token": "USDC"}, "asOf": 5}, "30d", "/segment/asOf: changes sets asOf itself. Leave it out."),
-    ("USDC", "1y", "/filters/asOf: '2022-11-"),
-    ("USDC", "soon", "/filters/asOf: 'soon' is not a time."),
+    ("USDC", "1y", "/since: '365d'"),
+    ("USDC", "soon", "/since: 'soon' is not a time."),
+    ({"token": {"token": "NOPE"}}, "1d", "/filters/token/token: "),
 ])  # fmt: skip
 def test_what_cannot_be_compared_is_named(client, segment, since, message):
     with pytest.raises(ValidationError) as caught:

@@ -101,7 +101,7 @@ def on_spark(tmp_path_factory):
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize(("name", "examples"), [
-    *((name, 1) for name in ("wallet", "changes", "profile")),
+    *((name, 1) for name in ("changes", "profile")),
     *(pytest.param(name, 15, marks=pytest.mark.long) for name in ASKED),
 ])  # fmt: skip
 def test_each_analysis_of_a_chain_on_spark_is_the_oracles(name, examples, on_spark):

@@ -18,6 +18,7 @@ from tests.service.conftest import HOLDERS, KEY, Running
 PATHS = [
     ("GET", "/about"), ("GET", "/schema"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("GET", "/nowhere"),
     ("POST", "/explain"), ("POST", "/counts"), ("POST", "/funnel"), ("POST", "/holdings"), ("POST", "/profile"),
+    ("POST", "/changes"),
     ("POST", "/v1/segment/execute"), ("POST", "/v1/search"), ("POST", "/v1/signup/newsletter"),
     ("GET", "/v1/tokens/ethereum/USDC"), ("GET", "/v1/nfts/ethereum/BAYC"), ("GET", "/v1/segment/x"),
     ("GET", "/v1/segment/x/json"), ("GET", "/v1/segment/x/csv"), ("DELETE", "/v1/segment/x"),

@@ -144,6 +144,18 @@ def profiled(body: dict[str, Any]) -> dict[str, Any]:
     return {**segment, "limit": 0, "profile": {"base": base and {**base, "limit": 0}, "least": least}}
 
 
+def changed(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the request of a segment whose rows are its changes, from a request for changes."""
+    for name in body.keys() - {"operator", "filters", "since"}:
+        raise ValidationError.of(f"/{name[:80]}", "unknown-key", "The fields are operator, filters and since.")
+    if "since" not in body:
+        raise ValidationError.of("/since", "missing", "since is missing: a time, a span back such as 30d, or a block.")
+    for name in ("asOf", "columns", "orderBy"):
+        if isinstance(body.get("filters"), dict) and name in body["filters"]:
+            raise ValidationError.of(f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out.")
+    return {**body, "limit": MAX_LIMIT}
+
+
 async def receive(request: Request, file: BinaryIO, media_type: str, most: int) -> None:
     """Write the request's body into a file, piece by piece.
 
@@ -271,6 +283,8 @@ def describe(caller: Request, segment: Segment, *, cached: bool = False) -> Segm
     }
     if "profile" in facts:
         answer["profile"] = facts["profile"]
+    if "since" in facts:
+        answer["since"] = facts["since"]
     return answer
 
 

@@ -323,6 +323,7 @@ _BODY_EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "HoldingsRequest": {"wallets": ["0xd8da6bf26964af9d7eed9e03e53415d37aa96045"], "chain": "ethereum"},
     "ProfileRequest": {"filters": {"nft": {"nft": "BAYC"}}, "least": 5},
+    "ChangesRequest": {"filters": {"nft": {"nft": "BAYC"}}, "since": "20h"},
     "SearchRequest": {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"},
     "SignUpRequest": {"email": "reader@example.com"},
 }
@@ -436,6 +437,9 @@ def _language() -> dict[str, Any]:
              "description": "How many wallets of the segment have to hold a contract."}  # fmt: skip
     compared = {**one, "description": "Whom the segment is compared with; without it all wallets seen on its chains."}
     profile = {**one, "properties": {**one["properties"], "base": compared, "least": least}}
+    changes = {**one, "required": [*one.get("required", []), "since"], "properties": {
+        **one["properties"], "since": {**scope["asOf"], "description": "The earlier time."},
+    }}  # fmt: skip
     # In lower case: no pattern can say that the capitals of an address are its checksum.
     address = {"type": "string", "pattern": "^0x[0-9a-f]{40}$"}
     holdings = {
@@ -448,7 +452,7 @@ def _language() -> dict[str, Any]:
     }  # fmt: skip
     return {
         "ExecuteRequest": schema, "ExplainRequest": explain, "CountsRequest": counts,
-        "HoldingsRequest": holdings, "ProfileRequest": profile, **parts,
+        "HoldingsRequest": holdings, "ProfileRequest": profile, "ChangesRequest": changes, **parts,
     }
 
 

@@ -29,6 +29,7 @@ from nbext.service.accounts.keys import Key
 from nbext.service.container import Container, Executor, FromContainer, Reader
 from nbext.service.http.bodies import (
     JsonBody,
+    changed,
     describe,
     has_read,
     has_version,
@@ -123,18 +124,30 @@ async def profile_segment(
 
     It is a segment that only counts, with an id of its own: 202 while it runs, and then read by its id.
     """
-    asked = profiled(body)
-    segment = {name: one for name, one in asked.items() if name != "profile"}
+    return await _made(request, key, profiled(body), container, prefer)
 
-    def planned(data: Dataset, cancel: Cancel) -> Any:
-        plan = container.segments.plan(data, segment, key, cancel)
-        try:
-            return container.segments.profiled(data, plan, asked["profile"], key, cancel)
-        except ValidationError as error:
-            raise error.below("/base") from None
 
+@router.post(
+    operations.CHANGES, response_model=SegmentAnswer, responses={**links_to(*_READING), **problems(*RUN)},
+    openapi_extra=json_body("ChangesRequest"),
+)
+async def change_segment(
+    request: Request, *, key: Executor, body: JsonBody, container: FromContainer, prefer: _Prefer = None
+) -> Response:
+    """List the wallets that match a segment now or did at ``since``, with what they held then and hold now.
+
+    It is a segment with an id and rows of its own: 202 while it runs, and then read and exported by its id. Its columns
+    are ``then_...`` and ``now_...``; ``then_matches`` and ``now_matches`` are 1 where the wallet is in the segment.
+    """
+    return await _made(request, key, changed(body), container, prefer)
+
+
+async def _made(
+    request: Request, key: Key, asked: dict[str, Any], container: Container, prefer: str | None
+) -> Response:
+    """Make what is asked of a segment, as a segment of its own."""
     with container.generations.lent() as data:
-        plan = await container.plan(key, partial(planned, data))
+        plan = await container.plan(key, lambda cancel: container.segments.planned(data, asked, key, cancel))
         found = await container.wait_for(container.segments.execute, data, plan, asked, key, None)
     has_read(request)
     container.note(request, "segment.execute", found.segment.id)

@@ -10,7 +10,7 @@ import contextlib
 import ctypes
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -86,10 +86,11 @@ class SegmentService:
     def plans(self, dataset: Dataset, bodies: Sequence[Mapping[str, Any]], key: Key, cancel: Cancel) -> list[Any]:
         """Return the plans of many bodies, whose errors name their place under /segments."""
         queries, plans = list[Any](), list[Any]()
-        with _under_segments(queries):
+        # The one after those that are made.
+        with _below(lambda: f"/segments/{len(queries)}"):
             queries.extend(map(self.language.parse, bodies))
         self.language.learn_times(queries, dataset)
-        with _under_segments(plans):
+        with _below(lambda: f"/segments/{len(plans)}"):
             plans.extend(self._resolved(dataset, query, key, cancel) for query in queries)
         return plans
 
@@ -98,6 +99,9 @@ class SegmentService:
         def saved(segment_id: str) -> dict[str, Any] | None:
             segment = self.store.get(segment_id)
             if segment is None or not (key is None or self.owners.sees(key, segment_id)):
+                return None
+            # Changes have the wallets of two times: no filters say which these are.
+            if "since" in segment.request:
                 return None
             changed = segment.fingerprint != dataset.about.fingerprint
             return {**segment.request, "matched": segment.matched, "changed": changed}
@@ -124,7 +128,7 @@ class SegmentService:
         # Two ways to write one segment have one id: each caller gets its own words back.
         request = {
             "operator": plan.operator, "filters": body["filters"], "fileType": plan.file_type, "limit": plan.limit,
-            **({"profile": body["profile"]} if "profile" in body else {}),
+            **{name: body[name] for name in ("profile", "since") if name in body},
         }
         segment_id = self.language.segment_id(plan, fingerprint)
         segment = self._current(segment_id)
@@ -306,7 +310,7 @@ class SegmentService:
         # From here and not from its submission: time in the queue is not the segment's fault.
         job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         if job.plan is None:
-            job.plan = self._again(dataset, job.request, job.cancel)
+            job.plan = self.planned(dataset, job.request, cancel=job.cancel)
         answer = dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
         notes = [] if answer.matched else self._why_none(job, dataset)
         more = self._profile(job, dataset) if "profile" in job.request else {}
@@ -322,17 +326,25 @@ class SegmentService:
         if job.ended is None:
             self.results.remove(result.file)
 
-    def _again(self, dataset: Dataset, request: Mapping[str, Any], cancel: Cancel) -> Any:
-        """Return the plan of a stored request, which has been allowed."""
-        plan = self.plan(dataset, {name: request[name] for name in EXECUTE_KEYS if name in request}, cancel=cancel)
-        return self.profiled(dataset, plan, request["profile"], None, cancel) if "profile" in request else plan
-
-    def profiled(
-        self, dataset: Dataset, plan: Any, profile: Mapping[str, Any], key: Key | None, cancel: Cancel
+    def planned(
+        self, dataset: Dataset, request: Mapping[str, Any], key: Key | None = None, cancel: Cancel | None = None
     ) -> Any:
-        """Return a segment's plan as that of its profile, beside a base that the key may ask for."""
-        base = profile["base"] and self.plan(dataset, profile["base"], key, cancel)
-        return asked(plan, base, profile["least"])
+        """Return the plan of a segment's request, or of that for its profile or its changes, which ``key`` may ask."""
+        body = {name: request[name] for name in EXECUTE_KEYS if name in request}
+        plan = self.plan(dataset, body, key, cancel)
+        if "profile" in request:
+            with _below(lambda: "/base"):
+                base = request["profile"]["base"] and self.plan(dataset, request["profile"]["base"], key, cancel)
+            return asked(plan, base, request["profile"]["least"])
+        if "since" in request:
+            # Both of one chain's blocks, so that other chains are looked at when it was there.
+            with _below(lambda: "/since", "/filters/asOf"):
+                now, then = (
+                    self.plan(dataset, {**body, "filters": {**body["filters"], "asOf": at}}, key, cancel)
+                    for at in (plan.as_of["block"], request["since"])
+                )
+            return self.language.changes(now, then)
+        return plan
 
     def _profile(self, job: Job, dataset: Dataset) -> dict[str, Any]:
         planned = partial(self.plan, dataset, cancel=job.cancel)
@@ -400,12 +412,12 @@ class SegmentService:
 
 
 @contextlib.contextmanager
-def _under_segments(made: Sequence[Any]) -> Iterator[None]:
-    """Put the place of the segment that could not be made, the one after those that are, before an error's pointers."""
+def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
+    """Put the place in the request of the segment that could not be made before an error's pointers."""
     try:
         yield
     except ValidationError as error:
-        raise error.below(f"/segments/{len(made)}") from None
+        raise error.below(place(), of) from None
 
 
 def since(segment: Segment, asked_at: float) -> Segment:
@@ -440,6 +452,7 @@ def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
     return {
         "chain": plan.chain.name, "chainId": plan.chain.id, "asOf": plan.as_of, "columns": list(plan.columns),
         "warnings": [*plan.warnings, *notes],
+        **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
     }
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.service.conftest import KEY, Running
 
 POSTS = ["/v1/segment/execute", "/v1/search", "/v1/signup/newsletter", "/explain", "/counts", "/funnel",
-         "/holdings", "/profile"]
+         "/holdings", "/profile", "/changes"]
 BODIES = {
     "empty": (b"", 400),
     "null": (b"null", 422),

@@ -75,6 +75,7 @@ def test_each_example_of_an_answer_has_its_shape(document):
     [("/v1/segment/execute", "ExecuteRequest"), ("/explain", "ExplainRequest"),
      ("/counts", "CountsRequest"), ("/funnel", "ExecuteRequest"),
      ("/holdings", "HoldingsRequest"), ("/profile", "ProfileRequest"),
+     ("/changes", "ChangesRequest"),
      ("/v1/search", "SearchRequest"),
      ("/v1/signup/newsletter", "SignUpRequest")],
 )
@@ -147,7 +148,7 @@ def narrowed(service, document):
     several = {"type": "array", "items": inner, "minItems": 1}
     filters = {**closed({**conditions, "not": inner, "any": several}, []), "minProperties": 1}
     document = json.loads(json.dumps(document))
-    for body in ("ExecuteRequest", "ExplainRequest", "ProfileRequest"):
+    for body in ("ExecuteRequest", "ExplainRequest", "ProfileRequest", "ChangesRequest"):
         document["components"]["schemas"][body]["properties"]["filters"] = filters
     document["components"]["schemas"]["ProfileRequest"]["properties"]["base"]["properties"]["filters"] = filters
     # What is before the data's beginning, and which chains it has, only the data knows.
