@@ -188,10 +188,11 @@ def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     heads = "".join(f'<th scope="col" class="nbext-number">{head}</th>' for head in ("match it", "remain"))
+    body = "".join(rows)
     return (
         '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore"><thead><tr>'
         '<th scope="col">Wallets that</th>'
-        f"{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
