@@ -86,7 +86,8 @@ def overlap(
 
     return result(
         table, found.about("overlap", each),
-        lambda row, column: each[row] if names.index(column) == row else all_of([each[row], each[names.index(column)]]),
+        lambda row, column: None if column is None else (
+            each[row] if names.index(column) == row else all_of([each[row], each[names.index(column)]])),
         {"heatmap": heatmap, "upset": lambda made: _upset(each, names, made)},
     )  # fmt: skip
 

@@ -47,6 +47,8 @@ class Result(pd.DataFrame):
         if place < 0 or (column is not None and column not in self.columns):
             raise ValidationError.of("", "cell", f"The table has no cell {quoted(row)}, {quoted(column)}.")
         found = self._cells(int(place), column)
+        if found is None and column is None:
+            raise ValidationError.of("", "cell", f"Name the column, too: {', '.join(map(quoted, self.columns[:20]))}.")
         if found is None:
             raise ValidationError.of("", "cell", f"The column {quoted(column)} counts no wallets: choose another one.")
         return found

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.constants import MAX_LIMIT
 from nbext.core.operations import MAX_COMPARED, MAX_COUNTS
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, NotFound, ValidationError
@@ -30,8 +31,9 @@ class Segment:
     client: Client = field(kw_only=True, repr=False, compare=False)
 
     def open(self, limit: int | None = None) -> pd.DataFrame:
-        """Return the wallets, as `nbext.Client.execute_segment` does."""
-        return self.client.execute_segment(self.filters, self.operator, limit=self.limit if limit is None else limit)
+        """Return the wallets, as `nbext.Client.execute_segment` does: all of them, where no limit is given."""
+        most = MAX_LIMIT if self.limit is None else self.limit
+        return self.client.execute_segment(self.filters, self.operator, limit=most if limit is None else limit)
 
     def member(self) -> dict[str, Any]:
         """Return the conditions as a map inside a group, whose keys all hold."""

@@ -15,7 +15,9 @@ import nbext
 from nbext.analysis.overlap import exactly
 from nbext.analysis.segments import Segment, all_of
 from nbext.errors import ConfigError, ValidationError
+from nbext.settings import Settings
 from tests.language.test_against_oracle import PHASES, requests
+from tests.service.conftest import KEY
 
 EACH = settings(max_examples=2, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 
@@ -153,3 +155,13 @@ def test_a_service_that_does_not_count_cannot_be_compared(stranger, monkeypatch)
     monkeypatch.setattr(stranger, "execute_segment", lambda *_, **__: silent)
     with pytest.raises(ConfigError, match="does not say how many wallets match"):
         nbext.overlap([{"nft": {"nft": "BAYC"}}], client=stranger)
+
+
+def test_a_cell_opens_as_all_of_its_wallets_and_needs_a_column(service, tmp_path):
+    # Fewer than a segment has here, as the default of 1,000 is elsewhere.
+    few = Settings(environ={}, folder=tmp_path, arguments={"limit": 2})
+    with nbext.Client(service.url, KEY, settings=few) as client:
+        table = nbext.overlap({"bored": {"nft": {"nft": "BAYC"}}}, client=client)
+        assert len(table.segment("bored", "bored").open()) == table.loc["bored", "bored"] > 2
+        with pytest.raises(ValidationError, match="Name the column, too: 'bored'"):
+            table.segment("bored")
