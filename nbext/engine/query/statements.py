@@ -8,6 +8,7 @@ where the engine binds values (DuckDB), literals written by sqlglot, which escap
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 import time
 from collections import OrderedDict
@@ -136,7 +137,7 @@ class Statements:
         self, dialect: str, tables: Tables | None = None, change: Callable[[sge.Select], sge.Select] = lambda tree: tree
     ) -> None:
         self._change = change
-        self._compiler = getattr(compilers, dialect).compiler
+        self._compiler, self._is_spark = getattr(compilers, dialect).compiler, dialect == "pyspark"
         self.tables: Tables = tables or unbound_tables()
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
         self._lock, self._compiling = threading.Lock(), threading.Lock()
@@ -307,7 +308,30 @@ class Statements:
     def _statement(self, table: ir.Table, holes: _Holes) -> Statement:
         with self._turn(holes):
             tree = self._change(self._compiler.to_sqlglot(table, params=holes.params))
+            if self._is_spark:
+                name_apart(tree)
             return Statement(tree, self._compiler.dialect, _arrow_schema(table))
+
+
+def name_apart(tree: sge.Select) -> None:
+    """Give each query that is named below the top of a statement a name of its own.
+
+    Ibis numbers the names of a subquery anew, and Spark's SQL is written with all of them at the top: there two queries
+    of one name are refused.
+    """
+    numbers = itertools.count()
+    # The innermost first: whatever bears the name after that, within the query that gives it, is what it names.
+    below = [(found, found.parent) for found in tree.find_all(sge.With) if found.parent and found.parent is not tree]
+    for each, query in reversed(below):
+        for named in each.expressions:
+            before = named.alias
+            after = sg.to_identifier(f"{before}_{next(numbers)}", quoted=True)
+            for table in query.find_all(sge.Table):
+                if table.name == before and not table.db:
+                    if not table.alias:
+                        table.set("alias", sge.TableAlias(this=sg.to_identifier(before, quoted=True)))
+                    table.set("this", after.copy())
+            named.set("alias", sge.TableAlias(this=after))
 
 
 def in_order(matched: ir.Table, order: Order | None, tables: Tables, scalars: Sequence[Any]) -> ir.Table:
