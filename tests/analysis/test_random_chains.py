@@ -76,7 +76,8 @@ def check(name, chains, examples, serve):
     """Ask of drawn chains, each of which ``serve`` serves."""
     test, arguments = ASKED[name]
 
-    @settings(max_examples=examples, deadline=None, phases=PHASES, derandomize=examples == 1, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, phases=PHASES, derandomize=examples == 1,
+              suppress_health_check=list(HealthCheck))
     @given(chain=chains, asked=st.fixed_dictionaries(arguments))
     def each(chain, asked):
         with serve(chain) as (client, oracle):
