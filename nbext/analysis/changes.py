@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
 from nbext.analysis.results import Result, result
-from nbext.analysis.segments import Segment, all_of, client_of, segment_of
-from nbext.analysis.trend import SPAN, hours_of
+from nbext.analysis.segments import Segment, all_of, client_of, names_of, segment_of
+from nbext.analysis.trend import SPAN, before, hours_of
 from nbext.client import frames
 from nbext.core.constants import MAX_LIMIT
 from nbext.errors import ConfigError, ValidationError
@@ -76,7 +75,8 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
         these, others = parts[str(table["status"].iloc[row])]
         return all_of(these, but=others)
 
-    return result(table, about, cell, {"bars": _chart})
+    (name,) = names_of([segment], [asked], [""])
+    return result(table, about, cell, {"bars": lambda made: _chart(made, name)})
 
 
 def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
@@ -131,15 +131,9 @@ def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[
     """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
     moment: Any = since
     if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
-        moment = _before(as_of["timestamp"], hours_of(since, "/since"))
+        moment = before(as_of["timestamp"], hours_of(since, "/since"))
     now, then = (replace(asked, filters={**asked.filters, "asOf": one}) for one in (as_of["block"], moment))
     return now, then
-
-
-def _before(timestamp: str, hours: int) -> str:
-    from datetime import datetime
-
-    return (datetime.fromisoformat(timestamp) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _rows(asked: Segment) -> pd.DataFrame:
@@ -168,7 +162,8 @@ def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
-def _chart(made: Result) -> charts.Chart:
+def _chart(made: Result, name: str) -> charts.Chart:
     about = made.attrs["nbext"]
     blocks = " to ".join(f"{about[when]['block']:,}" for when in ("then", "as_of"))
-    return charts.bars(STATUSES, [about[name] for name in STATUSES], f"Wallets that changed, block {blocks}", about)
+    title = f"{charts.cut(name)}: wallets that changed, block {blocks}"
+    return charts.bars(STATUSES, [about[name] for name in STATUSES], title, about)

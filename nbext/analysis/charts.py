@@ -139,8 +139,14 @@ def whole_numbers(axis: Any) -> None:
     axis.set_major_formatter("{x:,.0f}")
 
 
-def heatmap(table: pd.DataFrame, title: str, unit: str, about: Mapping[str, Any], form: str = "{:,.0f}") -> Chart:
-    """Draw a table as shaded cells with their numbers; a logarithmic shade where they span decades."""
+def heatmap(
+    table: pd.DataFrame, title: str, unit: str, about: Mapping[str, Any], form: str = "{:,.0f}", *,
+    diagonal: bool = True,
+) -> Chart:  # fmt: skip
+    """Draw a table as shaded cells with their numbers; a logarithmic shade where they span decades.
+
+    Without ``diagonal`` its numbers do not set the range of the shades.
+    """
     from matplotlib.colors import LogNorm, Normalize
 
     values = table.to_numpy(dtype=float)
@@ -148,7 +154,10 @@ def heatmap(table: pd.DataFrame, title: str, unit: str, about: Mapping[str, Any]
     index, header = [str(name) for name in table.index], [str(name) for name in table.columns]
     # The names below are aslant.
     axes = blank(1.9 + _room(index) + 0.42 * columns, 1.2 + 0.75 * _room(header) + 0.36 * rows, title, about)
-    known = values[(values > 0) & (values < math.inf)]
+    ranged = (values > 0) & (values < math.inf)
+    if not diagonal and rows > 1:
+        ranged[range(rows), range(rows)] = False
+    known = values[ranged]
     least, most = (known.min(), known.max()) if len(known) else (1.0, 1.0)
     norm = LogNorm(least, max(most, least * 1.01)) if most > 50 * least else Normalize(0, most)
     shaded = axes.imshow(_clipped(values, least), cmap="cividis", norm=norm, aspect="auto")

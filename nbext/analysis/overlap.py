@@ -82,7 +82,7 @@ def overlap(
         if number > charts.MOST_IN_HEATMAP:
             detail = f"A heatmap has room for {charts.MOST_IN_HEATMAP} segments, and these are {number}."
             raise ValidationError.of("/segments", "size", detail)
-        return charts.heatmap(made, title, unit, made.attrs["nbext"], form)
+        return charts.heatmap(made, title, unit, made.attrs["nbext"], form, diagonal=not lift)
 
     return result(
         table, found.about("overlap", each),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
 from nbext.analysis.results import Result, result
-from nbext.analysis.segments import Segment, all_of, client_of, segment_of
+from nbext.analysis.segments import Segment, all_of, client_of, names_of, segment_of
 from nbext.client import frames
 from nbext.core.constants import NFT_STANDARDS
 from nbext.errors import ConfigError
@@ -90,7 +90,8 @@ def profile(
         held = {kind: {kind: one["contract"], "chain": one["chain"]}, **asked.scope()}
         return all_of([asked, Segment(held, client=client)])
 
-    return result(table, about, cell, {"bars": _chart})
+    (name,) = names_of([segment], [asked], [""])
+    return result(table, about, cell, {"bars": lambda made: _chart(made, name)})
 
 
 def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,10 +103,10 @@ def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _chart(made: Result) -> charts.Chart:
+def _chart(made: Result, name: str) -> charts.Chart:
     drawn = made.head(MOST_DRAWN)
     # Some contracts have no symbol, and some no name either.
     known = drawn["symbol"].fillna(drawn["name"]).fillna(drawn["contract"])
     names = [f"{name} ({share:.0%})" for name, share in zip(known, drawn["share"], strict=True)]
-    return charts.lifts(names, drawn["lift"].tolist(), "What these wallets hold more than others do",
-                        made.attrs["nbext"])  # fmt: skip
+    title = f"What the wallets of {charts.cut(name)} hold more than others do"
+    return charts.lifts(names, drawn["lift"].tolist(), title, made.attrs["nbext"])

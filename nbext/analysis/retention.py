@@ -33,7 +33,8 @@ def retention(
     segment
         Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
     by
-        ``day``, ``week``, ``month`` or ``quarter``, in UTC. The last one ends with the data.
+        ``day``, ``week``, ``month`` or ``quarter``, in UTC. The last one ends with the data; data that ends at the very
+        beginning of a period ends with the period before it.
     cohort
         ``held``: the wallets that match at the end of the period, and did at the end of none before it; in the first
         are all that match at its end. ``seen``: the wallets with their first transfer, on the segment's chain, in the
@@ -70,7 +71,9 @@ def retention(
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
-    periods = list(pd.period_range(end - pd.Timedelta(hours=hours_of(since, "/since")), end, freq=PERIODS[by]))
+    begin = end - pd.Timedelta(hours=hours_of(since, "/since"))
+    # A period of which the data has one instant would be a cohort of nobody.
+    periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))
     number = len(periods)
     if number > MOST_PERIODS:
         detail = f"These are {number:,} periods. At most {MOST_PERIODS} are compared."

@@ -100,7 +100,10 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
         return Segment({"segment": {"id": given}, "exclude": []}, client=client)
     if isinstance(given, str):
         return Segment(_held(given, client, pointer), client=client)
-    detail = "A segment is given as filters, as the table of one, as its id, or as a symbol or an address."
+    detail = (
+        "A segment is given as filters, as the table of one, as its id, or as a symbol or an address; "
+        'wallets of your own as {"wallet": {"in": [...]}}.'
+    )
     raise ValidationError.of(pointer, "type", detail)
 
 

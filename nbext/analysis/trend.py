@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
@@ -71,9 +72,8 @@ def trend(
     if length // step >= MOST_POINTS:
         detail = f"These are more than {MOST_POINTS:,} points. Choose a longer step."
         raise ValidationError.of("/every", "range", detail)
-    points = [
-        replace(asked, filters={**asked.filters, "asOf": f"{place * step}h"}) for place in range(length // step, -1, -1)
-    ]
+    hours = range(length // step * step, -1, -step)
+    points = [replace(asked, filters={**asked.filters, "asOf": f"{one}h"}) for one in hours]
     if amounts and not asked.client.is_ours:
         raise ConfigError(f"{asked.client.base_url} is not nbext's own service: only that adds up amounts.")
     summed = _has_one_token(asked.filters) if amounts is None else amounts
@@ -86,6 +86,9 @@ def trend(
         table["amount"] = frames.column([one["amount"] for one in sums], "float64")
         table["amount_raw"] = frames.column([one["amountRaw"] for one in sums], "uint256")
     about = {**found.about("trend", [asked]), "as_of": dict(found.as_of[-1])}
+    if last := about["as_of"].get("timestamp"):
+        # Opened later, a point is of the same time, whatever has come in meanwhile.
+        points = [replace(asked, filters={**asked.filters, "asOf": before(last, one)}) for one in hours]
     if "amount" in table:
         about["amounts"] = sums[-1]["symbol"]
     title = f"Wallets that {found.words[-1] or 'match'}"
@@ -105,6 +108,11 @@ def _balances(filters: Any) -> Iterator[tuple[str, Any]]:
                 yield from _balances(one)
             elif key in ("token", "nft"):
                 yield key, one
+
+
+def before(timestamp: str, hours: int) -> str:
+    """Return the time so many hours before another one."""
+    return (datetime.fromisoformat(timestamp) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def hours_of(span: str, pointer: str) -> int:

@@ -72,9 +72,11 @@ def wallet(
     found = client.holdings(list(dict.fromkeys(asked)), chain, moment)
     rows = [{**one, "amount_raw": one["amountRaw"]} for one in found["holdings"]]
     table = frames.frame([{name: row[name] for name in _TYPES} for row in rows], _TYPES)
+    nothing = sorted({one.lower() for one in asked} - {row["address"] for row in rows})
+    none = f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}: no holdings in this data."
     about = {
         "operation": "wallet", "service": client.base_url, "as_of": found["asOf"], "chains": found["chains"],
-        "warnings": found["warnings"], "wallets": asked,
+        "warnings": [*found["warnings"], *([none] if nothing else [])], "wallets": asked,
     }  # fmt: skip
     blocks = {one["chain"]: one["block"] for one in found["chains"]}
 

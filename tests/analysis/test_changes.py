@@ -75,7 +75,7 @@ def test_a_span_is_counted_back_from_the_last_block_and_both_blocks_are_named(cl
     assert (about["then"]["block"], about["as_of"]["block"], about["operation"]) == (block, LAST[1], "changes")
     assert {type(one["filters"]["asOf"]) for one in about["segments"]} == {int, str}
     chart = table.chart()
-    assert chart.words == (f"Wallets that changed, block {block} to {LAST[1]}: joined: {about['joined']}; "
+    assert chart.words == (f"USDC: wallets that changed, block {block} to {LAST[1]}: joined: {about['joined']}; "
                            f"left: {about['left']}; stayed: {about['stayed']}")  # fmt: skip
     assert matched(table.segment(0)) == about[table["status"][0]]
 

@@ -55,7 +55,7 @@ def test_a_cell_is_the_segments_wallets_that_hold_the_contract_and_the_chart_has
     table = nbext.profile("USDC", least=1, client=client)
     assert dict(table.dtypes.astype(str))["wallets"] == "int64"
     assert [matched(table.segment(row)) for row in table.index] == table["wallets"].tolist()
-    assert table.chart().words.startswith("What these wallets hold more than others do: ")
+    assert table.chart().words.startswith("What the wallets of USDC hold more than others do: ")
     table.loc[0, "symbol"] = None
     assert f": {table['name'].fillna(table['contract'])[0]} (" in table.chart().words
     assert "nan" not in table.chart().words

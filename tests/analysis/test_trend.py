@@ -42,6 +42,9 @@ def test_a_trend_says_the_block_and_the_time_of_each_point(client, stranger, ora
     assert table["block"].tolist() == blocks
     assert set(table["at"]) <= {*times, *(pd.Timestamp(iso(GENESIS + end)) for end in ends)}
     assert table["count"].tolist() == counts
+    # Of these times and no others, whatever comes in later.
+    assert [table.segment(row).filters["asOf"] for row in range(3)] == [iso(GENESIS + end) for end in ends]
+    assert [len(table.segment(row).open()) for row in range(3)] == counts
     assert table.dtypes.astype(str).tolist()[:4] == ["datetime64[s, UTC]", "Int64", "int64", "float64"]
     theirs = nbext.trend({"token": {"token": "USDC"}}, every="1d", since="2d", client=stranger)
     pd.testing.assert_frame_equal(pd.DataFrame(theirs), pd.DataFrame(table)[["at", "block", "count"]])

@@ -64,6 +64,10 @@ def test_a_table_has_its_dtypes_chains_and_chart_and_no_rows_where_nothing_is_he
     assert dict(table.dtypes.astype(str)) == dict(nbext.wallet("0x" + "ee" * 20, client=client).dtypes.astype(str)) | {
         "amount_raw": str(table["amount_raw"].dtype)
     }
+    nobody = f"0x{'ee' * 20}: no holdings in this data."
+    about = nbext.wallet([WALLETS[2], "0x" + "EE" * 20], client=client).attrs["nbext"]
+    assert about["warnings"][-1] == nobody
+    assert nobody not in table.attrs["nbext"]["warnings"]
     about = table.attrs["nbext"]
     ends = [("ethereum", LAST[1]), ("optimism", LAST[10])]
     assert [(one["chain"], one["block"]) for one in about["chains"]] == ends

@@ -75,7 +75,14 @@ def of_query(session: Session, args: Args, segment: Any) -> Any:
     client = session.connected()
     if args["profile"]:
         return _shown(session, args, "profile", lambda: profile(segment, client=client))
-    return _shown(session, args, "changes", lambda: changes(segment, args["changes"], client=client))
+    return _shown(session, args, "changes", lambda: changes(segment, args["changes"], client=client), _counts)
+
+
+def _counts(made: Result) -> str:
+    """Return how many wallets have each status, and between which blocks."""
+    about = made.attrs["nbext"]
+    counts = ", ".join(f"{about[name]:,} {name}" for name in ("joined", "left", "stayed"))
+    return f"{counts} from block {about['then']['block']:,} to {about['as_of']['block']:,}"
 
 
 def _segments(session: Session, args: Args) -> list[Any]:
@@ -100,10 +107,14 @@ def _names(args: Args) -> list[str]:
     return [word.text for word in args.words[1:]]
 
 
-def _shown(session: Session, args: Args, label: str, made: Callable[[], Result]) -> Any:
+def _shown(
+    session: Session, args: Args, label: str, made: Callable[[], Result], say: Callable[[Result], str] | None = None
+) -> Any:
     """Deliver a table, as that of a query; display its chart where it is not only stored."""
     with session.bar(label):
         table = made()
+    if say:
+        print(say(table))
     from nbext.analysis import charts
 
     if args["out"] is None and charts.available() and len(table):

@@ -57,6 +57,10 @@ _TAKERS = {
     "overwrite": "examples writes files",
     "values": "last-answer shows an answer's values",
 }
+_ASKED_OF_A_SEGMENT = {
+    "changes": '%segment {"nft": {"nft": "BAYC"}} --changes 30d, or nbext.changes("BAYC", "30d") in Python.',
+    "profile": '%segment {"nft": {"nft": "BAYC"}} --profile, or nbext.profile("BAYC", base=..., least=...) in Python.',
+}
 _EXPANDED = re.compile(r"\{([^{}:\"]*)\}|\$([A-Za-z_]\w*)")
 _PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb", "ibis-framework")
 # A client reads these when it is made: a change of one needs another client.
@@ -69,14 +73,18 @@ _OF_THE_CONNECTION = {
 def run(session: Session, args: Args, cell: str | None) -> Any:
     """Run the command that the first word names."""
     name = args.words[0].text if args.words else "help"
+    if name in _ASKED_OF_A_SEGMENT:
+        raise UsageError(f"%nbext: {name} is an option of a segment: {_ASKED_OF_A_SEGMENT[name]}")
     if name not in _COMMANDS:
         raise UsageError(
             f"%nbext: unknown command {visible(name)!r}.{did_you_mean(name, _COMMANDS)} "
             f"Allowed: {', '.join(_COMMANDS)}."
         )
     _refuse_options(name, args)
-    words = [str(value_of(word, args)) for word in args.words[1:]]
     command, most = _COMMANDS[name]
+    # Segments may be tables, which are no text.
+    of_segments = command in (analysis.overlap, analysis.of_one)
+    words = [word.text if of_segments else str(value_of(word, args)) for word in args.words[1:]]
     if most is not None and len(words) > most:
         usage = f"%nbext {name} {grammars.COMMANDS[name][0]}".rstrip()
         raise UsageError(f"%nbext {name}: unexpected argument {visible(words[most])!r}. Usage: {usage}")

@@ -49,6 +49,8 @@ def test_changes_of_a_cell_a_line_and_an_id_are_one_table(shell):
     cell = shell.run('%%segment_query moved --changes 90d --operator OR\n{"token": {"token": "UNI"}}')
     assert cell.error is None
     moved = shell.ip.user_ns["moved"]
+    joined, left, stayed = (int((moved["status"] == one).sum()) for one in ("joined", "left", "stayed"))
+    assert f"{joined:,} joined, {left:,} left, {stayed:,} stayed from block " in cell.printed
     assert list(moved.columns) == ["address", "status", "UNI_balance_then", "UNI_balance_now", "UNI_balance_raw_then",
                                    "UNI_balance_raw_now"]  # fmt: skip
     assert set(moved["status"]) == {"joined", "left", "stayed"}
@@ -71,10 +73,20 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
     ("overlap", "UsageError: %nbext overlap: name a segment: a symbol, a table, an id, or {filters}."),
     ("overlap BAYC NOPE", "ValidationError: /segments/1: There is no contract 'NOPE'."),
     ("funnel BAYC --lift", "UsageError: %nbext funnel has no option --lift. Only overlap returns lifts."),
+    ("profile BAYC", 'UsageError: %nbext: profile is an option of a segment: %segment {"nft": {"nft": "BAYC"}}'
+                     ' --profile, or nbext.profile("BAYC", base=..., least=...) in Python.'),
     ("status --share", "UsageError: %nbext status has no option --share. Only overlap returns shares."),
 ])  # fmt: skip
 def test_what_cannot_be_compared_is_named(shell, line, message):
     assert shell.error(f"%nbext {line}") == message
+
+
+def test_a_table_is_a_segment_by_its_name_and_as_a_value_from_python(shell):
+    shell.run('%segment {"token": {"token": "UNI", "balance": {"min": "1000"}}} -o whales')
+    for line in ("whales BAYC", "{{whales}} BAYC"):
+        table = shell.value(f"%nbext overlap {line}")
+        assert list(table.index) == ["whales", "BAYC"]
+        assert table.at["whales", "whales"] == len(shell.ip.user_ns["whales"])
 
 
 def test_a_wallet_is_named_on_the_line_or_by_a_value_from_python(shell):
@@ -96,7 +108,9 @@ def test_a_wallet_is_named_on_the_line_or_by_a_value_from_python(shell):
 
 def test_retention_takes_its_period_and_its_cohorts(shell):
     table = shell.value("%nbext retention BAYC --by quarter --cohort seen --since 26w")
-    assert list(table.columns) == ["wallets", "quarter 0", "quarter 1", "quarter 2"]
+    assert list(table.columns) == ["wallets", "quarter 0", "quarter 1"]
+    # The data ends with the first instant of 2026, of which no cohort is made.
+    assert list(table.index) == ["2025Q3", "2025Q4"]
     assert shell.error("%nbext retention BAYC --by year").startswith("UsageError: ")
 
 
