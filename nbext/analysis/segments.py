@@ -200,11 +200,21 @@ def client_name(segment: Segment) -> str:
     return segment.client.base_url
 
 
+def _symbol(filters: Mapping[str, Any]) -> str | None:
+    """Return the symbol or address of filters that name one contract and nothing else."""
+    for kind in ("token", "nft"):
+        one = filters.get(kind)
+        if len(filters) == 1 and isinstance(one, Mapping) and list(one) == [kind]:
+            return str(one[kind])
+    return None
+
+
 def names_of(given: Iterable[Any], segments: Sequence[Segment], words: Sequence[str]) -> list[str]:
     """Return a name for each segment: the symbol that was given, its words, or its filters; each name once."""
     names: list[str] = []
     for one, segment, said in zip(given, segments, words, strict=True):
-        name = one if isinstance(one, str) else said or json.dumps(segment.filters, default=str, ensure_ascii=False)
+        given_name = one if isinstance(one, str) else said or _symbol(segment.filters)
+        name = given_name or json.dumps(segment.filters, default=str, ensure_ascii=False)
         again = sum(each == name or each.startswith(f"{name} (") for each in names)
         names.append(f"{name} ({again + 1})" if again else name)
     return names
