@@ -84,7 +84,7 @@ def newcomer(folder: Path) -> Arrived:
     clone, home = cloned(folder)
     readme = README.read_text("utf-8")
     (line,) = INSTALL_LINE.findall(readme)
-    environment, cells = "python3 -m venv .venv", CELLS.findall(readme)[:2]
+    environment, cells = "python3 -m venv .venv", CELLS.findall(readme)[:3]
     activate = ". .venv/bin/activate"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbformat.write(notebook, clone / "first.ipynb")

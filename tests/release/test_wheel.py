@@ -100,16 +100,18 @@ def test_a_newcomer_comes_from_a_fresh_environment_to_the_first_table_by_the_rea
     print(f"to the first DataFrame: {arrived}")
     assert "0x0049fe2c…37ef1607" in arrived.shown
     assert "3 of 232 wallets" in arrived.shown
-    assert (len(arrived.commands), len(arrived.cells)) == (4, 2)
+    assert (len(arrived.commands), len(arrived.cells)) == (4, 3)
 
 
-def test_the_readmes_run_command_shows_the_first_notebook(tmp_path):
+def test_the_readmes_run_command_writes_a_page_of_the_first_notebook_with_its_chart(tmp_path):
     clone, home = install.cloned(tmp_path)
     readme = (REPO / "README.md").read_text("utf-8")
     (command,) = re.findall(r"<!-- the run command -->\n```bash\n(.*)\n```", readme)
-    shown = run("bash", "-c", command, cwd=clone, home=home, loopback_only=False)
-    assert "# Quickstart: who holds what" in shown
-    assert "whales = 246 rows, 3 columns" in shown
+    run("bash", "-c", command, cwd=clone, home=home, loopback_only=False)
+    page = (clone / "01_quickstart.html").read_text("utf-8")
+    assert "Quickstart: who holds what" in page
+    assert "whales = 246 rows, 3 columns" in page
+    assert page.count("data:image/png;base64") == 1
 
 
 def test_the_quickstart_runs_and_writes_only_into_the_users_data_folder(whole, tmp_path):
