@@ -28,11 +28,13 @@ _SPARK = "--conf spark.sql.shuffle.partitions=2 pyspark-shell"
 def missing() -> list[str]:
     """Return what Spark needs and this machine lacks, in words."""
     lacks = [] if importlib.util.find_spec("pyspark") else ['pyspark is not installed: pip install "nbext[spark]"']
-    return lacks + ([] if shutil.which("java") or "JAVA_HOME" in os.environ else ["there is no java: Spark 4 needs Java 17"])
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        lacks.append("Java is missing: Spark 4 needs Java 17")
+    return lacks
 
 
 def ask(engine: str, questions: Mapping[str, Any]) -> tuple[dict[str, pd.DataFrame], dict[str, float]]:
-    """Return each question's rows and seconds, on a fresh copy of the sample: a stored segment would be returned again."""
+    """Return each question's rows and seconds, on a fresh copy of the sample: a stored segment would come back."""
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_SUBMIT_ARGS=_SPARK)
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

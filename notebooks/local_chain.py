@@ -385,6 +385,15 @@ class LocalChain:
         return block if block == "latest" else int(block, 16)
 
 
+def with_a_coin() -> tuple[LocalChain, str]:
+    """Return a new chain with a token of 1,200 transfers in seven blocks, and the token's address."""
+    chain = LocalChain()
+    coin = chain.deploy(COIN, 0)
+    for seed in range(6):
+        chain.send(coin, "stir(uint256,uint256)", seed, 200)
+    return chain, coin
+
+
 def _call_data(signature: str, fields: tuple[Any, ...]) -> bytes:
     kinds = signature.partition("(")[2].removesuffix(")")
     return _hashed(signature)[:4] + encode(kinds.split(",") if kinds else [], fields)

@@ -39,7 +39,7 @@ class StandIn:
         self._server.shutdown()
         self._server.server_close()
 
-    def answer(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    def answer(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, dict[str, Any]]:  # noqa: PLR0911  one for each way to answer
         """Return the status and the body of the answer to a request."""
         self.seen.append(headers)
         if headers.get("x-api-key") != self.key:
@@ -72,7 +72,7 @@ def _serve(service: StandIn) -> ThreadingHTTPServer:
             self.end_headers()
             self.wfile.write(data)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815  the name that http.server calls
 
         def log_message(self, *words: object) -> None:
             """Keep quiet: the notebook is the log."""

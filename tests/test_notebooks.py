@@ -12,7 +12,7 @@ from traitlets.config import PyFileConfigLoader
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
-STORIES = [path for path in NOTEBOOKS if path.name[:2] in ("01", "02", "03", "04", "05", "06", "07")]
+STORIES = NOTEBOOKS
 HIDDEN, CHART = "remove-cell", re.compile("image/png|data:image/png")
 
 

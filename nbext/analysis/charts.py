@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ConfigError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 INK, BLUE, GREY = "#222222", "#1f77b4", "#9aa5b1"
 # Behind a number that lines or hatches cross.
 _ON_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 MOST_NUMBERED, MOST_IN_HEATMAP, MOST_BARS = 14, 30, 30
 
 
@@ -91,7 +93,10 @@ def blank(width: float, height: float, title: str, about: Mapping[str, Any]) -> 
 def _source(about: Mapping[str, Any]) -> str:
     as_of = about.get("as_of") or {}
     block = as_of.get("block")
-    parts = [str(about.get("service")), f"block {block:,}" if isinstance(block, int) else "", as_of.get("timestamp")]
+    service = str(about.get("service"))
+    # The embedded service has another port each time: the same chart would differ from run to run.
+    service = "service on this machine" if urlsplit(service).hostname in _THIS_MACHINE else service
+    parts = [service, f"block {block:,}" if isinstance(block, int) else "", as_of.get("timestamp")]
     return " · ".join(visible(part, 60) for part in parts if part)
 
 

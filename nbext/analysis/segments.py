@@ -168,7 +168,20 @@ def counted(segments: Sequence[Segment], together: Sequence[Sequence[int]], *, a
             words[place], as_of[place] = said["words"].removeprefix("wallets that "), said["asOf"]
             warnings += said["warnings"]
             held[place] = said.get("held")
-    return Counts(counts, words, as_of, list(dict.fromkeys(warnings)), held)
+    return Counts(counts, words, as_of, _once(warnings), held)
+
+
+def _once(notes: Sequence[str]) -> list[str]:
+    """Return notes that say the same of several names as one note, with the names before it.
+
+    >>> _once(["BAYC: it is new.", "MAYC: it is new.", "All is well."])
+    ['BAYC, MAYC: it is new.', 'All is well.']
+    """
+    names: dict[str, dict[str, None]] = {}
+    for note in notes:
+        name, colon, said = note.partition(": ") if ": " in note else ("", "", note)
+        names.setdefault(f"{colon}{said}", {})[name] = None
+    return [", ".join(found) + said for said, found in names.items()]
 
 
 def _parts(together: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:

@@ -51,8 +51,8 @@ def test_each_chart_is_a_picture_with_title_source_block_and_words(tables):
             assert data["image/png"].startswith(b"\x89PNG")
             assert data["text/plain"] == about["image/png"]["alt"] == chart.words
             source = [text for text in texts(chart) if "block 12" in text]
-            assert source == [f"{tables[name].attrs['nbext']['service']} · block 12 · "
-                              f"{tables[name].attrs['nbext']['as_of']['timestamp']}"]  # fmt: skip
+            moment = tables[name].attrs["nbext"]["as_of"]["timestamp"]
+            assert source == [f"service on this machine · block 12 · {moment}"]
             assert chart.figure.get_suptitle()
             picture = matplotlib.image.imread(io.BytesIO(data["image/png"]))
             assert len({tuple(point) for row in picture[::5] for point in row[::5]}) > 3

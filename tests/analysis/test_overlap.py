@@ -165,3 +165,11 @@ def test_a_cell_opens_as_all_of_its_wallets_and_needs_a_column(service, tmp_path
         assert len(table.segment("bored", "bored").open()) == table.loc["bored", "bored"] > 2
         with pytest.raises(ValidationError, match="Name the column, too: 'bored'"):
             table.segment("bored")
+
+
+def test_what_is_noted_of_several_segments_is_said_once():
+    with nbext.connect() as sample:
+        notes = nbext.overlap(["BAYC", "MAYC", "AZUKI"], client=sample).attrs["nbext"]["warnings"]
+    assert notes == [
+        'BAYC, MAYC, AZUKI: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
+    ]
