@@ -41,12 +41,14 @@ def test_a_notebook_asks_in_its_first_line_and_answers_with_a_chart_in_the_last_
     assert all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in cells if cell not in shown)
 
 
-def test_a_page_leaves_out_the_cells_that_only_check():
+def test_a_page_leaves_out_the_cells_that_only_check_and_wraps_long_lines():
     settings = PyFileConfigLoader("html_page.py", path=str(FOLDER)).load_config()
     page, _ = HTMLExporter(config=settings).from_filename(str(NOTEBOOKS[0]))
     assert "Quickstart: who holds what?" in page
     assert f"celltag_{HIDDEN}" not in page
     assert "assert" not in page.split("<body", 1)[1]
+    # As a style, not as its text: nbconvert escapes what a raw cell holds.
+    assert "<style>.highlight pre" in page
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
