@@ -123,12 +123,21 @@ FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-def question(name: str, dataset: Any) -> Question:
-    """Return the question of one form on a dataset that holds the world."""
-    filters = FORMS[name]
+def question(name: str, dataset: Any, *, by_address: bool = False) -> Question:
+    """Return the question of one form on a dataset that holds the world, and perhaps others of the same symbols."""
+    filters = _addressed(FORMS[name]) if by_address else FORMS[name]
     request = {"operator": "AND", "filters": filters, "fileType": "json", "limit": 100}
     plan = language.resolve(language.parse(request), dataset, saved={"stored": STORED}.get, lists=LISTS.get)
     return language.compile(plan)
+
+
+def _addressed(part: Any) -> Any:
+    """Return filters with the addresses of contracts for their symbols."""
+    if isinstance(part, dict):
+        return {key: _addressed(one) for key, one in part.items()}
+    if isinstance(part, list):
+        return [_addressed(one) for one in part]
+    return next((one.address for one in CONTRACTS if one.symbol == part), part)
 
 
 def generation(data_dir: Path, world: World = WORLD) -> Path:

@@ -26,6 +26,7 @@ from nbext.engine.open import Newest, open_dataset
 from nbext.engine.remote.place import Place, generations
 from nbext.engine.schema import HISTORY, SQL_TYPES, TABLES
 from nbext.errors import ConfigError, IngestError, StorageError
+from tests.engine import forms
 from tests.engine.cluster import cluster, kill_a_worker
 
 quiet = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -158,6 +159,47 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
     finally:
         dataset.close()
         here.close()
+
+
+def world(folder: Path) -> Path:
+    """Write the world of all forms as files: its events by standard, contracts and blocks."""
+    folder.mkdir()
+    event = ("contract_address", "from", "to", "evt_tx_hash", "evt_index", "evt_block_number", "chain_id")
+    columns = {"ERC20": ("value",), "ERC721": ("tokenid",), "ERC1155": ("id", "value")}
+    for chain, standard in sorted({(one.chain_id, one.standard) for one in forms.CONTRACTS}):
+        write(folder / f"transfers_{chain}_{standard}.csv", (*event, *columns[standard]), [
+            [contract.address, one.sender, one.recipient, f"0x{place:064x}", one.log_index, one.block, chain,
+             one.amount, *([one.count] if standard == "ERC1155" else [])]
+            for place, one in enumerate(forms.WORLD.transfers)
+            if ((contract := forms.CONTRACTS[one.contract]).chain_id, contract.standard) == (chain, standard)])
+    for chain, last in forms.WORLD.last_blocks.items():
+        write(folder / f"blocks_{chain}.csv", ("number", "timestamp", "chain_id"), [
+            [block, forms.WORLD.timestamp(chain, block), chain] for block in range(last + 1)])
+    write(folder / "tokens.csv", ("address", "symbol", "name", "decimals", "chain_id"), [
+        [one.address, one.symbol, one.name, one.decimals, one.chain_id] for one in forms.CONTRACTS])
+    return folder
+
+
+@quiet
+@pytest.mark.spark
+@pytest.mark.long
+def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machines, tmp_path):
+    _, master = machines
+    files, url = world(tmp_path / "raw"), f"file://{tmp_path}/there"
+    on_one_machine([files], None, tmp_path / "here")
+    ingest([str(files)], None, url, master, CONF)
+    here, there = open_dataset(tmp_path / "here"), open_dataset(url, f"{master}?spark.sql.shuffle.partitions=3")
+    try:
+        for form in forms.FORMS:
+            one, other = (each.ask(forms.question(form, each, by_address=True), limit=100)
+                          for each in (here, there))
+            assert (form, other.matched, other.rows.to_pylist()) == (form, one.matched, one.rows.to_pylist())
+            assert other.rows.schema == one.rows.schema
+            # No wallet of these files is a contract.
+            assert (one.matched > 0) == (form != "wallet_contract")
+    finally:
+        here.close()
+        there.close()
 
 
 @quiet

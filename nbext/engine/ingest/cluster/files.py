@@ -110,7 +110,7 @@ def _form(url: str) -> str | None:
 def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[Group]:
     """Return the files in groups, in the order of their first files.
 
-    Only transfers are grouped: of two facts that of the later file counts.
+    Only transfers are grouped, those of each chain: of two facts that of the later file counts.
 
     Raises
     ------
@@ -119,13 +119,24 @@ def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -
     """
     files = list(files)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        columns = list(pool.map(lambda file: _columns(session, file), files))
+        kinds = list(pool.map(lambda file: _kind(session, file, renamed), files))
     groups: dict[tuple[str, tuple[tuple[str, str], ...], str], list[Listed]] = {}
-    for file, found in zip(files, columns, strict=True):
-        known = reading.recognise([name for name, _ in found], renamed)
-        alone = "" if known and known[0].holds == "transfers" else file.url
-        groups.setdefault((_form(file.url) or "", found, alone), []).append(file)
+    for file, (found, apart) in zip(files, kinds, strict=True):
+        groups.setdefault((_form(file.url) or "", found, apart), []).append(file)
     return [Group(form, found, tuple(members)) for (form, found, _), members in groups.items()]
+
+
+def _kind(session: Any, file: Listed, renamed: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Return a file's columns, and the text that files of one group share: the chain of their first rows."""
+    columns = _columns(session, file)
+    known = reading.recognise([name for name, _ in columns], renamed)
+    if not known or known[0].holds != "transfers":
+        return columns, file.url
+    if "chain_id" not in known[1]:
+        return columns, ""
+    rows = _rows(session, Group(_form(file.url) or "", columns, (file,)), dict(columns))
+    first = rows.select(f"`{known[1]['chain_id']}`").first()
+    return columns, str(first and first[0])
 
 
 def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
