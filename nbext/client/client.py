@@ -459,7 +459,8 @@ class Client:
         type
             ``nft`` (any collection), ``erc721``, ``erc1155`` or ``token``.
         limit, offset
-            Which of the hits, on our own service; a remote sends as many as it does.
+            Which of the hits: at most 100, after so many. A remote that was given neither sends as many as it does;
+            of what it sends, it is these.
 
         Returns
         -------

@@ -162,15 +162,18 @@ def search(service: Service, term: str, chain: str, kind: str, *, limit: int, of
         check_count(reading.rows or 0, reading.stated, None, is_page=True)
     else:
         cap = service.settings["max_body_mb"] * 1_000_000
-        pages = list(service.pages(reading, call, {}, limit=limit, cap=cap))
+        pages = list(service.pages(reading, call, {}, limit=offset + limit, cap=cap))
         reading.records = [row for page in pages for row in page.records or []]
         tables = [page.table for page in pages if page.table is not None]
         reading.table = frames.joined(tables) if tables else None
         # Only a limit that somebody chose: a stranger does not know of ours.
-        if limit != 20 and (reading.rows or 0) > limit:
-            reading.warnings.append(f"The service sent {reading.rows:,} hits: the first {limit:,} are here.")
-            reading.records = reading.records[:limit]
-            reading.table = reading.table.slice(0, limit) if reading.table is not None else None
+        sent = reading.rows or 0
+        if (limit, offset) != (20, 0) and (offset or sent > limit):
+            here = f"{offset + 1:,} to {min(sent, offset + limit):,} are" if offset else f"the first {limit:,} are"
+            here = here if sent > offset else f"none after the first {offset:,} is"
+            reading.warnings.append(f"The service sent {sent:,} hits: {here} here.")
+            reading.records = reading.records[offset : offset + limit]
+            reading.table = reading.table.slice(offset, limit) if reading.table is not None else None
     document = reading.document
     known = isinstance(document, dict) and {"type", "chain", "searchTerm", "items"} <= document.keys()
     types = {**op.SEARCH_FIELDS, **reading.types} if known else reading.types

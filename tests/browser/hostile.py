@@ -88,6 +88,9 @@ class Hostile:
         self.asked: list[tuple[str, str, Any]] = []
         self.caught: list[str] = []
         self.delay = threading.Event()
+        # How many results a search has, how many of them come at once, and whether the service is one of ours: another
+        # one sends all of them, and does not say how many there are.
+        self.found, self.most, self.ours = COUNT, 100, True
 
     @property
     def texts(self) -> list[str]:
@@ -115,6 +118,8 @@ class Hostile:
         return make(path, body)
 
     def _about(self, *_: Any) -> tuple[int, Any]:
+        if not self.ours:
+            return 404, {}
         everything = " ".join(name[:80] for name in self.texts)
         data = {"name": everything, "synthetic": True, "fingerprint": "f", "chains": []}
         return 200, {"service": "nbext", "version": everything, "grammar": 1, "engine": everything, "data": data,
@@ -150,10 +155,10 @@ class Hostile:
         }  # fmt: skip
 
     def _search(self, _: str, body: Any) -> tuple[int, Any]:
-        offset, limit = body.get("offset", 0), body.get("limit", 20)
-        items = [self._record(index) for index in range(COUNT)][offset : offset + limit]
+        offset, limit = body.get("offset", 0), body.get("limit", 20 if self.ours else self.found)
+        items = [self._record(index) for index in range(self.found)[offset : offset + min(limit, self.most)]]
         found = {"type": "nft", "chain": "ethereum", "searchTerm": body["searchTerm"]}
-        return 200, found | {"total": COUNT, "items": items}
+        return 200, found | {"items": items} | ({"total": self.found} if self.ours else {})
 
     def _metadata(self, path: str, _: Any) -> tuple[int, Any]:
         return 200, self._record(int(path.rsplit("/", 1)[1], 16) - 1)

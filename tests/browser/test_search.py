@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from tests.browser import hostile
+from tests.browser.test_accessibility import TALL, THEMES, WITH_A_HEIGHT, looked_at
+
 FORM = "import nbext\nform = nbext.search_form()\nform"
 
 
@@ -39,26 +42,13 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     again.screenshot("search-static")
 
 
-def test_pages_turn_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
+def test_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
     broken = "search, form.client.search_nfts = form.client.search_nfts, None"
     notebook = open_notebook(FORM, broken, "form.client.search_nfts = search")
     form = notebook.page.locator(".nbext-form")
     notebook.run_cell(0)
     form.get_by_label("What").select_option("ERC-20 tokens")
     term = form.get_by_label("Name or symbol")
-    term.fill("e")
-    term.press("Enter")
-    form.get_by_text("1 to 10").wait_for()
-    first = form.locator(".nbext-name:visible").all_inner_texts()
-    form.get_by_role("button", name="Next").click()
-    form.get_by_text("11 to").wait_for()
-    second = form.locator(".nbext-name:visible").all_inner_texts()
-    assert len(first) == 10
-    assert second
-    assert not set(first) & set(second)
-    form.get_by_role("button", name="Previous").click()
-    form.get_by_text("1 to 10").wait_for()
-    assert form.locator(".nbext-name:visible").all_inner_texts() == first
     term.fill("no such thing <b>at all</b>")
     form.get_by_text("No name or symbol on ethereum contains 'no such thing <b>at all</b>'.").wait_for()
     assert form.locator(".nbext-name:visible").count() == 0
@@ -71,3 +61,55 @@ def test_pages_turn_nothing_found_says_so_and_an_error_is_shown_in_the_form(open
     term.press("Enter")
     form.locator(".nbext-name").first.wait_for()
     assert form.locator("[role=alert]").count() == 0
+
+
+def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds_nothing_wrong(open_notebook):
+    with hostile.running() as service:
+        service.found = 1000
+        notebook = open_notebook(f"import nbext\nnbext.search_form('x', client=nbext.connect({service.url!r}, 'key'))")
+        page, keys = notebook.page, notebook.page.keyboard
+        notebook.run_cell(0)
+        form = page.locator(".nbext-form")
+        said = form.locator(".nbext-status")
+        place = "() => document.activeElement.closest('[role=row]')?.getAttribute('aria-rowindex')"
+        said.get_by_text("1 to 50 of 1,000").wait_for()
+        # The 700th, without the mouse: a page's number, and its last row.
+        form.get_by_label("Page").fill("14")
+        keys.press("Enter")
+        said.get_by_text("651 to 700 of 1,000").wait_for()
+        grid = form.get_by_role("grid", name="Results")
+        assert (grid.get_attribute("aria-rowcount"), grid.get_by_role("row").count()) == ("1001", 51)
+        keys.press("Shift+Tab")
+        keys.press("Shift+Tab")
+        assert page.evaluate(place) == "652"
+        keys.press("End")
+        assert page.evaluate(place) == "701"
+        keys.press("Enter")
+        form.locator(".nbext-facts").get_by_text("Owners").wait_for()
+        assert grid.locator("[aria-selected=true]").get_attribute("aria-rowindex") == "701"
+        notebook.screenshot("search-pages")
+        # The focus stays in the rows as the page turns, also where there is no further one.
+        for key, first, row in [("ArrowUp", 651, "700"), ("PageDown", 701, "702"), ("ArrowDown", 701, "703"),
+                                ("PageUp", 651, "652"), ("Home", 651, "652")]:  # fmt: skip
+            keys.press(key)
+            said.get_by_text(f"{first} to {first + 49} of 1,000").wait_for()
+            page.wait_for_function(f"row => ({place})() === row", arg=row)
+        back = form.get_by_role("button", name="Previous")
+        form.get_by_label("Page").fill("2")
+        keys.press("Enter")
+        said.get_by_text("51 to 100 of 1,000").wait_for()
+        page.set_viewport_size(TALL)
+        page.add_style_tag(content=WITH_A_HEIGHT)
+        found = {}
+        for theme in THEMES:
+            page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+            page.locator(f"body[data-jp-theme-name='{theme}']").wait_for(state="attached")
+            page.locator("#jupyterlab-splash").wait_for(state="detached")
+            found[theme] = tuple(looked_at(page, ".nbext-form")[0])
+        assert found == dict.fromkeys(THEMES, ())
+        back.press("Enter")
+        said.get_by_text("1 to 50 of 1,000").wait_for()
+        # A button that has nothing to do keeps the focus.
+        assert back.get_attribute("aria-disabled") == "true"
+        assert page.evaluate("document.activeElement.textContent") == "Previous"
+        assert service.caught == []

@@ -6,17 +6,19 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import ipywidgets as w
+import traitlets
+from anywidget import AnyWidget
 
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.constants import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
-from nbext.notebook.forms.form import Background, Form, Snapshot
+from nbext.notebook.forms.form import Background, Form, Snapshot, attempt
 from nbext.notebook.forms.tables import Variable, count_text, is_missing, number_text, provenance, records, text_of
 from nbext.notebook.forms.widgets import (
     box,
@@ -35,8 +37,12 @@ from nbext.notebook.forms.widgets import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# A page fits on a screen above the metadata of the picked result.
-PAGE = 10
+# As many as the eye runs over; the 700th of 1,000 results is on page 14.
+PAGE = 50
+# A cell of the results has room for no more; its whole text is in the title.
+CUT = 80
+# The last that a service of ours takes.
+MAX_OFFSET = 2**31
 # The search starts when typing pauses this long: a request per key would put the answer wanted last in line.
 PAUSE = 0.4
 # A search that takes longer says for how long already, and can be cancelled.
@@ -45,9 +51,6 @@ PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
 KINDS = (("NFT collections", "nft"), ("ERC-721", "erc721"), ("ERC-1155", "erc1155"), ("ERC-20 tokens", "token"))
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
 MARKS = (("verified", "verified"), ("possible spam", "possibleSpam"))
-LINE_HEADS = '<div class="nbext-cells nbext-heads"><span>{}</span><span>{}</span>' + (
-    '<span class="nbext-number">{}</span><span>{}</span></div>'
-)
 FACTS = (
     ("Name", "name"), ("Symbol", "symbol"), ("Address", "checksumAddress"),
     ("Chain", "chain"), ("Standard", "tokenType"), ("Decimals", "decimals"),
@@ -64,6 +67,14 @@ class Question:
     chain: str
     kind: str
     offset: int = 0
+
+
+class Results(AnyWidget):
+    """The page's part of the results: it draws this trait, and what is pressed in it comes as messages."""
+
+    _esm = resources.files(__package__).joinpath("search.js").read_text("utf-8")
+    _css = resources.files(__package__).joinpath("search.css").read_text("utf-8")
+    view = traitlets.Dict().tag(sync=True)
 
 
 class SearchForm(Form):
@@ -84,6 +95,8 @@ class SearchForm(Form):
         self.telling = threading.Lock()
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
+        # Rows on a page: a service may give fewer than it is asked for.
+        self.size = PAGE
         self.picked: dict[str, Any] | None = None
         self._build(term, chain or DEFAULT_CHAIN.name)
         if term:
@@ -99,26 +112,18 @@ class SearchForm(Form):
         self.term.changed(lambda _: self._typed()).entered(self.guarded(self.search))
         for field in (self.chain, self.kind):
             field.changed(lambda _: self._typed())
-        # All lines of a page at once, filled and hidden as results come: replacing widgets loses the focus of whoever
-        # works by keyboard, and flickers.
-        self.lines = [ResultLine(self, index) for index in range(PAGE)]
-        heads = row(markup('<div class="nbext-heads" style="padding:0 12px">Name</div>'), classes="nbext-line")
-        heads.children[0].layout = w.Layout(flex="0 0 36%", width="36%")
-        heads.children = (*heads.children, markup(LINE_HEADS.format(*HEADS[1:])))
-        self.table = box(heads, *(line.widget for line in self.lines), classes="nbext-results")
-        self.back = button("Previous", self.guarded(lambda: self._turn(-PAGE)), classes="nbext-quiet nbext-small")
-        self.on = button("Next", self.guarded(lambda: self._turn(PAGE)), classes="nbext-quiet nbext-small")
-        self.pager = row(self.back, self.on)
+        self.table = Results()
+        self.table.on_msg(lambda _, content, __: attempt(lambda: self.do(content), self.failed))
         self.detail = Detail(self)
         self.assemble(
             row(self.term.widget, self.chain.widget, self.kind.widget, self.go, self.stop),
-            self.status, self.table, self.pager, self.detail.widget,
+            self.status, self.table, self.detail.widget,
         )  # fmt: skip
         self._show()
 
-    def typed_question(self, offset: int = 0) -> Question:
+    def typed_question(self) -> Question:
         """Return what the fields ask for."""
-        return Question(self.term.value.strip(), self.chain.value, self.kind.value, offset)
+        return Question(self.term.value.strip(), self.chain.value, self.kind.value)
 
     def search(self) -> None:
         """Search for what the fields say, now."""
@@ -127,17 +132,40 @@ class SearchForm(Form):
     def _typed(self) -> None:
         self._schedule(self.typed_question(), after=PAUSE)
 
-    def _turn(self, step: int) -> None:
-        if self.question is not None:
-            self._schedule(self.typed_question(max(0, self.question.offset + step)), after=0.0)
+    def do(self, asked: Mapping[str, Any]) -> None:
+        """Do what a message of the page asks for: pick a result, or turn to the page after, before or of a number."""
+        # What is pressed in rows of an earlier question comes too late.
+        if self.is_older or self.answered is None:
+            return
+        offset, op = self.answered.offset, asked.get("op")
+        if op == "pick":
+            self.pick(int(asked["at"]))
+        elif op == "next":
+            # After the last one that is shown: nothing is skipped, however few came.
+            self._turn(offset + len(self.results))
+        elif op == "back":
+            self._turn((offset - 1) // self.size * self.size)
+        elif op == "page":
+            most = self.pages or int(asked["page"])
+            self._turn(self.size * (min(int(asked["page"]), most) - 1))
+
+    def _turn(self, offset: int) -> None:
+        if self.answered is not None:
+            # Of the question whose results are shown: what is typed beside them may be another one.
+            self._ask(replace(self.answered, offset=min(max(0, offset), MAX_OFFSET)), after=0.0)
 
     def _schedule(self, question: Question, *, after: float) -> None:
         self.term.error = term_error(question.term)
-        if not question.term or self.term.error:
-            # The results stay: an erased term is mostly a new one being typed.
-            self.background.drop()
-            self.question = self.under_way or self.answered
-        elif question != self.question:
+        if question.term and not self.term.error:
+            self._ask(question, after=after)
+            return
+        # The results stay: an erased term is mostly a new one being typed.
+        self.background.drop()
+        self.question = self.under_way or self.answered
+        self._draw()
+
+    def _ask(self, question: Question, *, after: float) -> None:
+        if question != self.question:
             self.question = question
             if self.under_way is not None:
                 # The latest does not wait for the one before it, whose answer is dropped when it comes.
@@ -148,7 +176,7 @@ class SearchForm(Form):
         elif after == 0.0:
             # Enter after typing: the same question, only sooner, unless it is already answered or under way.
             self.background.hurry()
-        self._mark_older()
+        self._draw()
 
     def cancel(self) -> None:
         """Stop waiting for the answer; the results that are shown stay."""
@@ -158,7 +186,7 @@ class SearchForm(Form):
         self.background = Background(self.failed)
         self.go.disabled = False
         visibility(self.stop, False)
-        self._mark_older()
+        self._draw()
         self.say("Cancelled.")
 
     def _tell(self, question: Question) -> None:
@@ -183,8 +211,11 @@ class SearchForm(Form):
         except Exception:
             if question != self.question:
                 return
-            # Enter on the same term tries again; without this it would count as asked already.
-            self.question = None
+            # Enter on the same term tries again, and so does turning to the same page; without this either would count
+            # as asked already.
+            shown = self.answered
+            self.question = shown if shown and replace(question, offset=shown.offset) == shown else None
+            self._draw()
             raise
         finally:
             with self.telling:
@@ -196,6 +227,8 @@ class SearchForm(Form):
             self.answered = question
             total = provenance(found).get("matched")
             self.results, self.total, self.picked = records(found), total if isinstance(total, int) else None, None
+            if question.offset == 0:
+                self.size = len(self.results) if self.results and self.has_more else PAGE
             self._show()
 
     def pick(self, index: int) -> None:
@@ -203,54 +236,63 @@ class SearchForm(Form):
         if self.is_older:
             return
         self.picked = self.results[index]
-        self._mark_picked()
+        self._draw()
         self.detail.load(self.picked)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether results follow those that are shown: without a total, as long as any came."""
+        offset = self.answered.offset if self.answered else 0
+        return bool(self.results) and (self.total is None or offset + len(self.results) < self.total)
+
+    @property
+    def pages(self) -> int | None:
+        """How many pages there are; None where the service does not say how many results."""
+        return None if self.total is None else max(1, -(-self.total // self.size))
 
     @property
     def is_older(self) -> bool:
         """Whether the results that are shown are of an earlier question than the last one."""
         return self.question != self.answered
 
-    def _mark_older(self) -> None:
-        (self.table.add_class if self.is_older else self.table.remove_class)("nbext-older")
-        for line in self.lines:
-            line.name.disabled = self.is_older
-
-    def _mark_picked(self) -> None:
-        for index, line in enumerate(self.lines):
-            chosen = self.picked is not None and index < len(self.results) and self.results[index] is self.picked
-            (line.widget.add_class if chosen else line.widget.remove_class)("nbext-picked")
+    def _draw(self) -> None:
+        offset = self.answered.offset if self.answered else 0
+        self.table.view = {
+            "rows": [shown_cells(result) for result in self.results], "start": offset, "total": self.total,
+            "page": offset // self.size + 1, "pages": self.pages, "more": self.has_more, "older": self.is_older,
+            "picked": next((at for at, result in enumerate(self.results) if result is self.picked), None),
+        }  # fmt: skip
 
     def _show(self) -> None:
-        for index, line in enumerate(self.lines):
-            line.show(self.results[index] if index < len(self.results) else None)
-        self._mark_picked()
-        self._mark_older()
-        offset = self.question.offset if self.question else 0
-        # A service that gives no total may have more whenever a page is full.
-        more = len(self.results) == PAGE if self.total is None else offset + PAGE < self.total
-        self.back.disabled, self.on.disabled = offset == 0, not more
-        visibility(self.table, bool(self.results))
-        visibility(self.pager, bool(self.results) and (more or offset > 0))
+        self._draw()
         self.detail.clear()
         self.say(self._summary())
         self.renew()
 
     def _summary(self) -> str:
-        if self.question is None:
+        asked = self.answered
+        if asked is None:
             return ""
+        if not self.results and asked.offset:
+            known = f"there are {self.total:,}" if self.total is not None else f"{asked.offset:,} came before"
+            return f"No more results: {known}."
         if not self.results:
-            return f"No name or symbol on {self.question.chain} contains '{visible(self.question.term)}'."
-        first, last = self.question.offset + 1, self.question.offset + len(self.results)
-        return f"{first:,} to {last:,}" + (f" of {self.total:,}" if self.total is not None else "")
+            return f"No name or symbol on {asked.chain} contains '{visible(asked.term)}'."
+        here = f"{asked.offset + 1:,} to {asked.offset + len(self.results):,}"
+        if self.total is None:
+            return f"{here}. The service does not say how many there are."
+        short = self.has_more and len(self.results) < PAGE
+        why = f". The service sent {len(self.results)} of the {PAGE} asked for; Next shows those after them."
+        return f"{here} of {self.total:,}" + (why if short else "")
 
     def snapshot(self) -> Snapshot:
         """The last question and its results, and what was picked."""
         if self.question is None:
             text = self.message or "No search yet."
             return Snapshot(f"<p>{lines_html(text)}</p>", f"{self.title}: {visible(text)}")
-        kind = next(label for label, value in KINDS if value == self.question.kind)
-        asked = f"'{visible(self.question.term)}' in {kind} on {self.question.chain}"
+        shown = self.answered or self.question
+        kind = next(label for label, value in KINDS if value == shown.kind)
+        asked = f"'{visible(shown.term)}' in {kind} on {shown.chain}"
         rows = [result_cells(result) for result in self.results]
         picked = facts_html(self.detail.facts) if self.picked is not None else ""
         text = "\n".join("  ".join(map(visible, cells)) for cells in rows)
@@ -258,27 +300,6 @@ class SearchForm(Form):
             f"<p>{html(asked, None)}: {html(self.message)}</p>{table_html(HEADS, rows, numbers=[3])}{picked}",
             f"{self.title}: {asked}: {visible(self.message)}\n{text}",
         )
-
-
-class ResultLine:
-    """One line of the results: a button with the name, and the other cells."""
-
-    def __init__(self, form: SearchForm, index: int) -> None:
-        self.name = button("", form.guarded(lambda: form.pick(index)), classes="nbext-name")
-        self.cells = markup()
-        self.widget = row(self.name, self.cells, classes="nbext-line")
-
-    def show(self, result: Mapping[str, Any] | None) -> None:
-        """Show a result; without one, hide the line."""
-        visibility(self.widget, result is not None)
-        if result is None:
-            return
-        name, symbol, standard, owners, _ = result_cells(result)
-        # A button's label is text in every front end, so a name may go there with hidden characters shown, unescaped.
-        self.name.description, self.name.tooltip = visible(name, 80), f"Show the metadata of {visible(name, 80)}"
-        cells = f"<span>{html(symbol)}</span><span>{html(standard)}</span>"
-        cells += f'<span class="nbext-number">{html(owners)}</span><span>{marks_html(result)}</span>'
-        self.cells.value = f'<div class="nbext-cells">{cells}</div>'
 
 
 class Detail:
@@ -358,6 +379,11 @@ def result_cells(result: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
 def is_true(result: Mapping[str, Any], key: str) -> bool:
     """Return whether a field is known to be true."""
     return not is_missing(result.get(key)) and bool(result[key])
+
+
+def shown_cells(result: Mapping[str, Any]) -> list[Any]:
+    """Return a result's texts as the page draws them, hidden characters shown; then whether it has each mark."""
+    return [*(visible(text, CUT) for text in result_cells(result)[:4]), *(is_true(result, key) for _, key in MARKS)]
 
 
 def marks_html(result: Mapping[str, Any]) -> str:

@@ -608,6 +608,16 @@ def test_a_search_has_no_more_hits_than_its_limit_and_says_how_many_came(server,
     assert table.attrs["nbext"]["warnings"] == ["The service sent 25 hits: the first 5 are here."]
 
 
+def test_a_search_after_the_first_hits_has_those_after_them_also_where_the_service_sends_all(server, client):
+    server.script("*", reply({"items": ROWS}))
+    pages = [client.search_nfts("ape", limit=10, offset=offset) for offset in (0, 10, 20, 30)]
+    assert [address for page in pages for address in page["address"]] == [row["address"] for row in ROWS]
+    assert [page.attrs["nbext"]["warnings"] for page in pages] == [
+        ["The service sent 25 hits: the first 10 are here."], ["The service sent 25 hits: 11 to 20 are here."],
+        ["The service sent 25 hits: 21 to 25 are here."], ["The service sent 25 hits: none after the first 30 is here."],
+    ]  # fmt: skip
+
+
 # ------------------------------------------------------------------ errors under status 200
 
 ERRORS: dict[str, tuple[Any, str]] = {

@@ -322,20 +322,20 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
     form.term.entry.value = "slow"
     enter(form.term)
     assert started.wait(5)
-    assert "nbext-older" in form.table._dom_classes
-    assert all(line.name.disabled for line in form.lines)
-    form.pick(0)
-    assert form.picked is None
+    assert form.table.view["older"]
+    for late in ({"op": "pick", "at": 0}, {"op": "next"}, {"op": "page", "page": 2}):
+        form.do(late)
+    assert (form.picked, form.question.term) == (None, "slow")
     soon(lambda: "nbext-hidden" not in form.stop._dom_classes)
     assert re.fullmatch(r"Searching ethereum … [2-9] s", form.message)
     form.term.entry.value = "latest"
     enter(form.term)
     soon(lambda: form.answered is not None and form.answered.term == "latest")
-    assert (form.message, form.go.disabled, form.is_older) == ("1 to 10 of 40", False, False)
+    assert (form.message, form.go.disabled, form.is_older) == ("1 to 40 of 40", False, False)
     go_on.set()
     soon(lambda: "late" in [body["searchTerm"] for body in hostile.of("/v1/search")])
     time.sleep(0.2)
-    assert (form.message, form.answered.term) == ("1 to 10 of 40", "latest")
+    assert (form.message, form.answered.term) == ("1 to 40 of 40", "latest")
     form.pick(0)
     assert form.picked is form.results[0]
 
@@ -362,7 +362,87 @@ def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_aske
     assert (form.message, form.answered.term) == ("Cancelled.", "first")
     enter(form.term)
     soon(lambda: form.answered.term == "second")
-    assert form.message == "1 to 10 of 40"
+    assert form.message == "1 to 40 of 40"
+
+
+def searched(hostile: service.Hostile) -> list[tuple[Any, ...]]:
+    return [(body["searchTerm"], body.get("offset", 0), body["limit"]) for body in hostile.of("/v1/search")]
+
+
+def turned(form: Any, **asked: Any) -> tuple[str, list[int]]:
+    """Turn the page; return the form's words, and the number of each result that it shows, from 1."""
+    form.do(asked)
+    assert form.background.join(10)
+    return form.message, [int(result["address"], 16) for result in form.results]
+
+
+def test_the_700th_of_a_thousand_results_is_on_page_14_and_turning_ends_at_the_last_page(client, hostile):
+    hostile.found = 1000
+    form = nbext.search_form("x", client=client)
+    assert form.background.join(10)
+    assert (form.message, form.table.view["pages"], form.table.view["page"]) == ("1 to 50 of 1,000", 20, 1)
+    assert turned(form, op="page", page=14) == ("651 to 700 of 1,000", [*range(651, 701)])
+    assert turned(form, op="back") == ("601 to 650 of 1,000", [*range(601, 651)])
+    assert turned(form, op="page", page=99) == ("951 to 1,000 of 1,000", [*range(951, 1001)])
+    assert (form.table.view["page"], form.table.view["more"]) == (20, False)
+    form.do({"op": "pick", "at": 49})
+    assert form.picked is form.results[49]
+    assert form.table.view["picked"] == 49
+    assert searched(hostile) == [("x", 0, 50), ("x", 650, 50), ("x", 600, 50), ("x", 950, 50)]
+
+
+def test_a_page_is_turned_of_the_results_that_are_shown_and_not_of_what_is_typed_beside_them(client, hostile):
+    hostile.found = 120
+    form = nbext.search_form("first", client=client)
+    assert form.background.join(10)
+    form.term.entry.value = "x" * 257
+    assert turned(form, op="next")[0] == "51 to 100 of 120"
+    assert form.term.error
+    form.term.entry.value = ""
+    assert turned(form, op="next") == ("101 to 120 of 120", [*range(101, 121)])
+    form.term.entry.value = "second"
+    form.do({"op": "back"})
+    assert form.background.join(10)
+    assert searched(hostile) == [("first", 0, 50), ("first", 50, 50), ("first", 100, 50), ("second", 0, 50)]
+
+
+def test_a_service_that_sends_fewer_than_a_page_is_said_to_and_none_of_its_results_is_skipped(client, hostile):
+    hostile.found, hostile.most = 90, 20
+    form = nbext.search_form("x", client=client)
+    assert form.background.join(10)
+    why = " of 90. The service sent 20 of the 50 asked for; Next shows those after them."
+    assert (form.message, form.table.view["pages"]) == (f"1 to 20{why}", 5)
+    assert turned(form, op="next") == (f"21 to 40{why}", [*range(21, 41)])
+    assert turned(form, op="page", page=4) == (f"61 to 80{why}", [*range(61, 81)])
+    assert turned(form, op="next") == ("81 to 90 of 90", [*range(81, 91)])
+    assert not form.table.view["more"]
+    assert turned(form, op="back") == (f"61 to 80{why}", [*range(61, 81)])
+
+
+def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_goes_on_to_the_last(client, hostile):
+    hostile.found, hostile.ours = 60, False
+    form = nbext.search_form("x", client=client)
+    assert form.background.join(10)
+    unknown = ". The service does not say how many there are."
+    assert (form.message, form.table.view["pages"], form.table.view["more"]) == (f"1 to 50{unknown}", None, True)
+    assert turned(form, op="next") == (f"51 to 60{unknown}", [*range(51, 61)])
+    assert turned(form, op="next") == ("No more results: 60 came before.", [])
+    assert not form.table.view["more"]
+    assert turned(form, op="back") == (f"51 to 60{unknown}", [*range(51, 61)])
+    assert turned(form, op="back") == (f"1 to 50{unknown}", [*range(1, 51)])
+
+
+def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked_for_again(client, hostile):
+    hostile.found = 100
+    form = nbext.search_form("x", client=client)
+    assert form.background.join(10)
+    real, form.client = form.client, nbext.connect("http://127.0.0.1:9", KEY)
+    form.do({"op": "next"})
+    assert form.background.join(10)
+    assert 'class="nbext-bad"' in form.status.value
+    assert (form.is_older, form.table.view["older"], form.table.view["page"]) == (False, False, 1)
+    form.client = real
+    assert turned(form, op="next") == ("51 to 100 of 100", [*range(51, 101)])
 
 
 def test_a_term_that_was_erased_and_typed_again_is_searched(client, hostile):
