@@ -20,7 +20,7 @@ class Page {
     // Else a letter on a button is a command of the notebook.
     el.setAttribute("data-lm-suppress-shortcuts", "true");
     el.classList.add("nbext-results");
-    const heads = HEADS.map((name, at) => h("span", { role: "columnheader", class: at === 3 ? "nbext-number" : null }, name));
+    const heads = HEADS.map((name, at) => h("span", { role: "columnheader", title: name, class: at === 3 ? "nbext-number" : null }, name));
     this.rows = h("div", { role: "rowgroup", class: "nbext-rows" });
     this.grid = h("div", { role: "grid", "aria-label": "Results", "aria-colcount": HEADS.length, class: "nbext-grid", onkeydown: (event) => this.key(event) },
       h("div", { role: "rowgroup" }, h("div", { role: "row", "aria-rowindex": 1, class: "nbext-line nbext-heads" }, ...heads)), this.rows);
