@@ -369,14 +369,16 @@ class Client:
         return self._service.document(self._service.call("POST", op.COUNTS, body, "execute_deadline"))
 
     @public
-    def funnel(self, filters: Mapping[str, Any], operator: str = "AND") -> dict[str, Any]:
+    def funnel(self, filters: Mapping[str, Any], operator: str = "AND", *, sample: int = 0) -> dict[str, Any]:
         """Return each condition of a segment counted alone, and with those before it, by our own service.
+
+        ``sample`` is how many of its wallets come with them, under that name: 0 to 10.
 
         Source
         ------
         POST /funnel
         """
-        body = self._asked(filters, operator, limit=0)[0]
+        body = self._asked(filters, operator, limit=validate.whole_number(sample, "/sample", 0, 10))[0]
         return self._service.document(self._service.call("POST", op.FUNNEL, body, "execute_deadline"))
 
     @public

@@ -176,7 +176,7 @@ class Hostile:
             return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
         steps = [{"words": text, "filters": {}, "alone": 2 * COUNT, "remaining": COUNT} for text in self.texts]
         return 200, {"words": self.texts[0], "canonical": {}, "asOf": {"block": 1, "timestamp": self.texts[1]},
-                     "warnings": self.texts, "chains": [], "steps": steps}  # fmt: skip
+                     "warnings": self.texts, "chains": [], "steps": steps, "sample": self.texts[:3]}  # fmt: skip
 
     def _counts(self, _: str, body: Any) -> tuple[int, Any]:
         return 200, {"counts": [COUNT for _ in body["counts"]], "segments": []}

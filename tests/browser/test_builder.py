@@ -86,6 +86,7 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     assert counts[1].startswith("\N{MINUS SIGN}")
     matched = form.locator(".nbext-big").inner_text()
     assert form.locator(".nbl-funnel td:last-child").last.inner_text() == matched
+    assert form.locator(".nbl-sample code").count() == min(3, int(matched.replace(",", "")))
     form.get_by_label("Variable").fill("whales")
     form.locator(".nbext-insert").click()
     form.get_by_text("The cell appears below the next cell").wait_for()

@@ -249,6 +249,11 @@ def test_a_funnel_counts_each_condition_alone_and_with_those_before_it(service):
             counts = service.execute({"filters": filters, "limit": 0})["counts"]
             assert step[number] == counts["matched"], (step["words"], number)
     assert found["words"] == f"wallets that {' and '.join(step['words'] for step in found['steps'])}"
+    segment = service.execute({"filters": conditions, "limit": 100})
+    wallets = [row["address"] for row in service.get(f"/v1/segment/{segment['id']}/json").json()["data"]]
+    for limit, few in [(0, 0), (3, 3), (10_000, 10), (None, 10)]:
+        asked = {"filters": conditions} | ({} if limit is None else {"limit": limit})
+        assert service.post("/funnel", asked).json()["sample"] == wallets[:few]
     either = service.post("/funnel", {"operator": "OR", "filters": conditions}).json()
     (whole,) = either["steps"]
     assert whole["alone"] == whole["remaining"]

@@ -174,10 +174,14 @@ class Step(TypedDict):
 
 @with_config(_CLOSED)
 class Funnel(Asked):
-    """The conditions of a segment that must all hold, in order; ``chains`` are those whose wallets it sees."""
+    """The conditions of a segment that must all hold, in order; ``chains`` are those whose wallets it sees.
+
+    ``sample`` has the segment's first wallets, as many as the request's ``limit`` and at most 10.
+    """
 
     chains: list[str]
     steps: list[Step]
+    sample: list[str]
 
 
 @with_config(_CLOSED)

@@ -14,6 +14,9 @@ from nbext.service.accounts.keys import Key
 from nbext.service.http.bodies import Compared
 from nbext.service.segments.service import SegmentService, give_back_memory
 
+# The most wallets that a funnel names.
+_SAMPLE = 10
+
 
 def count(
     service: SegmentService, asked: Compared, key: Key, dataset: Dataset, cancel: Cancel
@@ -57,12 +60,15 @@ def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
 def funnel(
     service: SegmentService, body: Mapping[str, Any], key: Key, dataset: Dataset, cancel: Cancel
 ) -> dict[str, Any]:
-    """Return each condition of a segment that must hold, counted alone and with those before it."""
+    """Return each condition of a segment that must hold, counted alone and with those before it; and a few wallets."""
     plan = service.plan(dataset, body, key, cancel)
     steps = service.language.funnel(plan, partial(dataset.count, cancel=cancel))
+    few = min(plan.limit, _SAMPLE)
+    rows = dataset.ask(service.language.compile(plan), limit=few, cancel=cancel).rows if few else None
     return {
         "words": plan.words, "canonical": plan.canonical, "asOf": plan.as_of, "warnings": plan.warnings,
         "chains": [chain_of(one.chain_id).name for one in plan.whole.seen], "steps": [vars(step) for step in steps],
+        "sample": rows["address"].to_pylist() if rows is not None else [],
     }
 
 

@@ -275,6 +275,7 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
         str(azuki.id): f"{each[0]:,}", str(mayc.id): f"{each[1]:,}",
     }  # fmt: skip
     assert (counted["stale"], form.matched) == (False, remaining[2])
+    assert counted["sample"] == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
     form._do({"op": "negate", "id": token.id})
     assert (form.lines.counted["stale"], form.lines.counted["text"]) == (True, "Counting …")
     form.background.drop()

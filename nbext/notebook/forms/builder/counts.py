@@ -13,17 +13,19 @@ from nbext.notebook.forms.builder.tree import Group, Part, Tree
 from nbext.notebook.forms.tables import provenance
 
 _CUT = 160
+# Wallets that are named beside the counts.
+_FEW = 3
 
 
 def of(client: Any, tree: Tree, question: tuple[Any, str], words: Callable[[Part], str]) -> dict[str, Any]:
-    """Return what the page shows of a tree's counts: matched, steps, lines by their ids, notes.
+    """Return what the page shows of a tree's counts: matched, steps, lines by their ids, some wallets, notes.
 
     A stranger's service is asked for the whole alone.
     """
     if not client.is_ours:
         known = provenance(client.execute_segment(*question, limit=0))
         return {"matched": known.get("matched"), "steps": [], "lines": {}, "notes": known.get("warnings") or ()}
-    funnel = client.funnel(*question)
+    funnel = client.funnel(*question, sample=_FEW)
     steps, parts = funnel["steps"], list(_steps(tree))
     # Where the service joins the conditions in a way that is not foreseen here, its own words name them.
     alike = len(parts) == len(steps) and tree.root.join == "all"
@@ -40,7 +42,8 @@ def of(client: Any, tree: Tree, question: tuple[Any, str], words: Callable[[Part
         before = step["remaining"]
     lines |= _others(client, tree, lines)
     matched = steps[-1]["remaining"] if steps else None
-    return {"matched": matched, "steps": shown, "lines": lines, "notes": funnel["warnings"]}
+    wallets = [visible(wallet, 42) for wallet in funnel.get("sample") or ()]
+    return {"matched": matched, "steps": shown, "lines": lines, "sample": wallets, "notes": funnel["warnings"]}
 
 
 def _steps(tree: Tree) -> Iterator[Part]:

@@ -71,6 +71,7 @@ class Page {
     this.list = h("div", { class: "nbl-list" });
     this.total = h("div", { class: "nbl-total", role: "status" });
     this.funnel = h("table", { class: "nbl-funnel" });
+    this.sample = h("div", { class: "nbext-note nbl-sample" });
     this.notes = h("div", { class: "nbext-note" });
     this.jsonError = h("div", { class: "nbext-error", role: "alert", id: `nbl-${made++}` });
     this.json = h("textarea", {
@@ -80,7 +81,7 @@ class Page {
     });
     this.copied = h("span", { class: "nbext-note", role: "status" });
     const tree = () => this.model.get("tree");
-    const beside = h("div", { class: "nbl-beside" }, this.total, this.funnel, this.notes,
+    const beside = h("div", { class: "nbl-beside" }, this.total, this.funnel, this.sample, this.notes,
       h("div", { class: "nbext-label" }, "JSON"), this.json, this.jsonError,
       h("div", { class: "nbl-actions" }, press("Copy JSON", () => this.copy(this.json.value)),
         press("Copy cell", () => this.copy(tree().cell)), this.copied));
@@ -227,6 +228,10 @@ class Page {
       h("td", { class: "nbext-number" }, step.alone), h("td", { class: "nbext-number" }, step.remaining)));
     this.funnel.hidden = rows.length < 2;
     this.funnel.replaceChildren(h("thead", null, h("tr", null, ...head)), h("tbody", null, ...rows));
+    // Of the conditions that are shown, and of no earlier ones.
+    const wallets = counted.stale ? [] : counted.sample || [];
+    const short = (one) => (one.length > 20 ? `${one.slice(0, 8)}…${one.slice(-6)}` : one);
+    this.sample.replaceChildren(...(wallets.length ? ["Such as"] : []), ...wallets.map((one) => h("code", { title: one }, short(one))));
     this.notes.replaceChildren(...(counted.notes || []).map((note) => h("div", null, note)));
     this.lineCounts();
   }
