@@ -94,6 +94,11 @@ def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds
             keys.press(key)
             said.get_by_text(f"{first} to {first + 49} of 1,000").wait_for()
             page.wait_for_function(f"row => ({place})() === row", arg=row)
+        search = form.get_by_role("button", name="Search")
+        form.get_by_label("Name or symbol").fill("y")
+        search.press("Enter")
+        said.get_by_text("1 to 50 of 1,000").wait_for()
+        assert page.evaluate("document.activeElement.innerText") == "Search"
         back = form.get_by_role("button", name="Previous")
         form.get_by_label("Page").fill("2")
         keys.press("Enter")

@@ -33,6 +33,7 @@ from nbext.notebook.forms.widgets import (
     text_field,
     visibility,
 )  # fmt: skip
+from nbext.notebook.results.deliver import MAX_NOTE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,6 +96,7 @@ class SearchForm(Form):
         self.telling = threading.Lock()
         self.results: list[dict[str, Any]] = []
         self.total: int | None = None
+        self.notes: list[str] = []
         # Rows on a page: a service may give fewer than it is asked for.
         self.size = PAGE
         self.picked: dict[str, Any] | None = None
@@ -184,7 +186,8 @@ class SearchForm(Form):
             self.question, self.under_way = self.answered, None
         self.background.drop()
         self.background = Background(self.failed)
-        self.go.disabled = False
+        # Before the button that has the focus is hidden: else the focus is nowhere.
+        self.term.entry.focus()
         visibility(self.stop, False)
         self._draw()
         self.say("Cancelled.")
@@ -200,7 +203,6 @@ class SearchForm(Form):
                     visibility(self.stop, True)
 
     def _run(self, question: Question) -> None:
-        self.go.disabled = True
         self.say(f"Searching {question.chain} …")
         self.under_way = question
         threading.Thread(target=self._tell, args=(question,), daemon=True, name="nbext-elapsed").start()
@@ -220,12 +222,13 @@ class SearchForm(Form):
         finally:
             with self.telling:
                 if self.under_way is question:
-                    self.under_way, self.go.disabled = None, False
+                    self.under_way = None
                     visibility(self.stop, False)
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
-            total = provenance(found).get("matched")
+            known = provenance(found)
+            total, self.notes = known.get("matched"), [visible(one, MAX_NOTE) for one in known.get("warnings") or ()]
             self.results, self.total, self.picked = records(found), total if isinstance(total, int) else None, None
             if question.offset == 0:
                 self.size = len(self.results) if self.results and self.has_more else PAGE
@@ -266,13 +269,16 @@ class SearchForm(Form):
     def _show(self) -> None:
         self._draw()
         self.detail.clear()
-        self.say(self._summary())
+        self.say("\n".join([self._summary(), *self.notes]))
         self.renew()
 
     def _summary(self) -> str:
         asked = self.answered
         if asked is None:
             return ""
+        if not self.results and self.total is not None and self.total > asked.offset:
+            after = f" after the first {asked.offset:,}" if asked.offset else ""
+            return f"The service says that {self.total:,} match, and sent none{after}."
         if not self.results and asked.offset:
             known = f"there are {self.total:,}" if self.total is not None else f"{asked.offset:,} came before"
             return f"No more results: {known}."

@@ -213,7 +213,6 @@ def test_a_service_that_is_gone_is_said_in_the_form_and_may_be_asked_again(clien
     form.term.entry.value = "ape"
     enter(form.term)
     soon(lambda: 'class="nbext-bad"' in form.status.value)
-    assert not form.go.disabled
     form.client = real
     enter(form.term)
     soon(lambda: form.results)
@@ -330,8 +329,8 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
     assert re.fullmatch(r"Searching ethereum … [2-9] s", form.message)
     form.term.entry.value = "latest"
     enter(form.term)
-    soon(lambda: form.answered is not None and form.answered.term == "latest")
-    assert (form.message, form.go.disabled, form.is_older) == ("1 to 40 of 40", False, False)
+    soon(lambda: (form.answered.term, form.message) == ("latest", "1 to 40 of 40"))
+    assert not form.is_older
     go_on.set()
     soon(lambda: "late" in [body["searchTerm"] for body in hostile.of("/v1/search")])
     time.sleep(0.2)
@@ -355,14 +354,13 @@ def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_aske
     enter(form.term)
     assert started.wait(5)
     form.stop.click()
-    assert (form.message, form.go.disabled, form.is_older) == ("Cancelled.", False, False)
+    assert (form.message, form.is_older) == ("Cancelled.", False)
     go_on.set()
     soon(lambda: len(hostile.of("/v1/search")) == 2)
     time.sleep(0.2)
     assert (form.message, form.answered.term) == ("Cancelled.", "first")
     enter(form.term)
-    soon(lambda: form.answered.term == "second")
-    assert form.message == "1 to 40 of 40"
+    soon(lambda: (form.answered.term, form.message) == ("second", "1 to 40 of 40"))
 
 
 def searched(hostile: service.Hostile) -> list[tuple[Any, ...]]:
@@ -423,13 +421,22 @@ def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_
     hostile.found, hostile.ours = 60, False
     form = nbext.search_form("x", client=client)
     assert form.background.join(10)
-    unknown = ". The service does not say how many there are."
-    assert (form.message, form.table.view["pages"], form.table.view["more"]) == (f"1 to 50{unknown}", None, True)
-    assert turned(form, op="next") == (f"51 to 60{unknown}", [*range(51, 61)])
-    assert turned(form, op="next") == ("No more results: 60 came before.", [])
+    unknown, sent = ". The service does not say how many there are.", "The service sent 60 hits:"
+    first, second = f"1 to 50{unknown}\n{sent} the first 50 are here.", f"51 to 60{unknown}\n{sent} 51 to 60 are here."
+    assert (form.message, form.table.view["pages"], form.table.view["more"]) == (first, None, True)
+    assert turned(form, op="next") == (second, [*range(51, 61)])
+    none = f"No more results: 60 came before.\n{sent} none after the first 60 is here."
+    assert turned(form, op="next") == (none, [])
     assert not form.table.view["more"]
-    assert turned(form, op="back") == (f"51 to 60{unknown}", [*range(51, 61)])
-    assert turned(form, op="back") == (f"1 to 50{unknown}", [*range(1, 51)])
+    assert turned(form, op="back") == (second, [*range(51, 61)])
+    assert turned(form, op="back") == (first, [*range(1, 51)])
+
+
+def test_a_total_of_which_no_row_came_is_not_called_nothing_found(client, hostile):
+    hostile.most = 0
+    form = nbext.search_form("x", client=client)
+    assert form.background.join(10)
+    assert form.message == "The service says that 40 match, and sent none."
 
 
 def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked_for_again(client, hostile):
