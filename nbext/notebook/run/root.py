@@ -177,7 +177,10 @@ def _history(session: Session, args: Args, words: list[str]) -> Any:
     if words:
         # With this line's options: `%nbext history 2 -o again` stores the new result.
         return run_query(session, session.history.number(_number(words[0])).query, args)
-    return _table(session.history.rows(), columns=HISTORY_COLUMNS)
+    if rows := session.history.rows():
+        number = rows[-1]["number"]
+        print(f"`%nbext history {number}` runs number {number} again; `%nbext build history {number}` edits it.")
+    return _table(rows, columns=HISTORY_COLUMNS)
 
 
 def _save(session: Session, args: Args, words: list[str]) -> None:

@@ -6,12 +6,14 @@ import html
 import json
 import re
 import threading
+from typing import Any
 
 import pandas as pd
 import pytest
 
 import nbext
 from nbext.client.segment_run import Progress
+from nbext.errors import UsageError
 from nbext.notebook.forms.builder import pickers
 from tests.notebook.kernels import running_kernel
 
@@ -279,6 +281,35 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     form._do({"op": "negate", "id": token.id})
     assert (form.lines.counted["stale"], form.lines.counted["text"]) == (True, "Counting …")
     form.background.drop()
+
+
+def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_its_chain_is_another(shell):
+    shell.run("%%segment_query\n" + json.dumps(EITHER))
+    shell.run("%nbext save either")
+    shell.run('%%segment_query\n{"token": {"token": "UNI"}, "chain": "ethereum"}')
+    shell.run("%nbext save there")
+    form = nbext.segment_form()
+    sent: list[Any] = []
+    form.lines.send = sent.append
+    form._do({"op": "search", "term": "EITH", "kinds": ["saved"], "number": 1, "view": 1})
+    assert form.searches.join(10)
+    found = {"kind": "saved", "value": "either", "label": "either", "name": "a saved query"}
+    assert sent[-1]["found"] == [found]
+    form._do({"op": "add", "key": "", "kind": "saved", "value": "either"})
+    assert form.filters() == EITHER
+    form._do({"op": "add", "key": "", "kind": "saved", "value": "either"})
+    assert form.filters() == {**EITHER, "all": _listed(EITHER)}
+    with pytest.raises(UsageError, match=r"there was saved with other settings .* \(chain: ethereum\): .*build there`"):
+        form._do({"op": "add", "key": "", "kind": "saved", "value": "there"})
+    form.undo()
+    form.undo()
+    form._do({"op": "add", "key": "", "kind": "saved", "value": "there"})
+    assert form.filters() == {"token": {"token": "UNI"}, "chain": "ethereum"}
+    form.background.drop()
+
+
+def _listed(filters: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{key: value} for key, value in filters.items()]
 
 
 @pytest.mark.parametrize("filters", [

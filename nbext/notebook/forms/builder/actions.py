@@ -99,6 +99,8 @@ class Editing(Form):
 
 def _added(form: Editing, asked: Asked) -> Goto:
     key, value = str(asked["key"]), {}
+    if asked.get("kind") == pickers.SAVED:
+        return _added_query(form, str(asked["value"]), asked.get("into"))
     if kind := asked.get("kind"):
         # A contract was picked: the condition is the one that asks for such a contract first of all.
         key, name = next(
@@ -107,6 +109,22 @@ def _added(form: Editing, asked: Asked) -> Goto:
         )  # fmt: skip
         value = {name: asked["value"]}
     return {"goto": form.add(key, value, asked.get("into")).id}
+
+
+def _added_query(form: Editing, name: str, into: int | None) -> Goto:
+    """Add a saved query as a group; to a form without conditions as it is."""
+    given, operator, _ = filters.parsed(pickers.saved(name))
+    tree, now = filters.read(given, operator, {spec.name for spec in form.grammar.scope}), form.edits.now
+    if tree.scope != now.scope and (now.root.members or now.scope):
+        own = ", ".join(visible(f"{key}: {value}", 60) for key, value in tree.scope.items()) or "none"
+        raise UsageError(f"{name} was saved with other settings for all conditions ({own}): its wallets would not be "
+                         f"those that it found. `%nbext build {name}` opens it alone.")  # fmt: skip
+    if not now.root.members:
+        form.edit(tree)
+        return {"goto": tree.root.members[0].id, "keep": True} if tree.root.members else None
+    part = tree.root.members[0] if len(tree.root.members) == 1 else Group(tree.root.join, tree.root.members)
+    form.edit(now.added(part, now.root.id if into is None else into))
+    return {"goto": part.id, "keep": True}
 
 
 def _set(form: Editing, asked: Asked) -> None:

@@ -297,7 +297,7 @@ class Group {
     if (this.page.goneFor !== removed) {
       this.page.goneFor = removed;
       this.page.gone = h("div", { class: "nbl-head nbl-removed" }, press("Undo", () => this.page.send("undo")),
-        h("span", { role: "status" }, `Removed: ${removed.words}`));
+        h("span", { role: "status", title: removed.words }, `Removed: ${removed.words}`));
     }
     return this.page.gone;
   }
@@ -602,12 +602,12 @@ class Adder {
     const entries = [...Object.entries(conditions).map(([key, one]) => ({ key, label: one.label, name: one.help })),
       ...Object.entries(groups).map(([key, label]) => ({ key, label, name: "a group" }))];
     this.input = h("input", { type: "text", class: "nbl-add", autocomplete: "off", spellcheck: "false",
-      "aria-label": top ? "+ Add" : "+ Add to this group", placeholder: "+ Add: a symbol, or a condition" });
+      "aria-label": top ? "+ Add" : "+ Add to this group", placeholder: "+ Add: a symbol, a condition, a saved query" });
     const search = (done) => {
       const term = this.input.value.trim();
       const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
-      if (!term || !kinds.length) done({ found: own });
-      else page.search(kinds, term, null, ({ found, error }) => done({ found: [...found, ...own], error }));
+      if (!term) done({ found: own });
+      else page.search([...kinds, "saved"], term, null, ({ found, error }) => done({ found: [...found, ...own], error }));
     };
     this.box = new Picker(page, this.input, search, (one) => {
       this.input.value = "";

@@ -9,11 +9,14 @@ from typing import Any
 from IPython.core.getipython import get_ipython
 
 from nbext.core.untrusted_text import visible
+from nbext.errors import UsageError
 from nbext.notebook import session
 from nbext.notebook.forms.tables import is_missing, provenance, variables
 
 # So many hits of a kind fit below a field.
 MOST = 8
+# The kind of a query that `%nbext save` put away.
+SAVED = "saved"
 _CUT = 60
 _SEARCHED = {"token": "token", "collection": "nft"}
 _SYMBOL = re.compile(r"\w{1,32}\Z")
@@ -47,14 +50,26 @@ def _count(value: Any) -> str:
 
 
 def named(kind: str) -> list[dict[str, Any]]:
-    """Return the notebook's segments or lists of wallets by name: its variables, then its history."""
+    """Return the notebook's segments or lists of wallets by name, its variables, then its history; or saved queries."""
     # Where there is no notebook there are no names either.
     if get_ipython() is None:
         return []
+    here = session.current_session()
+    if kind == SAVED:
+        names = session.saved_names(here.data_dir) if here else []
+        return [{"kind": kind, "value": name, "label": name, "name": "a saved query"} for name in names]
     found = dict(_lists() if kind == "list" else _segments())
     return [
         {"kind": kind, "value": value, "label": label, "name": visible(value, _CUT)} for value, label in found.items()
     ]
+
+
+def saved(name: str) -> str:
+    """Return the request of a saved query, as JSON text."""
+    here = session.current_session()
+    if here is None:
+        raise UsageError("Saved queries need `%load_ext nbext`.")
+    return session.saved_query(here.data_dir, name)
 
 
 def _tables() -> Iterator[tuple[str, Mapping[str, Any]]]:
