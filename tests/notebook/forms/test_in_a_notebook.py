@@ -404,6 +404,32 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_a
     assert form.message.startswith("never holds")
 
 
+def test_retry_does_again_what_failed_last_be_it_the_count_or_the_run(shell):
+    form = nbext.segment_form(SEGMENT)
+    assert form.background.join(30)
+    real, gone = form.client, nbext.connect("http://127.0.0.1:9", "key")
+    form.name.entry.value = "late"
+
+    def negated() -> None:
+        form.client = gone
+        form._do({"op": "negate", "id": form.edits.now.root.members[0].id})
+        assert form.background.join(30)
+        assert form.lines.counted["text"] == "Not counted."
+
+    negated()
+    form.client = real
+    form.retry()
+    assert form.background.join(30)
+    assert (form.matched is not None, "late" in shell.ip.user_ns) == (True, False)
+    negated()
+    form.start()
+    assert form.runs.join(30)
+    form.client = real
+    form.retry()
+    assert form.runs.join(30)
+    assert form.message.startswith("late holds")
+
+
 def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):
     form = nbext.segment_form(SEGMENT)
     ran(shell, form, "before", 5)

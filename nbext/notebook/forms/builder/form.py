@@ -66,6 +66,8 @@ class SegmentForm(Editing):
         self._counted: tuple[Any, str] | None = None
         self._ran: tuple[Any, str] | None = None
         self._run: _Run | None = None
+        # What failed or was cancelled last, the run or else the count.
+        self._retries_run = False
         # A pick that the service stores first ends in another thread than what is typed meanwhile.
         self.editing = threading.RLock()
         self.errors: dict[int, list[dict[str, str]]] = {}
@@ -205,6 +207,7 @@ class SegmentForm(Editing):
                 return
             self._counted = None
             self._show_count("Not counted.")
+            self._retries_run = False
             visibility(self.again, True)
             raise
         if question == self._counted:
@@ -321,6 +324,7 @@ class SegmentForm(Editing):
                 self._to_first_error()
         except Exception:
             if not run.cancelled:
+                self._retries_run = True
                 visibility(self.again, True)
                 raise
         finally:
@@ -365,6 +369,7 @@ class SegmentForm(Editing):
         self.runs = Background(self.failed)
         self._busy(None)
         self.say("Cancelled.")
+        self._retries_run = True
         visibility(self.again, True)
         self._end(run)
 
@@ -378,7 +383,7 @@ class SegmentForm(Editing):
     def retry(self) -> None:
         """Run again what failed or was cancelled; else count again."""
         visibility(self.again, False)
-        if self._counted is None and not self.missing():
+        if not self._retries_run and not self.missing():
             self._recount((self.filters(), self.operator))
             self.background.hurry()
         else:

@@ -415,7 +415,7 @@ class Field {
     const keys = spec.shape === "pair" ? spec.keys : [""];
     this.inputs = Object.fromEntries(keys.map((key) => [key, this.made(key)]));
     this.input = this.inputs[keys[0]];
-    const labels = keys.map((key) => h("label", { class: "nbl-labelled" }, h("span", null, key ? `${label}, ${key}` : label), this.inputs[key]));
+    const labels = keys.map((key) => h("label", { class: "nbl-labelled" }, h("span", { title: key ? `${label}, ${key}` : label }, key ? `${label}, ${key}` : label), this.inputs[key]));
     this.el = h("div", { class: `nbl-field nbl-is-${spec.shape}` }, h("div", { class: "nbl-pair" }, ...labels));
     if (spec.picks === "time") this.times(keys, label);
     if (["token", "collection", "segment", "list"].includes(spec.picks)) this.picks();
