@@ -16,7 +16,8 @@ are in the delta whole. What one query reads of both is one statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import sqlglot as sg
@@ -42,19 +43,70 @@ Run = Callable[[str], Any]
 _NEEDED = "nbext_needed"
 
 
-def attach(run: Run, generation: Generation, name: str) -> dict[str, str]:
-    """Attach a generation read-only, its tables as those of the database of that name; return what `narrowed` takes."""
+@dataclass(frozen=True)
+class Layers:
+    """A base and a delta that are attached, and the SQL of the tables that read both."""
+
+    base: str
+    delta: str
+    views: Mapping[str, str]
+
+    def apart(self, tree: sge.Select) -> tuple[sge.Select, sge.Select, sge.Select] | None:
+        """Return what a statement of wallets reads of the base, which of these are stale, and what of the delta.
+
+        None where it is not of the activity on one chain, which has one row for each wallet. Of 784,000 wallets with
+        70,000 stale ones bitmaps add a third of what an anti join adds.
+        """
+        view, where, tables = self.views.get("activity"), tree.args.get("where"), list(tree.find_all(sge.Table))
+        if not view or "untimed" in view or not where or [table.name for table in tables] != ["activity"]:
+            return None
+        of_chain = _asked_for(where, tables[0], "chain_id")
+        if len(of_chain) != 1 or not isinstance(of_chain[0], sge.EQ):
+            return None
+        base, delta = tree.copy(), tree.copy()
+        for one, layer in ((base, self.base), (delta, self.delta)):
+            for found in one.find_all(sge.Table):
+                found.set("db", sg.to_identifier("main"))
+                found.set("catalog", sg.to_identifier(layer))
+        stale = sg.select("wallet").from_(f"{self.delta}.stale.activity").where(_bare(of_chain[0]))
+        return base, stale, delta
+
+    def narrowed(self, tree: sge.Select) -> sge.Select:
+        """Return a statement that reads of the stale rows only those of the contracts, or the chain, that it asks for.
+
+        DuckDB does not carry a condition over to the other side of an anti join: of 700,000 holders the wallets are
+        read in 3 ms, in 10 ms where the stale rows of their contract are left out, and in 110 ms where those of all
+        contracts are.
+        """
+        for table in list(tree.find_all(sge.Table)):
+            select = table.find_ancestor(sge.Select)
+            where = select.args.get("where") if select else None
+            if table.name not in self.views or select is None or where is None:
+                continue
+            needed = [_bare(one) for one in _asked_for(where, table, "contract", "chain_id")]
+            if table.name == "history":
+                needed += _ended_by(select, table)
+            layered = sg.parse_one(self.views[table.name], dialect="duckdb")
+            for column in list(layered.find_all(sge.Column)):
+                if column.name == _NEEDED:
+                    column.replace(sg.and_(*needed) if needed else sge.true())
+            table.replace(sge.Subquery(this=layered, alias=table.args.get("alias")))
+        return tree
+
+
+def attach(run: Run, generation: Generation, name: str) -> Layers | None:
+    """Attach a generation read-only, its tables as those of the database of that name; return its layers, if any."""
     if generation.delta is None:
         run(f"ATTACH {_text(generation.tables)} AS {name} (READ_ONLY)")
-        return {}
+        return None
     run(f"ATTACH {_text(generation.tables)} AS {name}_base (READ_ONLY)")
     run(f"ATTACH {_text(generation.delta)} AS {name}_delta (READ_ONLY)")
     run(f"ATTACH ':memory:' AS {name}")
     return overlay(run, name, f"{name}_base", f"{name}_delta")
 
 
-def overlay(run: Run, name: str, base: str, delta: str) -> dict[str, str]:
-    """Create in a database the tables of a base and a delta that are attached, as views; return their SQL."""
+def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
+    """Create in a database the tables of a base and a delta that are attached, as views."""
     run(f"CREATE SCHEMA {name}.ingest")
     stale = {table: run(f"SELECT count(*) > 0 FROM {delta}.stale.{table}").fetchone()[0] for table in STALE}
     views = {table: _view(table, base, delta, stale) for table in TABLES}
@@ -64,32 +116,41 @@ def overlay(run: Run, name: str, base: str, delta: str) -> dict[str, str]:
         run(f"CREATE VIEW {name}.ingest.{table} AS FROM {base}.ingest.{table} UNION ALL FROM {delta}.ingest.{table}")
     run(f"CREATE VIEW {name}.ingest.facts AS FROM {delta}.ingest.facts")
     run(f"CREATE VIEW {name}.ingest.openings AS FROM {base}.ingest.openings")
-    return {table: sql for table, sql in views.items() if _NEEDED in sql}
+    return Layers(base, delta, {table: sql for table, sql in views.items() if _NEEDED in sql})
 
 
-def narrowed(tree: sge.Select, views: dict[str, str]) -> sge.Select:
-    """Return a statement that reads of the stale rows only those of the contracts, or the chain, that it asks for.
+def _asked_for(where: sge.Where, table: sge.Table, *columns: str) -> list[sge.Expr]:
+    """Return the conditions of a statement that a column of a table is one value, or one of some."""
+    return [one for one in _conditions(where.this) if isinstance(one, sge.EQ | sge.In)
+            and any(_is(one.this, column, table) for column in columns)]
 
-    DuckDB does not carry a condition over to the other side of an anti join: of 700,000 holders the wallets are read in
-    3 ms, in 10 ms where the stale rows of their contract are left out, and in 110 ms where those of all contracts are.
+
+def _bare(condition: sge.Expr) -> sge.Expr:
+    """Return a condition without the name of the table that its column is of."""
+    bare = condition.copy()
+    bare.this.set("table", None)
+    return bare
+
+
+def _ended_by(select: sge.Select, table: sge.Table) -> list[sge.Expr]:
+    """Return which stale rows can matter to a statement that only compares ``to_block``: those that ended by a block.
+
+    A stored interval ends after it began, and a later end than the block asked for changes nothing: of 1.9 million
+    rows of history a join that finds nothing takes 1 ms, and with 40,000 stale rows 17 ms.
     """
-    for table in list(tree.find_all(sge.Table)):
-        select = table.find_ancestor(sge.Select)
-        where = select.args.get("where") if select else None
-        if table.name not in views or where is None:
-            continue
-        of_table = [condition.copy() for condition in _conditions(where.this)
-                    if isinstance(condition, sge.EQ | sge.In) and isinstance(condition.this, sge.Column)
-                    and condition.this.table == table.alias and condition.this.name in ("contract", "chain_id")]
-        for condition in of_table:
-            condition.this.set("table", None)
-        needed = sg.and_(*of_table) if of_table else sge.true()
-        layered = sg.parse_one(views[table.name], dialect="duckdb")
-        for column in list(layered.find_all(sge.Column)):
-            if column.name == _NEEDED:
-                column.replace(needed.copy())
-        table.replace(sge.Subquery(this=layered, alias=table.args.get("alias")))
-    return tree
+    conditions = _conditions(select.args["where"].this)
+    after = [one for one in conditions if isinstance(one, sge.GT) and _is(one.this, "to_block", table)
+             and not list(one.expression.find_all(sge.Column, sge.Subquery))]
+    lasting = [one for one in conditions if isinstance(one, sge.LT) and _is(one.this, "from_block", table)
+               and _is(one.expression, "to_block", table)]
+    # By number: Ibis has one node in several places of a tree, which then does not know where it is.
+    if not after or len(after) + len(lasting) < sum(_is(one, "to_block", table) for one in select.find_all(sge.Column)):
+        return []
+    return [sg.or_(*(sge.LTE(this=sg.column("until"), expression=one.expression.copy()) for one in after))]
+
+
+def _is(node: sge.Expr, column: str, table: sge.Table) -> bool:
+    return isinstance(node, sge.Column) and (node.table, node.name) == (table.alias, column)
 
 
 def _conditions(where: sge.Expr) -> list[sge.Expr]:

@@ -45,7 +45,7 @@ from nbext.engine.duckdb import series
 from nbext.engine.duckdb.addresses import Addresses, texts_of
 from nbext.engine.duckdb.bitmaps import Bits, apart, combined, first_by, first_of, placed
 from nbext.engine.holdings import holdings
-from nbext.engine.layers import attach, narrowed
+from nbext.engine.layers import Layers, attach
 from nbext.engine.query.exact import in_order, is_amount
 from nbext.engine.query.rows import Rows
 from nbext.engine.query.series import ENTERS, Series, series_of
@@ -105,9 +105,9 @@ class DuckDataset:
         self.about = about(generation, "duckdb")
         self._memory = memory
         self._spill = Spill(data_dir)
-        self._connection, views = _locked_down(generation, self._spill, memory, threads or os.cpu_count() or 1)
+        self._connection, layers = _locked_down(generation, self._spill, memory, threads or os.cpu_count() or 1)
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
-        self._statements = Statements("duckdb", change=lambda tree: narrowed(tree, views) if views else tree)
+        self._statements = Statements("duckdb", layers=layers)
         self._few: dict[bytes, Wallets] = {}
         self._lists: dict[str, Wallets] = {}
         self._closing = threading.Event()
@@ -506,7 +506,7 @@ class DuckDataset:
 
 def _locked_down(
     generation: Generation, spill: Spill, memory: str, threads: int
-) -> tuple[duckdb.DuckDBPyConnection, dict[str, str]]:
+) -> tuple[duckdb.DuckDBPyConnection, Layers | None]:
     """Attach the generation to an empty database: two datasets of one file then share nothing."""
     connection = duckdb.connect(
         ":memory:",
@@ -520,14 +520,14 @@ def _locked_down(
         },
     )
     try:
-        views = attach(connection.execute, generation, "generation")
+        layers = attach(connection.execute, generation, "generation")
     except duckdb.Error as error:
         connection.close()
         spill.release()
         raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}") from None
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-    return connection, views
+    return connection, layers
 
 
 def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:

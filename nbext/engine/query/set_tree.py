@@ -136,14 +136,19 @@ def folded(join: Callable[[Part, Part], Part], parts: Sequence[Part]) -> Part:
 
 def mapped(node: Settled[Wallets], change: Callable[[Wallets], Compiled]) -> Settled[Compiled]:
     """Return a settled tree of the same form with other leaves, changed in the order in which they are combined."""
+    return replaced(node, lambda wallets: Leaf(change(wallets)))
+
+
+def replaced(node: Settled[Wallets], change: Callable[[Wallets], Settled[Compiled]]) -> Settled[Compiled]:
+    """Return a settled tree with a set in the place of each leaf."""
     if isinstance(node, Leaf):
-        return Leaf(change(node.wallets), node.loose)
+        return change(node.wallets)
     if isinstance(node, Union):
-        return Union([mapped(part, change) for part in node.parts])
+        return Union([replaced(part, change) for part in node.parts])
     return Narrowed(
-        mapped(node.first, change),
-        [mapped(part, change) for part in node.inside],
-        [mapped(part, change) for part in node.outside],
+        replaced(node.first, change),
+        [replaced(part, change) for part in node.inside],
+        [replaced(part, change) for part in node.outside],
     )
 
 

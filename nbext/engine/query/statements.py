@@ -30,12 +30,14 @@ from nbext.engine.query.exact import in_order as rows_in_order
 from nbext.engine.query.parameters import LIST, type_of
 from nbext.engine.query.rows import Rows
 from nbext.engine.query.series import Between, Each, Series, Uncovered
-from nbext.engine.query.set_tree import Settled, joined, mapped, settled
+from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union, joined, mapped, replaced, settled
 from nbext.engine.schema import TABLES
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
+
+    from nbext.engine.layers import Layers
 
 Kept = TypeVar("Kept")
 Build = Callable[[Tables, Sequence[Any]], "ir.Table"]
@@ -130,13 +132,11 @@ class Column:
 class Statements:
     """The statements of one engine's dialect, kept by shape. Safe to use from several threads.
 
-    ``change`` is applied to each statement once it is compiled.
+    ``layers``: where the tables are, if each is a base and a delta.
     """
 
-    def __init__(
-        self, dialect: str, tables: Tables | None = None, change: Callable[[sge.Select], sge.Select] = lambda tree: tree
-    ) -> None:
-        self._change = change
+    def __init__(self, dialect: str, tables: Tables | None = None, layers: Layers | None = None) -> None:
+        self._layers = layers
         self._compiler, self._is_spark = getattr(compilers, dialect).compiler, dialect == "pyspark"
         self.tables: Tables = tables or unbound_tables()
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
@@ -241,7 +241,15 @@ class Statements:
     def _wallets(self, question: Question, holes: _Holes) -> Settled[Statement]:
         with self._turn(holes):
             tree = settled(question.wallets(self.tables, holes.scalars))
-        return mapped(tree, lambda table: self._statement(table, holes))
+        return replaced(tree, lambda table: self._set(table, holes))
+
+    def _set(self, table: ir.Table, holes: _Holes) -> Settled[Statement]:
+        """Compile a leaf; to a set of three where base and delta are best read apart."""
+        apart = self._layers and self._layers.apart(self._tree(table, holes))
+        if not apart:
+            return Leaf(self._statement(table, holes))
+        base, stale, delta = (Leaf(self._of(tree, table)) for tree in apart)
+        return Union([Narrowed(base, (), (stale,)), delta])
 
     def _of_series(
         self, name: str, asked: Series, compiled: Callable[[Series, _Holes], Kept], cancel: Cancel | None,
@@ -306,11 +314,18 @@ class Statements:
         return Statement(tree, rows.dialect, rows.schema)
 
     def _statement(self, table: ir.Table, holes: _Holes) -> Statement:
+        tree = self._tree(table, holes)
+        if self._is_spark:
+            name_apart(tree)
+        return self._of(self._layers.narrowed(tree) if self._layers else tree, table)
+
+    def _tree(self, table: ir.Table, holes: _Holes) -> sge.Select:
         with self._turn(holes):
-            tree = self._change(self._compiler.to_sqlglot(table, params=holes.params))
-            if self._is_spark:
-                name_apart(tree)
-            return Statement(tree, self._compiler.dialect, _arrow_schema(table))
+            tree: sge.Select = self._compiler.to_sqlglot(table, params=holes.params)
+            return tree
+
+    def _of(self, tree: sge.Select, table: ir.Table) -> Statement:
+        return Statement(tree, self._compiler.dialect, _arrow_schema(table))
 
 
 def name_apart(tree: sge.Select) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from nbext.engine.query import history, sort_key
 from nbext.engine.query.bounds import Amounts
-from nbext.engine.query.set_tree import And, Leaf, Not, Or, Tree
-from nbext.engine.schema import FOREVER
+from nbext.engine.query.set_tree import And, Leaf, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import Condition, amounts
 from nbext.language.fields import CHAIN, HELD_SINCE, UNIT, USDC, Field
@@ -54,14 +53,14 @@ class HoldingCondition(Condition):
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
         values: Any = self
-        if values.since is not None:
-            return self._held_since(self._history(tables))
         # The bounds are sort keys by now: most rows are decided by one comparison of 64 bits.
         balances, low, high = self._balances(tables), values.within.low, values.within.high
         if values.within.none_too:
             # A wallet with nothing has no row: it is found by not being found outside the bounds.
-            return Not(Leaf(history.members(balances.filter(~sort_key.within(balances, low, high)))))
-        return Leaf(history.members(sort_key.rows_within(balances, low, high)))
+            holding: Tree = Not(Leaf(history.members(balances.filter(~sort_key.within(balances, low, high)))))
+        else:
+            holding = Leaf(history.members(sort_key.rows_within(balances, low, high)))
+        return holding if values.since is None else And([holding, *self._held_since(tables)])
 
     def _balances(self, tables: Tables) -> ir.Table:
         return history.balances(self.contract, self.at, tables)
@@ -69,26 +68,21 @@ class HoldingCondition(Condition):
     def _history(self, tables: Tables) -> ir.Table:
         return tables["history"].filter(tables["history"].contract == self.contract.contract)
 
-    def _held_since(self, rows: ir.Table) -> Tree:
-        """Build the wallets whose balance was high enough at every block from ``since`` on, and is within bounds."""
+    def _held_since(self, tables: Tables) -> Iterator[Tree]:
+        """Yield the sets whose wallets' balances were high enough at every block from ``since`` on."""
         values: Any = self
-        low, high = values.within.low, values.within.high
-        if values.at is None:
-            begun, standing = rows, rows.filter(rows.to_block == FOREVER)
-        else:
-            begun, standing = history.until(rows, "from_block", values.at), history.standing(rows, values.at)
-        still, enough = begun.to_block > values.since, sort_key.at_least(begun, low)
+        rows, low = self._history(tables), values.within.low
+        if values.at is not None:
+            rows = history.until(rows, "from_block", values.at)
+        still, enough = rows.to_block > values.since, sort_key.at_least(rows, low)
+        # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
+        # A wallet that never held any has no history, and never fell below 0.
+        if not values.within.none_too:
+            # Who first received any after that block never fell below, but did not hold at the block itself.
+            yield Leaf(history.members(rows.filter(rows.from_block <= values.since, still, enough)))
         # A balance that another of the same block replaced was never the balance at the end of a block.
-        lasting = begun.from_block < begun.to_block
-        # Three sets instead of one aggregate over the whole history: each reads only the rows that decide it.
-        fell = Leaf(history.members(begun.filter(still, lasting, ~enough)))
-        inside = sort_key.within(standing, low, high)
-        if values.within.none_too:
-            # A wallet that never held any has no history, and never fell below 0.
-            return Not(Or([fell, Leaf(history.members(standing.filter(~inside)))]))
-        # Who first received any after that block never fell below, but did not hold at the block itself.
-        held_then = Leaf(history.members(begun.filter(begun.from_block <= values.since, still, enough)))
-        return And([Leaf(history.members(standing.filter(inside))), held_then, Not(fell)])
+        lasting = rows.from_block < rows.to_block
+        yield Not(Leaf(history.members(rows.filter(still, lasting, ~enough))))
 
     def _held_words(self, text: str) -> str:
         text += describe.on_chain(self.contract.chain_id, self.at)

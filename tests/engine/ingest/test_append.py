@@ -172,6 +172,35 @@ def test_what_is_added_lies_beside_the_base_which_is_not_written_again(grown):
     assert list(storage.damage_of(data)) == []
 
 
+def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_either_side_of_every_bound(
+        tmp_path, appending, log):
+    days = [[log(0, n, 4, block=100) for n in (1, 2, 3)] + [log(3, 9, 4, block=101)],
+            [log(1, 3, 3, block=103), log(2, 9, 4, block=103)],
+            [log(1, 2, 1, block=105), log(9, 1, 2, block=106), log(2, 5, 1, block=107)]]
+    files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate(days)]
+    facts = tmp_path / "tokens.csv"
+    facts.write_text(FACTS)
+    times = tmp_path / "blocks.csv"
+    times.write_text("number,timestamp\n" + "".join(f"{n},{1_600_000_000 + n * 20_000}\n" for n in range(100, 108)))
+    take(tmp_path / "whole", *files, facts, times)
+    take(tmp_path / "data", files[0], facts, times)
+    for path in files[1:]:
+        assert take(tmp_path / "data", path).rebuilt is None
+    held = {"token": wallet(ERC20), "unit": "raw"}
+    bounds = [{side: n} for side in ("min", "max") for n in (1, 2, 3, 4)]
+    asked = [{"activity": {name: bound}} for name in ("transfers", "activeDays") for bound in bounds]
+    asked += [{"activity": {name: {side: block}}} for name in ("first", "last") for side in ("after", "before")
+              for block in range(100, 108)]
+    asked += [{"not": one} for one in asked]
+    asked += [{"token": {**held, "balance": {"min": str(n)}, "heldSince": block}, **more}
+              for n in (1, 2, 3) for block in range(100, 108) for more in ({}, {"asOf": 104}, {"asOf": 106})]
+    grown, whole = open_dataset(tmp_path / "data"), open_dataset(tmp_path / "whole")
+    with closing(grown), closing(whole):
+        found = [segment(grown, filters, 100) for filters in asked]
+        assert found == [segment(whole, filters, 100) for filters in asked]
+    assert len(set(map(str, found))) > 20
+
+
 def test_the_files_for_engines_elsewhere_have_ranks_for_wallets_again(grown):
     rows = []
     for data in grown:

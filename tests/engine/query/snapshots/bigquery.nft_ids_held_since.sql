@@ -1,31 +1,31 @@
 WITH `matched` AS (
-  WITH `t14` AS (
+  WITH `t18` AS (
     SELECT
-      `t9`.`block`,
-      `t9`.`sender`,
-      `t9`.`recipient`,
-      LAG(`t9`.`recipient`) OVER (
-        PARTITION BY `t9`.`hi`, `t9`.`mid`, `t9`.`lo`
-        ORDER BY `t9`.`block` ASC, `t9`.`log_index` ASC
+      `t12`.`block`,
+      `t12`.`sender`,
+      `t12`.`recipient`,
+      LAG(`t12`.`recipient`) OVER (
+        PARTITION BY `t12`.`hi`, `t12`.`mid`, `t12`.`lo`
+        ORDER BY `t12`.`block` ASC, `t12`.`log_index` ASC
       ) AS `before`,
-      LEAD(`t9`.`block`) OVER (
-        PARTITION BY `t9`.`hi`, `t9`.`mid`, `t9`.`lo`
-        ORDER BY `t9`.`block` ASC, `t9`.`log_index` ASC
+      LEAD(`t12`.`block`) OVER (
+        PARTITION BY `t12`.`hi`, `t12`.`mid`, `t12`.`lo`
+        ORDER BY `t12`.`block` ASC, `t12`.`log_index` ASC
       ) AS `until`
     FROM (
       SELECT
         *
-      FROM `project`.`nbext`.`transfers` AS `t1`
+      FROM `project`.`nbext`.`transfers` AS `t2`
       WHERE
-        `t1`.`contract` = 2 AND `t1`.`hi` = 0 AND `t1`.`mid` = 0
-    ) AS `t9`
+        `t2`.`contract` = 2 AND `t2`.`hi` = 0 AND `t2`.`mid` = 0
+    ) AS `t12`
     WHERE
       EXISTS(
         SELECT
           1
         FROM (
           SELECT
-            CAST(`t4`.`listed` AS NUMERIC) AS `listed`
+            CAST(`t5`.`listed` AS NUMERIC) AS `listed`
           FROM (
             SELECT
               IF(pos = pos_2, `listed`, NULL) AS `listed`
@@ -40,154 +40,69 @@ WITH `matched` AS (
                   ARRAY_LENGTH([3, 6]) - 1
                 )
               )
-          ) AS `t4`
-        ) AS `t11`
+          ) AS `t5`
+        ) AS `t14`
         WHERE
-          `t9`.`lo` = `t11`.`listed`
+          `t12`.`lo` = `t14`.`listed`
       )
   )
   SELECT
-    `t31`.`wallet`
+    `t27`.`wallet`
   FROM (
     SELECT
-      `t28`.`wallet`
+      `t20`.`wallet`
     FROM (
       SELECT
-        `t27`.*
-        EXCEPT (`count`)
+        `t17`.`wallet`,
+        SUM(`t17`.`count`) AS `count`
       FROM (
         SELECT
-          `t26`.`wallet`,
-          `t26`.`from_block`,
-          `t26`.`to_block`,
-          `t26`.`count`,
-          CAST('0' AS NUMERIC) AS `hi`,
-          CAST('0' AS NUMERIC) AS `mid`,
-          CAST(`t26`.`count` AS NUMERIC) AS `lo`,
-          `t26`.`count` AS `size`
+          `t11`.`contract`,
+          `t11`.`id_hi`,
+          `t11`.`id_mid`,
+          `t11`.`id_lo`,
+          `t11`.`wallet`,
+          `t11`.`count`
         FROM (
           SELECT
-            `t25`.`wallet`,
-            `t25`.`block` AS `from_block`,
-            COALESCE(
-              LEAD(`t25`.`block`) OVER (PARTITION BY `t25`.`wallet` ORDER BY `t25`.`block` ASC),
-              4611686018427387904
-            ) AS `to_block`,
-            SUM(`t25`.`change`) OVER (
-              PARTITION BY `t25`.`wallet`
-              ORDER BY `t25`.`block` ASC
-              ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-            ) AS `count`
-          FROM (
+            *
+          FROM `project`.`nbext`.`owners` AS `t1`
+          WHERE
+            `t1`.`contract` = 2 AND `t1`.`id_hi` = 0 AND `t1`.`id_mid` = 0
+        ) AS `t11`
+        WHERE
+          EXISTS(
             SELECT
-              `t24`.`wallet`,
-              `t24`.`block`,
-              SUM(`t24`.`change`) AS `change`
+              1
             FROM (
               SELECT
-                *
+                CAST(`t5`.`listed` AS NUMERIC) AS `listed`
               FROM (
                 SELECT
-                  *
-                FROM (
-                  SELECT
-                    *
-                  FROM (
-                    SELECT
-                      `t15`.`block`,
-                      `t15`.`recipient` AS `wallet`,
-                      1 AS `change`
-                    FROM `t14` AS `t15`
-                  ) AS `t16`
-                  UNION ALL
-                  SELECT
-                    *
-                  FROM (
-                    SELECT
-                      `t15`.`until` AS `block`,
-                      `t15`.`recipient` AS `wallet`,
-                      -(
-                        1
-                      ) AS `change`
-                    FROM `t14` AS `t15`
-                    WHERE
-                      `t15`.`until` IS NOT NULL
-                  ) AS `t17`
-                ) AS `t19`
-                UNION ALL
-                SELECT
-                  *
-                FROM (
-                  SELECT
-                    0 AS `block`,
-                    `t20`.`sender` AS `wallet`,
-                    1 AS `change`
-                  FROM (
-                    SELECT
-                      *
-                    FROM `t14` AS `t15`
-                    WHERE
-                      `t15`.`before` IS NULL
-                  ) AS `t20`
-                  WHERE
-                    NOT EXISTS(
-                      SELECT
-                        1
-                      FROM (
-                        SELECT
-                          `t0`.`wallet` AS `sender`
-                        FROM `project`.`nbext`.`wallets` AS `t0`
-                        WHERE
-                          `t0`.`address` = '0x0000000000000000000000000000000000000000'
-                      ) AS `t8`
-                      WHERE
-                        `t20`.`sender` = `t8`.`sender`
-                    )
-                ) AS `t22`
-              ) AS `t23`
-              UNION ALL
-              SELECT
-                *
-              FROM (
-                SELECT
-                  `t20`.`block`,
-                  `t20`.`sender` AS `wallet`,
-                  -(
-                    1
-                  ) AS `change`
-                FROM (
-                  SELECT
-                    *
-                  FROM `t14` AS `t15`
-                  WHERE
-                    `t15`.`before` IS NULL
-                ) AS `t20`
+                  IF(pos = pos_2, `listed`, NULL) AS `listed`
+                FROM UNNEST(GENERATE_ARRAY(0, GREATEST(ARRAY_LENGTH([3, 6])) - 1)) AS pos
+                CROSS JOIN UNNEST([3, 6]) AS `listed` WITH OFFSET AS pos_2
                 WHERE
-                  NOT EXISTS(
-                    SELECT
-                      1
-                    FROM (
-                      SELECT
-                        `t0`.`wallet` AS `sender`
-                      FROM `project`.`nbext`.`wallets` AS `t0`
-                      WHERE
-                        `t0`.`address` = '0x0000000000000000000000000000000000000000'
-                    ) AS `t8`
-                    WHERE
-                      `t20`.`sender` = `t8`.`sender`
+                  pos = pos_2
+                  OR (
+                    pos > (
+                      ARRAY_LENGTH([3, 6]) - 1
+                    ) AND pos_2 = (
+                      ARRAY_LENGTH([3, 6]) - 1
+                    )
                   )
-              ) AS `t21`
-            ) AS `t24`
-            GROUP BY
-              1,
-              2
-          ) AS `t25`
-        ) AS `t26`
-      ) AS `t27`
-    ) AS `t28`
+              ) AS `t5`
+            ) AS `t14`
+            WHERE
+              `t11`.`id_lo` = `t14`.`listed`
+          )
+      ) AS `t17`
+      GROUP BY
+        1
+    ) AS `t20`
     WHERE
-      `t28`.`to_block` = 4611686018427387904 AND `t28`.`size` >= 1
-  ) AS `t31`
+      `t20`.`count` >= 1
+  ) AS `t27`
   WHERE
     (
       EXISTS(
@@ -195,39 +110,39 @@ WITH `matched` AS (
           1
         FROM (
           SELECT
-            `t28`.`wallet`
+            `t35`.`wallet`
           FROM (
             SELECT
-              `t27`.*
+              `t34`.*
               EXCEPT (`count`)
             FROM (
               SELECT
-                `t26`.`wallet`,
-                `t26`.`from_block`,
-                `t26`.`to_block`,
-                `t26`.`count`,
+                `t33`.`wallet`,
+                `t33`.`from_block`,
+                `t33`.`to_block`,
+                `t33`.`count`,
                 CAST('0' AS NUMERIC) AS `hi`,
                 CAST('0' AS NUMERIC) AS `mid`,
-                CAST(`t26`.`count` AS NUMERIC) AS `lo`,
-                `t26`.`count` AS `size`
+                CAST(`t33`.`count` AS NUMERIC) AS `lo`,
+                `t33`.`count` AS `size`
               FROM (
                 SELECT
-                  `t25`.`wallet`,
-                  `t25`.`block` AS `from_block`,
+                  `t32`.`wallet`,
+                  `t32`.`block` AS `from_block`,
                   COALESCE(
-                    LEAD(`t25`.`block`) OVER (PARTITION BY `t25`.`wallet` ORDER BY `t25`.`block` ASC),
+                    LEAD(`t32`.`block`) OVER (PARTITION BY `t32`.`wallet` ORDER BY `t32`.`block` ASC),
                     4611686018427387904
                   ) AS `to_block`,
-                  SUM(`t25`.`change`) OVER (
-                    PARTITION BY `t25`.`wallet`
-                    ORDER BY `t25`.`block` ASC
+                  SUM(`t32`.`change`) OVER (
+                    PARTITION BY `t32`.`wallet`
+                    ORDER BY `t32`.`block` ASC
                     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
                   ) AS `count`
                 FROM (
                   SELECT
-                    `t24`.`wallet`,
-                    `t24`.`block`,
-                    SUM(`t24`.`change`) AS `change`
+                    `t31`.`wallet`,
+                    `t31`.`block`,
+                    SUM(`t31`.`change`) AS `change`
                   FROM (
                     SELECT
                       *
@@ -239,41 +154,41 @@ WITH `matched` AS (
                           *
                         FROM (
                           SELECT
-                            `t15`.`block`,
-                            `t15`.`recipient` AS `wallet`,
+                            `t19`.`block`,
+                            `t19`.`recipient` AS `wallet`,
                             1 AS `change`
-                          FROM `t14` AS `t15`
-                        ) AS `t16`
+                          FROM `t18` AS `t19`
+                        ) AS `t21`
                         UNION ALL
                         SELECT
                           *
                         FROM (
                           SELECT
-                            `t15`.`until` AS `block`,
-                            `t15`.`recipient` AS `wallet`,
+                            `t19`.`until` AS `block`,
+                            `t19`.`recipient` AS `wallet`,
                             -(
                               1
                             ) AS `change`
-                          FROM `t14` AS `t15`
+                          FROM `t18` AS `t19`
                           WHERE
-                            `t15`.`until` IS NOT NULL
-                        ) AS `t17`
-                      ) AS `t19`
+                            `t19`.`until` IS NOT NULL
+                        ) AS `t22`
+                      ) AS `t24`
                       UNION ALL
                       SELECT
                         *
                       FROM (
                         SELECT
                           0 AS `block`,
-                          `t20`.`sender` AS `wallet`,
+                          `t25`.`sender` AS `wallet`,
                           1 AS `change`
                         FROM (
                           SELECT
                             *
-                          FROM `t14` AS `t15`
+                          FROM `t18` AS `t19`
                           WHERE
-                            `t15`.`before` IS NULL
-                        ) AS `t20`
+                            `t19`.`before` IS NULL
+                        ) AS `t25`
                         WHERE
                           NOT EXISTS(
                             SELECT
@@ -284,29 +199,29 @@ WITH `matched` AS (
                               FROM `project`.`nbext`.`wallets` AS `t0`
                               WHERE
                                 `t0`.`address` = '0x0000000000000000000000000000000000000000'
-                            ) AS `t8`
+                            ) AS `t10`
                             WHERE
-                              `t20`.`sender` = `t8`.`sender`
+                              `t25`.`sender` = `t10`.`sender`
                           )
-                      ) AS `t22`
-                    ) AS `t23`
+                      ) AS `t29`
+                    ) AS `t30`
                     UNION ALL
                     SELECT
                       *
                     FROM (
                       SELECT
-                        `t20`.`block`,
-                        `t20`.`sender` AS `wallet`,
+                        `t25`.`block`,
+                        `t25`.`sender` AS `wallet`,
                         -(
                           1
                         ) AS `change`
                       FROM (
                         SELECT
                           *
-                        FROM `t14` AS `t15`
+                        FROM `t18` AS `t19`
                         WHERE
-                          `t15`.`before` IS NULL
-                      ) AS `t20`
+                          `t19`.`before` IS NULL
+                      ) AS `t25`
                       WHERE
                         NOT EXISTS(
                           SELECT
@@ -317,63 +232,63 @@ WITH `matched` AS (
                             FROM `project`.`nbext`.`wallets` AS `t0`
                             WHERE
                               `t0`.`address` = '0x0000000000000000000000000000000000000000'
-                          ) AS `t8`
+                          ) AS `t10`
                           WHERE
-                            `t20`.`sender` = `t8`.`sender`
+                            `t25`.`sender` = `t10`.`sender`
                         )
-                    ) AS `t21`
-                  ) AS `t24`
+                    ) AS `t28`
+                  ) AS `t31`
                   GROUP BY
                     1,
                     2
-                ) AS `t25`
-              ) AS `t26`
-            ) AS `t27`
-          ) AS `t28`
+                ) AS `t32`
+              ) AS `t33`
+            ) AS `t34`
+          ) AS `t35`
           WHERE
-            `t28`.`from_block` <= 144 AND `t28`.`to_block` > 144 AND `t28`.`size` >= 1
-        ) AS `t33`
+            `t35`.`from_block` <= 144 AND `t35`.`to_block` > 144 AND `t35`.`size` >= 1
+        ) AS `t37`
         WHERE
-          `t31`.`wallet` = `t33`.`wallet`
+          `t27`.`wallet` = `t37`.`wallet`
       )
       AND NOT EXISTS(
         SELECT
           1
         FROM (
           SELECT
-            `t28`.`wallet`
+            `t35`.`wallet`
           FROM (
             SELECT
-              `t27`.*
+              `t34`.*
               EXCEPT (`count`)
             FROM (
               SELECT
-                `t26`.`wallet`,
-                `t26`.`from_block`,
-                `t26`.`to_block`,
-                `t26`.`count`,
+                `t33`.`wallet`,
+                `t33`.`from_block`,
+                `t33`.`to_block`,
+                `t33`.`count`,
                 CAST('0' AS NUMERIC) AS `hi`,
                 CAST('0' AS NUMERIC) AS `mid`,
-                CAST(`t26`.`count` AS NUMERIC) AS `lo`,
-                `t26`.`count` AS `size`
+                CAST(`t33`.`count` AS NUMERIC) AS `lo`,
+                `t33`.`count` AS `size`
               FROM (
                 SELECT
-                  `t25`.`wallet`,
-                  `t25`.`block` AS `from_block`,
+                  `t32`.`wallet`,
+                  `t32`.`block` AS `from_block`,
                   COALESCE(
-                    LEAD(`t25`.`block`) OVER (PARTITION BY `t25`.`wallet` ORDER BY `t25`.`block` ASC),
+                    LEAD(`t32`.`block`) OVER (PARTITION BY `t32`.`wallet` ORDER BY `t32`.`block` ASC),
                     4611686018427387904
                   ) AS `to_block`,
-                  SUM(`t25`.`change`) OVER (
-                    PARTITION BY `t25`.`wallet`
-                    ORDER BY `t25`.`block` ASC
+                  SUM(`t32`.`change`) OVER (
+                    PARTITION BY `t32`.`wallet`
+                    ORDER BY `t32`.`block` ASC
                     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
                   ) AS `count`
                 FROM (
                   SELECT
-                    `t24`.`wallet`,
-                    `t24`.`block`,
-                    SUM(`t24`.`change`) AS `change`
+                    `t31`.`wallet`,
+                    `t31`.`block`,
+                    SUM(`t31`.`change`) AS `change`
                   FROM (
                     SELECT
                       *
@@ -385,41 +300,41 @@ WITH `matched` AS (
                           *
                         FROM (
                           SELECT
-                            `t15`.`block`,
-                            `t15`.`recipient` AS `wallet`,
+                            `t19`.`block`,
+                            `t19`.`recipient` AS `wallet`,
                             1 AS `change`
-                          FROM `t14` AS `t15`
-                        ) AS `t16`
+                          FROM `t18` AS `t19`
+                        ) AS `t21`
                         UNION ALL
                         SELECT
                           *
                         FROM (
                           SELECT
-                            `t15`.`until` AS `block`,
-                            `t15`.`recipient` AS `wallet`,
+                            `t19`.`until` AS `block`,
+                            `t19`.`recipient` AS `wallet`,
                             -(
                               1
                             ) AS `change`
-                          FROM `t14` AS `t15`
+                          FROM `t18` AS `t19`
                           WHERE
-                            `t15`.`until` IS NOT NULL
-                        ) AS `t17`
-                      ) AS `t19`
+                            `t19`.`until` IS NOT NULL
+                        ) AS `t22`
+                      ) AS `t24`
                       UNION ALL
                       SELECT
                         *
                       FROM (
                         SELECT
                           0 AS `block`,
-                          `t20`.`sender` AS `wallet`,
+                          `t25`.`sender` AS `wallet`,
                           1 AS `change`
                         FROM (
                           SELECT
                             *
-                          FROM `t14` AS `t15`
+                          FROM `t18` AS `t19`
                           WHERE
-                            `t15`.`before` IS NULL
-                        ) AS `t20`
+                            `t19`.`before` IS NULL
+                        ) AS `t25`
                         WHERE
                           NOT EXISTS(
                             SELECT
@@ -430,29 +345,29 @@ WITH `matched` AS (
                               FROM `project`.`nbext`.`wallets` AS `t0`
                               WHERE
                                 `t0`.`address` = '0x0000000000000000000000000000000000000000'
-                            ) AS `t8`
+                            ) AS `t10`
                             WHERE
-                              `t20`.`sender` = `t8`.`sender`
+                              `t25`.`sender` = `t10`.`sender`
                           )
-                      ) AS `t22`
-                    ) AS `t23`
+                      ) AS `t29`
+                    ) AS `t30`
                     UNION ALL
                     SELECT
                       *
                     FROM (
                       SELECT
-                        `t20`.`block`,
-                        `t20`.`sender` AS `wallet`,
+                        `t25`.`block`,
+                        `t25`.`sender` AS `wallet`,
                         -(
                           1
                         ) AS `change`
                       FROM (
                         SELECT
                           *
-                        FROM `t14` AS `t15`
+                        FROM `t18` AS `t19`
                         WHERE
-                          `t15`.`before` IS NULL
-                      ) AS `t20`
+                          `t19`.`before` IS NULL
+                      ) AS `t25`
                       WHERE
                         NOT EXISTS(
                           SELECT
@@ -463,28 +378,28 @@ WITH `matched` AS (
                             FROM `project`.`nbext`.`wallets` AS `t0`
                             WHERE
                               `t0`.`address` = '0x0000000000000000000000000000000000000000'
-                          ) AS `t8`
+                          ) AS `t10`
                           WHERE
-                            `t20`.`sender` = `t8`.`sender`
+                            `t25`.`sender` = `t10`.`sender`
                         )
-                    ) AS `t21`
-                  ) AS `t24`
+                    ) AS `t28`
+                  ) AS `t31`
                   GROUP BY
                     1,
                     2
-                ) AS `t25`
-              ) AS `t26`
-            ) AS `t27`
-          ) AS `t28`
+                ) AS `t32`
+              ) AS `t33`
+            ) AS `t34`
+          ) AS `t35`
           WHERE
-            `t28`.`to_block` > 144
-            AND `t28`.`from_block` < `t28`.`to_block`
+            `t35`.`to_block` > 144
+            AND `t35`.`from_block` < `t35`.`to_block`
             AND NOT (
-              `t28`.`size` >= 1
+              `t35`.`size` >= 1
             )
-        ) AS `t34`
+        ) AS `t39`
         WHERE
-          `t31`.`wallet` = `t34`.`wallet`
+          `t27`.`wallet` = `t39`.`wallet`
       )
     )
     AND NOT EXISTS(
@@ -492,8 +407,8 @@ WITH `matched` AS (
         1
       FROM (
         SELECT
-          `t2`.`wallet`
-        FROM `project`.`nbext`.`wallets` AS `t2`
+          `t3`.`wallet`
+        FROM `project`.`nbext`.`wallets` AS `t3`
         WHERE
           EXISTS(
             SELECT
@@ -536,13 +451,13 @@ WITH `matched` AS (
                     ) - 1
                   )
                 )
-            ) AS `t6`
+            ) AS `t8`
             WHERE
-              `t2`.`address` = `t6`.`address`
+              `t3`.`address` = `t8`.`address`
           )
-      ) AS `t13`
+      ) AS `t16`
       WHERE
-        `t31`.`wallet` = `t13`.`wallet`
+        `t27`.`wallet` = `t16`.`wallet`
     )
 ), `returned` AS (
   SELECT

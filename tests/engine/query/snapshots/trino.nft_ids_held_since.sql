@@ -1,31 +1,31 @@
 WITH "matched" AS (
-  WITH "t14" AS (
+  WITH "t18" AS (
     SELECT
-      "t9"."block",
-      "t9"."sender",
-      "t9"."recipient",
-      LAG("t9"."recipient") OVER (
-        PARTITION BY "t9"."hi", "t9"."mid", "t9"."lo"
-        ORDER BY "t9"."block" ASC, "t9"."log_index" ASC
+      "t12"."block",
+      "t12"."sender",
+      "t12"."recipient",
+      LAG("t12"."recipient") OVER (
+        PARTITION BY "t12"."hi", "t12"."mid", "t12"."lo"
+        ORDER BY "t12"."block" ASC, "t12"."log_index" ASC
       ) AS "before",
-      LEAD("t9"."block") OVER (
-        PARTITION BY "t9"."hi", "t9"."mid", "t9"."lo"
-        ORDER BY "t9"."block" ASC, "t9"."log_index" ASC
+      LEAD("t12"."block") OVER (
+        PARTITION BY "t12"."hi", "t12"."mid", "t12"."lo"
+        ORDER BY "t12"."block" ASC, "t12"."log_index" ASC
       ) AS "until"
     FROM (
       SELECT
         *
-      FROM "lake"."nbext"."transfers" AS "t1"
+      FROM "lake"."nbext"."transfers" AS "t2"
       WHERE
-        "t1"."contract" = 2 AND "t1"."hi" = 0 AND "t1"."mid" = 0
-    ) AS "t9"
+        "t2"."contract" = 2 AND "t2"."hi" = 0 AND "t2"."mid" = 0
+    ) AS "t12"
     WHERE
       EXISTS(
         SELECT
           1
         FROM (
           SELECT
-            CAST("t4"."listed" AS DECIMAL(38, 0)) AS "listed"
+            CAST("t5"."listed" AS DECIMAL(38, 0)) AS "listed"
           FROM (
             SELECT
               IF(_u.pos = _u_2.pos_2, _u_2."listed") AS "listed"
@@ -36,159 +36,65 @@ WITH "matched" AS (
               OR (
                 _u.pos > CARDINALITY(ARRAY[3, 6]) AND _u_2.pos_2 = CARDINALITY(ARRAY[3, 6])
               )
-          ) AS "t4"
-        ) AS "t11"
+          ) AS "t5"
+        ) AS "t14"
         WHERE
-          "t9"."lo" = "t11"."listed"
+          "t12"."lo" = "t14"."listed"
       )
   )
   SELECT
-    "t31"."wallet"
+    "t27"."wallet"
   FROM (
     SELECT
-      "t28"."wallet"
+      "t20"."wallet"
     FROM (
       SELECT
-        "t27"."wallet",
-        "t27"."from_block",
-        "t27"."to_block",
-        "t27"."hi",
-        "t27"."mid",
-        "t27"."lo",
-        "t27"."size"
+        "t17"."wallet",
+        SUM("t17"."count") AS "count"
       FROM (
         SELECT
-          "t26"."wallet",
-          "t26"."from_block",
-          "t26"."to_block",
-          "t26"."count",
-          CAST('0' AS DECIMAL(38, 0)) AS "hi",
-          CAST('0' AS DECIMAL(38, 0)) AS "mid",
-          CAST("t26"."count" AS DECIMAL(38, 0)) AS "lo",
-          "t26"."count" AS "size"
+          "t11"."contract",
+          "t11"."id_hi",
+          "t11"."id_mid",
+          "t11"."id_lo",
+          "t11"."wallet",
+          "t11"."count"
         FROM (
           SELECT
-            "t25"."wallet",
-            "t25"."block" AS "from_block",
-            COALESCE(
-              LEAD("t25"."block") OVER (PARTITION BY "t25"."wallet" ORDER BY "t25"."block" ASC),
-              4611686018427387904
-            ) AS "to_block",
-            SUM("t25"."change") OVER (
-              PARTITION BY "t25"."wallet"
-              ORDER BY "t25"."block" ASC
-              ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-            ) AS "count"
-          FROM (
+            *
+          FROM "lake"."nbext"."owners" AS "t1"
+          WHERE
+            "t1"."contract" = 2 AND "t1"."id_hi" = 0 AND "t1"."id_mid" = 0
+        ) AS "t11"
+        WHERE
+          EXISTS(
             SELECT
-              "t24"."wallet",
-              "t24"."block",
-              SUM("t24"."change") AS "change"
+              1
             FROM (
               SELECT
-                *
+                CAST("t5"."listed" AS DECIMAL(38, 0)) AS "listed"
               FROM (
                 SELECT
-                  *
-                FROM (
-                  SELECT
-                    *
-                  FROM (
-                    SELECT
-                      "t15"."block",
-                      "t15"."recipient" AS "wallet",
-                      1 AS "change"
-                    FROM "t14" AS "t15"
-                  ) AS "t16"
-                  UNION ALL
-                  SELECT
-                    *
-                  FROM (
-                    SELECT
-                      "t15"."until" AS "block",
-                      "t15"."recipient" AS "wallet",
-                      -(
-                        1
-                      ) AS "change"
-                    FROM "t14" AS "t15"
-                    WHERE
-                      "t15"."until" IS NOT NULL
-                  ) AS "t17"
-                ) AS "t19"
-                UNION ALL
-                SELECT
-                  *
-                FROM (
-                  SELECT
-                    0 AS "block",
-                    "t20"."sender" AS "wallet",
-                    1 AS "change"
-                  FROM (
-                    SELECT
-                      *
-                    FROM "t14" AS "t15"
-                    WHERE
-                      "t15"."before" IS NULL
-                  ) AS "t20"
-                  WHERE
-                    NOT EXISTS(
-                      SELECT
-                        1
-                      FROM (
-                        SELECT
-                          "t0"."wallet" AS "sender"
-                        FROM "lake"."nbext"."wallets" AS "t0"
-                        WHERE
-                          "t0"."address" = '0x0000000000000000000000000000000000000000'
-                      ) AS "t8"
-                      WHERE
-                        "t20"."sender" = "t8"."sender"
-                    )
-                ) AS "t22"
-              ) AS "t23"
-              UNION ALL
-              SELECT
-                *
-              FROM (
-                SELECT
-                  "t20"."block",
-                  "t20"."sender" AS "wallet",
-                  -(
-                    1
-                  ) AS "change"
-                FROM (
-                  SELECT
-                    *
-                  FROM "t14" AS "t15"
-                  WHERE
-                    "t15"."before" IS NULL
-                ) AS "t20"
+                  IF(_u.pos = _u_2.pos_2, _u_2."listed") AS "listed"
+                FROM UNNEST(SEQUENCE(1, GREATEST(CARDINALITY(ARRAY[3, 6])))) AS _u(pos)
+                CROSS JOIN UNNEST(ARRAY[3, 6]) WITH ORDINALITY AS _u_2("listed", pos_2)
                 WHERE
-                  NOT EXISTS(
-                    SELECT
-                      1
-                    FROM (
-                      SELECT
-                        "t0"."wallet" AS "sender"
-                      FROM "lake"."nbext"."wallets" AS "t0"
-                      WHERE
-                        "t0"."address" = '0x0000000000000000000000000000000000000000'
-                    ) AS "t8"
-                    WHERE
-                      "t20"."sender" = "t8"."sender"
+                  _u.pos = _u_2.pos_2
+                  OR (
+                    _u.pos > CARDINALITY(ARRAY[3, 6]) AND _u_2.pos_2 = CARDINALITY(ARRAY[3, 6])
                   )
-              ) AS "t21"
-            ) AS "t24"
-            GROUP BY
-              1,
-              2
-          ) AS "t25"
-        ) AS "t26"
-      ) AS "t27"
-    ) AS "t28"
+              ) AS "t5"
+            ) AS "t14"
+            WHERE
+              "t11"."id_lo" = "t14"."listed"
+          )
+      ) AS "t17"
+      GROUP BY
+        1
+    ) AS "t20"
     WHERE
-      "t28"."to_block" = 4611686018427387904 AND "t28"."size" >= 1
-  ) AS "t31"
+      "t20"."count" >= 1
+  ) AS "t27"
   WHERE
     (
       EXISTS(
@@ -196,44 +102,44 @@ WITH "matched" AS (
           1
         FROM (
           SELECT
-            "t28"."wallet"
+            "t35"."wallet"
           FROM (
             SELECT
-              "t27"."wallet",
-              "t27"."from_block",
-              "t27"."to_block",
-              "t27"."hi",
-              "t27"."mid",
-              "t27"."lo",
-              "t27"."size"
+              "t34"."wallet",
+              "t34"."from_block",
+              "t34"."to_block",
+              "t34"."hi",
+              "t34"."mid",
+              "t34"."lo",
+              "t34"."size"
             FROM (
               SELECT
-                "t26"."wallet",
-                "t26"."from_block",
-                "t26"."to_block",
-                "t26"."count",
+                "t33"."wallet",
+                "t33"."from_block",
+                "t33"."to_block",
+                "t33"."count",
                 CAST('0' AS DECIMAL(38, 0)) AS "hi",
                 CAST('0' AS DECIMAL(38, 0)) AS "mid",
-                CAST("t26"."count" AS DECIMAL(38, 0)) AS "lo",
-                "t26"."count" AS "size"
+                CAST("t33"."count" AS DECIMAL(38, 0)) AS "lo",
+                "t33"."count" AS "size"
               FROM (
                 SELECT
-                  "t25"."wallet",
-                  "t25"."block" AS "from_block",
+                  "t32"."wallet",
+                  "t32"."block" AS "from_block",
                   COALESCE(
-                    LEAD("t25"."block") OVER (PARTITION BY "t25"."wallet" ORDER BY "t25"."block" ASC),
+                    LEAD("t32"."block") OVER (PARTITION BY "t32"."wallet" ORDER BY "t32"."block" ASC),
                     4611686018427387904
                   ) AS "to_block",
-                  SUM("t25"."change") OVER (
-                    PARTITION BY "t25"."wallet"
-                    ORDER BY "t25"."block" ASC
+                  SUM("t32"."change") OVER (
+                    PARTITION BY "t32"."wallet"
+                    ORDER BY "t32"."block" ASC
                     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
                   ) AS "count"
                 FROM (
                   SELECT
-                    "t24"."wallet",
-                    "t24"."block",
-                    SUM("t24"."change") AS "change"
+                    "t31"."wallet",
+                    "t31"."block",
+                    SUM("t31"."change") AS "change"
                   FROM (
                     SELECT
                       *
@@ -245,41 +151,41 @@ WITH "matched" AS (
                           *
                         FROM (
                           SELECT
-                            "t15"."block",
-                            "t15"."recipient" AS "wallet",
+                            "t19"."block",
+                            "t19"."recipient" AS "wallet",
                             1 AS "change"
-                          FROM "t14" AS "t15"
-                        ) AS "t16"
+                          FROM "t18" AS "t19"
+                        ) AS "t21"
                         UNION ALL
                         SELECT
                           *
                         FROM (
                           SELECT
-                            "t15"."until" AS "block",
-                            "t15"."recipient" AS "wallet",
+                            "t19"."until" AS "block",
+                            "t19"."recipient" AS "wallet",
                             -(
                               1
                             ) AS "change"
-                          FROM "t14" AS "t15"
+                          FROM "t18" AS "t19"
                           WHERE
-                            "t15"."until" IS NOT NULL
-                        ) AS "t17"
-                      ) AS "t19"
+                            "t19"."until" IS NOT NULL
+                        ) AS "t22"
+                      ) AS "t24"
                       UNION ALL
                       SELECT
                         *
                       FROM (
                         SELECT
                           0 AS "block",
-                          "t20"."sender" AS "wallet",
+                          "t25"."sender" AS "wallet",
                           1 AS "change"
                         FROM (
                           SELECT
                             *
-                          FROM "t14" AS "t15"
+                          FROM "t18" AS "t19"
                           WHERE
-                            "t15"."before" IS NULL
-                        ) AS "t20"
+                            "t19"."before" IS NULL
+                        ) AS "t25"
                         WHERE
                           NOT EXISTS(
                             SELECT
@@ -290,29 +196,29 @@ WITH "matched" AS (
                               FROM "lake"."nbext"."wallets" AS "t0"
                               WHERE
                                 "t0"."address" = '0x0000000000000000000000000000000000000000'
-                            ) AS "t8"
+                            ) AS "t10"
                             WHERE
-                              "t20"."sender" = "t8"."sender"
+                              "t25"."sender" = "t10"."sender"
                           )
-                      ) AS "t22"
-                    ) AS "t23"
+                      ) AS "t29"
+                    ) AS "t30"
                     UNION ALL
                     SELECT
                       *
                     FROM (
                       SELECT
-                        "t20"."block",
-                        "t20"."sender" AS "wallet",
+                        "t25"."block",
+                        "t25"."sender" AS "wallet",
                         -(
                           1
                         ) AS "change"
                       FROM (
                         SELECT
                           *
-                        FROM "t14" AS "t15"
+                        FROM "t18" AS "t19"
                         WHERE
-                          "t15"."before" IS NULL
-                      ) AS "t20"
+                          "t19"."before" IS NULL
+                      ) AS "t25"
                       WHERE
                         NOT EXISTS(
                           SELECT
@@ -323,68 +229,68 @@ WITH "matched" AS (
                             FROM "lake"."nbext"."wallets" AS "t0"
                             WHERE
                               "t0"."address" = '0x0000000000000000000000000000000000000000'
-                          ) AS "t8"
+                          ) AS "t10"
                           WHERE
-                            "t20"."sender" = "t8"."sender"
+                            "t25"."sender" = "t10"."sender"
                         )
-                    ) AS "t21"
-                  ) AS "t24"
+                    ) AS "t28"
+                  ) AS "t31"
                   GROUP BY
                     1,
                     2
-                ) AS "t25"
-              ) AS "t26"
-            ) AS "t27"
-          ) AS "t28"
+                ) AS "t32"
+              ) AS "t33"
+            ) AS "t34"
+          ) AS "t35"
           WHERE
-            "t28"."from_block" <= 144 AND "t28"."to_block" > 144 AND "t28"."size" >= 1
-        ) AS "t33"
+            "t35"."from_block" <= 144 AND "t35"."to_block" > 144 AND "t35"."size" >= 1
+        ) AS "t37"
         WHERE
-          "t31"."wallet" = "t33"."wallet"
+          "t27"."wallet" = "t37"."wallet"
       )
       AND NOT EXISTS(
         SELECT
           1
         FROM (
           SELECT
-            "t28"."wallet"
+            "t35"."wallet"
           FROM (
             SELECT
-              "t27"."wallet",
-              "t27"."from_block",
-              "t27"."to_block",
-              "t27"."hi",
-              "t27"."mid",
-              "t27"."lo",
-              "t27"."size"
+              "t34"."wallet",
+              "t34"."from_block",
+              "t34"."to_block",
+              "t34"."hi",
+              "t34"."mid",
+              "t34"."lo",
+              "t34"."size"
             FROM (
               SELECT
-                "t26"."wallet",
-                "t26"."from_block",
-                "t26"."to_block",
-                "t26"."count",
+                "t33"."wallet",
+                "t33"."from_block",
+                "t33"."to_block",
+                "t33"."count",
                 CAST('0' AS DECIMAL(38, 0)) AS "hi",
                 CAST('0' AS DECIMAL(38, 0)) AS "mid",
-                CAST("t26"."count" AS DECIMAL(38, 0)) AS "lo",
-                "t26"."count" AS "size"
+                CAST("t33"."count" AS DECIMAL(38, 0)) AS "lo",
+                "t33"."count" AS "size"
               FROM (
                 SELECT
-                  "t25"."wallet",
-                  "t25"."block" AS "from_block",
+                  "t32"."wallet",
+                  "t32"."block" AS "from_block",
                   COALESCE(
-                    LEAD("t25"."block") OVER (PARTITION BY "t25"."wallet" ORDER BY "t25"."block" ASC),
+                    LEAD("t32"."block") OVER (PARTITION BY "t32"."wallet" ORDER BY "t32"."block" ASC),
                     4611686018427387904
                   ) AS "to_block",
-                  SUM("t25"."change") OVER (
-                    PARTITION BY "t25"."wallet"
-                    ORDER BY "t25"."block" ASC
+                  SUM("t32"."change") OVER (
+                    PARTITION BY "t32"."wallet"
+                    ORDER BY "t32"."block" ASC
                     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
                   ) AS "count"
                 FROM (
                   SELECT
-                    "t24"."wallet",
-                    "t24"."block",
-                    SUM("t24"."change") AS "change"
+                    "t31"."wallet",
+                    "t31"."block",
+                    SUM("t31"."change") AS "change"
                   FROM (
                     SELECT
                       *
@@ -396,41 +302,41 @@ WITH "matched" AS (
                           *
                         FROM (
                           SELECT
-                            "t15"."block",
-                            "t15"."recipient" AS "wallet",
+                            "t19"."block",
+                            "t19"."recipient" AS "wallet",
                             1 AS "change"
-                          FROM "t14" AS "t15"
-                        ) AS "t16"
+                          FROM "t18" AS "t19"
+                        ) AS "t21"
                         UNION ALL
                         SELECT
                           *
                         FROM (
                           SELECT
-                            "t15"."until" AS "block",
-                            "t15"."recipient" AS "wallet",
+                            "t19"."until" AS "block",
+                            "t19"."recipient" AS "wallet",
                             -(
                               1
                             ) AS "change"
-                          FROM "t14" AS "t15"
+                          FROM "t18" AS "t19"
                           WHERE
-                            "t15"."until" IS NOT NULL
-                        ) AS "t17"
-                      ) AS "t19"
+                            "t19"."until" IS NOT NULL
+                        ) AS "t22"
+                      ) AS "t24"
                       UNION ALL
                       SELECT
                         *
                       FROM (
                         SELECT
                           0 AS "block",
-                          "t20"."sender" AS "wallet",
+                          "t25"."sender" AS "wallet",
                           1 AS "change"
                         FROM (
                           SELECT
                             *
-                          FROM "t14" AS "t15"
+                          FROM "t18" AS "t19"
                           WHERE
-                            "t15"."before" IS NULL
-                        ) AS "t20"
+                            "t19"."before" IS NULL
+                        ) AS "t25"
                         WHERE
                           NOT EXISTS(
                             SELECT
@@ -441,29 +347,29 @@ WITH "matched" AS (
                               FROM "lake"."nbext"."wallets" AS "t0"
                               WHERE
                                 "t0"."address" = '0x0000000000000000000000000000000000000000'
-                            ) AS "t8"
+                            ) AS "t10"
                             WHERE
-                              "t20"."sender" = "t8"."sender"
+                              "t25"."sender" = "t10"."sender"
                           )
-                      ) AS "t22"
-                    ) AS "t23"
+                      ) AS "t29"
+                    ) AS "t30"
                     UNION ALL
                     SELECT
                       *
                     FROM (
                       SELECT
-                        "t20"."block",
-                        "t20"."sender" AS "wallet",
+                        "t25"."block",
+                        "t25"."sender" AS "wallet",
                         -(
                           1
                         ) AS "change"
                       FROM (
                         SELECT
                           *
-                        FROM "t14" AS "t15"
+                        FROM "t18" AS "t19"
                         WHERE
-                          "t15"."before" IS NULL
-                      ) AS "t20"
+                          "t19"."before" IS NULL
+                      ) AS "t25"
                       WHERE
                         NOT EXISTS(
                           SELECT
@@ -474,28 +380,28 @@ WITH "matched" AS (
                             FROM "lake"."nbext"."wallets" AS "t0"
                             WHERE
                               "t0"."address" = '0x0000000000000000000000000000000000000000'
-                          ) AS "t8"
+                          ) AS "t10"
                           WHERE
-                            "t20"."sender" = "t8"."sender"
+                            "t25"."sender" = "t10"."sender"
                         )
-                    ) AS "t21"
-                  ) AS "t24"
+                    ) AS "t28"
+                  ) AS "t31"
                   GROUP BY
                     1,
                     2
-                ) AS "t25"
-              ) AS "t26"
-            ) AS "t27"
-          ) AS "t28"
+                ) AS "t32"
+              ) AS "t33"
+            ) AS "t34"
+          ) AS "t35"
           WHERE
-            "t28"."to_block" > 144
-            AND "t28"."from_block" < "t28"."to_block"
+            "t35"."to_block" > 144
+            AND "t35"."from_block" < "t35"."to_block"
             AND NOT (
-              "t28"."size" >= 1
+              "t35"."size" >= 1
             )
-        ) AS "t34"
+        ) AS "t39"
         WHERE
-          "t31"."wallet" = "t34"."wallet"
+          "t27"."wallet" = "t39"."wallet"
       )
     )
     AND NOT EXISTS(
@@ -503,8 +409,8 @@ WITH "matched" AS (
         1
       FROM (
         SELECT
-          "t2"."wallet"
-        FROM "lake"."nbext"."wallets" AS "t2"
+          "t3"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t3"
         WHERE
           EXISTS(
             SELECT
@@ -531,13 +437,13 @@ WITH "matched" AS (
                     ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
                   )
                 )
-            ) AS "t6"
+            ) AS "t8"
             WHERE
-              "t2"."address" = "t6"."address"
+              "t3"."address" = "t8"."address"
           )
-      ) AS "t13"
+      ) AS "t16"
       WHERE
-        "t31"."wallet" = "t13"."wallet"
+        "t27"."wallet" = "t16"."wallet"
     )
 ), "returned" AS (
   SELECT

@@ -1,15 +1,13 @@
 WITH "matched" AS (
   SELECT
-    "t7"."wallet"
+    "t8"."wallet"
   FROM (
     SELECT
       "t0"."wallet"
-    FROM "lake"."nbext"."history" AS "t0"
+    FROM "lake"."nbext"."balances" AS "t0"
     WHERE
-      "t0"."contract" = 0
-      AND "t0"."to_block" = 4611686018427387904
-      AND "t0"."size" >= 1000000000
-  ) AS "t7"
+      "t0"."contract" = 0 AND "t0"."size" >= 1000000000
+  ) AS "t8"
   WHERE
     (
       EXISTS(
@@ -17,34 +15,34 @@ WITH "matched" AS (
           1
         FROM (
           SELECT
-            "t0"."wallet"
-          FROM "lake"."nbext"."history" AS "t0"
+            "t1"."wallet"
+          FROM "lake"."nbext"."history" AS "t1"
           WHERE
-            "t0"."contract" = 0
-            AND "t0"."from_block" <= 120
-            AND "t0"."to_block" > 120
-            AND "t0"."size" >= 1000000000
+            "t1"."contract" = 0
+            AND "t1"."from_block" <= 120
+            AND "t1"."to_block" > 120
+            AND "t1"."size" >= 1000000000
         ) AS "t9"
         WHERE
-          "t7"."wallet" = "t9"."wallet"
+          "t8"."wallet" = "t9"."wallet"
       )
       AND NOT EXISTS(
         SELECT
           1
         FROM (
           SELECT
-            "t0"."wallet"
-          FROM "lake"."nbext"."history" AS "t0"
+            "t1"."wallet"
+          FROM "lake"."nbext"."history" AS "t1"
           WHERE
-            "t0"."contract" = 0
-            AND "t0"."to_block" > 120
-            AND "t0"."from_block" < "t0"."to_block"
+            "t1"."contract" = 0
+            AND "t1"."to_block" > 120
+            AND "t1"."from_block" < "t1"."to_block"
             AND NOT (
-              "t0"."size" >= 1000000000
+              "t1"."size" >= 1000000000
             )
-        ) AS "t10"
+        ) AS "t11"
         WHERE
-          "t7"."wallet" = "t10"."wallet"
+          "t8"."wallet" = "t11"."wallet"
       )
     )
     AND NOT EXISTS(
@@ -52,8 +50,8 @@ WITH "matched" AS (
         1
       FROM (
         SELECT
-          "t2"."wallet"
-        FROM "lake"."nbext"."wallets" AS "t2"
+          "t3"."wallet"
+        FROM "lake"."nbext"."wallets" AS "t3"
         WHERE
           EXISTS(
             SELECT
@@ -80,13 +78,13 @@ WITH "matched" AS (
                     ARRAY['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']
                   )
                 )
-            ) AS "t6"
+            ) AS "t7"
             WHERE
-              "t2"."address" = "t6"."address"
+              "t3"."address" = "t7"."address"
           )
-      ) AS "t12"
+      ) AS "t13"
       WHERE
-        "t7"."wallet" = "t12"."wallet"
+        "t8"."wallet" = "t13"."wallet"
     )
 ), "returned" AS (
   SELECT
