@@ -201,6 +201,29 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
     assert len(set(map(str, found))) > 20
 
 
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(tmp_path, appending, log, snapshot):
+    """Five blocks a day. Wallet 1 is active on days 0, 2 and 4 before another contract's rows come, of every day."""
+    before = [log(0, 1, 9, block=block) for block in (100, 110, 120)]
+    later = [[log(1, 2, 1, contract=WIDE, block=block) for block in (101, 106, 111, 116, 121, 126)],
+             [log(2, 1, 1, contract=WIDE, block=block) for block in (127, 131)]]
+    files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate([before, *later])]
+    facts, times, held = (tmp_path / name for name in ("tokens.csv", "blocks.csv", "holders.csv"))
+    facts.write_text(FACTS)
+    times.write_text("number,timestamp\n" + "".join(f"{n},{1_600_041_600 + n * 17_280}\n" for n in range(100, 132)))
+    # Seen on day 1 and without a transfer then.
+    held.write_text(f"address,balance,block_number,token_address\n{wallet(2)},5,107,{wallet(ERC20)}\n")
+    first = [files[0], facts, times, *([held] if snapshot else [])]
+    take(tmp_path / "whole", *files[1:], *first)
+    take(tmp_path / "data", *first)
+    for path in files[1:]:
+        assert take(tmp_path / "data", path).rebuilt is None
+    assert contents(tmp_path / "data") == contents(tmp_path / "whole")
+    with Tables(tmp_path / "data") as tables:
+        days = "SELECT address, active_days FROM activity JOIN wallets USING (wallet) ORDER BY address"
+        assert tables.rows(days)[1:] == [(wallet(1), 7), (wallet(2), 7)]
+
+
 def test_the_files_for_engines_elsewhere_have_ranks_for_wallets_again(grown):
     rows = []
     for data in grown:

@@ -111,10 +111,14 @@ def _places(stage: Stage) -> pa.Table:
     stored = stage.connection.cursor().execute(f"SELECT address FROM {stage.base}.main.wallets")
     for batch in stored.to_arrow_reader(_BATCH):
         texts = np.frombuffer(bytes_of(batch.column(0)), _WIDTH)
-        place = np.searchsorted(texts, wanted)
-        found = texts[place.clip(max=len(texts) - 1)] == wanted
-        wallets[found], start = start + place[found], start + len(texts)
-        places += place
+        # Only the few that lie within the batch are sought in it: what comes after has all of it before.
+        low, high = np.searchsorted(wanted, texts[0]), np.searchsorted(wanted, texts[-1], side="right")
+        place = np.searchsorted(texts, wanted[low:high])
+        found = texts[place] == wanted[low:high]
+        wallets[low:high][found] = start + place[found]
+        places[low:high] += place
+        places[high:] += len(texts)
+        start += len(texts)
     sought = sought.append_column("wallet", pa.array(wallets, pa.int32(), mask=wallets < 0))
     return sought.append_column("place", pa.array(places))
 
@@ -288,24 +292,11 @@ def _activity(stage: Stage) -> int:
             UNION ALL SELECT chain_id, recipient, block FROM incoming WHERE sender <> recipient)
         JOIN (FROM prev.main.blocks SEMI JOIN met_blocks USING (chain_id, block) UNION ALL FROM fresh_blocks)
             USING (chain_id, block) GROUP BY ALL""")
-    # A wallet that was active earlier on the same day has that day already.
-    stage.run(f"""
-        CREATE TABLE days AS SELECT {key}, day FROM sides WHERE day IS NOT NULL GROUP BY ALL;
-        CREATE TABLE same_days AS SELECT chain_id, block, timestamp // {tables.DAY} AS day FROM prev.main.blocks
-        SEMI JOIN days ON days.chain_id = blocks.chain_id AND days.day = blocks.timestamp // {tables.DAY}""")
-    if stage.value("SELECT count(*) FROM same_days"):
-        stage.run(f"""
-            DELETE FROM days d USING (
-                SELECT DISTINCT {key}, day FROM (
-                    SELECT chain_id, day, unnest([sender, recipient]) AS wallet
-                    FROM prev.main.transfers JOIN same_days USING (block)
-                    JOIN contract_chain USING (contract, chain_id))
-                SEMI JOIN days USING ({key}, day)) s
-            WHERE s.chain_id = d.chain_id AND s.wallet = d.wallet AND s.day = d.day""")
     stage.run(f"""
         CREATE TABLE were AS SELECT *, true AS base FROM {stage.base}.main.activity SEMI JOIN sides USING ({key})
             ANTI JOIN out.stale.activity USING ({key})
         UNION ALL SELECT *, false FROM out.main.activity SEMI JOIN sides USING ({key})""")
+    _new_days(stage)
     stage.run(f"INSERT INTO out.stale.activity SELECT {key} FROM were WHERE base")
     _replace(stage, "activity", "were", key, f"""
         SELECT {key}, least(first, first_block), greatest(last, last_block), (n + coalesce(transfers, 0))::BIGINT,
@@ -315,6 +306,33 @@ def _activity(stage: Stage) -> int:
         LEFT JOIN were USING ({key})
         LEFT JOIN (SELECT {key}, count(*) AS new_days FROM days GROUP BY ALL) USING ({key})""")
     return int(stage.value(f"SELECT count(DISTINCT ({key})) - (SELECT count(*) FROM were) FROM sides"))
+
+
+def _new_days(stage: Stage) -> None:
+    """Create ``days``: on which days the new rows' wallets were active that had not been on these."""
+    key = "chain_id, wallet"
+    day_of = ("LEFT JOIN (SELECT chain_id, block AS {0}_block, timestamp // {1} AS {0} FROM prev.main.blocks) "
+              "USING (chain_id, {0}_block)")
+    stage.run(f"""
+        CREATE TABLE days AS SELECT {key}, day, first, last FROM sides
+        LEFT JOIN (SELECT {key}, first, last FROM were {day_of.format("first", tables.DAY)}
+                   {day_of.format("last", tables.DAY)}) USING ({key})
+        WHERE day IS NOT NULL GROUP BY ALL""")
+    # Whoever a snapshot names was seen then, without a transfer: that day does not count.
+    if not stage.value("SELECT count(*) FROM prev.ingest.openings"):
+        stage.run("DELETE FROM days WHERE day IN (first, last)")
+    # Of a day between a wallet's first and its last one only its transfers tell, and to find them all are read. New
+    # rows are seldom of such a day: those of other contracts came before them then.
+    stage.run(f"""
+        CREATE TABLE doubtful AS SELECT DISTINCT b.chain_id, b.block, day FROM prev.main.blocks b
+        JOIN (SELECT DISTINCT chain_id, day FROM days WHERE day BETWEEN first AND last) d
+            ON d.chain_id = b.chain_id AND d.day = b.timestamp // {tables.DAY}""")
+    if stage.value("SELECT count(*) FROM doubtful"):
+        stage.run("""
+            DELETE FROM days d USING (
+                SELECT chain_id, day, unnest([sender, recipient]) AS wallet FROM prev.main.transfers
+                JOIN doubtful USING (block) JOIN contract_chain USING (contract, chain_id)) s
+            WHERE s.chain_id = d.chain_id AND s.wallet = d.wallet AND s.day = d.day""")
 
 
 def _grow(stage: Stage) -> None:
