@@ -28,7 +28,7 @@ nbext recognises a file by its columns: ethereum-etl's and BigQuery's token_tran
 cryo's erc20_transfers, erc721_transfers and their metadata; Etherscan's tokentx, tokennfttx and token1155tx, and
 its pages' CSV exports; Dune's Transfer, TransferSingle and TransferBatch events, tokens.transfers and nft.transfers;
 Blockscout's token transfers; other holder snapshots; token lists. Files are CSV, CSV.gz, Parquet, JSON (also as the
-APIs of Etherscan, Dune and Blockscout answer it) or NDJSON.
+APIs of Etherscan, Dune, Blockscout, Ethplorer, Covalent and Moralis answer it) or NDJSON.
 Each run adds to the data. Rows that an earlier run ingested are skipped; a file that is given again with other options
 replaces what it gave. `nbext sources` lists the files, `nbext remove` takes one out."""
 

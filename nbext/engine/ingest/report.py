@@ -11,9 +11,11 @@ from nbext import __version__
 from nbext.core.atomic_files import ORDINARY, whole_file
 from nbext.core.chains import chain_of
 from nbext.core.uint256 import split
+from nbext.engine.ingest.derive.exports import COIN, OTHERS
+from nbext.engine.ingest.derive.snapshots import OLDER, OUTDATED, ZERO
 from nbext.engine.ingest.derive.wallets import zero
 from nbext.engine.ingest.sources.files import shown
-from nbext.engine.ingest.sources.tokens import OF_A_FILE
+from nbext.engine.ingest.sources.tokens import ELSEWHERE, OF_A_FILE
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.ingest.taken import SnapshotTaken
 from nbext.engine.schema import TABLES
@@ -39,6 +41,12 @@ ODDITIES = {
                          "ERC20 contracts with unknown decimals (query them with `unit: raw`)"),
     "inferred": ("contract without metadata, classified by its transfers",
                  "contracts without metadata, classified by their transfers"),
+    ELSEWHERE: ("token on a chain that nbext does not support", ELSEWHERE),
+    COIN: ("row of the chain's own coin skipped", COIN),
+    OTHERS: ("row of a stream that is no token transfer skipped", OTHERS),
+    ZERO: ("zero balance skipped", ZERO),
+    OUTDATED: ("balance skipped, because the same file has it at a later block", OUTDATED),
+    OLDER: ("balance skipped, because a newer snapshot was ingested before", OLDER),
 }
 
 

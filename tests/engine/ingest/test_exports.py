@@ -314,3 +314,35 @@ def test_forks_of_ethereum_etl_are_read_by_the_standard_of_each_row(data, tmp_pa
     assert balances(data) == {
         (wallet(3000), wallet(0)): -2 * 10**20, (wallet(3000), wallet(1)): 2 * 10**20,
         (wallet(3001), wallet(1)): 1, (wallet(3002), wallet(1)): 5}
+
+
+@pytest.mark.parametrize("name", ["single.csv", "batch.csv", "token1155tx.csv"])
+def test_a_token_id_is_the_same_in_hex_and_with_zeros_before_it_and_a_hash_in_capitals(data, tmp_path, name):
+    path = pieces(tmp_path, name, wallet(3000))
+    take(data, path)
+    before = everything(data)
+    for number, change in enumerate([("7", "0x7"), ("7", "007"), (tx(wallet(3000), 2), None)]):
+        old, new = change[0], change[1] or "0x" + change[0][2:].upper()
+        with path.open(newline="") as file:
+            rows = [[new if field == old else field.replace("[7", f"[{new}") if old == "7" else field for field in row]
+                    for row in csv.reader(file)]
+        report = take(data, write(tmp_path / f"{number}-{name}", rows[0], rows[1:]))
+        assert (report.new, report.odd["duplicates"]) == (0, 5)
+    assert everything(data)[0] == before[0]
+
+
+def test_bnbs_standards_are_those_of_ethereum_by_another_name(data, tmp_path):
+    header = ["blockchain", "block_time", "block_number", "token_standard", "evt_index", "contract_address", "token_id",
+              "amount", "from", "to", "tx_hash"]
+    rows = [["bnb", "2024-01-31 00:00:01.000 UTC", 100, standard, 5, wallet(contract), token, many, wallet(0),
+             wallet(1), transaction(contract)] for standard, contract, token, many in [
+                 ("bep721", 2000, 7, 1), ("bep1155", 3000, 7, 10), ("bep1155", 3000, 8, 2)]]
+    take(data, write(tmp_path / "nft_transfers.csv", header, rows), chain=None)
+    assert balances(data) == {(wallet(2000), wallet(1)): 1, (wallet(3000), wallet(1)): 12}
+
+
+def test_etherscans_older_name_of_an_amount_is_read_in_the_tokens_unit(data, tmp_path, tokens_file):
+    header = ["Txhash", "Blockno", "UnixTimestamp", "DateTime", "From", "To", "Value", "ContractAddress", "TokenName",
+              "TokenSymbol"]
+    take(data, web(tmp_path / "export.csv", header, [*start(1, 0, 1), "1,234.5", TOKEN, "A", "A"]), tokens_file)
+    assert balances(data)[TOKEN, wallet(1)] == 1_234_500_000

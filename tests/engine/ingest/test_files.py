@@ -110,8 +110,9 @@ def test_a_stream_of_many_kinds_gives_its_transfers(data, tmp_path, made):
         records = [{"type": "token_transfer", **record, "item_id": f"t_{n}"} for n, record in rows]
     records.insert(0, {"type": "block", "number": 5, "hash": "0x" + "ab" * 32})
     (tmp_path / "b.ndjson").write_text(as_json("lines", records))
-    take(data, tmp_path / "b.ndjson")
+    report = take(data, tmp_path / "b.ndjson")
     assert balances(data) == tokens(made).balances
+    assert "  1 row of a stream that is no token transfer skipped" in report.lines()
 
 
 def test_a_column_that_comes_after_the_columns_are_settled_is_told(data, tmp_path, made, monkeypatch):
@@ -127,7 +128,7 @@ def test_a_column_that_comes_after_the_columns_are_settled_is_told(data, tmp_pat
 
 def test_lines_of_another_format_name_what_they_lack(data, tmp_path):
     (tmp_path / "b.ndjson").write_text('{"a": 1, "b": 2}\n{"a": 3}\n')
-    with pytest.raises(IngestError, match=r"no known format has these columns: a, b\. The nearest is"):
+    with pytest.raises(IngestError, match=r"no known format has any of these columns: a, b\. Transfers, for one, need"):
         take(data, tmp_path / "b.ndjson")
 
 
@@ -382,3 +383,77 @@ def test_arrows_own_csv_of_the_rows_is_read(data, tmp_path, made):
     pacsv.write_csv(table, tmp_path / "t.csv")
     take(data, tmp_path / "t.csv")
     assert balances(data) == tokens(made).balances
+
+
+def test_a_column_that_is_mapped_goes_before_one_that_has_the_name_already(data, tmp_path, log):
+    row = log(0, 1, 10**20)
+    path = tmp_path / "t.csv"
+    header = ["value", "amount_raw", "token_address", "contract", *(name for name in row._fields if "_a" not in name)]
+    rest = row._asdict()
+    fields = ["2", row.value, wallet(2000), row.token_address, *(rest[name] for name in header[4:] if name != "value")]
+    header = [*header[:4], *(name for name in header[4:] if name != "value"), "from_address", "to_address"]
+    path.write_text(",".join(header) + "\n" + ",".join(map(str, [*fields, row.from_address, row.to_address])) + "\n")
+    take(data, path, renamed={"amount_raw": "value", "contract": "token_address"})
+    assert balances(data) == tokens([row]).balances
+
+
+def test_a_column_that_is_mapped_and_not_there_refuses_the_file(data, tmp_path, log):
+    path = write_csv(tmp_path / "t.csv", [log()])
+    with pytest.raises(IngestError) as caught:
+        take(data, path, renamed={"amout": "value"})
+    assert str(caught.value) == (
+        f"{path}: it has no column 'amout', which --map names. Found: token_address, from_address, to_address, value, "
+        "transaction_hash, log_index, block_number.")
+
+
+@pytest.mark.parametrize("found", [
+    {wallet(7): "0x10", wallet(8): 5},
+    {"holders": [{"address": wallet(7), "balance": 16, "share": 50.5}, {"address": wallet(8), "balance": 5}]},
+    {"data": {"items": [{"address": wallet(7), "balance": "16"}, {"address": wallet(8), "balance": "5"}]}},
+    {"result": [{"owner_address": wallet(7), "balance": "16"}, {"owner_address": wallet(8), "balance": "5"}]},
+    {"status": "1", "result": [{"TokenHolderAddress": wallet(7), "TokenHolderQuantity": "16"},
+                               {"TokenHolderAddress": wallet(8), "TokenHolderQuantity": "5"}]},
+], ids=["by address", "Ethplorer", "Covalent", "Moralis", "Etherscan"])
+def test_apis_holder_lists_are_read(data, tmp_path, found):
+    (tmp_path / "holders.json").write_text(json.dumps(found))
+    # What Etherscan's API answers is in the smallest unit, and needs no option.
+    unit = None if "status" in found else "raw"
+    take(data, tmp_path / "holders.json", options=SnapshotOptions(tokens={"": wallet(100)}, unit=unit, block=5))
+    assert balances(data) == {(wallet(100), wallet(7)): 16, (wallet(100), wallet(8)): 5}
+
+
+def test_bigquerys_newer_tables_are_read_by_the_standard_of_each_row(data, tmp_path, log):
+    made = [(log(0, 1, 10**20), "ERC-20", None, 10**20), (log(0, 1, 7, contract=2000), "ERC-721", 7, None),
+            (log(0, 1, 8, contract=3000), "ERC-1155", 8, 5)]  # fmt: skip
+    (tmp_path / "t.ndjson").write_text(as_json("lines", [
+        {"address": row.token_address, "event_type": standard, "token_id": token and str(token), "quantity": many,
+         "from_address": row.from_address, "to_address": row.to_address, "transaction_hash": row.transaction_hash,
+         "event_index": str(row.log_index), "block_number": str(row.block_number), "operator_address": None,
+         "block_timestamp": "2024-01-31 00:00:00 UTC"} for row, standard, token, many in made]))
+    take(data, tmp_path / "t.ndjson")
+    assert balances(data) == {(wallet(1000), wallet(0)): -(10**20), (wallet(1000), wallet(1)): 10**20,
+                              (wallet(2000), wallet(1)): 1, (wallet(3000), wallet(1)): 5}  # fmt: skip
+
+
+def test_tokens_name_their_chains_in_every_way_and_none_is_lost_unsaid(data, tmp_path):
+    named = ["ethereum", "1", "eip155:1", "", "999999"]
+    path = tmp_path / "tokens.csv"
+    path.write_text("chain_id,address,symbol,name,decimals\n" + "".join(
+        f"{chain},{wallet(n)},T{n},,6\n" for n, chain in enumerate(named)))
+    report = take(data, path, chain=None)
+    assert [(bad.row, bad.why) for bad in report.bad] == [(4, "names no chain")]
+    assert "  1 token on a chain that nbext does not support" in report.lines()
+    with Tables(data) as tables:
+        assert tables.rows("SELECT symbol FROM contracts WHERE regexp_full_match(symbol, 'T[0-9]') ORDER BY 1") == [
+            ("T0",), ("T1",), ("T2",)]
+
+
+def test_dunes_metadata_are_read_with_their_chain(data, tmp_path):
+    (tmp_path / "a.csv").write_text(f"blockchain,contract_address,symbol,decimals\nbnb,{wallet(1)},A,6\n")
+    (tmp_path / "b.csv").write_text("blockchain,contract_address,name,symbol,standard,category\n"
+                                    f"ethereum,{wallet(2)},Bees,B,erc721,art\n")
+    take(data, tmp_path / "a.csv", tmp_path / "b.csv", chain=None)
+    with Tables(data) as tables:
+        assert tables.rows("SELECT chain_id, address, standard, name, symbol, decimals FROM contracts "
+                           "WHERE symbol IN ('A', 'B')") == [
+            (1, wallet(2), "ERC721", "Bees", "B", None), (56, wallet(1), "ERC20", None, "A", 6)]

@@ -65,7 +65,7 @@ def test_raw_balances_are_taken_as_they_are(data, tmp_path):
 @given(number=st.integers(1, 2**256 - 1), zeros=st.integers(0, 20))
 @settings(deadline=None, max_examples=200)
 def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zeros):
-    tokens = SimpleNamespace(options=options(unit="raw"))
+    tokens = SimpleNamespace(unit="raw")
     digits = str(number)
     scientific = [f"{digits[0]}.{digits[1:] or 0}e{len(digits) - 1}", f"{digits}E+0", f"{digits}{'0' * zeros}e-{zeros}"]
     for text in (digits, hex(number), f"0X{number:064X}", *scientific[: 2 if zeros + len(digits) > 78 else 3]):
@@ -74,7 +74,7 @@ def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zer
 
 @pytest.mark.parametrize("text", ["1.5e0", "0x", "0x" + "f" * 65, "1e78", "1e-1", "-1", "-0x1", "1e999", "", "x"])
 def test_a_raw_amount_that_is_no_whole_number_of_256_bits_is_a_bad_row(text):
-    tokens = SimpleNamespace(options=options(unit="raw"))
+    tokens = SimpleNamespace(unit="raw")
     assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (None, "not a whole number from 0 to 2**256-1")
 
 
@@ -233,3 +233,60 @@ def test_decimals_and_blocks_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValidationError) as caught:
         SnapshotOptions(**given)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("moments", [("snapshot_block", 1000, 2000), ("snapshot_date", "2024-01-01", "2024-02-01")])
+@pytest.mark.parametrize("thing", ["balance", "token_id"])
+def test_several_snapshots_in_a_file_are_refused_since_who_left_would_be_a_holder_still(data, tmp_path, moments, thing):
+    column, first, last = moments
+    rows = [(TOKEN, wallet(1), "7", first), (TOKEN, wallet(2), "5", first), (TOKEN, wallet(2), "7", last),
+            (TOKEN, wallet(2), "5", last)]  # fmt: skip
+    path = holders(tmp_path / "h.csv", *rows, header=f"contract_address,holder,{thing},{column}")
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=options(None, token=None, block=None, unit="raw"))
+    assert str(caught.value) == (
+        f"{path}: it has several snapshots of {TOKEN}, by column '{column}'. Write each to a file of its own.")
+
+
+def test_a_date_in_a_file_is_its_end_as_one_that_is_given_is(data, tmp_path):
+    path = holders(tmp_path / "h.csv", (wallet(1), "7", "2024-01-31"), (wallet(2), "5", ""),
+                   header="holder,balance,snapshot_date")
+    report = take(data, path, options=options(0, block=None))
+    assert f"  holders of {TOKEN}, 0 decimals, at 2024-01-31 23:59:59 UTC, block 0 of the data" in report.lines()
+    assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [(2, "time of the snapshot is not a time", "")]
+
+
+@pytest.mark.parametrize(("written", "says"), [
+    ("1700000000000", "row 1: snapshot_unix is 1700000000000, after the year 2199. It looks like milliseconds"),
+    ("31.01.2024", "Column 'snapshot_unix' has no time that nbext reads, but '31.01.2024'. Give it with --block N"),
+])  # fmt: skip
+def test_a_time_that_is_none_is_shown(data, tmp_path, written, says):
+    path = holders(tmp_path / "h.csv", (wallet(1), "7", written), header="holder,balance,snapshot_unix")
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=options(0, block=None))
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("column", ["balance", "quantity", "amount"])
+def test_holders_of_several_of_a_token_id_are_not_taken_for_holders_of_one(data, tmp_path, column):
+    header = f"contract_address,owner,token_id,{column}"
+    path = holders(tmp_path / "h.csv", (TOKEN, wallet(1), "7", "1"), (TOKEN, wallet(2), "7", "10"), header=header)
+    with pytest.raises(IngestError) as caught:
+        take(data, path, options=options(token=None))
+    assert str(caught.value) == (
+        f"{path}, row 2: {column} is '10'. Of a snapshot by token id, nbext reads holders of one each: ingest the "
+        "transfers of an ERC1155, or leave the column out if it is no count.")
+
+
+def test_of_an_erc1155s_token_id_several_wallets_are_holders_and_of_any_other_the_first(data, tmp_path):
+    path = holders(tmp_path / "h.csv", (TOKEN, wallet(1), "7"), (TOKEN, wallet(2), "7"),
+                   header="contract_address,owner,token_id")
+    report = take(data, path, options=options(token=None))
+    why = "the file has another owner of this token id; of an ERC1155, ingest metadata that says so first"
+    assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [(2, why, wallet(2))]
+    with Tables(data) as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 1}
+    (tmp_path / "tokens.csv").write_text(f"address,symbol,name,decimals,standard\n{TOKEN},P,P,,ERC1155\n")
+    take(tmp_path / "other", path, tmp_path / "tokens.csv", options=options(token=None))
+    with Tables(tmp_path / "other") as tables:
+        assert tables.balances() == {(TOKEN, wallet(1)): 1, (TOKEN, wallet(2)): 1}

@@ -360,6 +360,26 @@ def test_decimals_that_are_given_go_before_those_of_an_earlier_snapshot(data, tm
         assert tables.contract(wallet(3000))["decimals"] == 6
 
 
+def test_decimals_with_which_stored_amounts_were_not_read_refuse_the_run(data, tmp_path):
+    made = SnapshotOptions(tokens={"": wallet(3000)}, decimals=6, block=100)
+    path = snapshot(tmp_path / "h.csv", (wallet(1), "1.5"))
+    take(data, path, options=made)
+    (tmp_path / "tokens.csv").write_text(f"{TOKENS}\n{wallet(3000)},T,T,18\n")
+    before = everything(data)
+    older = snapshot(tmp_path / "older.csv", (wallet(1), "2.5"))
+    for more, options in ((tmp_path / "tokens.csv", None), (older, replace(made, decimals=18, block=99))):
+        with pytest.raises(IngestError) as caught:
+            take(data, more, options=options)
+        assert str(caught.value) == (
+            f"{path}: its amounts of {wallet(3000)} were read with 6 decimals, and would be wrong with 18, which the "
+            "token has from now on. Ingest the file again in the same run with --decimals 18, or remove it first.")
+    assert everything(data) == before
+    take(data, tmp_path / "tokens.csv", path, options=replace(made, decimals=18))
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(3000), wallet(1)): 15 * 10**17}
+        assert tables.contract(wallet(3000))["decimals"] == 18
+
+
 def test_a_snapshot_stays_what_it_was_taken_as_when_the_decimals_metadata_goes(data, tmp_path):
     (tmp_path / "tokens.csv").write_text(f"{TOKENS}\n{wallet(3000)},T,T,3\n")
     take(data, tmp_path / "tokens.csv")

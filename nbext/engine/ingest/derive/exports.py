@@ -19,6 +19,7 @@ from nbext.errors import IngestError
 
 _AT_ONCE = 100_000
 COIN = "rows of the chain's own coin skipped"
+OTHERS = "rows of a stream that are no token transfers skipped"
 # What only a row that is reshaped has.
 _RESHAPED = ("ids", "counts", "token_id")
 
@@ -31,8 +32,22 @@ def reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
     IngestError
         The file names no contract, and no option does.
     """
-    if file.has("contract") and not any(map(file.has, ("ids", "standard"))):
-        return
+    _count_others(stage, file)
+    if not file.has("contract") or any(map(file.has, ("ids", "standard"))):
+        _reshape(stage, file, options)
+    if file.has("value") and (file.has("count") or not file.has("log_index")):
+        _spell_values(stage, file)
+
+
+def _count_others(stage: Stage, file: Opened) -> None:
+    """Count what a stream has beside transfers."""
+    if file.has("type"):
+        others = stage.value(f"SELECT count(*) FROM {file.relation} "
+                             f"WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'")
+        stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, OTHERS, others])
+
+
+def _reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
     columns, relation = {ours: file.text(ours) for ours in file.columns}, file.relation
     if not file.has("contract"):
         columns["contract"] = quoted(_contract(file, options))
@@ -58,6 +73,19 @@ def _write(stage: Stage, file: Opened, relation: str, columns: Mapping[str, str]
     listed = ", ".join(f"{sql} AS {name(ours)}" for ours, sql in columns.items())
     stage.run(f"CREATE TABLE {table} AS SELECT row, {listed} FROM {relation}")
     file.relation, file.columns, file.types = table, {c: c for c in columns}, dict.fromkeys(columns, "VARCHAR")
+
+
+def _spell_values(stage: Stage, file: Opened) -> None:
+    """Write values as plain decimals where they are a part of a row's key: 0x7 and 007 are the same token id as 7."""
+    text = file.text("value")
+    if not stage.value(f"SELECT count(*) FROM {file.relation} WHERE {text} LIKE '0x%' OR {text} LIKE '0_%'"):
+        return
+    rows.spell_hex(stage, file.relation, text)
+    columns = {ours: file.text(ours) for ours in file.columns}
+    zeros = f"coalesce(nullif(ltrim({text}, '0'), ''), '0')"
+    columns["value"] = (f"coalesce(hex_digits.digits, CASE WHEN regexp_full_match({text}, '0[0-9]+') THEN {zeros} "
+                        f"ELSE {text} END)")
+    _write(stage, file, f"{file.relation} LEFT JOIN hex_digits ON hex_digits.text = {text}", columns, "plain")
 
 
 def _contract(file: Opened, options: SnapshotOptions) -> str:

@@ -184,7 +184,7 @@ def texts(stage: Stage, file: Opened) -> str:
 def _of_a_batch(file: Opened, key: str) -> str:
     """Return the SQL of the first half of a key: of an ERC1155's row that of its token id, as a log can move many."""
     tx = file.text("tx")
-    own = f"CASE WHEN length({tx}) = 66 THEN md5({tx} || '|' || {file.text('value')})::UUID END"
+    own = f"CASE WHEN length({tx}) = 66 THEN md5(lower({tx}) || '|' || {file.text('value')})::UUID END"
     return f"CASE WHEN {file.text('standard')} IS DISTINCT FROM 'ERC1155' THEN {key} ELSE {own} END" \
         if file.has("standard") else own
 
@@ -194,7 +194,7 @@ def _without_log_index(stage: Stage, file: Opened) -> tuple[str, str, str, str]:
     same = ", ".join(f"lower({file.text(c)})" for c in ("tx", "contract", "sender", "recipient", "value"))
     if file.has("count"):  # of an ERC721 some files say that one was sent, and others say nothing
         many = f"{file.text('standard')} = 'ERC1155'" if file.has("standard") else "true"
-        same += f", CASE WHEN {many} THEN {file.text('count')} END"
+        same += f", CASE WHEN {many} THEN {file.whole('count')} END"
     tx = file.text("tx")
     # Counted, since one transaction can move the same amount between the same two wallets twice.
     nth = f"row_number() OVER (PARTITION BY {same} ORDER BY row)"

@@ -13,7 +13,7 @@ import pyarrow as pa
 from nbext.core.addresses import looks_like_address
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw, uint256_of
 from nbext.core.untrusted_text import quoted, visible
-from nbext.engine.ingest.derive.rows import DECIMAL, limbs
+from nbext.engine.ingest.derive.rows import DECIMAL, check_times, limbs
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.stage import Stage
@@ -30,10 +30,13 @@ _SEPARATED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?\Z")
 _BATCH = 100_000
 _LAST_BLOCK = FOREVER - 1
 _ARRIVING = pa.schema([("row", pa.int64()), ("contract", pa.string()), ("address", pa.string()),
-                       ("moment", pa.int64()), ("digits", pa.string())])
+                       ("moment", pa.int64()), ("digits", pa.string()), ("what", pa.string()), ("held", pa.string())])
 # Why a good row of a snapshot is not used.
 ZERO = "zero balances skipped"
 OUTDATED = "balances skipped, because the same file has them at a later block"
+_MOMENTS = ("block number is not a whole number", "time of the snapshot is not a time")
+OTHER_BALANCE = "the file has another balance of this wallet"
+OTHER_OWNER = "the file has another owner of this token id; of an ERC1155, ingest metadata that says so first"
 OLDER = "balances skipped, because a newer snapshot was ingested before"
 
 
@@ -99,36 +102,72 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
     made = _moment(stage, file, options)
     named = Tokens(stage, file, chain, options)
     by_id = file.has("token_id")
+    if by_id:
+        _check_counts(stage, file)
+    # Of a wallet there is one balance, of an ERC721's id one owner; of an ERC1155's id several wallets may hold some.
+    several = {address for (address,) in stage.rows(
+        "SELECT address FROM known WHERE chain_id = ? AND standard = 'ERC1155'", [chain])} if by_id else set()
     amount = "token_id" if by_id else "balance"
-    stage.run("CREATE OR REPLACE TABLE arrived_holders "
-              "(row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, digits VARCHAR)")
+    stage.run("CREATE OR REPLACE TABLE arrived_holders (row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, "
+              "digits VARCHAR, what VARCHAR, held VARCHAR)")
     # By Python, not SQL: each row has its own decimals, and "1.5E-18" must come out exact or not at all.
     needed = made.by_row
     moment = (file.whole("block") if needed
-              else file.seconds() if made.block is None and options.date is None else "NULL::BIGINT")
+              else _seconds(file) if made.by_time else "NULL::BIGINT")
     rows = stage.connection.cursor().execute(f"""
         SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')},
-            {moment}
+            {moment}, {file.text('block' if needed else 'timestamp')}
         FROM {file.relation} ORDER BY row""")
     while batch := rows.fetchmany(_BATCH):
         good, bad = [], []
-        for row, address, text, contract, symbol, at in batch:
+        for row, address, text, contract, symbol, at, when in batch:
             token = named.of(contract, symbol)
             digits, fault = _digits(text, named, token, by_id=by_id)
             if not looks_like_address(address or ""):
                 digits, fault = None, "holder is not an address"
             elif needed and (at is None or not 0 <= at <= _LAST_BLOCK):
-                digits, fault = None, "block number is not a whole number"
+                digits, fault = None, _MOMENTS[0]
+            elif made.by_time and at is None:
+                digits, fault = None, _MOMENTS[1]
             if fault:
-                bad.append((file.number, row, fault, str(address if "address" in fault else text)[:200]))
+                value = address if "address" in fault else when if fault in _MOMENTS else text
+                bad.append((file.number, row, fault, str(value or "")[:200]))
             else:
-                good.append((row, token, address.lower(), at, digits or "0"))
+                held, wallet = digits or "0", address.lower()
+                one = (wallet, held) if not by_id else (held, wallet) if token not in several else (held + wallet, "")
+                good.append((row, token, wallet, at, held, *one))
         _store(stage, good, bad)
+    _check_one(stage, file)
     _keep_the_latest(stage, file, by_id=by_id)
     _add(stage, file, chain, made, by_id=by_id)
     for token in sorted(set(named.found.values())) if not by_id else ():
         if (places := named.places.get(token, options.decimals)) is not None:
             tokens.learn_decimals(stage, file.number, chain, token, places)
+
+
+def _check_counts(stage: Stage, file: Opened) -> None:
+    """Refuse holders of several of a token id, or of none: they would count as holders of one."""
+    text = file.text("count")
+    found = stage.rows(f"SELECT row, {text} FROM {file.relation} WHERE coalesce({text}, '') <> '' "
+                       f"AND {file.whole('count')} IS DISTINCT FROM 1 ORDER BY row LIMIT 1")
+    if found:
+        row, text = found[0]
+        raise IngestError(
+            f"{file.source.shown}, row {row}: {file.columns['count']} is {quoted(text)}. Of a snapshot by token id, "
+            "nbext reads holders of one each: ingest the transfers of an ERC1155, or leave the column out if it is no "
+            "count.", path=file.source.name, row=row)
+
+
+def _check_one(stage: Stage, file: Opened) -> None:
+    """Refuse several snapshots of one contract: who has left by the last would be taken for a holder still."""
+    column = file.columns.get("block") or file.columns.get("timestamp") or ""
+    if not column.lower().startswith("snapshot"):  # else a row's own, such as of a balance's last change
+        return
+    found = stage.rows("SELECT contract FROM arrived_holders GROUP BY contract, what "
+                       "HAVING count(DISTINCT moment) > 1 ORDER BY 1 LIMIT 1")
+    if found:
+        raise IngestError(f"{file.source.shown}: it has several snapshots of {found[0][0]}, by column "
+                          f"{quoted(column)}. Write each to a file of its own.", path=file.source.name)
 
 
 def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]) -> None:
@@ -141,18 +180,17 @@ def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]
 
 def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
     """Remove balances that the file repeats later, zero balances, and those that contradict an earlier row."""
-    if by_id:  # of an ERC1155's token several wallets may hold some
-        return
     outdated = """FROM arrived_holders a WHERE EXISTS (SELECT 1 FROM arrived_holders b
-        WHERE b.contract = a.contract AND b.address = a.address AND b.moment > a.moment)"""
+        WHERE b.contract = a.contract AND b.what = a.what AND b.moment > a.moment)"""
     _leave_out(stage, file, OUTDATED, outdated)
-    contradicting = """SELECT row, digits FROM (
-        SELECT row, digits, digits <> first(digits) OVER (PARTITION BY contract, address ORDER BY row) AS other
+    contradicting = """SELECT row, held FROM (
+        SELECT row, held, held <> first(held) OVER (PARTITION BY contract, what ORDER BY row) AS other
         FROM arrived_holders) WHERE other"""
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'the file has another balance of this wallet', digits "
+    stage.run(f"INSERT INTO bad SELECT {file.number}, row, '{OTHER_OWNER if by_id else OTHER_BALANCE}', held "
               f"FROM ({contradicting})")
     stage.run(f"DELETE FROM arrived_holders WHERE row IN (SELECT row FROM ({contradicting}))")
-    _leave_out(stage, file, ZERO, "FROM arrived_holders WHERE digits = '0'")
+    if not by_id:
+        _leave_out(stage, file, ZERO, "FROM arrived_holders WHERE digits = '0'")
 
 
 def _leave_out(stage: Stage, file: Opened, why: str, which: str) -> None:
@@ -191,6 +229,7 @@ class _Moment:
     block: int | None = None
     seconds: int | None = None
     by_row: bool = False
+    by_time: bool = False
 
 
 def _moment(stage: Stage, file: Opened, options: SnapshotOptions) -> _Moment:
@@ -205,12 +244,25 @@ def _moment(stage: Stage, file: Opened, options: SnapshotOptions) -> _Moment:
         return _Moment(options.block, options.date)
     if file.has("block"):
         return _Moment(by_row=True)
-    seconds = stage.value(f"SELECT max({file.seconds()}) FROM {file.relation}") if file.has("timestamp") else None
+    check_times(stage, file)
+    seconds = stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}") if file.has("timestamp") else None
     if seconds is None:
+        says = "The file does not say"
+        if file.has("timestamp"):
+            first = stage.value(f"SELECT first({file.text('timestamp')} ORDER BY row) FROM {file.relation}")
+            says = f"Column {quoted(file.columns['timestamp'])} has no time that nbext reads, but {quoted(first)}"
         raise IngestError(
-            f"{file.source.shown}: of which block are these holders? The file does not say. Give it with --block N, "
+            f"{file.source.shown}: of which block are these holders? {says}. Give it with --block N, "
             "or its day with --date 2025-01-31.", path=file.source.name)
-    return _Moment(seconds=int(seconds))
+    return _Moment(seconds=int(seconds), by_time=True)
+
+
+def _seconds(file: Opened) -> str:
+    """Return the SQL of a row's time; a date alone is its end, as of --date."""
+    day = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    alone = {"DATE": "true", "VARCHAR": f"regexp_full_match({file.text('timestamp')}, '{day}')"}
+    is_date = alone.get(file.types.get("timestamp", ""), "false")
+    return f"({file.seconds()} + CASE WHEN {is_date} THEN 86399 ELSE 0 END)"
 
 
 def settle(stage: Stage, first: int) -> list[int]:
@@ -238,6 +290,8 @@ def settle(stage: Stage, first: int) -> list[int]:
             ON e.chain_id = m.chain_id""")
     stage.run("CREATE TABLE newest AS FROM placed "
               "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, source DESC) = 1")
+    newest = "SELECT (chain_id, contract, source) FROM newest"
+    tokens.check_decimals(stage, which=f"(chain_id, address, number) IN ({newest})")
     stage.run("""
         INSERT INTO odd SELECT o.source, ?, count(*) FROM openings o JOIN newest n USING (chain_id, contract)
         WHERE o.source >= ? AND n.source < o.source GROUP BY 1""", [OLDER, first])
@@ -268,6 +322,7 @@ class Tokens:
 
     def __init__(self, stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> None:
         self.stage, self.file, self.chain, self.options = stage, file, chain, options
+        self.unit = options.unit or file.kind.unit
         self.found: dict[tuple[str | None, str | None], str] = {}
         self.places: dict[str, int] = {}
 
@@ -315,7 +370,7 @@ class Tokens:
 
 def _digits(text: str | None, tokens: Tokens, token: str, *, by_id: bool) -> tuple[str | None, str | None]:
     """Return the amount in the smallest unit, or what is wrong with it; neither for a balance of zero."""
-    if by_id or tokens.options.unit == "raw":
+    if by_id or tokens.unit == "raw":
         number = _whole(text or "")
         if number is None:
             return None, "not a whole number from 0 to 2**256-1"

@@ -27,6 +27,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from nbext.core import strict_json
+from nbext.core.addresses import looks_like_address
+from nbext.core.untrusted_text import quoted as quoted_text
 from nbext.core.untrusted_text import visible
 from nbext.engine.ingest.sources.files import Source, open_regular
 from nbext.engine.ingest.stage import Stage, name, quoted
@@ -43,7 +45,8 @@ class Kind:
     """One format: what its rows are, and the names that each of our columns may have in it.
 
     ``needs`` are required, ``may`` are optional; of several names the first one found counts. ``standard``
-    is the standard of every contract in such a file, where the format alone decides it.
+    is the standard of every contract in such a file, where the format alone decides it; ``unit`` is that of its
+    balances, likewise.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Kind:
     needs: Mapping[str, Names]
     may: Mapping[str, Names] = field(default_factory=dict)
     standard: str | None = None
+    unit: str | None = None
 
     @property
     def needs_options(self) -> bool:
@@ -61,11 +65,23 @@ class Kind:
     def columns(self, names: Iterable[str], renamed: Mapping[str, str]) -> dict[str, str] | None:
         """Return which of the file's columns holds each of ours, or None if a required one is missing."""
         # Reversed, so that the first of two columns that differ in case only is the one that counts.
-        spelled = {renamed.get(name.lower(), name.lower()): name for name in reversed(list(names))}
-        found = {ours: next(spelled[name] for name in theirs if name in spelled)
+        own = {name.lower(): name for name in reversed(list(names))}
+        if not self.may_have(own):
+            return None
+        # What the user says counts, also where the file has a column of that name, or of another that would do.
+        mapped = {renamed[name]: own[name] for name in own if name in renamed}
+        spelled = {name: own[name] for name in own if name not in renamed} | mapped
+        found = {ours: next(spelled[name] for name in (*filter(mapped.get, theirs), *theirs) if name in spelled)
                  for ours, theirs in {**self.needs, **self.may}.items() if not spelled.keys().isdisjoint(theirs)}
         return found if self.needs.keys() <= found.keys() else None
 
+    def may_have(self, spelled: Iterable[str]) -> bool:
+        """Return whether a file with these columns (lower case) may be of this format: holders have no two sides."""
+        return self.holds != "holders" or not any(sides <= set(spelled) for sides in _SIDES)
+
+
+# Of transfers, whatever else a row of them has.
+_SIDES = ({"from", "to"}, {"from_address", "to_address"})
 
 _LOG = {"sender": ("from_address",), "recipient": ("to_address",), "tx": ("transaction_hash",),
         "log_index": ("log_index",), "block": ("block_number",)}
@@ -89,12 +105,20 @@ _NAMED = {"name": ("tokenname",), "symbol": ("tokensymbol",)}
 _MADE = {"block": ("snapshot_block", "block_number"),
          "timestamp": ("snapshot_unix", "snapshot_time", "snapshot_date", "timestamp", "block_timestamp")}
 
+_CHAIN = ("chain_id", "chainid", "blockchain")
+_HOLDER = ("holderaddress", "holder", "holder_address", "address", "owner", "owner_address", "owner_of", "wallet",
+           "wallet_address")
+_HELD = ("contract_address", "contract", "token_address")
+
 # In order: the first format whose required columns are all present wins.
 KINDS = (
     # Of forks, which put an NFT's id in a column of its own.
     Kind("token_transfers with token ids (ethereum-etl)", "transfers",
          {"contract": ("token_address", "contract_address"), "value": ("value", "amount"), "token_id": ("token_id",),
           "standard": ("erc_standard", "token_standard"), **_LOG}, _TIMES),
+    Kind("token_transfers (BigQuery's blockchain analytics)", "transfers",
+         {**_LOG, "contract": ("address",), "value": ("quantity",), "token_id": ("token_id",),
+          "standard": ("event_type",), "log_index": ("event_index",)}, _TIMES),
     Kind("token_transfers (ethereum-etl)", "transfers",
          {"contract": ("token_address", "contract_address"), "value": ("value", "amount_lossless"), **_LOG}, _TIMES),
     Kind("token transfers (Blockscout's API)", "transfers",
@@ -142,7 +166,7 @@ KINDS = (
          {"contract": ("contractaddress",), "count": ("quantity",), "standard": ("type",), **_NAMED},
          standard="ERC721"),
     Kind("ERC20 transfers (Etherscan's CSV export)", "transfers",
-         {"contract": ("contractaddress",), "amount": ("tokenvalue",), **_WEB}, _NAMED, standard="ERC20"),
+         {"contract": ("contractaddress",), "amount": ("tokenvalue", "value"), **_WEB}, _NAMED, standard="ERC20"),
     Kind("transfers of one token (Etherscan's CSV export)", "transfers", {"amount": ("quantity",), **_WEB},
          standard="ERC20"),
     Kind("contracts (ethereum-etl)", "contracts",
@@ -151,8 +175,14 @@ KINDS = (
     Kind("tokens (ethereum-etl)", "tokens",
          {"address": ("address", "contract_address"), "symbol": ("symbol",), "name": ("name",),
           "decimals": ("decimals",)},
-         {"total_supply": ("total_supply",), "chain_id": ("chain_id",), "standard": ("standard",),
+         {"total_supply": ("total_supply",), "chain_id": _CHAIN, "standard": ("standard",),
           "logo": ("logo", "logo_uri", "logouri")}),
+    Kind("tokens.erc20 (Dune)", "tokens",
+         {"address": ("contract_address",), "symbol": ("symbol",), "decimals": ("decimals",),
+          "chain_id": ("blockchain",)}, standard="ERC20"),
+    Kind("tokens.nft (Dune)", "tokens",
+         {"address": ("contract_address",), "symbol": ("symbol",), "name": ("name",), "standard": ("standard",),
+          "chain_id": ("blockchain",)}),
     Kind("erc20_metadata (cryo)", "tokens",
          {"address": ("erc20",), "symbol": ("symbol",), "name": ("name",), "decimals": ("decimals",)},
          {"chain_id": ("chain_id",)}, standard="ERC20"),
@@ -163,16 +193,19 @@ KINDS = (
          {"block": ("number", "block_number"), "timestamp": ("timestamp",)}, {"chain_id": ("chain_id",)}),
     # The loosest come last: many other exports have an address and a balance among their columns.
     Kind("holders by token id", "holders",
-         {"address": ("owner", "holder", "address", "wallet"), "token_id": ("token_id", "tokenid")},
-         {"contract": ("contract_address", "contract", "token_address"), "chain_id": ("chain_id",),
-          **_MADE}, standard="ERC721"),
-    Kind("holders", "holders",
-         {"address": ("holderaddress", "holder", "address", "owner", "wallet"), "balance": ("balance",)},
-         {"contract": ("contract_address", "contract", "token_address"), "symbol": ("ticker", "symbol"),
-          "chain_id": ("chain_id",), **_MADE}),
+         {"address": _HOLDER, "token_id": ("token_id", "tokenid")},
+         {"contract": _HELD, "count": ("balance", "quantity", "amount"), "chain_id": ("chain_id",), **_MADE},
+         standard="ERC721"),
+    Kind("tokenholderlist (Etherscan)", "holders",
+         {"address": ("tokenholderaddress",), "balance": ("tokenholderquantity",)}, unit="raw"),
+    Kind("holders", "holders", {"address": _HOLDER, "balance": ("balance",)},
+         {"contract": _HELD, "symbol": ("ticker", "symbol"), "chain_id": ("chain_id",), **_MADE}),
 )
 
 
+# What a file needs that has nothing of any format.
+_PLAIN = ("Transfers, for one, need " + " and ".join(f'"{names[0]}"' for kind in KINDS for names in kind.needs.values()
+                                                    if kind.name == "token_transfers (ethereum-etl)"))
 # What a column may be renamed to.
 COLUMNS = sorted({name for kind in KINDS for names in (*kind.needs.values(), *kind.may.values()) for name in names})
 
@@ -193,8 +226,13 @@ _GZIP = b"\x1f\x8b"
 # What stands in a row and not in a header: a number, a hex text, a time.
 _VALUE = re.compile(r"0[xX][0-9a-fA-F]*|[+-]?\d[\d.,eE+-]*|\d{4}-\d\d-\d\d.*")
 
+# An address, or the hash of a transaction or block.
+_HASH = re.compile(r"0[xX]([0-9a-fA-F]{40}|[0-9a-fA-F]{64})")
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
 # What a JSON document has beside, or in place of, records.
-_NOT_RECORDS = {"tokens", "result", "rows", "items"}
+_WRAPPED = ("data", "result", "rows", "items", "holders")
+_NOT_RECORDS = {"tokens", *_WRAPPED}
 # Records that are looked through for the names of their columns, and that are taken at once.
 _LOOKED_AT = 10_000
 
@@ -380,14 +418,23 @@ def _json(source: Source, *, gzipped: bool) -> _Json | None:
         first, _, more = start.partition(b"\n")
         one = _record(first)
         # A document of one line is told from a first line by what it has, or by what follows.
-        if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or one.keys().isdisjoint(_NOT_RECORDS)):
+        whole = isinstance(one, dict) and (_by_address(one) or not one.keys().isdisjoint(_NOT_RECORDS))
+        if isinstance(one, dict) and (more.lstrip()[:1] == b"{" or not whole):
             return _Json(_lines(source, gzipped=gzipped), by_line=True)
         document = strict_json.parse(text_of(source.path))
     # Etherscan's API writes {"status", "message", "result": [...]}, Dune's {"result": {"rows": [...]}}, Blockscout's
-    # {"items": [...], "next_page_params"}.
-    for key in ("result", "rows", "items"):
-        document = document.get(key, document) if isinstance(document, dict) else document
+    # {"items": [...], "next_page_params"}, Covalent's {"data": {"items": [...]}}.
+    for key in _WRAPPED:
+        inner = document.get(key) if isinstance(document, dict) else None
+        document = inner if isinstance(inner, list | dict) else document
+    if _by_address(document):
+        document = [{"address": address, "balance": balance} for address, balance in document.items()]
     return _Json(map(_flat, document if isinstance(document, list) else [document]), by_line=False)
+
+
+def _by_address(document: Any) -> bool:
+    """Return whether JSON is {address: balance}, as lists for airdrops are."""
+    return isinstance(document, dict) and bool(document) and all(map(looks_like_address, document))
 
 
 def _flat(record: Any) -> Any:
@@ -420,8 +467,11 @@ def _open_json(
         first = list(islice(found.records, _LOOKED_AT))
         names = list(dict.fromkeys(key for record in first if isinstance(record, dict) for key in record))
         known = recognise(names, renamed)
-        if not found.by_line and (known is None or known[0].holds == "tokens"):
+        if not found.by_line and known is None and "tokens" in names:
             return None
+        if not names:
+            says = "its rows are no JSON objects" if any(first) else "the file has no rows"
+            raise IngestError(f"{source.shown}: {says}.", path=source.name)
         kind, columns = recognised(source, names, renamed)
         late = {name for theirs in (*kind.needs.values(), *kind.may.values()) for name in theirs} - set(names)
         numbered = enumerate(chain(first, found.records), 1)
@@ -500,29 +550,48 @@ def recognised(source: Source, names: list[str], renamed: Mapping[str, str]) -> 
     if any(_OF_COINS.fullmatch(name.strip().lower()) for name in names):
         raise IngestError(f"{source.shown}: these are transactions of the chain's own coin, not transfers of tokens. "
                           'On the address\'s page, download those of the tab "Token Transfers".', path=source.name)
+    if missing := renamed.keys() - {name.lower() for name in names}:
+        raise IngestError(f"{source.shown}: it has no column {quoted_text(min(missing))}, which --map names. "
+                          f"Found: {_shown(names)}.", path=source.name)
     found = recognise(names, renamed)
     if found is None:
+        # Columns that --map names anew hide others of that name.
         now = [renamed.get(name.lower(), name) for name in names]
         raise IngestError(f"{source.shown}: {_closest(now)}", path=source.name)
+    if twice := [name for name in found[1].values() if names.count(name) > 1]:
+        raise IngestError(f"{source.shown}: two columns are called {quoted_text(twice[0])}. Rename one of them.",
+                          path=source.name)
     return found
+
+
+def _shown(names: list[str]) -> str:
+    return visible(", ".join(names[:20]), 300)
 
 
 def _closest(names: list[str]) -> str:
     """Return what a file lacks of the format that it resembles most."""
-    spelled, found = {name.lower() for name in names}, visible(", ".join(names[:20]), 300)
+    spelled, found = {name.lower() for name in names}, _shown(names)
     # A header of addresses, hashes and numbers is the first row: no format has such a column.
-    if names and all(_VALUE.fullmatch(name.strip()) for name in names):
+    if names and (all(_VALUE.fullmatch(name.strip()) for name in names)
+                  or any(_HASH.fullmatch(name.strip()) for name in names)):
         return f"the file has no header: its first line is {found}. Write the columns' names above it."
-    lacking = {kind.name: [other[0] for other in kind.needs.values() if spelled.isdisjoint(other)] for kind in KINDS}
-    kind = min(KINDS, key=lambda kind: len(lacking[kind.name]) / len(kind.needs))
-    missing = lacking[kind.name]
+    if len(names) == 1 and (between := next((one for one in _SEPARATORS if one in names[0]), None)):
+        return f"its columns are separated by {_SEPARATORS[between]}. nbext reads CSV with commas."
+    if any(name != name.strip() for name in names) and recognise([name.strip() for name in names]):
+        return f"there are spaces around the names of its columns, {found}. Write them, and the rows, without."
+    lacking = [(kind, [other[0] for other in kind.needs.values() if spelled.isdisjoint(other)])
+               for kind in KINDS if kind.may_have(spelled)]
+    kind, missing = min(lacking, key=lambda each: len(each[1]) / len(each[0].needs))
     columns = " and ".join(f'"{column}"' for column in missing)
     # Any CSV has a column called "address" or "name": most of a format's columns make a resemblance.
     if len(missing) * 2 < len(kind.needs):
         return (f"this looks like {kind.name}, but has no column {columns}. Found: {found}. "
                 f"If one of them holds it, map it: --map theirs={missing[0]}.")
-    return (f"no known format has these columns: {found}. The nearest is {kind.name}, which also needs {columns}. "
-            "If they are there by other names, map them: --map theirs=ours. `nbext ingest --help` lists all formats.")
+    nearest = f"no known format has these columns: {found}. The nearest is {kind.name}, which also needs {columns}"
+    if len(missing) == len(kind.needs):
+        nearest = f"no known format has any of these columns: {found}. {_PLAIN}"
+    return (f"{nearest}. If they are there by other names, map them: --map theirs=ours. `nbext ingest --help` lists "
+            "all formats.")
 
 
 def unreadable(source: Source, error: Exception) -> IngestError:

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from nbext.core.addresses import looks_like_address
-from nbext.core.chains import CHAINS
+from nbext.core.chains import CHAINS, chain_of
 from nbext.core.constants import STANDARDS, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
-from nbext.engine.ingest.sources.files import Source
+from nbext.engine.ingest.sources.files import Source, shown
 from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable
-from nbext.engine.ingest.stage import Stage
-from nbext.errors import IngestError
+from nbext.engine.ingest.stage import Stage, quoted
+from nbext.errors import IngestError, ValidationError
 
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
 SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
@@ -45,17 +45,39 @@ def begin(stage: Stage) -> None:
 
 
 def take_table(stage: Stage, file: Opened, chain: str) -> None:
-    """Add the facts of a tokens or contracts file; ``chain`` is the SQL of its rows' chain id."""
+    """Add the facts of a tokens or contracts file; ``chain`` is the SQL of its rows' chain id, where they name none."""
     source = "contracts" if file.kind.holds == "contracts" else "tokens"
-    address = file.text("address")
+    address, relation = file.text("address"), file.relation
+    if file.has("chain_id"):
+        chain, relation = "chain", _by_chain(stage, file)
     stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'not an address', {address} "
-              f"FROM {file.relation} WHERE NOT coalesce({ADDRESS.format(address)}, false)")
+              f"FROM {relation} WHERE NOT coalesce({ADDRESS.format(address)}, false)")
     stage.run(f"""
         INSERT INTO facts SELECT {chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + row,
             {_standard(file)}, {_text(file, 'name')}, {_text(file, 'symbol')}, {decimals(file)}, {_text(file, 'logo')},
             NULL, NULL, lower({_text(file, 'deployer')}), {file.whole('deployed_block')},
             {_supply(file)}
-        FROM {file.relation} WHERE {ADDRESS.format(address)}""")
+        FROM {relation} WHERE {ADDRESS.format(address)}""")
+
+
+def _by_chain(stage: Stage, file: Opened) -> str:
+    """Return the SQL of the rows of chains that nbext supports, with their ``chain``; the others are counted."""
+    text = file.text("chain_id")
+    named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
+    known = [f"WHEN {quoted(each)} THEN {number}" for (each,) in named if (number := _chain_id(each)) is not None]
+    chain = f"CASE {text} {' '.join(known)} END" if known else "NULL"
+    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'names no chain', {text} FROM {file.relation} "
+              f"WHERE coalesce(trim({text}), '') = ''")
+    stage.run(f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
+              f"WHERE trim({text}) <> '' AND {chain} IS NULL")
+    return f"(SELECT *, {chain} AS chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
+
+
+def _chain_id(text: str | None) -> int | None:
+    try:
+        return chain_of(text).id if text else None
+    except ValidationError:
+        return None
 
 
 def declare(stage: Stage, file: Opened, chain: int) -> None:
@@ -118,6 +140,34 @@ def settle(stage: Stage) -> None:
     best = ", ".join(f"first({c} ORDER BY {_PRIORITY}, seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
     stage.run(f"CREATE TABLE known AS SELECT chain_id, address, {best} FROM settled GROUP BY 1, 2")
     stage.drop("facts", "settled")
+    check_decimals(stage)
+
+
+_NEW = "known k LEFT JOIN prev.main.contracts c USING (chain_id, address) WHERE k.decimals IS DISTINCT FROM c.decimals"
+
+
+def check_decimals(stage: Stage, new: str = _NEW, which: str = "true") -> None:
+    """Refuse decimals of a token with which its stored amounts were not read: they would be wrong from now on.
+
+    ``new`` is the SQL of the tokens that get other decimals, as ``k``; ``which`` that of the files, by their
+    ``number``, that count.
+    """
+    if stage.previous is None:
+        return
+    read = {entry["source"]: entry["path"] for entry in stage.previous.manifest["files"]
+            if entry.get("options", {}).get("unit") != "raw"}
+    found = stage.rows(f"""
+        SELECT number, address, f.decimals, now.decimals
+        FROM (SELECT *, seq // {OF_A_FILE} AS number FROM out.ingest.facts WHERE source = 'snapshot') f
+        JOIN (SELECT chain_id, address, k.decimals FROM {new}) now USING (chain_id, address)
+        WHERE f.decimals <> now.decimals AND number IN (SELECT unnest(?)) AND {which} ORDER BY ALL LIMIT 1""",
+        [list(read)])
+    if found:
+        number, address, then, now = found[0]
+        raise IngestError(
+            f"{shown(read[number])}: its amounts of {address} were read with {then} decimals, and would be wrong with "
+            f"{now}, which the token has from now on. Ingest the file again in the same run with --decimals {now}, or "
+            "remove it first.", path=read[number])
 
 
 def from_metadata(stage: Stage, chain: int, address: str) -> int | None:
@@ -137,6 +187,9 @@ def learn_decimals(stage: Stage, number: int, chain: int, address: str, decimals
     """Store the decimals that a file's snapshot was taken with; they are the token's where no metadata has them."""
     # Stored also where metadata has them: what the balances were read with stays true when that is removed.
     told = from_metadata(stage, chain, address)
+    # Of snapshots only the newest counts, which `snapshots.settle` finds.
+    check_decimals(stage, f"(SELECT {chain} AS chain_id, {quoted(address)} AS address, {decimals} AS decimals) k",
+                   "number NOT IN (SELECT source FROM prev.ingest.openings)")
     stage.run("INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', ?, ?)",
               [chain, address, number * OF_A_FILE, decimals])
     if told is not None:
@@ -207,8 +260,9 @@ def _supply(file: Opened) -> str:
 
 
 def standard_of(text: str) -> str:
-    """Return the SQL of a standard: ERC20, ERC721 or ERC1155, also written erc-721 or 721; NULL of anything else."""
-    number = f"regexp_extract(lower({text}), '^(erc-?)?(20|721|1155)$', 2)"
+    """Return the SQL of a standard: ERC20, ERC721 or ERC1155, also written erc-721, bep721 or 721; else NULL."""
+    # Also BEP20, as Dune writes it of BNB.
+    number = f"regexp_extract(lower({text}), '^([a-z]+-?)?(20|721|1155)$', 2)"
     return f"CASE WHEN {number} <> '' THEN 'ERC' || {number} END"
 
 
