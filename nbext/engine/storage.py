@@ -3,7 +3,7 @@
     DATA/generations/000002-5f3a.../tables.duckdb    the tables of `nbext.engine.schema`, only ever read: the base
     DATA/generations/000002-5f3a.../delta.duckdb     what later runs have added to it (`nbext.engine.layers`)
     DATA/generations/000002-5f3a.../manifest.json    what they hold, which files they came from, and their SHA-256
-    DATA/current                                     the folder's name
+    DATA/current                                     the folder's name, and the SHA-256 of its manifest
 
 A generation is built in a folder whose name starts with a dot, written through to the disk, and renamed;
 `current` is then replaced in one step. A process killed at any moment leaves the old or the new, whole.
@@ -116,17 +116,33 @@ def current(data_dir: Path) -> Generation | None:
     StorageError
         ``current`` names no whole generation.
     """
+    pointed = _pointed(data_dir)
+    if pointed is None:
+        return None
+    name, digest = pointed
+    folder = data_dir / "generations" / name
+    found = read(folder)
+    # One wrong digit of a block number would be an answer that nobody could tell from a true one.
+    if digest and digest != _digest(folder / MANIFEST):
+        raise StorageError(f"{folder / MANIFEST} is damaged: its SHA-256 is not the one in {data_dir / 'current'}. "
+                           "Ingest the data again.")
+    return found
+
+
+def _pointed(data_dir: Path) -> tuple[str, str | None] | None:
+    """Return what ``current`` says: the generation's name and its manifest's SHA-256, which old ones do not have."""
     pointer = data_dir / "current"
     try:
-        name = pointer.read_text("utf-8").strip()
+        text = pointer.read_text("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{pointer} cannot be read: {error}") from None
+    name, _, digest = text.strip().partition(" ")
     # The name is joined to a path: anything but a generation's own name could lead out of the data folder.
     if not _NAME.match(name):
-        raise StorageError(f"{pointer} contains {quoted(name)}, which is not the name of a generation.")
-    return read(data_dir / "generations" / name)
+        raise StorageError(f"{pointer} contains {quoted(text.strip())}, which is not the name of a generation.")
+    return name, digest or None
 
 
 def read(folder: Path) -> Generation:
@@ -201,7 +217,7 @@ def _fault(found: Generation) -> str | None:
                     for number in (one.block, one.equal, one.of)]
         numbers += [number for chain in found.chains for ranges in chain.covered.values()
                     for first, last in ranges for number in (first, last)]
-    except (TypeError, AttributeError, ValueError):
+    except (TypeError, AttributeError, KeyError, ValueError):
         return "an entry of 'chains' is incomplete"
     return None if all(map(is_whole, numbers)) else "a number of 'chains' is not a whole number"
 
@@ -272,7 +288,7 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     building.rename(folder)
     try:
         sync(folder.parent)
-        write_whole(data_dir / "current", name + "\n")
+        write_whole(data_dir / "current", f"{name} {_digest(folder / MANIFEST)}\n")
     except OSError:  # a full disk: nobody can be served what nothing names
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -282,7 +298,7 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
 
 def prune(data_dir: Path, keep: int = KEPT) -> None:
     """Remove all but the current generation and the ones just before it."""
-    pointer = (data_dir / "current").read_text("utf-8").strip()
+    pointer, _ = _pointed(data_dir) or ("", None)
     named = [(_NAME.match(p.name), p) for p in (data_dir / "generations").iterdir()]
     numbered = sorted((int(m.group(1)), p.name, p) for m, p in named if m)
     served = next(number for number, name, _ in numbered if name == pointer)

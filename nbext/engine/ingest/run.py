@@ -91,6 +91,8 @@ def ingest(
                                  "Write --chain ethereum --replace-from 12000000.")
     folder = Path(data_dir).expanduser().resolve()
     found, refused = files.find(paths)
+    if refused and not found:
+        raise refused[0]
     # What is served now may change until the lock is held, so nothing of the data folder is read before.
     with _locked(folder):
         previous = storage.current(folder)
@@ -276,6 +278,8 @@ def _not_taken(
         # Only a file as large as one that was taken can be that file under another name.
         if known is None and source.size in sizes:
             known = digests.get(source.digest())
+            # Of these the name may say which token they are of: the same bytes may be two tokens' snapshots.
+            known = None if known and "options" in known else known
         if known is None:
             fresh[source] = None
         elif job.replace_from is None and taken.same_way(known, job.chain, job.options, job.renamed):

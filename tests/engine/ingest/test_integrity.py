@@ -58,6 +58,23 @@ def test_flipped_bytes_are_found_by_the_check_and_by_what_is_built_on_them(tmp_p
     assert sorted(data.rglob("*")) == before
 
 
+def test_a_flipped_bit_anywhere_in_the_manifest_or_in_what_names_it_is_one_error(tmp_path, log):
+    data = tmp_path / "data"
+    take(data, write_csv(tmp_path / "one.csv", [log(0, n, 10**20) for n in range(1, 5)]))
+    for path in (storage.current(data).folder / storage.MANIFEST, data / "current"):
+        whole = path.read_bytes().rstrip()
+        for at in range(len(whole)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] + b"\n")
+            with pytest.raises(StorageError):
+                storage.current(data)
+        path.write_bytes(whole + b"\n")
+    assert list(storage.damage_of(data)) == []
+    # Written before `current` had a digest.
+    (data / "current").write_text(storage.current(data).folder.name + "\n")
+    assert storage.current(data).number == 1
+
+
+
 # A disk that is full, as a process sees it that may write no file larger than this.
 CRAMPED = """
 import resource, signal, sys

@@ -29,6 +29,7 @@ def secret(tmp_path, log):
 def test_a_url_is_no_path(data, url):
     with pytest.raises(IngestError, match=r"a URL, not a path\. .* nbext ingests only files on this machine"):
         take(data, url)
+    assert not data.exists()
 
 
 @pytest.mark.parametrize(("make", "says"), [

@@ -290,3 +290,13 @@ def test_of_an_erc1155s_token_id_several_wallets_are_holders_and_of_any_other_th
     take(tmp_path / "other", path, tmp_path / "tokens.csv", options=options(token=None))
     with Tables(tmp_path / "other") as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 1, (TOKEN, wallet(2)): 1}
+
+
+def test_two_snapshots_of_equal_bytes_are_of_the_two_tokens_that_their_files_are_named_for(data, tmp_path):
+    for name in ("uni", "dai"):
+        path = tmp_path / f"export-tokenholders-{name}.csv"
+        path.write_text(f"HolderAddress,Balance\n{wallet(1)},1\n")
+        assert take(data, path, options=SnapshotOptions(block=5)).skipped == {}
+    with Tables(data) as tables:
+        assert sorted(tables.balances().values()) == [10**18, 10**18]
+    assert list(take(data, path, options=SnapshotOptions(block=5)).skipped) == [str(path)]
