@@ -1,7 +1,8 @@
 """The reference pages, made from the code they describe: ``python -m tests.reference`` writes them anew.
 
 Each page is a function that returns Markdown. A test compares them with the files in
-``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented.
+``nbext/reference``, so that a new setting, error, condition, option or operation cannot stay undocumented, and
+no output that a page shows can grow old.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ FOLDER = Path(__file__).parents[2] / "nbext" / "reference"
 # file -> module with a function page() -> str
 PAGES = {
     "magics.md": "tests.reference.magics_page",
+    "commands.md": "tests.reference.commands_page",
     "segment-language.md": "tests.reference.language_page",
     "operations.md": "tests.reference.operations_page",
     "settings.md": "tests.reference.settings_page",
@@ -22,14 +24,10 @@ PAGES = {
 NOTE = "<!-- Made from the code by `python -m tests.reference`; edit the code instead. -->\n"
 
 
-def pages() -> dict[str, str]:
-    """Return every page as it should be, by file name."""
-    return {name: NOTE + _page(module)() for name, module in PAGES.items()}
-
-
-def _page(module: str) -> Callable[[], str]:
-    page: Callable[[], str] = import_module(module).page
-    return page
+def made(name: str) -> str:
+    """Return the page of this file name as it should be."""
+    page: Callable[[], str] = import_module(PAGES[name]).page
+    return NOTE + page()
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.reference import FOLDER, pages
+from tests.reference import FOLDER, PAGES, made
 
-for name, text in pages().items():
-    (FOLDER / name).write_text(text, encoding="utf-8")
+for name in PAGES:
+    (FOLDER / name).write_text(made(name), encoding="utf-8")
     print(f"wrote {name}")

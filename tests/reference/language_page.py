@@ -8,13 +8,17 @@ from typing import Any
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
 from nbext.language.fields import GROUPS, MAX_CONDITIONS, MAX_DEPTH, MAX_LIST, SCOPE, Field
+from tests.notebook.shells import Shell
 from tests.reference import table
+from tests.reference.shown import output, sample, transcript
 
 _HEAD = """# The segment language
 
 A segment is a JSON object of conditions. `operator` (AND, the default, or OR) joins the direct children of the
 object. Every key is a child; a list under a key is several children; inside groups, several keys mean AND. Unknown
 keys, empty groups and an empty object are errors, never ignored.
+
+Each example is whole: `%segment EXAMPLE --count` gives the number of wallets beside it, over the sample.
 
 """
 
@@ -49,6 +53,87 @@ RULES = (
     "`lastSeen` are times to the second in UTC: `datetime64[s, UTC]` in a DataFrame, `timestamp[s]` in Arrow, ISO-8601 "
     "in JSON and CSV. They and `activeDays` are missing for a wallet that was not seen on that chain, and come last.",
 )
+# Every field and key in a segment that matches wallets of the sample.
+EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
+    "top": (
+        {"token": {"token": "USDC"}, "chain": "base"},
+        {"token": {"token": "UNI"}, "asOf": "2025-06-30"},
+        {"token": {"token": "UNI"}, "asOf": "30d"},
+        {"token": {"token": "UNI"}, "asOf": 23_000_000},
+        {"nft": {"nft": "BAYC"}, "exclude": []},
+        {"nft": {"nft": "BAYC"}, "exclude": ["burn", "0x004dba03a664da9956360e4f3be73995389012ea"]},
+    ),
+    "groups": (
+        {"all": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}]},
+        {"any": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}]},
+        {"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}},
+        {"token": {"token": "UNI"}, "not": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "AZUKI"}}]},
+    ),
+    "token": (
+        {"token": {"token": "UNI"}},
+        {"token": {"token": "0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984", "balance": {"min": "1000"}}},
+        {"token": {"token": "UNI", "balance": {"max": "10"}}},
+        {"token": {"token": "UNI", "balance": {"min": 0, "max": "10"}}},
+        {"token": {"token": "USDC", "balance": {"min": "1000000000"}, "unit": "raw"}},
+        {"token": {"token": "USDC", "chain": "base"}},
+        {"token": {"token": "UNI", "balance": {"min": "1000"}, "heldSince": "90d"}},
+        {"token": {"token": "UNI", "balance": {"min": "1000"}, "heldSince": "2025-06-01"}},
+    ),
+    "nft": (
+        {"nft": {"nft": "BAYC"}},
+        {"nft": {"nft": "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D", "count": {"min": 2}}},
+        {"nft": {"nft": "BAYC", "tokenIds": [1, 2, "3"]}},
+        {"nft": {"nft": "BAYC", "heldSince": "90d"}},
+        {"nft": {"nft": "OKGO", "chain": "base"}},
+    ),
+    "collections": (
+        {"collections": {"of": ["BAYC", "MAYC", "AZUKI"]}},
+        {"collections": {"of": ["BAYC", "MAYC", "AZUKI"], "atLeast": 2}},
+        {"collections": {"distinct": {"min": 5}}},
+        {"collections": {"distinct": {"min": 2}, "chain": "polygon"}},
+    ),
+    "transfer": (
+        {"transfer": {"token": "USDC"}},
+        {"transfer": {"direction": "in", "token": "USDC", "total": {"min": "10000"}, "after": "90d"}},
+        {"transfer": {"direction": "out", "token": "USDC", "amount": {"min": "10000"}, "before": "2025-06-30"}},
+        {"transfer": {"direction": "in", "token": "USDC", "amount": {"min": "10000000000"}, "unit": "raw"}},
+        {"transfer": {"direction": "any", "token": "USDC", "count": {"min": 0, "max": 0}}},
+        {"transfer": {"direction": "mint", "nft": "AZUKI", "count": {"min": 2}}},
+        {"transfer": {"direction": "burn", "nft": "BAYC"}},
+        {"transfer": {"direction": "in", "nft": "BAYC", "counterparty": "0x0000000000000000000000000000000000000000"}},
+        {"transfer": {"count": {"min": 5}, "chain": "base"}},
+    ),
+    "activity": (
+        {"activity": {"first": {"after": "90d"}}},
+        {"activity": {"last": {"before": "180d"}}},
+        {"activity": {"transfers": {"min": 10}}},
+        {"activity": {"activeDays": {"min": 5}}},
+        {"activity": {"first": {"before": "2025-06-30"}, "transfers": {"min": 10}, "chain": "base"}},
+    ),
+    "wallet": (
+        {"wallet": {"in": ["0x00135e660b15338441c860dbc249773a1d9d7625"]}},
+        {"wallet": {"contract": True}},
+        {"token": {"token": "UNI"}, "wallet": {"contract": False}},
+    ),
+}  # fmt: skip
+# These need something from the cells before them: rows in an order, a segment's id, a list's.
+CELLS = {
+    "top": (
+        '%segment {"token": {"token": "UNI"}, "orderBy": "-UNI_balance", "columns": ["firstSeen", "transfers"]} '
+        "--limit 2 -o largest\n"
+        'largest[["address", "UNI_balance", "firstSeen", "transfers"]]',
+    ),
+    "wallet": (
+        '%segment {"token": {"token": "UNI"}} --all -o uni',
+        '%segment {"wallet": {"in": {{uni.address}}}, "nft": {"nft": "BAYC"}} --count',
+        '%segment {"wallet": {"in": {{uni.address}}}} --dry-run',
+        '%segment {"wallet": {"list": "ls_Rpn3GYeFIiyIS6GiUHDp2Ses"}, "nft": {"nft": "BAYC"}} --count',
+    ),
+    "segment": (
+        '%segment {"token": {"token": "UNI"}} --all -o uni',
+        '%segment {"segment": {"id": {{uni.attrs["nbext"]["segment_id"]}}}, "nft": {"nft": "BAYC"}} --count',
+    ),
+}
 # What is wrong, in one word for programs.
 CODES = {
     "address": "not an address",
@@ -81,26 +166,36 @@ CODES = {
 
 def page() -> str:
     """Return the page."""
-    return (
-        _HEAD
-        + "".join(f"* {rule}\n" for rule in RULES)
-        + "\n## At the top of the object\n\n"
-        + _fields(SCOPE)
-        + "\n## Groups\n\n"
-        + table(["group", "what it means", "example"], [[f"`{g.name}`", g.help, _code(g.examples[0])] for g in GROUPS])
-        + "".join(_condition(condition) for condition in CONDITIONS.values())
-        + "\n## What is refused\n\nEvery error has a JSON pointer to its place and one of these codes. "
-        "All errors of a query are reported together.\n\n"
-        + table(["code", "what is wrong"], [[f"`{code}`", text] for code, text in CODES.items()])
-    )
+    with sample() as shell:
+        return (
+            _HEAD
+            + "".join(f"* {rule}\n" for rule in RULES)
+            + f"\n## At the top of the object\n\n{_fields(SCOPE)}{_shown(shell, 'top')}"
+            + "\n## Groups\n\n"
+            + table(["group", "what it means"], [[f"`{g.name}`", g.help] for g in GROUPS])
+            + _shown(shell, "groups")
+            + "".join(_condition(condition, shell) for condition in CONDITIONS.values())
+            + "\n## What is refused\n\nEvery error has a JSON pointer to its place and one of these codes. "
+            "All errors of a query are reported together.\n\n"
+            + table(["code", "what is wrong"], [[f"`{code}`", text] for code, text in CODES.items()])
+        )
 
 
-def _condition(condition: type[Condition]) -> str:
-    examples = "\n".join(json.dumps({condition.name: example}) for example in condition.examples)
-    return (
-        f"\n## {condition.name}\n\n{condition.help}\n\n{_fields(condition.fields)}{_together(condition)}"
-        f"\n```json\n{examples}\n```\n"
-    )
+def _condition(condition: type[Condition], shell: Shell) -> str:
+    fields = f"{_fields(condition.fields)}{_together(condition)}"
+    return f"\n## {condition.name}\n\n{condition.help}\n\n{fields}{_shown(shell, condition.name)}"
+
+
+def _shown(shell: Shell, name: str) -> str:
+    """Return the examples of a part of the language, with what they give."""
+    rows = [[f"`{json.dumps(example)}`", _count(shell, example)] for example in EXAMPLES.get(name, ())]
+    counts = "\n" + table(["example", "wallets"], rows) if rows else ""
+    cells = [(cell, output(shell, cell)) for cell in CELLS.get(name, ())]
+    return counts + ("\n" + transcript(cells) if cells else "")
+
+
+def _count(shell: Shell, example: dict[str, Any]) -> str:
+    return f"{shell.value(f'%segment {json.dumps(example)} --count'):,}"
 
 
 def _fields(fields: tuple[Field, ...]) -> str:

@@ -2,9 +2,101 @@
 
 from __future__ import annotations
 
-from nbext.notebook.line.grammars import BY_MAGIC, COMMANDS, TOUR
+from nbext.notebook.line.grammars import BY_MAGIC, COMMANDS, SEGMENT_QUERY, TOUR
 from nbext.notebook.line.options import HELP, Grammar
 from tests.reference import table
+from tests.reference.shown import output, sample, transcript
+
+_UNI = '%segment {"token": {"token": "UNI"}}'
+_NOTHING = "0x0000000000000000000000000000000000000001"
+# Cells that use each option and command once, in the order in which they run.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "%%segment_query": (
+        *SEGMENT_QUERY.examples,
+        "%%segment_query --run-corrected --count\n{'token': {'token': 'UNI'}}  # who holds UNI",
+    ),
+    "%segment": (
+        f"{_UNI} --limit 2",
+        f"{_UNI} --top 2 --by UNI_balance",
+        f"{_UNI} --count",
+        '%segment {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --operator OR --count',
+        f"{_UNI} --all -o everyone",
+        "%segment {{everyone.attrs['nbext']['segment_id']}} -o known\nknown[[\"status\", \"chain\", \"matched\"]]",
+        "%segment {{everyone.attrs['nbext']['segment_id']}} --json -o rows",
+        "%segment {{everyone.attrs['nbext']['segment_id']}} --csv -o rows",
+        f"{_UNI} --limit 3 --type csv -o few",
+        f"{_UNI} --all --to holders.csv",
+        f"{_UNI} --all --to holders.csv --overwrite --raw",
+        f"{_UNI} --limit 1 --as polars",
+        f"{_UNI} --changes 30d -o moved",
+        f'{_UNI} --profile -o more\nmore[["symbol", "wallets", "share", "base_share", "lift"]].head(2)',
+        f"{_UNI} --dry-run",
+        f"{_UNI} --explain",
+        f"job = {_UNI} --limit 3 --bg\nlen(job.result())",
+        "%nbext save holders",
+        "%segment --from holders --count",
+        "%segment {'token': {'token': 'UNI'}} --run-corrected --count",
+        f"{_UNI} --all --card",
+        f"{_UNI} --all --explore",
+        "%segment --help",
+    ),
+    "%token": (
+        '%token ethereum USDC UNI -o tokens\ntokens[["symbol", "name", "decimals", "holders"]]',
+        "%token ethereum {{tokens['address']}} --refresh -o tokens",
+        f"%token ethereum UNI {_NOTHING} -o two",
+        f"%token ethereum UNI {_NOTHING} --strict",
+        "%token ethereum USDC UNI --to tokens.csv",
+        "%token ethereum USDC UNI --to tokens.csv --overwrite --raw",
+        "tokens = %token ethereum USDC UNI --as arrow\ntokens.num_rows",
+        "%token ethereum UNI --card",
+        "%token ethereum USDC UNI --explore",
+        "%token --help",
+    ),
+    "%nft": (
+        '%nft ethereum BAYC -o bayc\nbayc[["symbol", "name", "tokenType", "ownerCount"]]',
+        '%nft search "bored ape" -o found\nfound[["name", "address", "ownerCount"]]',
+        '%nft search usd --chain base --type token --limit 2 --offset 1 -o found\nfound[["name", "address", "symbol"]]',
+        "%nft ethereum BAYC --refresh -o bayc",
+        f"%nft ethereum BAYC {_NOTHING} --strict",
+        "%nft ethereum BAYC MAYC --to collections.csv",
+        "%nft ethereum BAYC MAYC --to collections.csv --overwrite --raw",
+        "bayc = %nft ethereum BAYC --as polars\nbayc.shape",
+        "%nft ethereum BAYC --card",
+        "%nft ethereum BAYC MAYC --explore",
+        "%nft --help",
+    ),
+    "%nbext": (
+        "%nbext status",
+        "%nbext connect",
+        "%nbext set limit 3",
+        '%nbext config -o settings\nsettings[settings["setting"] == "limit"]',
+        "%nbext unset limit",
+        f"{_UNI} -o uni",
+        "%nbext save holders",
+        '%nbext history -o asked\nasked[["number", "filters", "matched"]]',
+        "%nbext history 1 -o again",
+        '%nbext schema activity -o fields\nfields["field"].tolist()',
+        "%nbext overlap BAYC MAYC AZUKI",
+        "%nbext overlap BAYC MAYC AZUKI --share",
+        "%nbext overlap BAYC MAYC AZUKI --lift",
+        '%nbext funnel {"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}',
+        '%nbext concentration UNI -o shares\nshares[["wallets", "amount", "share"]]',
+        "%nbext trend UNI --every 26w --since 1y --no-amounts",
+        '%nbext trend {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --every 26w --amounts UNI -o held\n'
+        'held[["at", "count", "amount"]]',
+        "%nbext retention UNI --by quarter --cohort held --since 1y",
+        '%nbext wallet {{uni["address"][0]}} --as-of 30d --chain ethereum -o held\nheld[["symbol", "amount"]]',
+        "%nbext search ape",
+        "%nbext build uni",
+        "%nbext signup",
+        "%nbext examples",
+        "%nbext examples --overwrite",
+        "%nbext help",
+        "%nbext --help",
+    ),
+}
+# These need a key, a remote service or a node.
+ELSEWHERE = ("%nbext login --keep", "%nbext logout", "%nbext last-answer --values", "%nbext fetch --contract UNI")
 
 # How each file that --to writes is read without rounding: by pandas, DuckDB and polars. A test runs the code.
 READERS = {
@@ -43,7 +135,9 @@ def page() -> str:
     return (
         "# Magics\n\n"
         "Load them with `%load_ext nbext`. Options go on the first line, in any order. `--help`, or a question "
-        "mark after the magic, shows the same text in a notebook.\n"
+        "mark after the magic, shows the same text in a notebook. Below its options is an example of each, with what "
+        "it shows over the sample; `...` ends what is longer. A form, a card, a chart and `--explore` show pictures: "
+        "the notebook 04_forms has them.\n"
         + "".join(_section(grammar) for grammar in BY_MAGIC.values())
         + _READING
         + table(["file", "pandas", "DuckDB", "polars"], [[f"`{end}`", *(f"`{code}`" for code in codes)]
@@ -54,11 +148,22 @@ def page() -> str:
 def _section(grammar: Grammar) -> str:
     notes = "" if grammar.magic == "%nbext" else grammar.notes.replace("\n", " ") + "\n\n"
     commands = "" if grammar.magic != "%nbext" else _commands()
-    examples = "\n\n".join(grammar.examples)
     options = [[f"`{option.spelling}`", option.help] for option in (*grammar.options, HELP)]
     return (
         f"\n## {grammar.magic}\n\n{grammar.purpose}\n\n    {grammar.usage}\n\n{notes}{commands}"
-        f"{table(['option', 'what it does'], options)}\n```text\n{examples}\n```\n"
+        f"{table(['option', 'what it does'], options)}\n{_examples(grammar.magic)}"
+    )
+
+
+def _examples(magic: str) -> str:
+    with sample() as shell:
+        shown = transcript((cell, output(shell, cell)) for cell in EXAMPLES[magic])
+    if magic == "%%segment_query":
+        return f"{shown}\nIts other options are those of `%segment`, which has an example of each.\n"
+    if magic != "%nbext":
+        return shown
+    return f"{shown}\nThese need a key, a service of somebody else or a node, and show nothing here:\n\n" + transcript(
+        (line, "") for line in ELSEWHERE
     )
 
 

@@ -4,6 +4,38 @@ from __future__ import annotations
 
 from nbext.settings import SETTINGS, Setting
 from tests.reference import table
+from tests.reference.shown import output, sample, transcript
+
+# A value of each that somebody sets.
+VALUES = {
+    "base_url": "https://api.example.com",
+    "data_dir": "chain-data",
+    "engine": "spark://10.0.0.5:7077",
+    "chain": "base",
+    "limit": "500",
+    "connect_timeout": "10",
+    "read_timeout": "60",
+    "deadline": "120",
+    "execute_deadline": "900",
+    "download_deadline": "3600",
+    "attempts": "5",
+    "max_body_mb": "1024",
+    "insecure": "true",
+    "ca_bundle": "company-ca.pem",
+    "frame": "polars",
+    "progress": "false",
+    "warm_up": "false",
+    "images": "true",
+    "remote": "dune",
+}
+# What a value does, and where it comes from.
+_CELLS = (
+    "%nbext set limit 2",
+    '%segment {"token": {"token": "UNI"}} -o uni',
+    '%nbext config -o settings\nsettings[settings["setting"] == "limit"]',
+    "%nbext unset limit",
+    "%nbext set limit none",
+)
 
 
 def page() -> str:
@@ -21,10 +53,18 @@ def page() -> str:
         "`%nbext login`, from the environment variable `NBEXT_API_KEY`, from the system's keyring, or from a prompt, "
         "and a key in a settings file is refused.\n\n"
         + table(
-            ["name", "what it is", "allowed", "default", "environment"],
-            [[f"`{s.name}`", s.help, _allowed(s), _default(s), _variable(s)] for s in SETTINGS],
+            ["name", "what it is", "allowed", "default", "example"],
+            [[f"`{s.name}`", s.help, _allowed(s), _default(s), f"`%nbext set {s.name} {VALUES[s.name]}`"]
+             for s in SETTINGS],
         )
+        + "\nThe environment has no `remote`, which is a table: [its entries](remote.md#the-settings).\n\n"
+        + _shown()
     )
+
+
+def _shown() -> str:
+    with sample() as shell:
+        return transcript((cell, output(shell, cell)) for cell in _CELLS)
 
 
 def _allowed(setting: Setting) -> str:
@@ -32,11 +72,6 @@ def _allowed(setting: Setting) -> str:
         return ", ".join(setting.choices)
     kind = {str: "text", int: "whole number", float: "number", bool: "true, false", dict: "table"}[setting.kind]
     return kind if setting.minimum is None else f"{kind}, {setting.minimum:,} to {setting.maximum:,}"
-
-
-def _variable(setting: Setting) -> str:
-    # A table does not fit into an environment variable.
-    return "" if setting.kind is dict else f"`{setting.env}`"
 
 
 def _default(setting: Setting) -> str:

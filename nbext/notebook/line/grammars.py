@@ -137,11 +137,12 @@ TOUR = (
     ("who holds it, as a table in `whales`",
      '%segment {"token": {"token": "UNI", "balance": {"min": "1000"}}} -o whales'),
     ("what they hold more than others do", "%segment {{whales}} --profile"),
-    ("the same question in a form, without JSON", "%nbext build"),
+    ("the same question in a form, without JSON", "%nbext build whales"),
     ("notebooks to go on with, from an audience to your own data", "%nbext examples"),
 )
 _STEPS = "\n".join(f"  {number}. {what}:\n       {line}" for number, (what, line) in enumerate(TOUR, 1))
 _ROWS = [(f"%nbext {name} {follows}".rstrip(), line) for name, (follows, line) in COMMANDS.items()]
+_WIDTH = max(len(left) for left, _ in _ROWS) + 2
 
 NBEXT = Grammar(
     "%nbext",
@@ -166,7 +167,7 @@ NBEXT = Grammar(
     ),
     ("%nbext status", "%nbext schema token", "%nbext overlap BAYC MAYC AZUKI --share"),
     f"Five things to try, in this order:\n{_STEPS}\n\n"
-    "Commands:\n" + "\n".join(f"  {left:<28}{line}" for left, line in _ROWS) + "\n\n"
+    "Commands:\n" + "\n".join(f"  {left:<{_WIDTH}}{line}" for left, line in _ROWS) + "\n\n"
     "Magics: %token CHAIN ADDRESS..., %nft CHAIN ADDRESS..., %nft search TERM, %segment ID, %%segment_query.\n"
     "`%token?` and the like show the options and examples of each.",
     # The words of `login`, `connect` and `set` could hold a key that was typed in the wrong place.

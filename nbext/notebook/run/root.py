@@ -83,7 +83,7 @@ def run(session: Session, args: Args, cell: str | None) -> Any:
     _refuse_options(name, args)
     command, most = _COMMANDS[name]
     # Segments may be tables, which are no text.
-    of_segments = command in (analysis.overlap, analysis.of_one)
+    of_segments = command in (analysis.overlap, analysis.of_one, _build)
     words = [word.text if of_segments else str(value_of(word, args)) for word in args.words[1:]]
     if most is not None and len(words) > most:
         usage = f"%nbext {name} {grammars.COMMANDS[name][0]}".rstrip()
@@ -221,7 +221,8 @@ def _built_of(session: Session, args: Args, words: list[str]) -> Any:
     if not words:
         return None
     if words[0] == "history":
-        done = session.history.number(_number(words[1]) if len(words) > 1 else None).query
+        number = str(value_of(args.words[2], args)) if len(words) > 1 else None
+        done = session.history.number(_number(number) if number else None).query
         return {"operator": done.operator, "filters": done.filters, "limit": done.limit}
     if len(words) > 1:
         raise UsageError(f"%nbext build: unexpected argument {visible(words[1])!r}.")

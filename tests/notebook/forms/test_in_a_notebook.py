@@ -344,7 +344,8 @@ def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filter
     shell.run("%nbext save mine")
     known = shell.ip.user_ns["whales"].attrs["nbext"]["segment_id"]
     number = len(shell.value("%nbext history"))
-    for line in ("whales", known, f"history {number}", "mine", json.dumps(SEGMENT)):
+    shell.run(f"number = {number}")
+    for line in ("whales", "{{whales}}", known, f"history {number}", "history {{number}}", "mine", json.dumps(SEGMENT)):
         form = shell.value(f"%nbext build {line}")
         assert (form.filters(), form.operator) == (SEGMENT, "AND"), line
         form.background.drop()
