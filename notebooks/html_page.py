@@ -8,12 +8,12 @@ from typing import Any
 from nbconvert.preprocessors import Preprocessor
 from nbformat.v4 import new_markdown_cell
 
-_STYLE = """<style>.highlight pre, .jp-RenderedHTMLCommon code
-{ white-space: pre-wrap !important; overflow-wrap: anywhere; }</style>"""
+_STYLE = """<style>.highlight pre, .jp-RenderedHTMLCommon code, .jp-OutputArea-output pre
+{ white-space: pre-wrap !important; word-break: normal !important; overflow-wrap: anywhere !important; }</style>"""
 
 
 class WrapLines(Preprocessor):
-    """Add a style: with nbconvert's own, a printed page cuts off long lines of code."""
+    """Add a style: with nbconvert's own, a printed page cuts off long lines of code, and breaks words."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
         """Return the notebook with the style in a last cell."""

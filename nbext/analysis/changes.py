@@ -50,7 +50,7 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
         A segment with a time of its own, a ``since`` that is no time or before the data begins, or more than
         10,000,000 wallets.
     ConfigError
-        The service, which is not our own, does not say of which block its answers are.
+        The service, which is not our own, does not say which block its answers are for.
 
     Source
     ------
@@ -103,7 +103,7 @@ def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
 
     as_of = asked.open(1).attrs["nbext"].get("as_of") or {}
     if type(as_of.get("block")) is not int:
-        raise ConfigError(f"{asked.client.base_url} does not say of which block its answers are.")
+        raise ConfigError(f"{asked.client.base_url} does not say which block its answers are for.")
     now, then = _fixed(asked, since, as_of)
     at = [_rows(one) for one in (then, now)]
     before, after = (pd.Index(rows["address"]) for rows in at)

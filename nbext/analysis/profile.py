@@ -67,7 +67,7 @@ def profile(
     client = client_of(client)
     asked = segment_of(segment, client)
     if not client.is_ours:
-        raise ConfigError(f"{client.base_url} is not nbext's own service: only that profiles a segment.")
+        raise ConfigError(f"{client.base_url} is not nbext's own service, the only one that profiles a segment.")
     against = None if base is None else segment_of(base, client, "/base")
     sides = None if against is None else (against.filters, against.operator)
     said = client.segment_profile(asked.filters, asked.operator, sides, least, progress=progress)

@@ -109,7 +109,7 @@ def retention(
 
 def _check(asked: Segment, by: str, cohort: str) -> None:
     if not asked.client.is_ours:
-        raise ConfigError(f"{asked.client.base_url} is not nbext's own service: only that compares cohorts.")
+        raise ConfigError(f"{asked.client.base_url} is not nbext's own service, the only one that compares cohorts.")
     if "asOf" in asked.filters:
         raise ValidationError.of("/segment/asOf", "exclusive", "retention sets asOf itself. Leave it out.")
     for name, given, allowed in (("by", by, PERIODS), ("cohort", cohort, COHORTS)):

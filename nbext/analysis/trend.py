@@ -75,7 +75,7 @@ def trend(
     hours = range(length // step * step, -1, -step)
     points = [replace(asked, filters={**asked.filters, "asOf": f"{one}h"}) for one in hours]
     if amounts and not asked.client.is_ours:
-        raise ConfigError(f"{asked.client.base_url} is not nbext's own service: only that adds up amounts.")
+        raise ConfigError(f"{asked.client.base_url} is not nbext's own service, the only one that adds up amounts.")
     summed = _has_one_token(asked.filters) if amounts is None else amounts
     found = counted(points, [[place] for place in range(len(points))], amounts=summed)
     times = frames.column([one.get("timestamp") for one in found.as_of], "timestamp")

@@ -66,7 +66,7 @@ def wallet(
     """
     client = client_of(client)
     if not client.is_ours:
-        raise ConfigError(f"{client.base_url} is not nbext's own service: only that lists what a wallet holds.")
+        raise ConfigError(f"{client.base_url} is not nbext's own service, the only one that lists what a wallet holds.")
     asked = [address] if isinstance(address, str) else [str(one) for one in address]
     moment = as_of.isoformat() if isinstance(as_of, date) else as_of
     found = client.holdings(list(dict.fromkeys(asked)), chain, moment)

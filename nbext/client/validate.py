@@ -121,7 +121,7 @@ def search_term_of(given: object, *, all_allowed: bool) -> str:
     if not text.strip() or len(text) > MAX_SEARCH_TERM:
         detail = f"The term has {len(text):,} characters. Allowed: 1 to {MAX_SEARCH_TERM}."
         if not text.strip():
-            detail = "The term is empty. This service needs a name or a symbol; only nbext's own lists all it has."
+            detail = "The term is empty. This service needs a name or a symbol; only nbext's own lists everything."
         raise ValidationError.of("/searchTerm", "length", detail)
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
         raise ValidationError.of("/searchTerm", "characters", "The term has a control character or half a character.")

@@ -221,7 +221,7 @@ def master_and_options(engine: str) -> tuple[str, dict[str, str]]:
     master, _, query = engine.partition("?")
     if not any(form.fullmatch(master) for form in _MASTERS.values()):
         # What comes after a semicolon may be a token: Spark takes that from SPARK_CONNECT_AUTHENTICATE_TOKEN, too.
-        raise ConfigError(f"engine: {quoted(master.partition(';')[0])} is not complete, or more than that. Write "
+        raise ConfigError(f"engine: {quoted(master.partition(';')[0])} is not the address of a Spark master. Write "
                           "spark://HOST:PORT or sc://HOST:PORT.")
     conf = dict(parse_qsl(query, keep_blank_values=True))
     for name in conf:

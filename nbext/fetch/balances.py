@@ -23,8 +23,8 @@ _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads 
 _DIFFERS = {
     "unlogged": f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
                 "approximate.",
-    "left out": "The node left logs out: block {first} has transfers that it did not answer with. The next fetch reads "
-                "all blocks of the contract again: set another node.",
+    "left out": "The node left logs out: block {first} has transfers that it did not return. The next fetch reads "
+                "all blocks of the contract again: use another node.",
     "unknown": f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the old "
                "states that would show which. Answers about it are approximate.",
 }

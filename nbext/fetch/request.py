@@ -127,4 +127,4 @@ def check_end(request: Request) -> None:
                                  "is one. Leave one of them out, or write --to-block latest or finalized.")
     if request.confirmations is not None and request.to_block not in ("auto", "latest"):
         raise ValidationError.of("confirmations", "to_block", f"--confirmations counts from the latest block, and "
-                                 f"--to-block {request.to_block} says another last one. Leave one of them out.")
+                                 f"--to-block {request.to_block} names another last block. Leave one of them out.")

@@ -46,7 +46,7 @@ def fetch(
     ValidationError
         A contract, block or chain is not allowed.
     QueryCancelled
-        It was interrupted, or ended before its last block. What was whole is ingested.
+        It was interrupted, or ended before its last block. What was complete is ingested.
     StorageError
         Another fetch or ingest is at work on the folder.
     ConfigError
@@ -135,7 +135,7 @@ class _Fetch:
         self.firsts = {address: self._first(address, last) for address in self.topics}
         self._read(last)
         if self.ending.is_set() and not self.request.follow and self.reader.plan(self.firsts, last):
-            raise QueryCancelled(f"The fetch was ended before block {last:,}. {self.kept()}")
+            raise QueryCancelled(f"The fetch was stopped before block {last:,}. {self.kept()}")
         if not self.ingested and not self.ending.is_set():
             self.output.say(f"Nothing new: {', '.join(map(self.coverage.name_of, self.topics))} to block {last:,}.")
         Balances(self.node, self.coverage, self.data_dir, self.topics, self.firsts, self.request.check).verify(
@@ -148,12 +148,12 @@ class _Fetch:
                 error = why.as_error() if isinstance(why, Refusal) else why
                 self.output.say(f"{error} Trying again in {self.request.every:g} s.")
         if self.request.follow:
-            self.output.say(f"The fetch was ended. {self.kept()}")
+            self.output.say(f"The fetch was stopped. {self.kept()}")
 
     def kept(self) -> str:
         """Return what became of the blocks that were read, for a fetch that ends early."""
-        stored = "What was whole is ingested" if self.ingested else "Nothing new was whole"
-        return f"{stored}; the same words go on from there."
+        stored = "What was complete is ingested" if self.ingested else "Nothing new was complete"
+        return f"{stored}; the same command continues from there."
 
     def _forget_what_was_removed(self) -> None:
         from nbext.engine import storage
@@ -213,7 +213,7 @@ class _Fetch:
                 # Not stored: an archive node, asked later, knows it.
                 self.output.say(
                     f"{self.coverage.name_of(address)}: the node does not have the old states that would show when it "
-                    "was deployed. An archive node has. Its logs are read from block 0 on, or from --from-block N.")
+                    "was deployed. An archive node does. Its logs are read from block 0 on, or from --from-block N.")
                 return 0
             if found > last:
                 self.output.say(f"{self.coverage.name_of(address)}: it was deployed after block {last:,}, the last to "

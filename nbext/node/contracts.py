@@ -104,7 +104,7 @@ def _words(data: str) -> list[str]:
 
 def _address(word: str) -> str:
     if not word.startswith(_ADDRESS_PAD):
-        raise Unreadable("a word that is no address in the place of one")
+        raise Unreadable("a word that is not an address where one belongs")
     return "0x" + word[24:].lower()
 
 
@@ -244,7 +244,7 @@ def _has_state(node: Node, block: int) -> bool:
 
 def _has_code(answer: object) -> bool:
     if not isinstance(answer, str) or not _HEX.match(answer):
-        raise NodeError(f"The node's answer to eth_getCode is no code: {visible(answer, 80)}")
+        raise NodeError(f"The node's answer to eth_getCode is not code: {visible(answer, 80)}")
     return len(answer) > 2
 
 

@@ -371,7 +371,7 @@ def opened(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StorageError(f"{folder}: another `nbext fetch` is at work there. Wait until it ends.") from None
+            raise StorageError(f"{folder}: another `nbext fetch` is running there. Wait until it ends.") from None
         # Of a process that was killed while it wrote.
         for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
             left.unlink()

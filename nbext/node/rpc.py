@@ -155,7 +155,9 @@ class Node:
                        for number, url in enumerate(urls, 1)]
         for place in self.places:
             if not _is_http(place.url):
-                raise ConfigError(f"The URL of {place.name} is not one of http:// or https://. It is not shown here.")
+                raise ConfigError(
+                    f"The URL of {place.name} does not begin with http:// or https://. It is not shown here."
+                )
         self.redact = Redaction(urls)
         _HIDES.redact.append(self.redact)
         self._rps, self._next = rps, 0.0

@@ -189,14 +189,14 @@ def read_headers(node: Node, numbers: Sequence[int]) -> dict[int, Header]:
 def check_on_chain(node: Node, number: int, known: str) -> None:
     """Refuse a block that a reorganisation has orphaned since it was read."""
     if read_headers(node, [number])[number].hash != known:
-        raise Lie(f"Block {number:,} is another one now than when it was read.")
+        raise Lie(f"Block {number:,} has changed since it was read.")
 
 
 def _header(value: Any, number: int) -> Header:
     if not isinstance(value, Mapping):
         raise Lie(f"The node has no block {number:,}, though its latest block is beyond it.", meaning="BEHIND")
     if quantity(value.get("number"), "block number") != number:
-        raise Lie(f"The node answers with another block than {number:,}.")
+        raise Lie(f"The node returned another block than {number:,}.")
     bloom = value.get("logsBloom")
     # Some chains leave the filter empty, whatever the block holds: that one says nothing.
     bits = int(bloom, 16) if isinstance(bloom, str) and len(bloom) == 514 and bloom.startswith("0x") else 0

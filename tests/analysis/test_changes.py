@@ -145,5 +145,5 @@ def test_a_service_that_names_no_block_cannot_be_asked(stranger, monkeypatch):
         return table
 
     monkeypatch.setattr(stranger, "execute_segment", silent)
-    with pytest.raises(ConfigError, match="does not say of which block its answers are"):
+    with pytest.raises(ConfigError, match="does not say which block its answers are for"):
         nbext.changes({"nft": {"nft": "BAYC"}}, client=stranger)

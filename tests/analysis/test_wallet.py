@@ -92,5 +92,5 @@ def test_what_cannot_be_asked_names_the_field(client, given, options, message):
 
 
 def test_only_our_own_service_lists_what_a_wallet_holds(stranger):
-    with pytest.raises(ConfigError, match="is not nbext's own service: only that lists what a wallet holds"):
+    with pytest.raises(ConfigError, match="is not nbext's own service, the only one that lists what a wallet holds"):
         nbext.wallet(WALLETS[2], client=stranger)

@@ -179,7 +179,7 @@ def test_a_bad_search_term_is_refused(client, refused, bad):
 @pytest.mark.parametrize("empty", ["", "   "])
 def test_an_empty_search_term_is_refused_once_a_service_is_known_to_be_a_strangers(server, client, empty):
     server.script("*", reply([]))
-    with pytest.raises(ValidationError, match="only nbext's own lists all it has"):
+    with pytest.raises(ValidationError, match="only nbext's own lists everything"):
         client.search_nfts(empty)
     assert [(one.method, one.path) for one in server.requests] == [("GET", "/about")]
 

@@ -135,8 +135,8 @@ def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_wit
             said(server, tmp_path, contracts=(COIN,), from_block="0")
         found = re.fullmatch(
             rf"COIN \({checksummed(COIN)}\): (\d+) of 20 balances equal the chain's at block 90\. The node left logs "
-            r"out: block (\d+) has transfers that it did not answer with\. The next fetch reads all blocks of the "
-            r"contract again: set another node\.", str(caught.value))
+            r"out: block (\d+) has transfers that it did not return\. The next fetch reads all blocks of the "
+            r"contract again: use another node\.", str(caught.value))
         assert int(found[1]) < 20
         assert int(found[2]) in [number for number in CHAIN.logs if number <= 20]
         assert warnings_of(tmp_path, "token", COIN)[-1] == (
@@ -411,18 +411,19 @@ def test_a_fetch_that_is_ended_by_sigterm_says_what_became_of_it(tmp_path, capsy
 
     with FaultNode(CHAIN) as server:
         monkeypatch.setenv("NBEXT_RPC_URL", server.url)
-        for where, kept in (("eth_getCode", "Nothing new was whole"), ("eth_getLogs", "What was whole is ingested")):
+        expected = (("eth_getCode", "Nothing new was complete"), ("eth_getLogs", "What was complete is ingested"))
+        for where, kept in expected:
             server.refuse = at(where)
             assert cli.main(words) == 143
             assert capsys.readouterr().err == (
-                f"The fetch was ended before block 90. {kept}; the same words go on from there.\n")
+                f"The fetch was stopped before block 90. {kept}; the same command continues from there.\n")
         server.refuse = lambda method, params: None
         assert cli.main(words) == 0
         # One that follows is meant to be ended.
         server.refuse = at("eth_call")
         assert cli.main([*words, "--follow"]) == 0
         assert capsys.readouterr().out.splitlines()[-1] == (
-            "The fetch was ended. Nothing new was whole; the same words go on from there.")
+            "The fetch was stopped. Nothing new was complete; the same command continues from there.")
 
 
 def test_nothing_new_is_said(tmp_path):
@@ -436,7 +437,7 @@ def test_nothing_new_is_said(tmp_path):
     ({"follow": True, "to_block": "80"}, "to_block: --follow has no last block, and --to-block 80 is one. Leave one of "
                                          "them out, or write --to-block latest or finalized."),
     ({"confirmations": 3, "to_block": "finalized"}, "confirmations: --confirmations counts from the latest block, and "
-                                                    "--to-block finalized says another last one. Leave one of them "
+                                                    "--to-block finalized names another last block. Leave one of them "
                                                     "out."),
 ])  # fmt: skip
 def test_words_that_contradict_each_other_are_refused(tmp_path, request_, message):
@@ -445,7 +446,7 @@ def test_words_that_contradict_each_other_are_refused(tmp_path, request_, messag
     assert str(caught.value) == message
 
 
-PRUNED = ("the node does not have the old states that would show when it was deployed. An archive node has. Its logs "
+PRUNED = ("the node does not have the old states that would show when it was deployed. An archive node does. Its logs "
           "are read from block 0 on, or from --from-block N.")
 
 
@@ -479,7 +480,7 @@ def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
             said(server, tmp_path, contracts=(COIN,), check=0)
         server.refuse, server.lie = refusing(None), lambda method, params, true: (
             None if method == "eth_getCode" and params[1] != "latest" else true)
-        with pytest.raises(NodeError, match=r"^The node's answer to eth_getCode is no code: None$"):
+        with pytest.raises(NodeError, match=r"^The node's answer to eth_getCode is not code: None$"):
             said(server, tmp_path, contracts=(COIN,), check=0)
         server.refuse, server.lie = refusing(FINAL[1]), lambda method, params, true: true
         assert said(server, tmp_path, contracts=(COIN,), check=0)[:2] == [
@@ -572,7 +573,7 @@ def test_a_node_that_does_not_answer_is_left_out_and_another_chains_is_refused(t
 
 
 def test_two_fetches_of_a_chain_do_not_run_at_once(tmp_path, coverage):
-    with FaultNode(CHAIN) as server, pytest.raises(Exception, match="another `nbext fetch` is at work there"):
+    with FaultNode(CHAIN) as server, pytest.raises(Exception, match="another `nbext fetch` is running there"):
         said(server, tmp_path)
 
 

@@ -714,7 +714,7 @@ def test_a_stranger_that_is_asked_for_everything_says_what_it_needs(shell, monke
         monkeypatch.setenv("NBEXT_API_KEY", "key")
         assert shell.error('%nft search ""') == (
             "ValidationError: /searchTerm: The term is empty. This service needs a name or a symbol; "
-            "only nbext's own lists all it has."
+            "only nbext's own lists everything."
         )
         assert shell.error("%token ethereum").startswith("UsageError: %token: an address or a symbol is missing")
 

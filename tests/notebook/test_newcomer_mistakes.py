@@ -254,7 +254,7 @@ ethereum USDC''',
     ),
     "a key in a cell": (
         "%nbext login s3cret",
-        "UsageError: %nbext login takes no key. Do not write a key in a cell: the notebook and its history would keep it. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt.",
+        "UsageError: %nbext login takes no key. Do not write a key in a cell: the notebook and its history would store it. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt.",
     ),
     "a misspelt command": (
         "%nbext stats",
@@ -566,7 +566,7 @@ SELECT address FROM holders''',
     ),
     "a key as a setting": (
         "%nbext set api_key s3cret",
-        "UsageError: %nbext set: Do not write a key in a cell: the notebook and its history would keep it. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt.",
+        "UsageError: %nbext set: Do not write a key in a cell: the notebook and its history would store it. Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt.",
     ),
     "a setting beyond its bounds": (
         "%nbext set limit 0",

@@ -20,7 +20,9 @@ _CHANCE = (
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"), (r"^Out\[\d+\]: ?\n?", ""), (r".*<nbext\.\S+ object at 0x\w+>", ""),
     (r"nbext \d[\w.]*", "nbext VERSION"), (r"^versions .*", "versions  nbext VERSION, ..."),
 )  # fmt: skip
-_WIDE = {"display.width": 132, "display.max_columns": 12, "display.max_colwidth": 50}
+_DISPLAY = {"display.width": 132, "display.max_columns": 12, "display.max_colwidth": 50, "display.max_rows": 4,
+            "display.min_rows": 2}  # fmt: skip
+_PAIR = re.compile(r"```python\n(.*?)```\n\n```text\n.*?```\n", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -36,7 +38,7 @@ def sample() -> Iterator[Shell]:
 
 def output(shell: Shell, cell: str) -> str:
     """Return what a cell shows, errors among it, without what differs from run to run."""
-    with pd.option_context(*(each for option in _WIDE.items() for each in option)):
+    with pd.option_context(*(each for option in _DISPLAY.items() for each in option)):
         ran = shell.run(cell)
     # A form counts on in a thread, which would outlive the sample.
     if background := getattr(ran.value, "background", None):
@@ -51,6 +53,13 @@ def cut(text: str, most: int = MOST_LINES) -> str:
         text = re.sub(pattern, instead, text, flags=re.MULTILINE)
     lines = [line.rstrip() for line in text.strip("\n").splitlines()]
     return "\n".join(lines if len(lines) <= most else [*lines[: most - 1], "..."])
+
+
+def filled(page: str) -> str:
+    """Return a written page with the output of each cell in the block below it; the cells run one after the other."""
+    with sample() as shell:
+        shell.value("import nbext")
+        return _PAIR.sub(lambda pair: f"```python\n{pair[1]}```\n\n```text\n{output(shell, pair[1])}\n```\n", page)
 
 
 def transcript(pairs: Iterable[tuple[str, str]]) -> str:

@@ -61,5 +61,5 @@ def test_a_question_in_sql_gives_the_wallets_of_its_cell(sample, shell, sql, cel
 def test_the_page_of_what_it_does_not_do_names_an_alternative_for_each():
     rows = [line.strip("| ").split(" | ") for line in (FOLDER / "limits.md").read_text("utf-8").splitlines()
             if line.startswith("| ")]
-    assert len(rows) == 12
+    assert len(rows) == 13
     assert all(len(row) == 3 and all(row) for row in rows)

@@ -14,6 +14,7 @@ from nbext.language.fields import GROUPS, SCOPE
 from nbext.notebook.line import grammars
 from nbext.settings import SETTINGS
 from tests.reference import (
+    FILLED,
     FOLDER,
     PAGES,
     commands_page,
@@ -26,7 +27,7 @@ from tests.reference import (
 from tests.reference.shown import output, sample
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, *FILLED])
 def test_a_reference_page_is_what_the_code_says_today(name):
     kept = (FOLDER / name).read_text("utf-8")
     assert kept == made(name), "run: python -m tests.reference"

@@ -330,7 +330,7 @@ class Exchange:
         error = of_answer(answer, self._transport.key, self._attempt)
         if answer.status == 403 and proxy and answer.url.startswith("http:"):
             # Without TLS a proxy can answer in the service's place.
-            error.args = (f"{_ended(error)} It came through the proxy {proxy}, which may be who refuses.",)
+            error.args = (f"{_ended(error)} It came through the proxy {proxy}, which may have refused it.",)
         return error
 
     def _wait(self, failure: NbextError, watch: Watch) -> None:

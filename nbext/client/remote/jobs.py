@@ -57,8 +57,8 @@ def _unknown(word: str, key: Secret | None) -> AmbiguousAnswer:
     written = json.dumps(plain, ensure_ascii=False)
     lines = [f"remote.states.{state} = {written}" for state in ("done", "running", "failed")]
     return AmbiguousAnswer(
-        f"Nobody knows what the service's status {plain!r} means. Say it with `%nbext set {lines[0]}`, or with "
-        f"states.running or states.failed in its place.",
+        f"nbext does not know what the service's status {plain!r} means. If it means done: `%nbext set {lines[0]}`. "
+        f"Otherwise write states.running or states.failed in its place.",
         candidates=lines, setting=lines[0],
     )  # fmt: skip
 

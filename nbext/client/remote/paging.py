@@ -293,7 +293,7 @@ class Walk:
         """Return the next page by the first way that leads to one; None where an empty page leads to itself."""
         if len(self._asked) > MAX_PAGES or self._empty > MAX_EMPTY:
             raise ProtocolError(
-                f"The pages of the answer lead nowhere: {len(self._asked):,} came, with {self._came:,} rows."
+                f"The pages of the answer do not end: {len(self._asked):,} came, with {self._came:,} rows."
             )
         calls = [(way, self._call(call, way)) for way in ways]
         new = [(way, asked) for way, asked in calls if asked and (self._address(asked), asked.body) not in self._asked]

@@ -137,7 +137,7 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
 
 
 def show_contract(contract: pd.DataFrame, *, is_nft: bool, client: Client | None = None) -> ContractCard:
-    """Return the card of a token or a collection: its metadata, and how much how many wallets hold.
+    """Return the card of a token or a collection: its metadata, and how many wallets hold how much.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The card of a token or a collection: its metadata, how much how many wallets hold, and the segment of its holders."""
+"""The card of a token or a collection: its metadata, how many wallets hold how much, and the segment of its holders."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ SEGMENT = Grammar(
 _METADATA = (
     Option(("--strict",), "fail on an address that the service does not know, instead of a row of nulls"),
     Option(("--refresh",), "ask the service again, instead of its cached answer"),
-    Option(("--card",), "show one contract as a card: its metadata, and how much how many wallets hold"),
+    Option(("--card",), "show one contract as a card: its metadata, and how many wallets hold how much"),
 )
 
 TOKEN = Grammar(

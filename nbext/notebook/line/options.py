@@ -19,7 +19,7 @@ from nbext.notebook.cell.json_source import end_of_expression, excerpt, tokens
 # Any spelling that people use for a key, with or without dashes and a value.
 _KEY = re.compile(r"(-{1,2}(x-)?(api[-_]?key|key|password|secret)(=|\Z)|(x-)?(api[-_]?)?key=)", re.IGNORECASE)
 KEY_REFUSED = (
-    "Do not write a key in a cell: the notebook and its history would keep it. "
+    "Do not write a key in a cell: the notebook and its history would store it. "
     "Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt."
 )
 # How other tools call it to take the largest rows first.

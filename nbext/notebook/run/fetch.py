@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
 _REFUSED = (
-    f"Do not write a node's URL in a cell: it holds your key, and the notebook would keep it. Set {URL_VARIABLE} "
+    f"Do not write a node's URL in a cell: it holds your key, and the notebook would store it. Set {URL_VARIABLE} "
     f"before you start Jupyter, or store it in the system's keyring: `keyring set nbext {URL_VARIABLE}`."
 )
 

@@ -96,7 +96,7 @@ class Database:
             names = set(inspect(db).get_table_names())
             if not names and not make:
                 it = "It" if self.path else "No service has run on it yet, or it"
-                raise StorageError(f"{self.name} has no tables. {it} is no registry, or a copy that was cut off.")
+                raise StorageError(f"{self.name} has no tables. {it} is not a registry, or a copy that was cut off.")
             if schema.revision.name in names or not names:
                 # New, or made by another service while this one waited for its turn.
                 schema.metadata.create_all(db)

@@ -205,7 +205,7 @@ def owner_key(text: str, source: str) -> Secret:
     """Return the owner's key, or raise ConfigError where it is too short; ``source`` names it in the message."""
     if len(text) < SHORTEST_KEY:
         raise ConfigError(
-            f"{source} has {len(text)} characters. Use at least {SHORTEST_KEY} that nobody can guess, for example of"
+            f"{source} has {len(text)} characters. Use at least {SHORTEST_KEY} that nobody can guess, for example from"
             " `openssl rand -hex 24`."
         )
     return Secret(text)

@@ -462,4 +462,4 @@ def as_error(problem: Problem) -> dict[str, Any]:
 
 
 _CANCELLED = as_error(Problem("cancelled", "It was cancelled."))
-_TWICE = as_error(Problem("resource-limit", "It ended the service twice, so that it is not run again. Ask for less."))
+_TWICE = as_error(Problem("resource-limit", "It crashed the service twice, and is not run again. Narrow it."))

@@ -95,7 +95,7 @@ def test_without_tls_a_proxys_own_answers_are_told_from_the_services(server, ask
     with pytest.raises(AuthError) as caught:
         ask(f"http://{HOST}", insecure=True)
     assert str(caught.value) == (
-        f"The service answered 403: no. It came through the proxy {server.url}, which may be who refuses."
+        f"The service answered 403: no. It came through the proxy {server.url}, which may have refused it."
     )
 
 

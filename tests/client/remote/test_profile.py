@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -206,3 +207,13 @@ def test_the_page_names_every_profile_and_every_setting():
     assert {f"{table}.{name}" for table, names in tables.items() for name in names} <= named
     hosts = {host for profile in builtins().values() for host in profile.get("hosts", ())}
     assert hosts <= set(re.findall(r"[\w.-]+", page))
+
+
+def test_each_setting_of_the_page_has_an_example_that_is_taken():
+    page = (Path(nbext.__file__).parent / "reference" / "remote.md").read_text("utf-8").split("## The settings")[1]
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    examples = re.findall(r"\| `([\w.]+ = \".*\")` \|$", "\n".join(rows), re.MULTILINE)
+    assert len(examples) == len(rows) == 15
+    for example in examples:
+        ((name, value),) = tomllib.loads(f"[remote]\n{example}")["remote"].items()
+        assert with_profile({name: value}, "api.example.com")[name] == value

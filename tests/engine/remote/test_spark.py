@@ -162,13 +162,13 @@ def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("spark://", "engine: 'spark://' is not complete, or more than that. Write "
+        ("spark://", "engine: 'spark://' is not the address of a Spark master. Write "
          "spark://HOST:PORT or sc://HOST:PORT."),
-        ("spark://host", "engine: 'spark://host' is not complete, or more than that. Write "
+        ("spark://host", "engine: 'spark://host' is not the address of a Spark master. Write "
          "spark://HOST:PORT or sc://HOST:PORT."),
-        ("spark://host:port", "engine: 'spark://host:port' is not complete, or more than that. Write "
+        ("spark://host:port", "engine: 'spark://host:port' is not the address of a Spark master. Write "
          "spark://HOST:PORT or sc://HOST:PORT."),
-        ("sc://host:1/;token=abc", "engine: 'sc://host:1/' is not complete, or more than that. Write "
+        ("sc://host:1/;token=abc", "engine: 'sc://host:1/' is not the address of a Spark master. Write "
          "spark://HOST:PORT or sc://HOST:PORT."),
         ("local[2]?cores=4", "engine: Spark has no option 'cores': its options begin with spark., such as "
          "spark.executor.memory=2g."),

@@ -70,8 +70,8 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_line_goes_on_from_there(tmp_pat
             kernel.interrupt()
 
         ran = kernel.run(f"{FETCH} --in-flight 1", during=stop)
-        assert ran.error == ("QueryCancelled: The fetch was interrupted. What was whole is ingested; the same words go "
-                             "on from there.")
+        assert ran.error == ("QueryCancelled: The fetch was interrupted. What was complete is ingested; the same "
+                             "command continues from there.")
         first = ran.printed.splitlines()[0]
         assert first.startswith(f"COIN ({checksummed(COIN)}): blocks 1 to ")
         last = int(first.rpartition(" ")[2].rstrip("."))

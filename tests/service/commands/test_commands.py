@@ -241,7 +241,7 @@ def test_a_registry_that_is_missing_or_empty_is_not_intact_and_is_not_made(folde
     lost = f"registry: {registry} names none of the 1 files in {data / 'service' / 'results'}"
     for spoil, damage in (
         (lambda: registry.write_bytes(b""),
-         ["registry: registry.sqlite has no tables. It is no registry, or a copy that was cut off.", lost]),
+         ["registry: registry.sqlite has no tables. It is not a registry, or a copy that was cut off.", lost]),
         (registry.unlink, [lost]),
     ):
         for path in data.glob("service/registry.sqlite-*"):

@@ -144,7 +144,7 @@ def test_an_owners_key_that_can_be_guessed_is_refused_at_the_start(tmp_path, cap
     monkeypatch.setenv("NBEXT_API_KEY", "short")
     assert main(["serve", "--data", str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
-        "ConfigError: NBEXT_API_KEY has 5 characters. Use at least 16 that nobody can guess, for example of `openssl"
+        "ConfigError: NBEXT_API_KEY has 5 characters. Use at least 16 that nobody can guess, for example from `openssl"
         " rand -hex 24`.\n"
     )
 

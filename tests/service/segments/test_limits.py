@@ -86,6 +86,6 @@ def test_a_segment_in_whose_run_the_service_was_killed_twice_fails_and_takes_no_
                 assert read["status"] in ("queued", "running")
     with serve(tmp_path, *options, key="a-key-of-the-tests") as process:
         read = process.session.get(process.url + path, timeout=60).json()
-        why = "It ended the service twice, so that it is not run again. Ask for less."
+        why = "It crashed the service twice, and is not run again. Narrow it."
         assert (read["status"], read["error"]["code"], read["error"]["detail"]) == ("failed", "resource-limit", why)
         assert run(process, heavy.LIGHT).json()["counts"]["matched"] == 15

@@ -139,7 +139,7 @@ def merge(stage: Stage, zero: int) -> Mapping[str, int]:
     """Write what the new rows change into the delta; return how many rows each table has by now."""
     stored = stage.value("SELECT count(*) FROM prev.main.transfers")
     if stage.value("SELECT count(*) FROM incoming") > SHARE * stored:
-        raise Rebuild("the new rows are many")
+        raise Rebuild("there are many new rows")
     stage.run("CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks")
     _blocks(stage)
     _classify(stage)
@@ -171,7 +171,7 @@ def _blocks(stage: Stage) -> None:
     stage.run("CREATE TABLE fresh_blocks AS FROM met_blocks ANTI JOIN prev.main.blocks USING (chain_id, block)")
     if stage.value("SELECT count(*) FROM met_blocks m JOIN prev.main.blocks p USING (chain_id, block) "
                    "WHERE p.timestamp IS NULL AND m.timestamp IS NOT NULL"):
-        raise Rebuild("times of stored blocks are new")
+        raise Rebuild("stored blocks get their times")
     firsts = {chain.chain_id: chain.first_block for chain in stage.previous.chains}
     for chain, first in stage.rows("SELECT chain_id, min(block) FROM fresh_blocks GROUP BY 1"):
         if first < firsts.get(chain, 0):
