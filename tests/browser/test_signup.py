@@ -24,10 +24,16 @@ def test_a_double_click_and_enter_store_one_sign_up_and_the_notebook_does_not_ho
     form.locator(".nbext-error").wait_for()
     notebook.screenshot("signup-wrong")
     assert form.locator(".nbext-signup").is_disabled()
+    told = [address.get_attribute(f"aria-{name}") for name in ("invalid", "required", "describedby")]
+    assert (told[:2], form.locator(f"#{told[2]}").inner_text()) == (
+        ["true", "true"], form.locator(".nbext-error").inner_text(),
+    )  # fmt: skip
     address.fill(ADDRESS)
     form.get_by_label("I agree that this address is stored for the newsletter.").check()
     form.locator(".nbext-signup:enabled").dblclick()
     form.get_by_text("Thank you.").wait_for()
+    # The button is switched off: the focus goes to the field.
+    assert notebook.page.evaluate("document.activeElement.labels[0].innerText") == "E-mail address"
     address.press("Enter")
     notebook.screenshot("signup")
     notebook.run_cell(2)

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 import ipywidgets as w
+from anywidget import AnyWidget
 from IPython import display as ipython
 
 from nbext.core.untrusted_text import html, visible
@@ -32,6 +33,12 @@ SETTLE = 0.4
 # day would otherwise hold its threads all day.
 IDLE = 30.0
 Task = Callable[[], None]
+
+
+class Access(AnyWidget):
+    """What a form's widgets leave out for screen readers, and where the focus goes when a button is switched off."""
+
+    _esm = resources.files(__package__).joinpath("access.js").read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Form(ABC):
             f'<style>{CSS}{hiding}</style><div class="nbext-title" role="heading" aria-level="2">'
             f'{html(self.title)}</div><div class="nbext-note nbext-hint">{html(self.hint, None)}</div>'
         )
-        self.widget.children = (head, *children)
+        self.widget.children = (head, Access(_dom_classes=("nbext-hidden",)), *children)
 
     def say(self, text: str, kind: str = "info") -> None:
         """Show a line of status: ``info``, ``good`` or ``bad``. Screen readers announce it."""

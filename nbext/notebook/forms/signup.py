@@ -55,6 +55,8 @@ class SignUpForm(Form):
         self.email.changed(lambda _: self._edited()).entered(self.once_typed(self.send))
         agree = "I agree that this address is stored for the newsletter."
         self.consent = w.Checkbox(description=agree, indent=False, layout=w.Layout(width="auto"))
+        for required in (self.email.widget, self.consent):
+            required.add_class("nbext-required")
         self.consent.observe(lambda _: self._allow(), names="value")
         self.go = button("Sign up", self.once_typed(self.send), classes="nbext-main nbext-signup")
         self.assemble(self.email.widget, self.consent, row(self.go), self.status)
