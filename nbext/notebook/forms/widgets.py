@@ -7,6 +7,7 @@ hide by a class instead of by a layout of their own, and make their lines of hel
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,8 +21,9 @@ from nbext.core.untrusted_text import html
 # A service's error may be long, its help less so; tables cut at untrusted_text's own limit.
 MAX_MESSAGE = 500
 MAX_HELP = 400
-# A cell of a table has room for about so many characters.
-CUT = 40
+# A cell of a table has room for about so many characters where the form is narrow.
+CUT = 16
+_NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?")
 _shared: dict[tuple[Any, ...], Any] = {}
 # Held while a widget is made that is made when needed: a click and the answer to a background request may need it at
 # the same time, and of two inputs for one field the one on the page would be the one that is not read.
@@ -161,19 +163,37 @@ def lines_html(text: object) -> str:
 
 
 def table_html(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[int] = ()) -> str:
-    """Return a table that shows every cell and head literally; the columns ``numbers`` are aligned right."""
+    """Return a table that shows every cell and head literally; the columns ``numbers`` are aligned at their points."""
+    rows = list(rows)
+    places = {index: max((_places(values[index]) for values in rows), default=0) for index in numbers}
 
     def cells(values: Sequence[object], tag: str) -> str:
         classes = [' class="nbext-number"' if index in numbers else "" for index in range(len(values))]
         # What does not fit into its cell is cut there, and whole in the title.
         titles = [f' title="{html(value)}"' if len(str(value)) > CUT else "" for value in values]
-        return "".join(f"<{tag}{c}{t}>{html(v)}</{tag}>" for c, t, v in zip(classes, titles, values, strict=True))
+        texts = [_number_html(one, places.get(at, 0)) if tag == "td" else html(one) for at, one in enumerate(values)]
+        return "".join(f"<{tag}{c}{t}>{v}</{tag}>" for c, t, v in zip(classes, titles, texts, strict=True))
 
     body = "".join(f"<tr>{cells(values, 'td')}</tr>" for values in rows)
     return (
-        '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore">'
+        '<div class="nbext-scroll" tabindex="0" role="group" aria-label="Table">'
+        '<table class="nbext-table mathjax_ignore tex2jax_ignore">'
         f"<thead><tr>{cells(heads, 'th')}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _places(value: object) -> int:
+    """Return how many digits a number has after its point."""
+    found = _NUMBER.fullmatch(str(value))
+    return len(found[1] or "") if found else 0
+
+
+def _number_html(value: object, places: int) -> str:
+    """Return a value as HTML; a number's fraction is as wide as ``places`` digits, so that dust stands below dust."""
+    if not places or not _NUMBER.fullmatch(str(value)):
+        return html(value)
+    whole, point, fraction = str(value).partition(".")
+    return f'{whole}<span class="nbext-fraction" style="width: {places + 1}ch">{point}{fraction}</span>'
 
 
 def facts_html(facts: Iterable[tuple[str, object]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,8 +16,10 @@ LITERAL = "&lt;img src=x onerror=&#x27;alert(1)&#x27;&gt;\\x1b[31m\\u202e$x$"
 
 
 def test_tables_facts_code_and_messages_show_markup_literally():
-    assert f"<th>{LITERAL}</th>" in table_html([HOSTILE], [[HOSTILE]])
-    assert f"<td>{LITERAL}</td>" in table_html([HOSTILE], [[HOSTILE]])
+    made = table_html([HOSTILE], [[HOSTILE]], numbers=[0])
+    # Whole in the title, too: where there is no room the cell is cut.
+    for tag in ("th", "td"):
+        assert f'<{tag} class="nbext-number" title="{LITERAL}">{LITERAL}</{tag}>' in made
     assert f'<tr><th scope="row">{LITERAL}</th><td>{LITERAL}</td></tr>' in facts_html([(HOSTILE, HOSTILE)])
     assert f">{LITERAL}\n{LITERAL}</pre>" in code_html(f"{HOSTILE}\n{HOSTILE}")
     assert lines_html(f"{HOSTILE}\n{HOSTILE}") == f"{LITERAL}<br>{LITERAL}"
@@ -25,6 +28,17 @@ def test_tables_facts_code_and_messages_show_markup_literally():
 def test_tables_and_lists_are_kept_from_being_set_as_maths():
     for made in (table_html(["a"], [["$x$"]]), facts_html([("a", "$x$")]), code_html("$x$")):
         assert "mathjax_ignore" in made
+
+
+def test_amounts_stand_below_each_other_at_their_decimal_points():
+    amounts = ["0.000000000000000001", "-1,234.5", "7", "", "1.5 of 2"]
+    made = table_html(["UNI", "n"], [[one, "7"] for one in amounts], numbers=[0, 1])
+    fraction = '<span class="nbext-fraction" style="width: 19ch">'
+    assert re.findall(r'<td class="nbext-number"[^>]*>(.*?)</td>', made)[::2] == [
+        f"0{fraction}.000000000000000001</span>", f"-1,234{fraction}.5</span>", f"7{fraction}</span>", "", "1.5 of 2",
+    ]  # fmt: skip
+    # Whole numbers need no more room than they had.
+    assert made.count('<td class="nbext-number">7</td>') == len(amounts)
 
 
 @pytest.mark.parametrize(
