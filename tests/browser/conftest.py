@@ -78,11 +78,13 @@ def open_notebook(server: lab.Server, context: Any, request: pytest.FixtureReque
     """Open a notebook of the given cells; afterwards nothing may have left this machine."""
     opened: list[lab.Notebook] = []
 
-    def open_cells(*cells: str, name: str = "", kernel: bool = True, checked: bool = True) -> lab.Notebook:
+    def open_cells(
+        *cells: str, name: str = "", kernel: bool = True, checked: bool = True, application: str = "doc/tree"
+    ) -> lab.Notebook:
         name = name or request.node.name.split("[")[0][:60]
         if cells:
             server.write(name, cells)
-        notebook = lab.Notebook(context.new_page(), server, name).open(kernel=kernel)
+        notebook = lab.Notebook(context.new_page(), server, name).open(kernel=kernel, application=application)
         if checked:
             opened.append(notebook)
         return notebook

@@ -122,6 +122,7 @@ def running(home: Path) -> Iterator[Server]:
     command = [
         *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"),
         "--LabApp.expose_app_in_browser=True",
+        "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.extension_manager=readonly",
         f"--IdentityProvider.token={token}",
         # Sixty fields of 20 kB each are more than the server passes on in a second; what is over, it drops.
@@ -224,9 +225,9 @@ class Notebook:
         self.dialogs.append(dialog.message)
         dialog.dismiss()
 
-    def open(self, *, kernel: bool = True) -> Notebook:
+    def open(self, *, kernel: bool = True, application: str = "doc/tree") -> Notebook:
         """Open it, and wait until its kernel answers and is heard (or, without one, until its cells are there)."""
-        self.page.goto(f"{self.server.url}doc/tree/{self.name}.ipynb?reset&token={self.server.token}")
+        self.page.goto(f"{self.server.url}{application}/{self.name}.ipynb?reset&token={self.server.token}")
         self._wait_until_ready(kernel=kernel)
         return self
 

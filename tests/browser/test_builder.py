@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import time
+
+import pytest
 
 START = "%load_ext nbext\n%nbext build"
 WANTED = {
@@ -55,6 +59,7 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     page, form = notebook.page, notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
     hand, add = Hand(page), form.get_by_label("+ Add", exact=True)
+    began = time.monotonic()
     hand.click(add)
     hand.type("uni")
     hand.enter()
@@ -76,6 +81,7 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     hand.enter()
     form.get_by_text("(AZUKI or MAYC)").wait_for()
     form.locator(".nbext-big").wait_for()
+    print(f"built and counted in {time.monotonic() - began:.1f} s")
     assert json.loads(form.locator(".nbl-json").input_value()) == WANTED
     assert (hand.clicks, hand.keys) == (8, 12)
     assert form.locator(".nbl-summary").all_inner_texts() == [
@@ -89,18 +95,19 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     assert form.locator(".nbl-sample code").count() == min(3, int(matched.replace(",", "")))
     form.get_by_label("Variable").fill("whales")
     form.locator(".nbext-insert").click()
-    form.get_by_text("The cell appears below the next cell").wait_for()
-    assert json.loads(form.locator(".nbext-code").inner_text().split("\n", 1)[1]) == WANTED
-    assert where_the_json_is(form) == "beside"
-    notebook.run_cell(1)
+    # At once, below the form's own cell.
+    form.get_by_text("The cell is below this one.").wait_for()
     notebook.wait_for_cells(6)
-    inserted = notebook.sources()[2]
-    assert inserted.startswith("%%segment_query whales\n{")
-    for index in (2, 3, 4):
+    name, _, inserted = notebook.sources()[1].partition("\n")
+    assert (name, json.loads(inserted)) == ("%%segment_query whales", WANTED)
+    assert where_the_json_is(form) == "beside"
+    for index in (1, 2, 3, 4):
         notebook.run_cell(index)
     assert notebook.output(4) == "True True"
     form.locator(".nbext-run").click()
     form.get_by_text(f"whales holds {matched} wallets.", exact=False).wait_for()
+    # While it ran the button was switched off.
+    focused_on(page, "Run")
     form.scroll_into_view_if_needed()
     notebook.screenshot("builder")
     page.set_viewport_size({"width": 700, "height": 1400})
@@ -196,6 +203,68 @@ def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_a
     form.get_by_label("Token *").wait_for(state="detached")
     form.locator(".nbext-run").click()
     focused_on(page, "Token *")
+    page.keyboard.type("UNI")
+    variable = form.get_by_label("Variable")
+    variable.fill("class")
+    form.locator(".nbext-run").click()
+    form.locator(".nbext-field").get_by_text("'class' is a Python keyword.", exact=False).wait_for()
+    page.wait_for_function("() => document.activeElement.value === 'class'")
+    below = variable.get_attribute("aria-describedby")
+    assert (variable.get_attribute("aria-invalid"), page.locator(f"#{below}").inner_text()) == (
+        "true", "'class' is a Python keyword. Choose another name for the result.",
+    )  # fmt: skip
+    variable.fill("mine")
+    form.get_by_text("is a Python keyword").wait_for(state="detached")
+    assert variable.get_attribute("aria-invalid") is None
+
+
+@pytest.mark.skipif(importlib.util.find_spec("notebook") is None, reason="notebook is not installed")
+def test_in_notebook_7_a_cell_is_inserted_at_once_too(open_notebook):
+    notebook = open_notebook(THREE, "print('last')", application="notebooks")
+    form = notebook.page.locator(".nbext-form").first
+    notebook.run_cell(0)
+    form.locator(".nbl-summary").nth(2).wait_for()
+    assert notebook.page.evaluate("() => window.jupyterapp.name") == "Jupyter Notebook"
+    form.get_by_role("button", name="Insert cell").click()
+    notebook.wait_for_cells(3)
+    notebook.screenshot("notebook-7")
+    assert [source.split("\n")[0] for source in notebook.sources()] == [
+        "import nbext", "%%segment_query segment", "print('last')",
+    ]  # fmt: skip
+
+
+SLOW = """form.client.about()
+import threading
+go_on, real = threading.Event(), form.client.funnel
+def slow(*asked, **options):
+    go_on.wait(60)
+    return real(*asked, **options)
+form.client.funnel = slow"""
+
+
+def test_a_count_that_takes_long_says_for_how_long_and_is_cancelled_and_asked_for_again(open_notebook):
+    notebook = open_notebook(THREE.replace("\nnbext", "\nform = nbext") + "\nform", SLOW, "go_on.set()")
+    page, form = notebook.page, notebook.page.locator(".nbext-form").first
+    notebook.run_cell(0)
+    form.locator(".nbext-big").wait_for()
+    counted = form.locator(".nbext-big").inner_text()
+    notebook.run_cell(1)
+    form.get_by_role("button", name="NOT Token USDC").click()
+    form.locator(".nbl-total").get_by_text("before the change. Counting …", exact=False).wait_for()
+    assert form.locator(".nbext-old").inner_text() == counted
+    cancel = form.locator(".nbl-total").get_by_role("button", name="Cancel")
+    cancel.wait_for()
+    assert " s" in form.locator(".nbl-total").inner_text()
+    notebook.screenshot("builder-counting")
+    cancel.press("Enter")
+    form.locator(".nbl-total").get_by_text("Not counted.").wait_for()
+    assert form.locator(".nbext-old").count() == 0
+    # The same button, and so the focus is still on it.
+    focused_on(page, "Retry")
+    notebook.run_cell(2)
+    form.locator(".nbl-total").get_by_role("button", name="Retry").press("Enter")
+    form.locator(".nbext-big").wait_for()
+    focused_on(page, "Options")
 
 
 def test_two_views_of_one_builder_show_the_same_lines_and_open_them_together(open_notebook):

@@ -65,7 +65,8 @@ def test_the_other_forms_and_the_card_work_under_voila_too(server, context, sign
         counted = builder.locator(".nbext-big")
         counted.wait_for()
         assert counted.inner_text() == card.locator(".nbext-facts td").first.inner_text()
-        assert builder.locator(".nbext-insert").is_hidden()
+        assert builder.get_by_role("button", name="Copy cell").is_visible()
+        assert builder.locator(".nbext-insert").count() == 0
         builder.locator(".nbext-run").click()
         builder.get_by_text("segment holds", exact=False).wait_for()
         card.get_by_role("button", name="Save CSV").click()

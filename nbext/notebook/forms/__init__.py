@@ -3,6 +3,7 @@
 form         what every form has: title, status, errors, a static snapshot, requests off the main thread
 widgets      fields, buttons and tables that forms are made of
 style.css    the looks of all forms
+access.js    what widgets leave out: fields that are wrong, for screen readers, and where the focus goes
 search       find collections and tokens
 signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it
@@ -14,9 +15,10 @@ explorer/    a whole table: sorted, filtered, summed up, a page at a time
 bins         bins for a segment's amounts
 tables       a segment's table as HTML, and its way into the notebook's variables
 
-A cell that the builder inserts goes by IPython's ``set_next_input``: front ends insert it with the answer of the next
-cell that runs. JupyterLab does (tested); others may not, and Voila has no cells. So the form then shows the cell as
-text that one click selects, and in front ends without widgets the form's static snapshot shows it (tested too).
+The builder's page inserts a cell at once where the front end lets a widget reach the notebook: JupyterLab and
+Notebook 7 do (tested). Elsewhere it goes by IPython's ``set_next_input``, with the answer of the next cell that runs,
+and the form shows the cell as text that one click selects. Voila has no cells, and there is no such button. In front
+ends without widgets the form's static snapshot shows the cell (tested too).
 """
 
 from __future__ import annotations

@@ -352,7 +352,8 @@ class Detail:
     def _use(self) -> None:
         if self.frame is None or self.form.picked is None:
             return
-        name = self.variable.name()
+        if (name := self.variable.name()) is None:
+            return
         self.variable.assign(name, self.frame)
         magic = "%token" if is_token(self.form.picked) else "%nft"
         place = f"{self.form.picked.get('chain')} {self.form.picked.get('address')}"

@@ -112,26 +112,39 @@ class Variable:
     """The field that names the notebook's variable for a result. What else it holds is replaced when asked twice."""
 
     def __init__(self, name: str, *, width: str) -> None:
-        self.field = text_field("Variable", name, width=width)
+        self.field = text_field("Variable", name, width=width).changed(lambda _: self._say(""))
         self._warned: tuple[str, Any] | None = None
 
-    def name(self) -> str:
-        """Return the name, if a variable may have it.
+    def checked(self) -> str | None:
+        """Return the name, as Python reads it; None where a variable may not have it, and then the field says why."""
+        try:
+            return checked_name(self.field.value.strip(), variables())
+        except UsageError as error:
+            self._say(str(error))
+            return None
 
-        Raises
-        ------
-        UsageError
-            It is no name for a variable, or of one with another value than a table of nbext, and this was not said yet.
+    def name(self) -> str | None:
+        """Return the name to write to; None where the field says why not.
+
+        That of another value than a table of nbext is refused when it is first asked for.
         """
-        known = variables()
-        name = checked_name(self.field.value.strip(), known)
+        name, known = self.checked(), variables()
+        if name is None:
+            return None
         held = known.get(name)
         said = self._warned is not None and self._warned[0] == name and self._warned[1] is held
         if name in known and not said and not provenance(held):
             self._warned = (name, held)
             kind = type(held).__name__
-            raise UsageError(f"{name} holds a value already (type {visible(kind)}). Press again to replace it.")
+            self._say(f"{name} holds a value already (type {visible(kind)}). Press again to replace it.")
+            return None
+        self._say("")
         return name
+
+    def _say(self, error: str) -> None:
+        self.field.error = error
+        if error:
+            self.field.entry.focus()
 
     def assign(self, name: str, value: Any) -> None:
         """Assign the value to the notebook's variable of that name."""

@@ -61,14 +61,14 @@ def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_aske
         form.name.entry.value = name
         form.run.click()
         assert form.typed.join(5)
-        assert form.message == message
+        assert (form.name.error, form.message) == (message, "")
     assert shell.ip.user_ns["x"] == 5
     # Asked for another name meanwhile; and what the variable holds may have changed since.
     shell.ip.user_ns["x"] = 6
     form.name.entry.value = "x"
     form.run.click()
     assert form.typed.join(5)
-    assert form.message == "x holds a value already (type int). Press again to replace it."
+    assert form.name.error == "x holds a value already (type int). Press again to replace it."
     assert len(ran(shell, form, "x", 3)) == 3
     # A table of nbext is what such a variable is for.
     assert len(ran(shell, form, "whales", 4)) == 4
@@ -168,7 +168,8 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     assert [list(bundle)[-2:] for bundle in bundles] == [["text/html", "text/plain"]] * 2
     assert bundles[-1]["text/plain"].endswith(f"\n{CELL}")
     assert f">{html.escape(CELL)}</pre>" in bundles[-1]["text/html"]
-    inserted = kernel.run("form.name.entry.value = 'whales'\nform.insert.click()\nprint(form.message)")
+    asked = 'form._do({"op": "insert", "view": "1", "here": False})\nassert form.typed.join(10)'
+    inserted = kernel.run(f"form.name.entry.value = 'whales'\n{asked}\nprint(form.message)")
     cell = CELL.replace("segment\n", "whales\n")
     assert inserted.reply["payload"] == [{"source": "set_next_input", "text": cell, "replace": False}]
     assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
@@ -219,9 +220,9 @@ def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, give
     form = shell.value("%nbext build")
     form.add("token", {"token": "USDC"})
     getattr(form, field).entry.value = given
-    form.insert.click()
-    assert "appears below" not in form.message
-    assert form.message or form.limit.error
+    form._do({"op": "insert", "view": "1", "here": False})
+    assert form.typed.join(10)
+    assert (form.message, bool(form.name.error or form.limit.error)) == ("", True)
 
 
 @pytest.mark.parametrize("filters", [
@@ -405,30 +406,54 @@ def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_a
     assert form.message.startswith("never holds")
 
 
-def test_retry_does_again_what_failed_last_be_it_the_count_or_the_run(shell):
+def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     form = nbext.segment_form(SEGMENT)
     assert form.background.join(30)
-    real, gone = form.client, nbext.connect("http://127.0.0.1:9", "key")
+    real, form.client = form.client, nbext.connect("http://127.0.0.1:9", "key")
     form.name.entry.value = "late"
-
-    def negated() -> None:
-        form.client = gone
-        form._do({"op": "negate", "id": form.edits.now.root.members[0].id})
-        assert form.background.join(30)
-        assert form.lines.counted["text"] == "Not counted."
-
-    negated()
-    form.client = real
-    form.retry()
+    form._do({"op": "negate", "id": form.edits.now.root.members[0].id})
     assert form.background.join(30)
-    assert (form.matched is not None, "late" in shell.ip.user_ns) == (True, False)
-    negated()
     form.start()
     assert form.runs.join(30)
+    assert {"text": "Not counted.", "act": "count", "stale": True}.items() <= form.lines.counted.items()
     form.client = real
+    form._do({"op": "count"})
+    assert form.background.join(30)
+    assert (form.matched is not None, "late" in shell.ip.user_ns) == (True, False)
     form.retry()
     assert form.runs.join(30)
     assert form.message.startswith("late holds")
+
+
+def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dropped(shell, monkeypatch):
+    form = nbext.segment_form(SEGMENT)
+    assert form.background.join(30)
+    real, asked, go_on = form.client.funnel, threading.Event(), threading.Event()
+
+    def slow(filters, *more, **options):
+        asked.set()
+        assert "not" in filters or go_on.wait(30)
+        return real(filters, *more, **options)
+
+    monkeypatch.setattr(form.client, "funnel", slow)
+    denied = form.edits.now.root.members[1].id
+    form._do({"op": "negate", "id": denied})
+    assert asked.wait(10)
+    waiting = form.background
+    form._do({"op": "negate", "id": denied})
+    assert form.background.join(30)
+    matched = form.matched
+    assert (matched is not None, form.lines.counted["stale"]) == (True, False)
+    asked.clear()
+    form._do({"op": "negate", "id": denied})
+    assert asked.wait(10)
+    cancelled = form.background
+    form._do({"op": "stop"})
+    assert {"text": "Not counted.", "act": "count"}.items() <= form.lines.counted.items()
+    go_on.set()
+    assert waiting.join(30)
+    assert cancelled.join(30)
+    assert (form.matched, form.lines.counted["text"]) == (None, "Not counted.")
 
 
 def test_after_a_change_the_rows_of_the_run_before_are_marked(shell):

@@ -57,6 +57,18 @@ class Editing(Form):
     def start(self) -> None:
         """Run the query."""
 
+    @abstractmethod
+    def insert_cell(self, view: str | None = None) -> None:
+        """Insert the cell that runs the query."""
+
+    @abstractmethod
+    def stop_counting(self) -> None:
+        """Stop waiting for a count."""
+
+    @abstractmethod
+    def count_again(self) -> None:
+        """Count what is there now, at once."""
+
     def _do(self, asked: Mapping[str, Any]) -> None:
         """Do what a message of the page asks for; say which part the view that sent it goes to."""
         act = ACTS.get(str(asked.get("op")))
@@ -272,8 +284,13 @@ def _run(form: Editing, asked: Asked) -> None:
     form.once_typed(form.start)()
 
 
+def _insert(form: Editing, asked: Asked) -> None:
+    form.once_typed(lambda: form.insert_cell(str(asked["view"]) if asked.get("here") else None))()
+
+
 ACTS: dict[str, Callable[[Editing, Asked], Goto]] = {
     "add": _added, "set": _set, "json": _set_json, "list": _pick_list, "search": _searched, "remove": _remove,
     "duplicate": _duplicate, "either": _either, "move": _moved, "wrap": _wrapped, "unwrap": _unwrapped,
-    "negate": _negated, "join": _joined, "undo": _undone, "redo": _redone, "run": _run,
+    "negate": _negated, "join": _joined, "undo": _undone, "redo": _redone, "run": _run, "insert": _insert,
+    "stop": lambda form, _: form.stop_counting(), "count": lambda form, _: form.count_again(),
 }  # fmt: skip

@@ -25,7 +25,7 @@ from nbext.notebook.forms.builder.tree import Edits, Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot, attempt
 from nbext.notebook.forms.tables import Variable, add_to_history, frame_html, provenance
 from nbext.notebook.forms.widgets import button, code_html, markup, row, text_field, visibility
-from nbext.notebook.results.deliver import MAX_NOTE, checked_name
+from nbext.notebook.results.deliver import MAX_NOTE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +66,6 @@ class SegmentForm(Editing):
         self._counted: tuple[Any, str] | None = None
         self._ran: tuple[Any, str] | None = None
         self._run: _Run | None = None
-        # What failed or was cancelled last, the run or else the count.
-        self._retries_run = False
         # A pick that the service stores first ends in another thread than what is typed meanwhile.
         self.editing = threading.RLock()
         self.errors: dict[int, list[dict[str, str]]] = {}
@@ -82,7 +80,9 @@ class SegmentForm(Editing):
         self.changed()
 
     def _build(self, limit: int | None) -> None:
-        self.lines = Lines(spec=fields.described(self.grammar, self._chains()))
+        # Voila has no cells.
+        cells = "VOILA_REQUEST_URL" not in os.environ
+        self.lines = Lines(spec={**fields.described(self.grammar, self._chains()), "cells": cells})
         self.lines.on_msg(lambda _, content, __: attempt(lambda: self._do(content), self.failed))
         self.variable = Variable("segment", width="160px")
         self.name = self.variable.field
@@ -92,16 +92,11 @@ class SegmentForm(Editing):
         self.run = button("Run", self.once_typed(self.start), classes="nbext-main nbext-run")
         self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
         self.again = button("Retry", self.guarded(self.retry), classes="nbext-quiet nbext-retry")
-        self.insert = button("Insert cell", self.guarded(self.insert_cell), classes="nbext-quiet nbext-insert")
         self.bar = w.FloatProgress(min=0, max=1, bar_style="info", layout=w.Layout(width="100%", height="8px"))
         self.inserted, self.result = markup(), markup()
         for hidden in (self.bar, self.stop, self.again):
             visibility(hidden, False)
-        # Voila has no cells.
-        visibility(self.insert, "VOILA_REQUEST_URL" not in os.environ)
-        actions = row(
-            self.name.widget, self.limit.widget, self.run, self.stop, self.again, self.insert, classes="nbext-panel"
-        )
+        actions = row(self.name.widget, self.limit.widget, self.run, self.stop, self.again, classes="nbext-panel")
         self.assemble(self.lines, actions, self.bar, self.status, self.inserted, self.result)
         self.widget.add_class("nbext-wide")
 
@@ -186,7 +181,7 @@ class SegmentForm(Editing):
             self.result.value = f'<p class="nbext-note nbext-stale">{note}</p>{frame_html(self.frame)}'
         self.publish()
         if missing := self.missing():
-            self.background.drop()
+            self._drop_count()
             self._counted = None
             self._show_count(missing)
         elif changed:
@@ -195,25 +190,42 @@ class SegmentForm(Editing):
     def _recount(self, question: tuple[Any, str]) -> None:
         self._counted, tree = question, self.edits.now
         # The old count is marked at once: beside the new conditions it is wrong.
-        self._show_count("Counting …", keep=True)
+        self._show_count("Counting …", keep=True, act="stop")
+        self._drop_count()
         self.background.schedule(lambda: self._count(tree, question), after=PAUSE)
+
+    def _drop_count(self) -> None:
+        self.background.drop()
+        if not self.background.join(0):
+            # The next count does not wait for the one under way, whose answer is dropped when it comes.
+            self.background = Background(self.failed)
 
     def _count(self, tree: Tree, question: tuple[Any, str]) -> None:
         try:
             found = counts.of(self.client, tree, question, self._in_words)
         except NbextError:
             # The query has changed meanwhile: its own count follows, and this error is about fields that are gone.
-            if question != self._counted:
+            if question is not self._counted:
                 return
-            self._counted = None
-            self._show_count("Not counted.")
-            self._retries_run = False
-            visibility(self.again, True)
+            self.stop_counting()
             raise
-        if question == self._counted:
-            self.matched = found["matched"]
-            self.lines.counted = {**found, "stale": False, "text": "", "notes": _notes(found["notes"])}
-            self.renew()
+        with self.editing:
+            if question is self._counted:
+                self.matched = found["matched"]
+                self.lines.counted = {**found, "stale": False, "text": "", "notes": _notes(found["notes"])}
+                self.renew()
+
+    def stop_counting(self) -> None:
+        """Stop waiting for a count; it can be asked for again."""
+        self._drop_count()
+        self._counted = None
+        self._show_count("Not counted.", act="count")
+
+    def count_again(self) -> None:
+        """Count what is there now, at once."""
+        if not self.missing():
+            self._recount((self.filters(), self.operator))
+            self.background.hurry()
 
     def _in_words(self, part: Part) -> str:
         """Return a part as the funnel names it."""
@@ -225,11 +237,12 @@ class SegmentForm(Editing):
         words = shown["words"] or f"{shown['label']} {shown['short'] if shown['fields'] is None else ''}"
         return f"{'NOT ' * part.negated}{words}"
 
-    def _show_count(self, text: str, *, keep: bool = False) -> None:
-        """Show no count, and why; ``keep`` the old one, marked."""
+    def _show_count(self, text: str, *, keep: bool = False, act: str = "") -> None:
+        """Show no count, and why; ``keep`` the old one, marked. ``act`` is what the button beside it does."""
         self.matched = None
         old = self.lines.counted if keep else {}
-        self.lines.counted = {**old, "stale": True, "text": text}
+        # A time of its own: the page shows how long each count takes.
+        self.lines.counted = {**old, "stale": True, "text": text, "act": act, "asked": time.monotonic()}
         # The snapshot is saved with the notebook: "Counting …" in it would stay there for ever.
         if not keep:
             self.renew()
@@ -242,7 +255,6 @@ class SegmentForm(Editing):
             super().failed(error)
             return
         self._show_count("Not counted: the marked fields show why.")
-        visibility(self.again, False)
         # Pointers are those of the last writing, which is the query that the service answered.
         places = filters.written(self.edits.now)[1]
         for one in error.errors:
@@ -277,29 +289,34 @@ class SegmentForm(Editing):
         if missing := self.missing():
             self._to_first_error()
             raise UsageError(missing)
-        return self._limit_or_none()
+        limit = self._limit_or_none()
+        if limit is None:
+            self.limit.entry.focus()
+        return limit
 
-    def insert_cell(self) -> None:
-        """Hand the cell to the front end, which takes it with the answer of the next cell that is run."""
+    def insert_cell(self, view: str | None = None) -> None:
+        """Have a view of the page insert the cell below its own; without one, the front end with its next answer."""
         shell = get_ipython()
         if shell is None:
             raise UsageError("This is not IPython: there is no notebook to insert a cell into.")
-        limit = self._complete()
-        if name := self.name.value.strip():
-            checked_name(name)
-        if limit is not None:
-            shell.set_next_input(self.cell(), replace=False)
-            self.say(INSERTED, "good")
-            self.inserted.value = code_html(self.cell())
-            self.renew()
+        if self._complete() is None or (self.name.value.strip() and self.variable.checked() is None):
+            return
+        if view is not None:
+            self.lines.send({"view": view, "insert": self.cell()})
+            self.say("The cell is below this one.", "good")
+            return
+        shell.set_next_input(self.cell(), replace=False)
+        self.say(INSERTED, "good")
+        self.inserted.value = code_html(self.cell())
+        self.renew()
 
     def start(self) -> None:
         """Run the query, once; its table goes into the variable."""
         # A double click arrives twice, although the first click disables the button.
         if self._run is not None:
             return
-        limit, name = self._complete(), self.variable.name()
-        if limit is None:
+        limit = self._complete()
+        if limit is None or (name := self.variable.name()) is None:
             return
         run = _Run(name, Query(self.filters(), self.operator, "json", limit))
         self._busy(run)
@@ -324,7 +341,6 @@ class SegmentForm(Editing):
                 self._to_first_error()
         except Exception:
             if not run.cancelled:
-                self._retries_run = True
                 visibility(self.again, True)
                 raise
         finally:
@@ -334,6 +350,9 @@ class SegmentForm(Editing):
 
     def _busy(self, run: _Run | None) -> None:
         self._run = run
+        # First the button that comes: what is switched off hands the focus on to it.
+        if run is not None:
+            visibility(self.stop, True)
         self.run.disabled = run is not None
         self.bar.value = 0.0
         visibility(self.bar, run is not None)
@@ -369,7 +388,6 @@ class SegmentForm(Editing):
         self.runs = Background(self.failed)
         self._busy(None)
         self.say("Cancelled.")
-        self._retries_run = True
         visibility(self.again, True)
         self._end(run)
 
@@ -381,13 +399,9 @@ class SegmentForm(Editing):
             self.searches.schedule(lambda: self.client.cancel(wanted))
 
     def retry(self) -> None:
-        """Run again what failed or was cancelled; else count again."""
+        """Run again what failed or was cancelled."""
         visibility(self.again, False)
-        if not self._retries_run and not self.missing():
-            self._recount((self.filters(), self.operator))
-            self.background.hurry()
-        else:
-            self.start()
+        self.start()
 
     def _show_result(self, run: _Run, frame: pd.DataFrame) -> None:
         self.frame, self._ran = frame, (run.query.filters, run.query.operator)

@@ -65,11 +65,14 @@ class Page {
     this.undo = press("Undo", () => this.send("undo"));
     this.redo = press("Redo", () => this.send("redo"));
     this.options = press("Options", () => { this.unfolded = !this.unfolded; this.draw(); });
-    this.scope = h("div", { class: "nbl-editor", role: "group", "aria-label": "Options of the whole segment" });
+    this.scope = h("fieldset", { class: "nbl-editor" }, h("legend", { class: "nbl-unseen" }, "Options of the whole segment"));
     this.scopeFields = this.model.get("spec").scope.map((spec) => new Field(this, 0, spec));
     this.scope.append(h("div", { class: "nbl-fields" }, ...this.scopeFields.map((one) => one.el)));
     this.list = h("div", { class: "nbl-list" });
-    this.total = h("div", { class: "nbl-total", role: "status" });
+    this.total = h("span", { role: "status" });
+    // Not announced: it changes every second.
+    this.seconds = h("span", { class: "nbext-note" });
+    this.stop = press("Cancel", () => this.send(this.model.get("counted").act), { hidden: true });
     this.funnel = h("table", { class: "nbl-funnel" });
     this.sample = h("div", { class: "nbext-note nbl-sample" });
     this.notes = h("div", { class: "nbext-note" });
@@ -81,10 +84,12 @@ class Page {
     });
     this.copied = h("span", { class: "nbext-note", role: "status" });
     const tree = () => this.model.get("tree");
-    const beside = h("div", { class: "nbl-beside" }, this.total, this.funnel, this.sample, this.notes,
+    const beside = h("div", { class: "nbl-beside" }, h("div", { class: "nbl-total" }, this.total, this.seconds, " ", this.stop), this.funnel, this.sample, this.notes,
       h("div", { class: "nbext-label" }, "JSON"), this.json, this.jsonError,
-      h("div", { class: "nbl-actions" }, press("Copy JSON", () => this.copy(this.json.value)),
-        press("Copy cell", () => this.copy(tree().cell)), this.copied));
+      h("div", { class: "nbl-actions" }, ...[press("Copy JSON", () => this.copy(this.json.value)),
+        press("Copy cell", () => this.copy(tree().cell)),
+        this.model.get("spec").cells ? press("Insert cell", () => this.send("insert", { here: this.cells() !== null }), { class: "nbl-button nbext-insert" }) : null,
+        this.copied].filter((one) => one !== null)));
     const bar = h("div", { class: "nbl-actions" }, this.undo, this.redo, this.options);
     this.el.append(h("div", { class: "nbl-main" }, bar, this.scope, this.list), beside);
     this.listen();
@@ -105,6 +110,7 @@ class Page {
   }
 
   end() {
+    clearInterval(this.clock);
     document.removeEventListener("pointerdown", this.down, true);
     document.removeEventListener("pointerup", this.released);
     document.removeEventListener("focusin", this.focused);
@@ -133,6 +139,10 @@ class Page {
       if (answer) answer(message);
       return;
     }
+    if (message.insert) {
+      if (message.view === this.view) this.cells()?.insertCell(this.place() + 1, { cell_type: "code", source: message.insert, metadata: { trusted: true } });
+      return;
+    }
     const form = this.el.closest(".nbext-form") || this.el;
     const here = message.view ? message.view === this.view : form.contains(document.activeElement);
     if (here) this.go(message);
@@ -154,6 +164,17 @@ class Page {
     this.asked.clear();
     this.asked.set(this.number, answer);
     this.send("search", { kinds, term, chain, number: this.number });
+  }
+
+  // The notebook's cells, where the front end lets a widget reach them: JupyterLab and Notebook 7 do.
+  cells() {
+    const cells = this.model.widget_manager?.context?.model?.sharedModel;
+    return typeof cells?.insertCell === "function" && this.place() >= 0 ? cells : null;
+  }
+
+  // Where the cell of this view is among all; -1 in a view that is in no cell.
+  place() {
+    return Number(this.el.closest("[data-windowed-list-index]")?.dataset.windowedListIndex ?? -1);
   }
 
   async copy(what) {
@@ -219,6 +240,7 @@ class Page {
     const number = known ? h("span", { class: counted.stale ? "nbext-old" : "nbext-big" }, counted.matched.toLocaleString("en")) : null;
     this.total.replaceChildren(...[number, known && !counted.stale ? match : null, known && counted.stale ? " before the change. " : null,
       counted.text ? h("span", { class: "nbext-note" }, counted.text) : null].filter((one) => one !== null));
+    this.wait(counted.act || "");
     this.el.classList.toggle("nbl-stale", Boolean(counted.stale));
     const steps = counted.steps || [];
     const head = ["Condition", "Alone", "Remaining"].map((one, at) => h("th", { scope: "col", class: at ? "nbext-number" : null }, one));
@@ -234,6 +256,24 @@ class Page {
     this.sample.replaceChildren(...(wallets.length ? ["Such as"] : []), ...wallets.map((one) => h("code", { title: one }, short(one))));
     this.notes.replaceChildren(...(counted.notes || []).map((note) => h("div", null, note)));
     this.lineCounts();
+  }
+
+  // Of a count that takes 2 s, for how long already, and Cancel; of one that failed or was cancelled, Retry.
+  wait(act) {
+    const began = performance.now();
+    const held = document.activeElement === this.stop;
+    clearInterval(this.clock);
+    const show = () => {
+      const seconds = act === "stop" ? Math.floor((performance.now() - began) / 1000) : 0;
+      text(this.seconds, seconds < 2 ? "" : ` ${seconds} s`);
+      this.stop.hidden = act !== "count" && seconds < 2 && !(act && held);
+      text(this.stop, act === "count" ? "Retry" : "Cancel");
+      this.stop.title = act === "count" ? "Count again" : "Stop counting";
+    };
+    show();
+    if (act === "stop") this.clock = setInterval(show, 1000);
+    // A button that is hidden loses the focus to the page's body.
+    if (held && this.stop.hidden) this.options.focus();
   }
 
   lineCounts() {
@@ -434,7 +474,7 @@ class Field {
     }
     const kind = spec.shape === "json" ? "textarea" : "input";
     const hint = key ? spec.examples[key] : spec.examples;
-    const props = kind === "input" ? { type: "text", placeholder: typeof hint === "string" ? hint : "" } : { rows: 5 };
+    const props = kind === "input" ? { type: "text", placeholder: typeof hint === "string" ? hint : "", title: typeof hint === "string" ? hint : null } : { rows: 5 };
     return h(kind, { ...common, ...props, autocomplete: "off", spellcheck: "false", "aria-required": spec.required ? "true" : null,
       oninput: () => this.page.later(() => this.sent()), onblur: () => this.page.flush() });
   }
@@ -602,7 +642,8 @@ class Adder {
     const entries = [...Object.entries(conditions).map(([key, one]) => ({ key, label: one.label, name: one.help })),
       ...Object.entries(groups).map(([key, label]) => ({ key, label, name: "a group" }))];
     this.input = h("input", { type: "text", class: "nbl-add", autocomplete: "off", spellcheck: "false",
-      "aria-label": top ? "+ Add" : "+ Add to this group", placeholder: "+ Add: a symbol, a condition, a saved query" });
+      "aria-label": top ? "+ Add" : "+ Add to this group", placeholder: "+ Add: symbol, condition, saved query",
+      title: "Type a token's or a collection's symbol, a condition, or the name of a saved query" });
     const search = (done) => {
       const term = this.input.value.trim();
       const own = entries.filter((one) => one.label.toLowerCase().includes(term.toLowerCase()));
