@@ -36,12 +36,10 @@ DAYS, A_DAY = 30, 50_000
 
 def days(folder: Path, world: World) -> list[list[str]]:
     """Write the transfers that follow a world's, and the times of their blocks; return the files of each day."""
-    files, start = [], 0
-    for chunk in chunks(replace(world, rows=world.rows + DAYS * A_DAY)):
-        later = chunk.slice(max(0, world.rows - start))
-        start += len(chunk)
-        for first in range(0, len(later), A_DAY):
-            day = later.slice(first, A_DAY)
+    files = []
+    for chunk in chunks(replace(world, rows=world.rows + DAYS * A_DAY), first=world.rows):
+        for start in range(0, len(chunk), A_DAY):
+            day = chunk.slice(start, A_DAY)
             blocks = np.unique(day["block_number"].to_numpy())
             times = FIRST_TIME + (blocks - FIRST_BLOCK) * SECONDS_PER_BLOCK
             paths = [folder / f"day-{len(files)}-{name}.parquet" for name in ("transfers", "blocks")]

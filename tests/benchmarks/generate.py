@@ -76,15 +76,17 @@ def generated(folder: Path, world: World) -> Path:
     return source
 
 
-def chunks(world: World) -> Iterator[pa.Table]:
-    """Yield the transfers in order of their blocks, a table at a time."""
+def chunks(world: World, first: int = 0) -> Iterator[pa.Table]:
+    """Yield the transfers from the ``first`` on, in order of their blocks, a table at a time."""
     shares = np.cumsum(1.0 / np.arange(1, world.contracts + 1))
     seen = np.zeros(world.contracts, np.int64)
     for start in range(0, world.rows, CHUNK):
         row = np.arange(start, min(start + CHUNK, world.rows))
         contract = np.searchsorted(shares, _share(row, world.seed * 4) * shares[-1])
         place = _places(contract, seen)
-        yield _table(world, row, contract, place)
+        here = row >= first
+        if here.any():
+            yield _table(world, row[here], contract[here], place[here])
 
 
 def _table(world: World, row: np.ndarray, contract: np.ndarray, place: np.ndarray) -> pa.Table:
