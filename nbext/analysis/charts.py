@@ -107,9 +107,18 @@ def cut(name: str, most: int = 28) -> str:
     'A name …an axis'
     """
     # Of a text of a megabyte no more is looked at than may be shown.
-    text = visible(name if len(name) <= 2 * most else name[:most] + name[-most:], None)
+    text = _flat(visible(name if len(name) <= 2 * most else name[:most] + name[-most:], None))
     half = (most - 1) // 2
     return text if len(text) <= most else f"{text[:half]}…{text[-half:]}"
+
+
+def _flat(text: str) -> str:
+    """Return a text with two marks on a letter at most: a pile of them takes the room of the chart."""
+    kept, marks = [], 0
+    for char in text:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        kept.append(char if marks < 3 else "…" * (marks == 3))
+    return "".join(kept)
 
 
 def _wide(text: str) -> int:
@@ -119,7 +128,7 @@ def _wide(text: str) -> int:
 
 def _wrapped(title: str, width: float) -> str:
     """Return a title in lines that a figure of so many inches has room for."""
-    letters = int(8 * width * len(title) / max(1, _wide(title)))
+    letters = max(1, int(8 * width * len(title) / max(1, _wide(title))))
     return "\n".join(textwrap.wrap(title, letters, break_on_hyphens=False))
 
 
@@ -277,25 +286,6 @@ def lifts(names: Sequence[str], ratios: Sequence[float], title: str, about: Mapp
     axes.set_xlabel("times as large a share as of the base", fontsize=8, color=INK)
     spoken = "; ".join(f"{visible(names[place], 60)}: {ratio:,.3g}" for place, ratio in known)
     return Chart(axes.figure, f"{visible(title)}: {spoken}")
-
-
-def histogram(bins: Sequence[tuple[str, int]], unit: str, about: Mapping[str, Any]) -> Chart:
-    """Draw upright bars, one for each bin of amounts, with its number of wallets."""
-    axes = blank(7.2, 3.4, unit, about)
-    places = range(len(bins))
-    drawn = axes.bar(places, [count for _, count in bins], color=BLUE, width=0.92)
-    axes.bar_label(drawn, [f"{count:,}" if count else "" for _, count in bins], padding=2, fontsize=8)
-    many = len(bins) > 8
-    # More names than these would overlap.
-    step = -(-len(bins) // MOST_NUMBERED)
-    names = [label for label, _ in bins][::step]
-    axes.set_xticks(places[::step], names, rotation=30 * many, ha="right" if many else "center")
-    axes.set_xlabel(visible(unit, 60), fontsize=8, color=INK, parse_math=False)
-    axes.set_ylabel("wallets", fontsize=8, color=INK)
-    whole_numbers(axes.yaxis)
-    axes.margins(y=0.15)
-    spoken = ", ".join(f"{label}: {count} wallets" for label, count in bins)
-    return Chart(axes.figure, f"{visible(unit, 60)}: {spoken}")
 
 
 def lorenz(largest: Sequence[int], name: str, gini: float, about: Mapping[str, Any]) -> Chart:

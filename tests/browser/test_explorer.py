@@ -30,7 +30,7 @@ def test_a_thousand_rows_are_sorted_filtered_and_turned_and_the_filters_run_as_a
     where = form.locator(".nbx-where")
     where.get_by_text("Rows 1 to 25 of 1,002", exact=True).wait_for()
     form.get_by_text("sum 16,821,799.273333333333458304").wait_for()
-    form.get_by_role("button", name="UNI_balance_raw").click()
+    form.get_by_role("button", name="UNI_balance").click()
     form.locator("th[aria-sort=descending]").wait_for()
     assert form.locator("tbody .nbext-number").first.inner_text() == "5,288,600"
     form.get_by_label("At least: BAYC_count").fill("1")

@@ -60,7 +60,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     ]  # fmt: skip
     assert [name for role, name in named(page, 3)] == ["File", "Save CSV", "Save JSON", "Edit"]
     assert named(page, 4)[3:6] == [
-        ("button", "address"), ("button", "USDC_balance_raw (USDC)"), ("textbox", "Contains: address"),
+        ("button", "address"), ("button", "USDC_balance (USDC)"), ("textbox", "Contains: address"),
     ]  # fmt: skip
     texts = {name for role, name in named(page, 2) if role == "textbox"}
     picked = {name for role, name in named(page, 2) if role == "combobox"}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import html, visible
-from nbext.errors import NbextError, UsageError
+from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.bins import Bins, spread
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import bars_html, counted, is_countable
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.tables import NUMBERS, frame_html, is_missing, is_repeated, number_text, provenance, text_of
-from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, text_field
+from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, text_field, visibility
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,37 +46,27 @@ class Card(Form):
         self.words, self.steps, self.not_explained = explained(client, self.known)
         # How many of all wallets that match have how much, by column, where a limit cut the rows.
         self.counted = self._counts() if self.known.get("truncated") and client.is_ours else {}
-        self.file = text_field("File", f"{self.known['segment_id']}.csv", width="320px")
-        csv = button("Save CSV", self.once_typed(lambda: self.save("csv")), classes="nbext-quiet nbext-csv")
-        json = button("Save JSON", self.once_typed(lambda: self.save("json")), classes="nbext-quiet nbext-json-file")
+        self.export = Export(self, str(self.known["segment_id"]), self._write)
         edit = button("Edit", self.guarded(self.edit), classes="nbext-quiet nbext-edit", tip="Open it in the builder")
         self.builder: SegmentForm | None = None
-        self.assemble(markup(self.body()), row(self.file.widget, csv, json, edit, classes="nbext-panel"), self.status)
+        panel = row(*self.export.widgets, edit, classes="nbext-panel")
+        self.assemble(markup(self.body()), panel, self.status)
 
+    def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
+        export = self.client.export_csv if kind == "csv" else self.client.export_json
+        written: pd.DataFrame = export(self.known["segment_id"], to=path, overwrite=overwrite)
+        return written
 
     def _counts(self) -> dict[str, Bins]:
         """Count over all wallets that match what the rows, the first by address, would show of these alone."""
         columns = [column for column in self._amounts() if is_countable(column)]
         known = self.known
         try:
-            found = counted(self.client, known.get("filters") or {}, str(known.get("operator") or "AND"), columns)
+            found, _ = counted(self.client, known.get("filters") or {}, str(known.get("operator") or "AND"), columns)
         except NbextError:
             # Then the card shows how much is in the rows here, and says so.
             return {}
         return {str(column["name"]): bins for column, bins in zip(columns, found, strict=False)}
-
-    def save(self, kind: str) -> None:
-        """Save the whole segment to the file that the form names, in the background."""
-        # The button says which format, whatever ending was typed.
-        path = self.file.value.strip().removesuffix(".csv").removesuffix(".json") + f".{kind}"
-        export = self.client.export_csv if kind == "csv" else self.client.export_json
-        self.say(f"Saving {path} …")
-
-        def run() -> None:
-            export(self.known["segment_id"], to=path)
-            self.say(f"Saved {path}", "good")
-
-        self.background.schedule(run)
 
     def edit(self) -> None:
         """Open the query in a builder, below the card."""
@@ -150,6 +143,59 @@ class Card(Form):
         return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
 
 
+class Export:
+    """Buttons that save wallets as CSV or JSON to the file that a field names, in the background.
+
+    ``write`` takes the format, the path and whether a file there may be replaced, and returns what was written.
+    """
+
+    def __init__(self, form: Form, name: str, write: Callable[[str, str, bool], pd.DataFrame]) -> None:
+        self.form, self.write, self.existing = form, write, ""
+        # The name may be a stranger's: it must not lead to another folder.
+        stem = re.sub(r"[^A-Za-z0-9_-]", "", name)[:80]
+        self.file = text_field("File", f"{stem or 'wallets'}.csv", width="320px").changed(lambda _: self._offer(""))
+        pressed = {kind: form.once_typed(partial(self.save, kind)) for kind in ("csv", "json")}
+        csv = button("Save CSV", pressed["csv"], classes="nbext-quiet nbext-csv")
+        json = button("Save JSON", pressed["json"], classes="nbext-quiet nbext-json-file")
+        self.again = button("Overwrite", form.once_typed(self.overwrite), classes="nbext-quiet nbext-overwrite")
+        self.widgets = (self.file.widget, csv, json, self.again)
+        self._offer("")
+
+    def _offer(self, kind: str) -> None:
+        """Offer to replace the file of this format that is there; of none, nothing."""
+        self.existing = kind
+        visibility(self.again, bool(kind))
+
+    def overwrite(self) -> None:
+        """Replace the file that the last save left as it was."""
+        if self.existing:
+            self.save(self.existing, replace=True)
+
+    def save(self, kind: str, *, replace: bool = False) -> None:
+        """Save all wallets to the file that the field names; where it exists, say so and offer to replace it."""
+        # The button says which format, whatever ending was typed.
+        name = self.file.value.strip().removesuffix(".csv").removesuffix(".json")
+        if not name or name.endswith("/"):
+            raise UsageError("Give the file a name.")
+        path = f"{name}.{kind}"
+        self._offer("")
+        self.form.say(f"Saving {path} …")
+
+        def run() -> None:
+            try:
+                written = self.write(kind, path, replace)
+            except ValidationError as error:
+                if [one["code"] for one in error.errors] != ["exists"]:
+                    raise
+                self._offer(kind)
+                raise UsageError(f"{path} exists. Press Overwrite to replace it, or give another name.") from None
+            rows, folder = int(written["rows"].iloc[0]), Path(path).expanduser().absolute().parent
+            of = ", cut by the limit" if provenance(written).get("truncated") else ""
+            self.form.say(f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}.", "good")
+
+        self.form.background.schedule(run)
+
+
 def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]], str]:
     """Return a segment in words and the counts of its conditions, or why these are unknown."""
     if not client.is_ours:
@@ -171,23 +217,29 @@ def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[
 def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
     """Return conditions with the wallets that match each and remain after it; NOT is marked, and what it takes away."""
     rows, before = [], None
+    # Of conditions of which any holds nothing is left over.
+    remaining = any(step.get("remaining") is not None for step in steps)
     most = max((one for step in steps for one in (step.get("remaining", step.get("alone")),) if one), default=1)
     for step in steps:
         left, match = step.get("remaining"), number_text(step.get("alone"))
-        denied = set(step.get("filters") or ()) == {"not"}
+        denied, words = set(step.get("filters") or ()) == {"not"}, str(step.get("words"))
         if denied and isinstance(before, int) and isinstance(left, int):
             match = f"\N{MINUS SIGN}{before - left:,}"
+        # The mark says it in place of the words: not both, which would be its opposite.
         mark = '<span class="nbext-mark nbext-mark-bad">NOT</span> ' if denied else ""
+        words = words.removeprefix("do not ") if denied else words
+        after = f'<td class="nbext-number">{html(number_text(left))}</td>' if remaining else ""
         share = 100 * (left if left is not None else step.get("alone") or 0) / most
         rows.append(
-            f'<tr><td class="nbext-step">{mark}{html(step.get("words"), 400)}'
+            f'<tr><td class="nbext-step">{mark}{html(words, 400)}'
             f'<div class="nbext-bar" style="width: {share:.1f}%"></div></td><td class="nbext-number">{html(match)}</td>'
-            f'<td class="nbext-number">{html(number_text(left))}</td></tr>'
+            f"{after}</tr>"
         )
         before = left
     if not rows:
         return ""
-    heads = "".join(f'<th scope="col" class="nbext-number">{head}</th>' for head in ("match it", "remain"))
+    names = ("match it", "remain") if remaining else ("match it",)
+    heads = "".join(f'<th scope="col" class="nbext-number">{name}</th>' for name in names)
     body = "".join(rows)
     return (
         '<div class="nbext-scroll"><table class="nbext-table mathjax_ignore tex2jax_ignore"><thead><tr>'

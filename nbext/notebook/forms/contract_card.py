@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.constants import MAX_LIMIT
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms.bins import Bins
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.card import section
+from nbext.notebook.forms.card import Export, section
 from nbext.notebook.forms.distribution import bars_html, counted
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.search import contract_facts, image_html, marks_html
@@ -33,28 +34,37 @@ class ContractCard(Form):
         name, symbol = (text_of(self.contract.get(key)) for key in ("name", "symbol"))
         self.hint = visible(f"{name or 'No name'} ({symbol})" if symbol else name or "No name")
         self.facts = contract_facts(self.contract)
-        self.bins, self.not_counted = self._counted()
+        self.bins, self.notes = self._counted()
+        self.export = Export(self, f"{symbol or name or 'contract'}-holders", self._write)
         build = button("Edit", self.guarded(self.edit), classes="nbext-quiet nbext-edit", tip="Build on its holders")
         self.builder: SegmentForm | None = None
-        self.assemble(markup(self.body()), row(build, classes="nbext-panel"), self.status)
+        panel = row(*self.export.widgets, build, classes="nbext-panel")
+        self.assemble(markup(self.body()), panel, self.status)
+
+    def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
+        written: pd.DataFrame = self.client.execute_segment(
+            self.filters(), file_type=kind, limit=MAX_LIMIT, to=path, overwrite=overwrite
+        )
+        return written
 
     def filters(self) -> dict[str, Any]:
         """Return the filters of its holders' segment."""
         kind = "nft" if self.is_nft else "token"
         return {kind: {kind: text_of(self.contract.get("address")), "chain": text_of(self.contract.get("chain"))}}
 
-    def _counted(self) -> tuple[Bins, str]:
-        """Return how much its holders have, or why that is unknown."""
+    def _counted(self) -> tuple[Bins, list[str]]:
+        """Return how much its holders have and what is to be said of that, or why it is unknown."""
         if not self.client.is_ours:
-            return [], "Only nbext's own service counts how much the holders have."
+            return [], ["Only nbext's own service counts how much the holders have."]
         decimals = None if self.is_nft else self.contract.get("decimals")
         if not self.is_nft and is_missing(decimals):
-            return [], "Its decimals are unknown, and so are its amounts."
+            return [], ["Its decimals are unknown, and so are its amounts."]
         column = {**self.contract, "decimals": None if decimals is None else int(decimals)}
         try:
-            return counted(self.client, self.filters(), "AND", [column])[0], ""
+            bins, notes = counted(self.client, self.filters(), "AND", [column])
         except NbextError as error:
-            return [], message_of(error)
+            return [], [message_of(error)]
+        return bins[0], notes
 
     def edit(self) -> None:
         """Open its holders in a builder, below the card."""
@@ -69,8 +79,9 @@ class ContractCard(Form):
         images = bool(self.client.settings["images"])
         holders = sum(count for _, count in self.bins)
         unit = "tokens" if self.is_nft else visible(text_of(self.contract.get("symbol")) or "amount", 20)
-        note = f'<p class="nbext-note">{lines_html(self.not_counted)}</p>' if self.not_counted else ""
-        spread = section(f"How much its {holders:,} holders have", bars_html(self.bins, unit)) if self.bins else note
+        notes = "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in self.notes)
+        bars = bars_html(self.bins, unit) if self.bins else ""
+        spread = section(f"How much its {holders:,} holders have", bars + notes) if bars else notes
         cell = section("Its holders as a cell", code_html(cell_text("holders", self.filters(), "AND", None)))
         marks = f"<p>{marks_html(self.contract)}</p>"
         return f"{image_html(self.contract.get('logo'), images)}{facts_html(self.facts)}{marks}{spread}{cell}"

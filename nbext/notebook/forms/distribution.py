@@ -21,11 +21,13 @@ def is_countable(column: Mapping[str, Any]) -> bool:
     return bool(column.get("address")) and (column.get("unit") == "token" or column.get("type") == "integer")
 
 
-def counted(client: Any, filters: Mapping[str, Any], operator: str, columns: Sequence[Mapping[str, Any]]) -> list[Bins]:
-    """Return for each column of amounts how many of a segment's wallets have how much, counted by our own service.
+def counted(
+    client: Any, filters: Mapping[str, Any], operator: str, columns: Sequence[Mapping[str, Any]]
+) -> tuple[list[Bins], list[str]]:
+    """Return how many of a segment's wallets have how much, counted by our own service; and what it says of them.
 
     ``columns`` are described as an answer does: address and chain of a token, or without decimals of a collection.
-    Each takes a count for every edge; as many columns are counted as one request holds.
+    Each takes a count for every edge: there are bins of as many columns as one request holds.
     """
     base = Segment(filters, operator, client=client)
     asked: list[tuple[dict[str, Any], str]] = [(dict(filters), operator)]
@@ -36,9 +38,10 @@ def counted(client: Any, filters: Mapping[str, Any], operator: str, columns: Seq
             break  # the card shows these from its rows
         places.append(list(range(len(asked), len(asked) + len(edges))))
         asked += [({"all": [base.member(), _at_least(column, edge)], **base.scope()}, "AND") for edge in edges]
-    found = client.counts(asked, [[place] for place in range(len(asked))])["counts"]
+    answer = client.counts(asked, [[place] for place in range(len(asked))])
+    found, notes = answer["counts"], [str(note) for note in answer["segments"][0].get("warnings") or []]
     return [_bins(column, found[0], [found[place] for place in own])
-            for column, own in zip(columns, places, strict=False)]  # fmt: skip
+            for column, own in zip(columns, places, strict=False)], notes  # fmt: skip
 
 
 def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:

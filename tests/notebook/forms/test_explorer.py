@@ -56,12 +56,12 @@ def test_a_segments_table_is_shown_with_each_amount_once_exactly_and_in_its_toke
     table = shell.ip.user_ns["both"]
     assert made.grid.columns == [
         {"name": "address", "kind": "address", "unit": ""},
-        {"name": "UNI_balance_raw", "kind": "number", "unit": "UNI"},
+        {"name": "UNI_balance", "kind": "number", "unit": "UNI"},
         {"name": "BAYC_count", "kind": "number", "unit": ""},
         {"name": "firstSeen", "kind": "time", "unit": ""},
         {"name": "transfers", "kind": "number", "unit": ""},
     ]
-    assert made.hint.endswith("so UNI_balance is not repeated.")
+    assert made.hint.endswith("UNI_balance: exact, in the token's unit, from the column ..._raw.")
     assert made.in_words() == f"Rows 1 to 25 of {len(table):,}"
     summary = made.grid.summaries
     assert summary["stale"] is False
@@ -82,9 +82,9 @@ def test_a_segments_table_is_shown_with_each_amount_once_exactly_and_in_its_toke
 @pytest.mark.parametrize(
     "given",
     [
-        {"UNI_balance_raw": {"min": "1000", "max": "20,000"}},
-        {"UNI_balance_raw": {"max": "499.9999999999999999999"}},
-        {"UNI_balance_raw": {"max": "500"}, "BAYC_count": {"min": "1"}},
+        {"UNI_balance": {"min": "1000", "max": "20,000"}},
+        {"UNI_balance": {"max": "499.9999999999999999999"}},
+        {"UNI_balance": {"max": "500"}, "BAYC_count": {"min": "1"}},
         {"BAYC_count": {"max": "1"}},
         {"BAYC_count": {"min": "0.5", "max": "1.5"}},
         {"firstSeen": {"min": "2024-03-01", "max": "2025-06-30"}},

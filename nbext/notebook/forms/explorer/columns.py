@@ -147,13 +147,18 @@ class Column:
 
 
 def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
-    """Return a table's columns, and the names of those left out: amounts that another column has exactly."""
+    """Return a table's columns, and the names of those whose amounts are read from the exact column beside them.
+
+    Such a column is there once, under its own name, as its amounts are in the token's unit.
+    """
     stated = {str(one.get("name")): one for one in provenance(frame).get("columns") or [] if isinstance(one, Mapping)}
     names = [str(name) for name in frame.columns]
     exact = {name.removesuffix("_raw") for name in names if is_repeated(stated.get(name))}
     left_out = [name for name in names if name in exact and stated.get(name, {}).get("unit") == "token"]
     kept = [place for place, name in enumerate(names) if name not in left_out]
-    return [_column(names[place], frame.iloc[:, place], stated.get(names[place], {})) for place in kept], left_out
+    shown = {f"{name}_raw": name for name in left_out}
+    return [_column(shown.get(names[place], names[place]), frame.iloc[:, place], stated.get(names[place], {}))
+            for place in kept], left_out  # fmt: skip
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Column:

@@ -19,7 +19,7 @@ from nbext.notebook.forms.explorer.columns import columns_of
 from nbext.notebook.forms.explorer.condition import as_tree
 from nbext.notebook.forms.form import Form, Snapshot, attempt
 from nbext.notebook.forms.tables import provenance
-from nbext.notebook.forms.widgets import code_html, table_html
+from nbext.notebook.forms.widgets import code_html, facts_html, table_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,8 +70,8 @@ class Explorer(Form):
             parts.append(f"The limit cut the rows: {self.total:,}{of} are here.")
         if self.left_out:
             names = ", ".join(visible(name, 60) for name in self.left_out)
-            parts.append(f"Amounts are exact, from the columns ..._raw, in their tokens' units; so {names} "
-                         f"{'is' if len(self.left_out) == 1 else 'are'} not repeated.")  # fmt: skip
+            each = "the column" if len(self.left_out) == 1 else "the columns"
+            parts.append(f"{names}: exact, in the token's unit, from {each} ..._raw.")
         return " ".join(part for part in parts if part)
 
     def do(self, asked: Mapping[str, Any]) -> None:
@@ -151,6 +151,7 @@ class Explorer(Form):
                     return
                 made[str(place)] = column.summed_up(column.key.take(rows) if question else column.key)
             self.grid.summaries = made
+            self.renew()
 
         self.background.schedule(run)
 
@@ -174,11 +175,26 @@ class Explorer(Form):
         of = "" if len(self.rows) == self.total else f" that match, of {self.total:,}"
         return f"Rows {self.start + 1:,} to {end:,} of {len(self.rows):,}{of}"
 
+    def asked_in_words(self) -> list[tuple[str, str]]:
+        """Return the filters, and the order of the rows, each with its column."""
+        sides = {"text": "contains", "min": "at least", "max": "at most"}
+        said = [
+            (self.columns[place].name, " and ".join(f"{sides[side]} {text}" for side, text in value.items() if text))
+            for place, value in self.asked.items() if place not in self.errors
+        ]  # fmt: skip
+        if self.sort is not None:
+            said.append(("Sorted by", f"{self.columns[self.sort[0]].name}, {self.sort[1]}"))
+        return said
+
     def snapshot(self) -> Snapshot:
-        """The rows that are shown, and which they are."""
+        """The rows that are shown, of which they are, and the sums of the columns."""
         heads = [f"{one['name']} ({one['unit']})" if one["unit"] else one["name"] for one in self.grid.columns]
         numbers = [place for place, column in enumerate(self.columns) if column.kind == "number"]
         rows = [["" if cell is None else cell for cell in row[1:]] for row in self.grid.view["rows"]]
+        known = {} if self.grid.summaries.get("stale") else self.grid.summaries
+        sums = [(f"Sum of {heads[place]}", known[str(place)]["sum"]) for place in numbers
+                if "sum" in known.get(str(place), {})]  # fmt: skip
         cell = code_html(self.segment["cell"]) if self.segment.get("cell") else ""
-        words = f"<p>{html(self.in_words())}</p>"
-        return Snapshot(f"{words}{table_html(heads, rows, numbers)}{cell}", f"{self.title}: {self.in_words()}")
+        words = f'<div class="nbext-note">{html(self.hint, None)}</div><p>{html(self.in_words())}</p>'
+        facts = facts_html([*self.asked_in_words(), *sums])
+        return Snapshot(f"{words}{facts}{table_html(heads, rows, numbers)}{cell}", f"{self.title}: {self.in_words()}")

@@ -160,7 +160,7 @@ class Page {
     if (kind !== "number") return h("td", { title: said }, said);
     const point = said.indexOf(".");
     const [whole, part] = point < 0 ? [said, ""] : [said.slice(0, point), said.slice(point)];
-    return h("td", { class: "nbext-number" }, whole, width ? h("span", { class: "nbx-part", style: `min-width: ${width}ch` }, part) : null);
+    return h("td", { class: "nbext-number", title: said }, whole, width ? h("span", { class: "nbx-part", style: `min-width: ${width}ch` }, part) : null);
   }
 
   sumUp() {
