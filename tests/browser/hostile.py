@@ -179,7 +179,7 @@ class Hostile:
                      "warnings": self.texts, "chains": [], "steps": steps, "sample": self.texts[:3]}  # fmt: skip
 
     def _counts(self, _: str, body: Any) -> tuple[int, Any]:
-        return 200, {"counts": [COUNT for _ in body["counts"]], "segments": []}
+        return 200, {"counts": [COUNT for _ in body["counts"]], "segments": [{"warnings": self.texts}]}
 
     def _errors(self, body: Any, *, counts: bool) -> list[dict[str, str]]:
         if counts:

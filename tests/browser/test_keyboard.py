@@ -41,7 +41,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     notebook = open_notebook(ALL_FORMS)
     page = notebook.page
     notebook.run_cell(0)
-    page.locator(".nbext-csv").wait_for()
+    page.locator(".nbext-csv").last.wait_for()
     builder = page.locator(".nbext-form").nth(2)
     builder.get_by_label("As JSON", exact=True).wait_for()
     for index in range(6):

@@ -39,7 +39,8 @@ def counted(
         places.append(list(range(len(asked), len(asked) + len(edges))))
         asked += [({"all": [base.member(), _at_least(column, edge)], **base.scope()}, "AND") for edge in edges]
     answer = client.counts(asked, [[place] for place in range(len(asked))])
-    found, notes = answer["counts"], [str(note) for note in answer["segments"][0].get("warnings") or []]
+    found, whole = answer["counts"], (answer.get("segments") or [{}])[0]
+    notes = [str(note) for note in whole.get("warnings") or []]
     return [_bins(column, found[0], [found[place] for place in own])
             for column, own in zip(columns, places, strict=False)], notes  # fmt: skip
 
