@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from nbext.client.frames import as_text, inferred
 from nbext.core.addresses import looks_like_address
 from nbext.core.uint256 import units_text
-from nbext.core.untrusted_text import visible
+from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.bins import spread
 from nbext.notebook.forms.tables import is_missing, is_repeated, provenance, text_of
@@ -202,7 +202,7 @@ def number(text: str, name: str) -> Decimal:
             return bound
     except InvalidOperation:
         pass
-    raise UsageError(f"{visible(name, 60)}: {visible(text, 60)!r} is not a number. Write digits, such as 1000 or 0.5.")
+    raise UsageError(f"{visible(name, 60)}: {quoted(text, 60)} is not a number. Write digits, such as 1000 or 0.5.")
 
 
 def day_or_instant(text: str, side: str, name: str) -> datetime:
@@ -213,6 +213,6 @@ def day_or_instant(text: str, side: str, name: str) -> datetime:
             return datetime.combine(date.fromisoformat(text.strip()), edge, UTC)
         found = datetime.fromisoformat(text.strip())
     except ValueError:
-        message = f"{visible(name, 60)}: {visible(text, 60)!r} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
+        message = f"{visible(name, 60)}: {quoted(text, 60)} is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
         raise UsageError(message) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
