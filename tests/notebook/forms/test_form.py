@@ -74,8 +74,7 @@ def test_a_snapshot_carries_its_styles_each_scoped_to_it_and_one_set_for_print()
     drawn = form._snapshot_bundle()["text/html"]
     style, _, body = drawn.partition("<style>")[2].partition("</style>")
     assert body == '<div class="nbext-title">Title &lt;b&gt;</div><p>state</p></div>'
-    rules = re.sub(r"@(media|container) [^{]+\{((?:[^{}]+\{[^{}]*\})+) *\}", r"\2", style)
-    rules = re.sub(r":(not|has)\((?:[^()]|\([^()]*\))*\)", "", rules)
+    rules = re.sub(r"@media print \{(.*)\}", r"\1", style)
     assert "@media print {" in style
     selectors = [one for rule in re.findall(r"([^{}]+)\{", rules) for one in rule.split(",")]
     assert [one for one in selectors if not one.strip().startswith(".nbext-snapshot")] == []
