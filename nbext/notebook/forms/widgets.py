@@ -23,6 +23,7 @@ MAX_MESSAGE = 500
 MAX_HELP = 400
 # A cell of a table has room for about so many characters where the form is narrow.
 CUT = 16
+LINE = 50
 _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?")
 _shared: dict[tuple[Any, ...], Any] = {}
 # Held while a widget is made that is made when needed: a click and the answer to a background request may need it at
@@ -190,7 +191,8 @@ def _places(value: object) -> int:
 
 def _number_html(value: object, places: int) -> str:
     """Return a value as HTML; a number's fraction is as wide as ``places`` digits, so that dust stands below dust."""
-    if not places or not _NUMBER.fullmatch(str(value)):
+    # One of more digits than a line has room for is cut on the screen, and on paper goes on in the next line.
+    if not places or len(str(value)) > LINE or not _NUMBER.fullmatch(str(value)):
         return html(value)
     whole, point, fraction = str(value).partition(".")
     return f'{whole}<span class="nbext-fraction" style="width: {places + 1}ch">{point}{fraction}</span>'
