@@ -16,7 +16,7 @@ import ipywidgets as w
 from ipywidgets.widgets.widget_description import DescriptionStyle
 from ipywidgets.widgets.widget_string import HTMLStyle, TextStyle
 
-from nbext.core.untrusted_text import html
+from nbext.core.untrusted_text import MAX_SHOWN, html
 
 # A service's error may be long, its help less so; tables cut at untrusted_text's own limit.
 MAX_MESSAGE = 500
@@ -163,16 +163,21 @@ def lines_html(text: object) -> str:
     return "<br>".join(html(line, MAX_MESSAGE) for line in str(text).splitlines())
 
 
-def table_html(heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[int] = ()) -> str:
-    """Return a table that shows every cell and head literally; the columns ``numbers`` are aligned at their points."""
+def table_html(
+    heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[int] = (), limit: int | None = MAX_SHOWN
+) -> str:
+    """Return a table that shows every cell and head literally; the columns ``numbers`` are aligned at their points.
+
+    Texts that were cut before have no ``limit``: a second cut would say a wrong length.
+    """
     rows = list(rows)
     places = {index: max((_places(values[index]) for values in rows), default=0) for index in numbers}
 
     def cells(values: Sequence[object], tag: str) -> str:
         classes = [' class="nbext-number"' if index in numbers else "" for index in range(len(values))]
         # What does not fit into its cell is cut there, and whole in the title.
-        titles = [f' title="{html(value)}"' if len(str(value)) > CUT else "" for value in values]
-        texts = [_number_html(one, places.get(at, 0)) if tag == "td" else html(one) for at, one in enumerate(values)]
+        titles = [f' title="{html(value, limit)}"' if len(str(value)) > CUT else "" for value in values]
+        texts = [_number_html(one, places.get(at, 0) if tag == "td" else 0, limit) for at, one in enumerate(values)]
         return "".join(f"<{tag}{c}{t}>{v}</{tag}>" for c, t, v in zip(classes, titles, texts, strict=True))
 
     body = "".join(f"<tr>{cells(values, 'td')}</tr>" for values in rows)
@@ -189,11 +194,11 @@ def _places(value: object) -> int:
     return len(found[1] or "") if found else 0
 
 
-def _number_html(value: object, places: int) -> str:
+def _number_html(value: object, places: int, limit: int | None) -> str:
     """Return a value as HTML; a number's fraction is as wide as ``places`` digits, so that dust stands below dust."""
     # One of more digits than a line has room for is cut on the screen, and on paper goes on in the next line.
     if not places or len(str(value)) > LINE or not _NUMBER.fullmatch(str(value)):
-        return html(value)
+        return html(value, limit)
     whole, point, fraction = str(value).partition(".")
     return f'{whole}<span class="nbext-fraction" style="width: {places + 1}ch">{point}{fraction}</span>'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 
 import numpy as np
@@ -188,7 +189,9 @@ def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
     made = explored(pd.DataFrame({"name": names("http://x"), "<b>head</b>": 1}))
     assert made.grid.columns[1]["name"] == "<b>head</b>"
     assert column(made)[0] == "h0stile00 <script>window.pwned=1</script>"
+    made.do({"op": "page", "page": 0, "size": 50})
     drawn = made.snapshot().html
+    assert re.findall(r"[0-9,]+ characters", drawn) == ["20,017 characters"] * 2, "in the cell and in its title"
     assert "h0stile00 &lt;script&gt;" in drawn
     assert "&lt;b&gt;head" in drawn
     assert not any(mark in drawn for mark in ("<script", "<img", "<b>", "<svg", "<iframe"))

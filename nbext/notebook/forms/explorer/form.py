@@ -197,4 +197,5 @@ class Explorer(Form):
         cell = code_html(self.segment["cell"]) if self.segment.get("cell") else ""
         words = f'<div class="nbext-note">{html(self.hint, None)}</div><p>{html(self.in_words())}</p>'
         facts = facts_html([*self.asked_in_words(), *sums])
-        return Snapshot(f"{words}{facts}{table_html(heads, rows, numbers)}{cell}", f"{self.title}: {self.in_words()}")
+        table = table_html(heads, rows, numbers, None)
+        return Snapshot(f"{words}{facts}{table}{cell}", f"{self.title}: {self.in_words()}")
