@@ -12,16 +12,18 @@ _STYLE = """<style>.highlight pre, .jp-RenderedHTMLCommon code, .jp-OutputArea-o
 { white-space: pre-wrap !important; word-break: normal !important; overflow-wrap: anywhere !important; }</style>"""
 
 
-class WrapLines(Preprocessor):
-    """Add a style: with nbconvert's own, a printed page cuts off long lines of code, and breaks words."""
+class MakePage(Preprocessor):
+    """Remove cells after `--execute` has run them: nbconvert's own TagRemovePreprocessor does so before."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Return the notebook with the style in a last cell."""
+        """Return the notebook without its hidden cells and with a style in a last cell.
+
+        With nbconvert's own style a printed page cuts off long lines of code, and breaks words.
+        """
+        nb.cells = [cell for cell in nb.cells if "remove-cell" not in cell.metadata.get("tags", [])]
         nb.cells.append(new_markdown_cell(_STYLE))
         return nb, resources
 
 
 c = get_config()  # noqa: F821 - nbconvert's
-c.TagRemovePreprocessor.enabled = True
-c.TagRemovePreprocessor.remove_cell_tags = {"remove-cell"}
-c.HTMLExporter.preprocessors = [WrapLines]
+c.HTMLExporter.preprocessors = [MakePage]

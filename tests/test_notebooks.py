@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell, new_notebook
 from traitlets.config import PyFileConfigLoader
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
@@ -49,6 +50,15 @@ def test_a_page_leaves_out_the_cells_that_only_check_and_wraps_long_lines():
     assert "assert" not in page.split("<body", 1)[1]
     # As a style, not as its text: nbconvert escapes what a raw cell holds.
     assert "<style>.highlight pre" in page
+
+
+def test_a_page_runs_the_hidden_cells_before_it_leaves_them_out():
+    settings = PyFileConfigLoader("html_page.py", path=str(FOLDER)).load_config()
+    settings.ExecutePreprocessor.enabled = True
+    hidden, shown = new_code_cell("word = 'set'", metadata={"tags": [HIDDEN]}), new_code_cell("print(word * 2)")
+    page, _ = HTMLExporter(config=settings).from_notebook_node(new_notebook(cells=[hidden, shown]))
+    assert "setset" in page
+    assert f"celltag_{HIDDEN}" not in page
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
