@@ -119,7 +119,8 @@ def _held(name: str, client: Client, pointer: str) -> dict[str, Any]:
     if len(found) == 1:
         return found[0]
     either = f'{quoted(name)} is a token and a collection. Write {{"token": ...}} or {{"nft": ...}}.'
-    raise ValidationError.of(pointer, "unknown-symbol", either if found else f"There is no contract {quoted(name)}.")
+    nothing = f"There is no token and no collection {quoted(name)} on {client.settings['chain']}."
+    raise ValidationError.of(pointer, "unknown-symbol", either if found else nothing)
 
 
 def all_of(segments: Sequence[Segment], *, but: Segment | None = None) -> Segment:

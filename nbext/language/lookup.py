@@ -213,6 +213,8 @@ class Context(ABC):
             hint = f" There is {other} with that symbol: use {key!r} for it."
         elsewhere = [chain_id for chain_id in self.extents if catalog.by_symbol(chain_id, symbol, nft=nft)]
         hint = _elsewhere(elsewhere) or hint
+        if not hint and " " in symbol:
+            hint = " It looks like a name: search for it, and write its symbol or its address."
         detail = f"The data has no {what} with the symbol {shown(symbol)} on {chain.name}."
         self.report.add(pointer, "unknown-symbol", detail + hint)
 

@@ -113,7 +113,7 @@ def test_what_pandas_makes_of_the_table_is_a_plain_table(client):
     ("BAYC", "/segments: Give a list of segments, or a dict of them by name."),
     (["BAYC", 5], "/segments/1: A segment is given as filters, as the table of one, as its id, or as a symbol or an"
                   ' address; wallets of your own as {"wallet": {"in": [...]}}.'),
-    (["NOPE"], "/segments/0: There is no contract 'NOPE'."),
+    (["NOPE"], "/segments/0: There is no token and no collection 'NOPE' on ethereum."),
 ])  # fmt: skip
 def test_what_is_no_segment_is_named(client, given, message):
     with pytest.raises(ValidationError) as caught:

@@ -70,6 +70,9 @@ UNKNOWN = [
     ({"nft": {"nft": "QUEST"}}, "/nft/nft", "unknown-symbol",
      "The data has no collection with the symbol 'QUEST' on ethereum. It has one on optimism: "
      'add "chain": "optimism".'),
+    ({"nft": {"nft": "Bored Ape"}}, "/nft/nft", "unknown-symbol",
+     "The data has no collection with the symbol 'Bored Ape' on ethereum. It looks like a name: search for it, "
+     "and write its symbol or its address."),
     (token(address(0xFF)), "/token/token", "unknown-contract", f"The data has no contract {CF} on ethereum."),
     ({"nft": {"nft": address(0xC2)}}, "/nft/nft", "unknown-contract",
      f"The data has no contract {C2} on ethereum. It has one on optimism: "

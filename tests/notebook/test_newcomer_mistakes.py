@@ -854,7 +854,7 @@ SELECT address FROM holders''',
     ),
     "a word that is no variable, before an option": (
         "%segment nowhere --count",
-        "UsageError: %segment: --count has no effect on a segment that has run. Use it with filters. No variable is named 'nowhere': it is taken for an id.",
+        '''UsageError: %segment: --count has no effect on a segment that has run. Use it with filters. No variable is named 'nowhere': it is taken for an id. Holders of a token: {"token": {"token": "nowhere"}}.''',
     ),
     "a mean as a bound": (
         """%segment {"token": {"token": "USDC", "balance": {"min": {{mean}}}}}""",

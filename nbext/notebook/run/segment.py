@@ -196,7 +196,9 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
         if args[name] is not None:
             flag = f"--{name.replace('_', '-')}"
             is_word = segment_id.isidentifier() and not segment_id.startswith("sg_") and segment_id not in args.names
-            what = f" No variable is named {segment_id!r}: it is taken for an id." if is_word else ""
+            holders = json.dumps({"token": {"token": segment_id}})
+            of_word = f" No variable is named {segment_id!r}: it is taken for an id. Holders of a token: {holders}."
+            what = of_word if is_word else ""
             raise grammar.error(args, f"{flag} has no effect on a segment that has run. Use it with filters.{what}")
     if args["changes"] is not None or args["profile"]:
         return analysis.of_query(session, args, segment_id)

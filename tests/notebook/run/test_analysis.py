@@ -71,7 +71,7 @@ def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_o
 
 @pytest.mark.parametrize(("line", "message"), [
     ("overlap", "UsageError: %nbext overlap: name a segment: a symbol, a table, an id, or {filters}."),
-    ("overlap BAYC NOPE", "ValidationError: /segments/1: There is no contract 'NOPE'."),
+    ("overlap BAYC NOPE", "ValidationError: /segments/1: There is no token and no collection 'NOPE' on ethereum."),
     ("funnel BAYC --lift", "UsageError: %nbext funnel has no option --lift. Only overlap returns lifts."),
     ("profile BAYC", 'UsageError: %nbext: profile is an option of a segment: %segment {"nft": {"nft": "BAYC"}}'
                      ' --profile, or nbext.profile("BAYC", base=..., least=...) in Python.'),
