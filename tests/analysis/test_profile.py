@@ -86,5 +86,5 @@ def test_what_cannot_be_asked_names_the_field(client, segment, options, pointer)
 
 
 def test_only_our_own_service_profiles(stranger):
-    with pytest.raises(ConfigError, match="only that profiles a segment"):
+    with pytest.raises(ConfigError, match="the only one that profiles a segment"):
         nbext.profile({"nft": {"nft": "BAYC"}}, client=stranger)

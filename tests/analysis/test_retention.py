@@ -80,5 +80,5 @@ def test_what_cannot_be_asked_is_named(client, segment, options, message):
 
 
 def test_only_our_own_service_compares_cohorts(stranger):
-    with pytest.raises(ConfigError, match="only that compares cohorts"):
+    with pytest.raises(ConfigError, match="the only one that compares cohorts"):
         nbext.retention({"nft": {"nft": "BAYC"}}, client=stranger)

@@ -92,7 +92,7 @@ def test_amounts_of_what_the_segment_does_not_name_are_an_error(client, stranger
     with pytest.raises(ValidationError) as caught:
         nbext.trend({"token": {"token": "USDC"}}, every="10h", since="20h", amounts=name, client=client)
     assert str(caught.value) == message
-    with pytest.raises(ConfigError, match="only that adds up amounts"):
+    with pytest.raises(ConfigError, match="the only one that adds up amounts"):
         nbext.trend({"token": {"token": "USDC"}}, every="10h", since="20h", amounts=True, client=stranger)
 
 

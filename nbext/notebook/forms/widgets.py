@@ -200,7 +200,8 @@ def _number_html(value: object, places: int, limit: int | None) -> str:
     if not places or len(str(value)) > LINE or not _NUMBER.fullmatch(str(value)):
         return html(value, limit)
     whole, point, fraction = str(value).partition(".")
-    return f'{whole}<span class="nbext-fraction" style="width: {places + 1}ch">{point}{fraction}</span>'
+    width = places + 1
+    return f'{whole}<span class="nbext-fraction" style="width: {width}ch">{point}{fraction}</span>'
 
 
 def facts_html(facts: Iterable[tuple[str, object]]) -> str:

@@ -260,7 +260,7 @@ def test_a_caller_of_one_service_waits_for_a_segment_that_another_runs(data_dir,
     one, two = Running(data_dir, tmp_path, dataset=dataset), Running(data_dir, tmp_path)
     try:
         begin(one)
-        assert dataset.asked.acquire(timeout=10)
+        assert dataset.asked.acquire(timeout=60)
         threading.Timer(0.5, dataset.go.set).start()
         assert two.execute(body(1))["status"] == "completed"
     finally:
