@@ -36,7 +36,8 @@ def combined(node: Settled[Statement], fetch: Callable[[Statement], Wallets]) ->
     if isinstance(node, Leaf):
         return fetch(node.wallets)
     if isinstance(node, Union):
-        return _union(combined(part, fetch) for part in node.parts)
+        parts = (combined(part, fetch) for part in node.parts)
+        return np.concatenate(list(parts)) if node.disjoint else _union(parts)
     wallets = combined(node.first, fetch)
     for kept, others in ((True, node.inside), (False, node.outside)):
         for other in others:

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -101,7 +101,7 @@ def ingest(
                   covered=covered or {})
         fresh, skipped = _not_taken(job, found, previous)
         if not fresh:
-            _verify(previous)
+            _verify(previous, base=False)
         report = _take(job, previous, fresh, refused)
         _compact_outgrown(job, report)
     report.skipped = {source.name: entry.get("replaced_from") for source, entry in skipped.items()}
@@ -309,10 +309,12 @@ def _take(job: Job, previous: storage.Generation | None, fresh: dict[Source, int
         first = 1 + max((entry["source"] for entry in previous.manifest["files"]), default=0) if previous else 1
         building = storage.begin(job.folder)
         try:
-            # Digests need every byte of every file: a thread reads them while the tables are built.
-            with (ThreadPoolExecutor(1) as pool, _damage_first(pool.submit(_verify, previous)) as verified,
+            # Digests need every byte of every file: a thread reads them while the tables are built. Of a base that is
+            # added to, most bytes are never read: there DuckDB's checksums of blocks do.
+            with (ThreadPoolExecutor(1) as pool, _damage_first(previous),
                   Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory, appending=appending,
                         previous_as=attached_as(previous, out)) as stage):
+                verified = pool.submit(_verify, previous, base=not appending)
                 digests = {source: pool.submit(source.digest) for source in fresh}
                 try:
                     present(stage, out)
@@ -337,16 +339,16 @@ def _take(job: Job, previous: storage.Generation | None, fresh: dict[Source, int
                 shutil.rmtree(left, ignore_errors=True)
 
 
-def _verify(previous: storage.Generation | None) -> None:
+def _verify(previous: storage.Generation | None, *, base: bool = True) -> None:
     if previous:
-        storage.verify(previous)
+        storage.verify(previous, base=base)
 
 
 @contextmanager
-def _damage_first(verified: Future[None]) -> Iterator[Future[None]]:
+def _damage_first(previous: storage.Generation | None) -> Iterator[None]:
     """Where DuckDB fails on stored data that is damaged, raise what `storage.verify` says of it."""
     try:
-        yield verified
+        yield
     except duckdb.Error:
-        verified.result()
+        _verify(previous)
         raise

@@ -294,7 +294,7 @@ def _publish(run: Run, fresh: list[Source], rows_of: Mapping[str, int]) -> None:
         fingerprint = append.fingerprint(stage) if stage.appending else counts.fingerprint(stage)
     manifest = _manifest(run, fresh, fingerprint, rows_of)
     report.tables = manifest["tables"]
-    # Read to the end before anything that was built on it is served.
+    # What was built on is read to the end before anything is served.
     run.verified.result()
     # DETACH writes what is still in memory: only then is the file whole enough to be renamed.
     stage.run("DETACH out")
@@ -336,7 +336,7 @@ def _manifest(run: Run, fresh: list[Source], fingerprint: str, rows_of: Mapping[
         **({"differing": previous.differing} if previous and previous.differing else {}),
         **({"covered": covered} if (covered := _covered(run)) else {}),
         "tables": dict(rows_of),
-        # The base is not read a second time: it was just verified. ``added`` are the transfers that it does not have.
+        # The base's digest is the one that it was written with. ``added`` are the transfers that it does not have.
         **({"digests": {storage.TABLES_FILE: kept.manifest["digests"][storage.TABLES_FILE]},
             "added": int(stage.value("SELECT count(*) FROM out.transfers"))} if kept else {}),
         "files": [

@@ -78,9 +78,10 @@ class Narrowed(Generic[Wallets]):
 
 @dataclass(frozen=True)
 class Union(Generic[Wallets]):
-    """The wallets of all parts, each once."""
+    """The wallets of all parts, each once; ``disjoint`` where no wallet is in two of them."""
 
     parts: Sequence[Settled[Wallets]]
+    disjoint: bool = False
 
 
 Tree: TypeAlias = "Leaf[ir.Table] | And | Or | Not | Among"
@@ -144,7 +145,7 @@ def replaced(node: Settled[Wallets], change: Callable[[Wallets], Settled[Compile
     if isinstance(node, Leaf):
         return change(node.wallets)
     if isinstance(node, Union):
-        return Union([replaced(part, change) for part in node.parts])
+        return Union([replaced(part, change) for part in node.parts], node.disjoint)
     return Narrowed(
         replaced(node.first, change),
         [replaced(part, change) for part in node.inside],

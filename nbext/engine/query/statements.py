@@ -249,7 +249,7 @@ class Statements:
         if not apart:
             return Leaf(self._statement(table, holes))
         base, stale, delta = (Leaf(self._of(tree, table)) for tree in apart)
-        return Union([Narrowed(base, (), (stale,)), delta])
+        return Union([Narrowed(base, (), (stale,)), delta], disjoint=True)
 
     def _of_series(
         self, name: str, asked: Series, compiled: Callable[[Series, _Holes], Kept], cancel: Cancel | None,

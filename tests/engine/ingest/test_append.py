@@ -295,17 +295,56 @@ def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_sa
     assert contents(data) == contents(tmp_path / "all")
 
 
-@pytest.mark.parametrize("name", [storage.TABLES_FILE, storage.DELTA_FILE])
-def test_a_damaged_base_or_delta_is_found_by_the_check_and_not_added_to(grown, tmp_path, log, name):
-    data, _ = grown
-    path = storage.current(data).folder / name
+def flipped(path, start):
     whole = path.read_bytes()
-    path.write_bytes(whole[:-64] + bytes(byte ^ 1 for byte in whole[-64:]))
+    path.write_bytes(whole[:start] + bytes(byte ^ 1 for byte in whole[start : start + 64]) + whole[start + 64 :])
+
+
+def test_a_damaged_delta_is_found_by_the_check_and_not_added_to(grown, tmp_path, log):
+    data, _ = grown
+    path = storage.current(data).delta
+    flipped(path, path.stat().st_size - 64)
     assert len(list(storage.damage_of(data))) == 1
     before = sorted(data.rglob("*"))
-    with pytest.raises(StorageError, match=f"{name} is damaged: its SHA-256 is not the one in manifest.json"):
+    with pytest.raises(StorageError, match=r"delta\.duckdb is damaged: its SHA-256 is not the one in manifest\.json"):
         take(data, write_csv(tmp_path / "more.csv", [log(5, 1, 5, block=110)]))
     assert sorted(data.rglob("*")) == before
+
+
+def refusal(data, path):
+    """What ingesting a file is refused with; None where it is not."""
+    try:
+        take(data, path)
+    except StorageError as error:
+        return str(error)
+    return None
+
+
+def test_what_is_added_to_a_damaged_base_is_true_or_refused_and_the_check_always_finds_it(grown, tmp_path, log):
+    path = write_csv(tmp_path / "more.csv", [log(5, 1, 5, block=110)])
+    right = tmp_path / "right"
+    shutil.copytree(grown[0], right)
+    take(right, path)
+    refused = 0
+    size = storage.current(right).tables.stat().st_size
+    places = range(8192, size, max(size // 16, 2**18))
+    for place in places:
+        data = tmp_path / str(place)
+        shutil.copytree(grown[0], data)
+        base = storage.current(data).tables
+        whole = base.read_bytes()
+        flipped(base, place)
+        said = refusal(data, path)
+        assert "tables.duckdb is damaged: its SHA-256 is not the one" in (said or "".join(storage.damage_of(data)))
+        if said:
+            refused += 1
+            continue
+        with pytest.raises(StorageError, match=r"tables\.duckdb is damaged"):
+            compact(data)
+        storage.current(data).tables.write_bytes(whole)
+        assert contents(data) == contents(right)
+    # Both happen: what an addition reads is not all that there is.
+    assert 0 < refused < len(places)
 
 
 # Adds a file, or compacts; dies as by `kill -9` at the n-th statement, flush or rename.
