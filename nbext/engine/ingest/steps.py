@@ -257,16 +257,24 @@ def _build(run: Run) -> Mapping[str, int]:
     tables.save_extents(stage)
     wallets.open_snapshots(stage)
     wallets.join_previous(stage)
-    contracts.classify(stage)
-    rows.save(stage)
     rows.save_keys(stage)
     rows.save_repeats(stage)
+    contracts.save_wallets(stage)
+    if run.job.compacting:
+        append.fold(stage, lambda done: run.job.progress("merging", done))
+    else:
+        _derive(run, zero)
+    return {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES}
+
+
+def _derive(run: Run, zero: int) -> None:
+    stage = run.stage
+    contracts.classify(stage)
+    rows.save(stage)
     tables.derive(stage, zero, lambda done: run.job.progress("balances", done))
     run.job.progress("activity", 0)
     tables.save_activity(stage)
-    contracts.save_wallets(stage)
     contracts.save_contracts(stage, zero)
-    return {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES}
 
 
 def _settle_snapshots(run: Run) -> None:

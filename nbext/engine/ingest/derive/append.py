@@ -9,7 +9,7 @@ standard, raises `Rebuild`: then everything is derived again.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -150,6 +150,31 @@ def merge(stage: Stage, zero: int) -> Mapping[str, int]:
     overlay(stage.run, "now", stage.base, "out")
     counts["contracts"] = _contracts(stage, zero)
     return {table: _count(stage, table, counts) for table in TABLES}
+
+
+# What each table is sorted by: pairs of numbers as one, by which DuckDB sorts in half of the time.
+_SORTED = {
+    "transfers": "contract, {moment}, {sides}", "history": "{held}, from_block", "balances": "{held}",
+    "owners": "contract, id_hi, id_mid, id_lo, wallet", "activity": "chain_id, wallet", "contracts": "contract",
+}
+
+
+def fold(stage: Stage, advance: Callable[[float], None]) -> None:
+    """Fill the tables of a new base with the rows of the one before and of its delta, which only get new numbers."""
+    # What the report counts of new rows: there are none.
+    stage.run("CREATE TABLE standards (contract INTEGER, standard VARCHAR, declared BOOLEAN)")
+    moved = {"contract": "contract_moves", **dict.fromkeys(("wallet", "sender", "recipient"), "wallet_moves")}
+    origin = {"transfers": ["source", "row", "given"]}
+    keys = {"moment": rows.moment(stage), "sides": rows.pair("sender", "recipient"),
+            "held": rows.pair("contract", "wallet")}
+    for done, (table, order) in enumerate(_SORTED.items()):
+        columns = [*TABLES[table], *origin.get(table, [])]
+        joins = [f"JOIN {moved[column]} AS {column}_now ON {column}_now.old = t.{column}"
+                 for column in columns if column in moved]
+        named = ", ".join(f"{column}_now.now AS {column}" if column in moved else f"t.{column}" for column in columns)
+        stage.run(f"INSERT INTO out.{table} SELECT * FROM (SELECT {named} FROM prev.main.{table} t {' '.join(joins)}) "
+                  f"ORDER BY {order.format(**keys)}")
+        advance((done + 1) / len(_SORTED))
 
 
 def _count(stage: Stage, table: str, counts: Mapping[str, int]) -> int:
