@@ -107,10 +107,12 @@ def _places(stage: Stage) -> pa.Table:
     # of the time that a join of texts takes.
     sought = stage.arrow("SELECT address, met FROM sought ORDER BY 1")
     wanted = np.frombuffer(b"".join(map(bytes_of, sought["address"].chunks)), _WIDTH)
-    wallets, places, start = np.full(len(wanted), -1, np.int64), np.zeros(len(wanted), np.int64), 0
-    stored = stage.connection.cursor().execute(f"SELECT address FROM {stage.base}.main.wallets")
-    for batch in stored.to_arrow_reader(_BATCH):
-        texts = np.frombuffer(bytes_of(batch.column(0)), _WIDTH)
+    wallets, places = np.full(len(wanted), -1, np.int64), np.zeros(len(wanted), np.int64)
+    for start in range(0, stage.value(f"SELECT count(*) FROM {stage.base}.main.wallets"), _BATCH):
+        # Not as a stream, which one thread would read.
+        stored = stage.arrow(f"SELECT address FROM {stage.base}.main.wallets "
+                             f"WHERE wallet BETWEEN {start} AND {start + _BATCH - 1}")
+        texts = np.frombuffer(b"".join(map(bytes_of, stored["address"].chunks)), _WIDTH)
         # Only the few that lie within the batch are sought in it: what comes after has all of it before.
         low, high = np.searchsorted(wanted, texts[0]), np.searchsorted(wanted, texts[-1], side="right")
         place = np.searchsorted(texts, wanted[low:high])
@@ -118,7 +120,6 @@ def _places(stage: Stage) -> pa.Table:
         wallets[low:high][found] = start + place[found]
         places[low:high] += place
         places[high:] += len(texts)
-        start += len(texts)
     sought = sought.append_column("wallet", pa.array(wallets, pa.int32(), mask=wallets < 0))
     return sought.append_column("place", pa.array(places))
 
