@@ -166,7 +166,7 @@ def store(service: Service, lists: Mapping[str, Wallets]) -> None:
             headers = {"Content-Type": op.ADDRESSES_TYPE}
             said = service.document(replace(call, body=wallets.packed, headers=headers, patient=True)).get("id")
             if said != name:
-                raise ProtocolError(f"The service stored the list {name} as {shown(said)}.") from None
+                raise ProtocolError(f"The service stored the list {name} under another id, {shown(said)}.") from None
 
 
 def _changed(value: Any, change: Callable[[Any, bool], dict[str, Any]], here: str, of: str = "", level: int = 0) -> Any:

@@ -466,8 +466,13 @@ SELECT address FROM holders''',
         "ValidationError: id: 'not/an/id' is not a segment id. Ids have 1 to 128 letters, digits, - and _.",
     ),
     "a segment that does not exist": (
-        "%segment seg_doesnotexist",
+        "%segment sg_doesnotexist",
         "NotFound: The service answered 404: There is no segment with that id.",
+    ),
+    "a token where a segment is meant": (
+        "%segment UNI",
+        "NotFound: The service answered 404: There is no segment with that id. No variable is named 'UNI': it is taken "
+        'for an id. Holders of a token: {"token": {"token": "UNI"}}.',
     ),
     "filters and an id": (
         "%segment whales extra",

@@ -202,7 +202,9 @@ class Report:
         if not self.changed:
             served = f"The data has not changed: generation {self.generation}."
             return [served if self.generation else "There is no data."]
-        rows = ", ".join(f"{rows:,} {table}" for table, rows in self.tables.items())
+        # One block, and not 1 blocks; history and activity are no plural.
+        rows = ", ".join(counted(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"
+                         for table, rows in self.tables.items())
         again = [f"Everything was built again: {self.rebuilt}."] if self.rebuilt else []
         return [*again, f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s.",
                 *([f"It could not be compacted: {self.uncompacted}"] if self.uncompacted else [])]

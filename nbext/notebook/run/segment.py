@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from nbext.core.untrusted_text import visible
-from nbext.errors import UsageError, ValidationError
+from nbext.errors import NotFound, UsageError, ValidationError
 from nbext.notebook.cell.body import Body
 from nbext.notebook.cell.request import Query, query_of
 from nbext.notebook.line import grammars
@@ -191,20 +191,33 @@ def _in_background(session: Session, query: Query, args: Args) -> background.Bac
 
 def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
-    grammar, to = grammars.SEGMENT, args["to"]
+    grammar = grammars.SEGMENT
     for name in _OF_A_RUN:
         if args[name] is not None:
             flag = f"--{name.replace('_', '-')}"
-            is_word = segment_id.isidentifier() and not segment_id.startswith("sg_") and segment_id not in args.names
-            holders = json.dumps({"token": {"token": segment_id}})
-            of_word = f" No variable is named {segment_id!r}: it is taken for an id. Holders of a token: {holders}."
-            what = of_word if is_word else ""
-            raise grammar.error(args, f"{flag} has no effect on a segment that has run. Use it with filters.{what}")
+            raise grammar.error(args, f"{flag} has no effect on a segment that has run. Use it with filters."
+                                      f"{_taken_for_an_id(args, segment_id)}")
     if args["changes"] is not None or args["profile"]:
         return analysis.of_query(session, args, segment_id)
     if args["json"] and args["csv"]:
         raise grammar.error(args, "use --json or --csv, not both.")
-    client = session.connected()
+    try:
+        return _read_known(session, args, segment_id)
+    except NotFound as error:
+        said = f"{error}{_taken_for_an_id(args, segment_id)}"
+        raise NotFound(said, status=error.status, problem=error.problem) from None
+
+
+def _taken_for_an_id(args: Args, word: str) -> str:
+    """Return a sentence for a word that may be meant as a variable's name, or as a token's."""
+    if not word.isidentifier() or word.startswith("sg_") or word in args.names:
+        return ""
+    holders = json.dumps({"token": {"token": word}})
+    return f" No variable is named {word!r}: it is taken for an id. Holders of a token: {holders}."
+
+
+def _read_known(session: Session, args: Args, segment_id: str) -> Any:
+    client, to = session.connected(), args["to"]
     if not (args["json"] or args["csv"] or args["card"]):
         with session.bar("segment"):
             row = client.segment(segment_id)
