@@ -20,7 +20,7 @@ from nbext.errors import OutOfMemory, StorageError
 
 # Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
 DEFAULT_MEMORY = "4GB"
-# Bytes of files below which a run is held in memory.
+# Bytes of files below which little is added.
 SMALL = 32 << 20
 APPENDING_MEMORY = "512MB"
 # With buckets of two million rows 100 million transfers took 6.5 GB, for DuckDB's 4 GB.
@@ -98,15 +98,18 @@ class Stage:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         sources = list(sources)
-        # A database on disk is written through at every statement: 0.5 s a run that little data need not pay.
-        small = sum(source.size for source in sources) < SMALL
+        size = sum(source.size for source in sources)
         # What is read of the base to add little to it need not stay in memory.
-        if appending and small and bytes_of(APPENDING_MEMORY) < bytes_of(memory):
+        if appending and size < SMALL and bytes_of(APPENDING_MEMORY) < bytes_of(memory):
             memory = APPENDING_MEMORY
+        # A database on disk is written through at every statement: 0.5 s for little data, and of ten million transfers
+        # (1.2 GB of Parquet) 15 s of 72. One in memory is spilled too where the memory allowed does not suffice, which
+        # then takes longer.
+        in_memory = size < bytes_of(memory) // 2
         # A row of a bucket takes some hundred bytes in arrays, beside DuckDB's own memory, and two buckets exist at a
         # time. Each share of a popular token reads all of its rows, so that buckets are not made ever smaller.
         self.bucket_rows = min(BUCKET_ROWS, max(LEAST_BUCKET_ROWS, bytes_of(memory) // 1000))
-        self.connection = duckdb.connect(":memory:" if small else str(work / "stage.duckdb"), config={
+        self.connection = duckdb.connect(":memory:" if in_memory else str(work / "stage.duckdb"), config={
             **DUCKDB,
             "memory_limit": memory,
             "temp_directory": str(work / "spill"),
