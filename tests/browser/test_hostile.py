@@ -186,6 +186,11 @@ count += typed_into(card, name)
 card.export.save("csv")
 settled(card)
 display(card)
+line = {"number": 1, "operator": "OR", "filters": json.dumps({"token": {"token": name}}), "matched": 7}
+asked = nbext.notebook.forms.show_history([(line, {"filters": {"token": {"token": name}}})], client=client)
+asked.edits[0].open()
+settled(asked.edits[0].builder)
+display(asked)
 found = client.nfts("ethereum", "0x" + "0" * 39 + "1")
 contract = nbext.notebook.forms.show_contract(found, is_nft=True, client=client)
 count += typed_into(contract, name)
@@ -244,6 +249,7 @@ PLACES = (
     ".nbext-table th", ".nbext-table td", ".nbext-form .nbext-code",
     ".nbext-snapshot td", ".nbext-snapshot p", ".nbext-snapshot .nbext-code", "table.dataframe th",
     "table.dataframe td", ".nbx-sort", ".nbx-table td", "pre", "input[placeholder]", "button[title]", ".nbext-step",
+    ".nbext-asked code",
 )  # fmt: skip
 
 

@@ -20,7 +20,9 @@ table.do({"op": "filter", "at": 1, "value": {"min": "many"}})
 table.do({"op": "segment"})
 assert table.background.join(30)
 token = nbext.notebook.forms.show_contract(nbext.connect().tokens("ethereum", "USDC"), is_nft=False)
-display(search, nbext.signup_form(), build, card, table, token)
+line = {"number": 1, "operator": "AND", "filters": '{"token": {"token": "USDC"}}', "matched": 30}
+asked = nbext.notebook.forms.show_history([(line, {"filters": {"token": {"token": "USDC"}}})])
+display(search, nbext.signup_form(), build, card, table, token, asked)
 """
 
 
@@ -44,7 +46,7 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
     page.locator(".nbext-csv").last.wait_for()
     builder = page.locator(".nbext-form").nth(2)
     builder.get_by_label("As JSON", exact=True).wait_for()
-    for index in range(6):
+    for index in range(7):
         fields = named(page, index)
         assert [field for field in fields if not field[1].strip()] == []
         if index == 2:  # a date's own parts are fields to Chromium

@@ -7,7 +7,7 @@ access.js    what widgets leave out: fields that are wrong, for screen readers, 
 search       find collections and tokens
 signup       sign up for the newsletter
 builder/     build a segment line by line, count it, run it
-card         a segment's table at a glance
+card         a segment's table at a glance, and a session's queries, each to be edited
 contract_card  a token or a collection at a glance
 distribution  how many wallets hold how much, counted over all of them
 twin.css     the looks of the static snapshots
@@ -26,11 +26,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import pandas as pd
 
     from nbext.client import Client
     from nbext.notebook.forms.builder.form import SegmentForm
-    from nbext.notebook.forms.card import Card
+    from nbext.notebook.forms.card import Card, HistoryCard
     from nbext.notebook.forms.contract_card import ContractCard
     from nbext.notebook.forms.explorer.form import Explorer
     from nbext.notebook.forms.search import SearchForm
@@ -158,6 +160,23 @@ def show_contract(contract: pd.DataFrame, *, is_nft: bool, client: Client | None
     from nbext.notebook.forms.contract_card import ContractCard
 
     return ContractCard(_client(client), contract, is_nft=is_nft)
+
+
+def show_history(
+    queries: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], *, client: Client | None = None
+) -> HistoryCard:
+    """Return the card of a session's queries; Edit opens one in a builder below its line.
+
+    Parameters
+    ----------
+    queries
+        Of each its row of `%nbext history`, and its operator, filters and limit.
+    client
+        The client to use; by default the notebook's.
+    """
+    from nbext.notebook.forms.card import HistoryCard
+
+    return HistoryCard(_client(client), queries)
 
 
 def _client(given: Client | None) -> Client:

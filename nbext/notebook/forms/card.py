@@ -1,9 +1,9 @@
-"""A segment's card: the query in words, how many wallets match it and each condition alone, the first rows."""
+"""The card of a segment: its words, its counts, its first rows, its file; and that of a session's queries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,26 @@ from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import bars_html, counted, is_countable
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.tables import NUMBERS, frame_html, is_missing, is_repeated, number_text, provenance, text_of
-from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row, text_field, visibility
+from nbext.notebook.forms.widgets import (
+    box,
+    button,
+    code_html,
+    facts_html,
+    lines_html,
+    markup,
+    row,
+    text_field,
+    visibility,
+)
 
 if TYPE_CHECKING:
+    import ipywidgets as w
     import pandas as pd
 
     from nbext.notebook.forms.builder.form import SegmentForm
+
+# Longer filters are cut on their line, with their length; the builder shows them whole.
+_CUT = 240
 
 
 class Card(Form):
@@ -47,9 +61,8 @@ class Card(Form):
         # How many of all wallets that match have how much, by column, where a limit cut the rows.
         self.counted = self._counts() if self.known.get("truncated") and client.is_ours else {}
         self.export = Export(self, str(self.known["segment_id"]), self._write)
-        edit = button("Edit", self.guarded(self.edit), classes="nbext-quiet nbext-edit", tip="Open it in the builder")
-        self.builder: SegmentForm | None = None
-        panel = row(*self.export.widgets, edit, classes="nbext-panel")
+        self.edit = Edit(self, frame, "Open it in the builder", self.widget)
+        panel = row(*self.export.widgets, self.edit.widget, classes="nbext-panel")
         self.assemble(markup(self.body()), panel, self.status)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
@@ -67,14 +80,6 @@ class Card(Form):
             # Then the card shows how much is in the rows here, and says so.
             return {}
         return {str(column["name"]): bins for column, bins in zip(columns, found, strict=False)}
-
-    def edit(self) -> None:
-        """Open the query in a builder, below the card."""
-        from nbext.notebook.forms.builder.form import SegmentForm
-
-        if self.builder is None:
-            self.builder = SegmentForm(self.client, self.frame)
-            self.widget.children = (*self.widget.children, self.builder.widget)
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""
@@ -141,6 +146,61 @@ class Card(Form):
         facts = "\n".join(f"{name}: {visible(value)}" for name, value in self.facts())
         words = f"\nWallets that {visible(self.words, 2000)}" if self.words else ""
         return Snapshot(self.body(), f"{self.title} {self.hint}\n{facts}{words}\n{self.cell()}")
+
+
+class Edit:
+    """A card's button that opens a query in a builder, once, at the end of a box."""
+
+    def __init__(self, form: Form, query: Any, tip: str, below: w.Box) -> None:
+        self.form, self.query, self.below = form, query, below
+        self.builder: SegmentForm | None = None
+        self.widget = button("Edit", form.guarded(self.open), classes="nbext-quiet nbext-edit", tip=tip)
+
+    def open(self) -> None:
+        """Open the builder, where it is not open yet."""
+        # Imported here: most cards are only looked at.
+        from nbext.notebook.forms.builder.form import SegmentForm
+
+        if self.builder is None:
+            self.builder = SegmentForm(self.form.client, self.query)
+            self.below.children = (*self.below.children, self.builder.widget)
+
+
+class HistoryCard(Form):
+    """The queries of a session, the last one first."""
+
+    title = "History"
+
+    def __init__(self, client: Any, queries: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        """Take of each query its row of the history, and what a builder opens of it."""
+        super().__init__(client)
+        self.hint = f"{len(queries):,} quer{'ies' if len(queries) != 1 else 'y'}, the last one first"
+        self.rows = [shown for shown, _ in reversed(queries)]
+        self.edits: list[Edit] = []
+        self.assemble(*self._lines([asked for _, asked in reversed(queries)]), self.status)
+
+    def _lines(self, asked: Sequence[Mapping[str, Any]]) -> Iterator[w.Widget]:
+        for shown, query in zip(self.rows, asked, strict=True):
+            line = box(classes="nbext-section")
+            edit = Edit(self, query, f"Open query {shown['number']} in the builder", line)
+            self.edits.append(edit)
+            line.children = (row(markup(_asked_html(shown), classes="nbext-asked"), edit.widget),)
+            yield line
+
+    def snapshot(self) -> Snapshot:
+        """Return the lines without their buttons."""
+        lines = [f"{shown['number']}  {visible(shown['filters'], _CUT)}" for shown in self.rows]
+        return Snapshot("".join(f"<p>{_asked_html(shown)}</p>" for shown in self.rows), "\n".join([self.title, *lines]))
+
+
+def _asked_html(shown: Mapping[str, Any]) -> str:
+    """Return a query as HTML: its number, its filters, and how many wallets matched where that is known."""
+    words = [f"<b>{shown['number']}</b>", f"<code>{html(shown['filters'], _CUT)}</code>"]
+    if shown["operator"] != "AND":
+        words.insert(1, f"<b>{html(shown['operator'])}</b>")
+    if matched := number_text(shown["matched"]):
+        words.append(f'<span class="nbext-note">{html(matched)} matched</span>')
+    return " ".join(words)
 
 
 class Export:

@@ -9,17 +9,15 @@ from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms.bins import Bins
 from nbext.notebook.forms.builder.filters import cell_text
-from nbext.notebook.forms.card import Export, section
+from nbext.notebook.forms.card import Edit, Export, section
 from nbext.notebook.forms.distribution import bars_html, counted
 from nbext.notebook.forms.form import Form, Snapshot, message_of
 from nbext.notebook.forms.search import contract_facts, image_html, marks_html
 from nbext.notebook.forms.tables import is_missing, records, text_of
-from nbext.notebook.forms.widgets import button, code_html, facts_html, lines_html, markup, row
+from nbext.notebook.forms.widgets import code_html, facts_html, lines_html, markup, row
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from nbext.notebook.forms.builder.form import SegmentForm
 
 
 class ContractCard(Form):
@@ -36,9 +34,8 @@ class ContractCard(Form):
         self.facts = contract_facts(self.contract)
         self.bins, self.notes = self._counted()
         self.export = Export(self, f"{symbol or name or 'contract'}-holders", self._write)
-        build = button("Edit", self.guarded(self.edit), classes="nbext-quiet nbext-edit", tip="Build on its holders")
-        self.builder: SegmentForm | None = None
-        panel = row(*self.export.widgets, build, classes="nbext-panel")
+        self.edit = Edit(self, self.filters(), "Build on its holders", self.widget)
+        panel = row(*self.export.widgets, self.edit.widget, classes="nbext-panel")
         self.assemble(markup(self.body()), panel, self.status)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
@@ -65,14 +62,6 @@ class ContractCard(Form):
         except NbextError as error:
             return [], [message_of(error)]
         return bins[0], notes
-
-    def edit(self) -> None:
-        """Open its holders in a builder, below the card."""
-        from nbext.notebook.forms.builder.form import SegmentForm
-
-        if self.builder is None:
-            self.builder = SegmentForm(self.client, self.filters())
-            self.widget.children = (*self.widget.children, self.builder.widget)
 
     def body(self) -> str:
         """Return the card without its buttons as HTML."""

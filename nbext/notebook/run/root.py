@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # The commands that return a table, which an option may store; and for an option the commands that take it.
 _TABLES = ("config", "history", "schema")
 _TAKEN = {
-    "login": {"keep"}, "last-answer": {"values"}, **{name: {"out"} for name in _TABLES},
+    "login": {"keep"}, "last-answer": {"values"}, **{name: {"out"} for name in _TABLES}, "history": {"out", "card"},
     "overlap": {"out", "share", "lift"}, "funnel": {"out"}, "concentration": {"out"},
     "trend": {"out", "every", "since", "amounts", "no_amounts"}, "retention": {"out", "by", "cohort", "since"},
     "wallet": {"out", "as_of", "chain"}, "examples": {"overwrite"},
@@ -55,6 +55,7 @@ _TAKERS = {
     "chain": "wallet reads balances of one chain",
     "keep": "login stores a key",
     "overwrite": "examples writes files",
+    "card": "history is shown as a card",
     "values": "last-answer shows an answer's values",
 }
 _ASKED_OF_A_SEGMENT = {
@@ -89,7 +90,7 @@ def run(session: Session, args: Args, cell: str | None) -> Any:
         usage = f"%nbext {name} {grammars.COMMANDS[name][0]}".rstrip()
         raise UsageError(f"%nbext {name}: unexpected argument {visible(words[most])!r}. Usage: {usage}")
     value = command(session, args, words)
-    return value if name not in _TABLES or value is None else put(session, args, value)
+    return value if name not in _TABLES or args["card"] or value is None else put(session, args, value)
 
 
 def _refuse_options(name: str, args: Args) -> None:
@@ -177,10 +178,17 @@ def _history(session: Session, args: Args, words: list[str]) -> Any:
     if words:
         # With this line's options: `%nbext history 2 -o again` stores the new result.
         return run_query(session, session.history.number(_number(words[0])).query, args)
-    if rows := session.history.rows():
+    rows = session.history.rows()
+    table = _table(rows, columns=HISTORY_COLUMNS)
+    if args["card"]:
+        put(session, args, table)
+        queries = [(one, _query(session, one["number"])) for one in rows]
+        return forms().show_history(queries, client=session.connected())
+    if rows:
         number = rows[-1]["number"]
-        print(f"`%nbext history {number}` runs number {number} again; `%nbext build history {number}` edits it.")
-    return _table(rows, columns=HISTORY_COLUMNS)
+        print(f"`%nbext history {number}` runs number {number} again; `%nbext build history {number}` edits it, and "
+              "`%nbext history --card` has a button for each.")
+    return table
 
 
 def _save(session: Session, args: Args, words: list[str]) -> None:
@@ -222,8 +230,7 @@ def _built_of(session: Session, args: Args, words: list[str]) -> Any:
         return None
     if words[0] == "history":
         number = str(value_of(args.words[2], args)) if len(words) > 1 else None
-        done = session.history.number(_number(number) if number else None).query
-        return {"operator": done.operator, "filters": done.filters, "limit": done.limit}
+        return _query(session, _number(number) if number else None)
     if len(words) > 1:
         raise UsageError(f"%nbext build: unexpected argument {visible(words[1])!r}.")
     given = analysis.segment(session, args, args.words[1])
@@ -233,6 +240,12 @@ def _built_of(session: Session, args: Args, words: list[str]) -> Any:
         (row,) = session.connected().segment(given).to_dict("records")
         return {name: row[name] for name in ("operator", "filters", "limit")}
     return saved_query(session.data_dir, given)
+
+
+def _query(session: Session, number: int | None) -> dict[str, Any]:
+    """Return what a builder opens of a query of the history, or of the last one."""
+    done = session.history.number(number).query
+    return {"operator": done.operator, "filters": done.filters, "limit": done.limit}
 
 
 def _examples(session: Session, args: Args, words: list[str]) -> None:

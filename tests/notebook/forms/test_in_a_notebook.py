@@ -149,8 +149,8 @@ def test_the_card_of_a_contract_has_its_metadata_its_holders_amounts_and_their_s
     # The owners that the metadata counts are one more: the card says which.
     burnt = "BAYC: the burn address 0x...dEaD is a holder too, and is left out. " if "BAYC" in line else ""
     assert [note.partition('"')[0] for note in card.notes] == [burnt] * bool(burnt)
-    card.edit()
-    assert card.builder.filters() == filters
+    card.edit.open()
+    assert card.edit.builder.filters() == filters
     assert card.snapshot().html == card.body()
     assert "--card shows one contract, and 2 are asked for." in shell.error(f"{line} UNI --card")
 
@@ -395,9 +395,34 @@ def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filter
         form.background.drop()
     assert "No query is saved as 'nothing'" in str(shell.run("%nbext build nothing").error)
     card = nbext.show(shell.ip.user_ns["whales"])
-    card.edit()
-    assert card.builder.filters() == SEGMENT
-    assert card.widget.children[-1] is card.builder.widget
+    card.edit.open()
+    assert card.edit.builder.filters() == SEGMENT
+    assert card.widget.children[-1] is card.edit.builder.widget
+
+
+def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_line(shell):
+    before = len(shell.value("%nbext history"))
+    shell.run(f"%segment {json.dumps(SEGMENT)} --limit 3")
+    shell.run('%segment {"token": {"token": "UNI"}} --operator OR --limit 0')
+    card = shell.value("%nbext history --card -o asked")
+    asked = shell.ip.user_ns["asked"]
+    assert list(asked["number"]) == list(range(1, before + 3))
+    assert [row["number"] for row in card.rows] == list(range(before + 2, 0, -1))
+    assert card.snapshot().text.splitlines()[1:3] == [
+        f'{before + 2}  {{"token": {{"token": "UNI"}}}}', f"{before + 1}  {json.dumps(SEGMENT)}",
+    ]  # fmt: skip
+    assert "<b>OR</b>" in card.snapshot().html
+    matched = shell.value('%segment {"token": {"token": "UNI"}} --count')
+    assert f"{matched:,} matched" in card.snapshot().html
+    for edit, line, filters in zip(card.edits, card.widget.children[2:], ({"token": {"token": "UNI"}}, SEGMENT),
+                                   strict=False):  # fmt: skip
+        edit.open()
+        edit.open()
+        assert edit.builder.filters() == filters
+        assert line.children == (line.children[0], edit.builder.widget)
+        edit.builder.background.drop()
+    assert card.edits[0].builder.operator == "OR"
+    assert "%nbext config has no option --card. Only history is shown as a card." in shell.error("%nbext config --card")
 
 
 def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_stored_once(shell):
