@@ -266,6 +266,7 @@ def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(
     said = {name: shell.error(f"%nbext status --{name.replace('_', '-')}{value}") for name, value in flags.items()}
     assert {name: error.removeprefix("UsageError: %nbext status has no option ") for name, error in said.items()} == {
         "out": "--out. Only config, history, schema and the commands that compare segments return a table to store.",
+        "card": "--card. Only history is shown as a card.",
         "share": "--share. Only overlap returns shares.",
         "every": "--every. Only trend has points.",
         "amounts": "--amounts. Only trend adds up balances.",
