@@ -75,6 +75,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "%nbext save holders",
         '%nbext history -o asked\nasked[["number", "filters", "matched"]]',
         "%nbext history 1 -o again",
+        "%nbext history --card",
         '%nbext schema activity -o fields\nfields["field"].tolist()',
         "%nbext overlap BAYC MAYC AZUKI",
         "%nbext overlap BAYC MAYC AZUKI --share",
