@@ -195,7 +195,7 @@ class HistoryCard(Form):
 
 def _asked_html(shown: Mapping[str, Any]) -> str:
     """Return a query as HTML: its number, its filters, and how many wallets matched where that is known."""
-    words = [f"<b>{shown['number']}</b>", f"<code>{html(shown['filters'], _CUT)}</code>"]
+    words = [f"<b>{html(str(shown['number']))}</b>", f"<code>{html(shown['filters'], _CUT)}</code>"]
     if shown["operator"] != "AND":
         words.insert(1, f"<b>{html(shown['operator'])}</b>")
     if matched := number_text(shown["matched"]):
