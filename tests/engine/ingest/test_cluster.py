@@ -210,7 +210,7 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
      f"rows contradict each other: transaction 0x{'4' * 64}, log 1: "),
     (("address", "balance"), [["0x" + "1" * 40, 5]], "holders is not read on a cluster. Ingest it on one machine, "
      "or export the transfers with their log indexes."),
-    (("a", "b"), [[1, 2]], "no known format has these columns: a, b"),
+    (("a", "b"), [[1, 2]], "no known format has any of these columns: a, b"),
 ])
 def test_what_cannot_be_used_refuses_the_run_and_leaves_nothing(tmp_path, header, rows, message):
     write(tmp_path / "one.csv", header, rows)

@@ -108,6 +108,17 @@ def test_activity_counts_each_transfer_once_and_days_where_blocks_have_times(dat
         assert tables.rows("SELECT * FROM blocks") == [(1, 100, 86_400), (1, 101, 86_500), (1, 102, 172_800)]
 
 
+def test_a_day_counts_once_however_far_apart_days_are(data, tmp_path, log):
+    days = sorted([*range(65), 1, 60, 119, 120, 120, 179, 180, 181, 400, 18_500, 18_519, 18_519])
+    made = [log(1, 2 + day % 2, block=100 + n) for n, day in enumerate(days)]
+    times = [86_400 * day + 1_000 * n for n, day in enumerate(days)]
+    take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=times))
+    with Tables(data) as tables:
+        counted = tables.rows("SELECT address, active_days FROM activity JOIN wallets USING (wallet) ORDER BY address")
+    even, odd = (len({day for day in days if day % 2 == rest}) for rest in (0, 1))
+    assert counted == [(wallet(1), even + odd), (wallet(2), even), (wallet(3), odd)]
+
+
 def test_active_days_are_unknown_where_a_block_has_no_time(data, tmp_path, log):
     take(data, write_parquet(tmp_path / "t.parquet", [log()]))
     with Tables(data) as tables:

@@ -22,6 +22,7 @@ from nbext.engine.ingest.stage import Stage, ahead, name
 from nbext.engine.schema import LIMBS, SQL_TYPES, TABLES
 
 DAY = 86_400
+_PERIOD = 60  # days, as bits of one number
 _UPPER = ("hi", "mid", "id_hi", "id_mid")
 # Beside the layout's columns, for ingest alone (`nbext.engine.ingest.previous`).
 _ORIGIN = ("source INTEGER USING COMPRESSION BITPACKING", "row BIGINT USING COMPRESSION BITPACKING",
@@ -270,18 +271,20 @@ def save_extents(stage: Stage, blocks: str = "out.blocks") -> None:
 
 def save_activity(stage: Stage) -> None:
     """Fill ``out.activity``. Days are counted on chains all of whose blocks have a time."""
-    # By day first: a count(DISTINCT day) would hold a set of days for each of millions of wallets, which cannot spill.
+    # The days of a period are bits of one number: a count(DISTINCT day) would hold a set of days for each of millions of
+    # wallets, which cannot spill, and to group by day first takes nearly twice as long.
     # A holder known from a snapshot alone took part in no transfer, and was seen all the same: moved is 0.
     stage.run(f"""
         INSERT INTO out.activity
         SELECT chain_id, wallet, min(first_block), max(last_block), sum(n)::BIGINT,
-            CASE WHEN any_value(timed) THEN count(*) FILTER (n > 0) END
+            CASE WHEN any_value(timed) THEN sum(bit_count(days))::BIGINT END
         FROM (
-            SELECT chain_id, wallet, timestamp // {DAY} AS day, min(block) AS first_block, max(block) AS last_block,
-                sum(moved) AS n
-            FROM (SELECT sender AS wallet, contract, block, 1 AS moved FROM out.transfers
-                  UNION ALL SELECT recipient, contract, block, 1 FROM out.transfers WHERE sender <> recipient
-                  UNION ALL SELECT wallet, contract, block, 0 FROM opened)
+            SELECT chain_id, wallet, timestamp // {DAY * _PERIOD} AS period, min(block) AS first_block,
+                max(block) AS last_block, sum(moved) AS n,
+                bit_or(moved << (timestamp // {DAY} % {_PERIOD})::INTEGER) AS days
+            FROM (SELECT sender AS wallet, contract, block, 1::BIGINT AS moved FROM out.transfers
+                  UNION ALL SELECT recipient, contract, block, 1::BIGINT FROM out.transfers WHERE sender <> recipient
+                  UNION ALL SELECT wallet, contract, block, 0::BIGINT FROM opened)
             JOIN contract_chain USING (contract) JOIN out.blocks USING (chain_id, block) GROUP BY ALL)
         JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
         GROUP BY chain_id, wallet ORDER BY chain_id, wallet""")
