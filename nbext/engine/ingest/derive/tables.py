@@ -271,8 +271,8 @@ def save_extents(stage: Stage, blocks: str = "out.blocks") -> None:
 
 def save_activity(stage: Stage) -> None:
     """Fill ``out.activity``. Days are counted on chains all of whose blocks have a time."""
-    # The days of a period are bits of one number: a count(DISTINCT day) would hold a set of days for each of millions of
-    # wallets, which cannot spill, and to group by day first takes nearly twice as long.
+    # The days of a period are bits of one number. To group by day first takes nearly twice as long, and a
+    # count(DISTINCT day) would hold a set of days for each of millions of wallets, which cannot spill.
     # A holder known from a snapshot alone took part in no transfer, and was seen all the same: moved is 0.
     stage.run(f"""
         INSERT INTO out.activity
