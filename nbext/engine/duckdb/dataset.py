@@ -289,7 +289,9 @@ class DuckDataset:
                     elif _is_dense(self._by_address(some)):
                         found = self._range(cursor, self._statements.ranges(question)[place], some, question.values)
                     else:
-                        cursor.register(RETURNED, pa.table({"wallet": some}))
+                        # What is read whole names no wallets. To register them takes as long as a short statement.
+                        if statement is self._statements.columns(question)[place].joined:
+                            cursor.register(RETURNED, pa.table({"wallet": some}))
                         found = pa.chunked_array([placed(some, _fetch(cursor, statement, question.values))])
                     rows.add(pa.table({field.name: found.cast(field.type)}))
         except BaseException:
