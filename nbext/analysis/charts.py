@@ -241,7 +241,7 @@ def steps(names: Sequence[str], alone: Sequence[int], left: Sequence[int], about
     axes.barh(places, alone, color="none", edgecolor=GREY, hatch="////", height=0.7, label="this condition alone")
     filled = axes.barh(places, left, color=BLUE, height=0.45, label="with those before it")
     axes.bar_label(filled, [f"{number:,}" for number in left], fontsize=8, padding=4, bbox=_ON_PAPER)
-    names_on(axes.yaxis, names, 84)
+    names_on(axes.yaxis, names, 112)
     axes.invert_yaxis()
     above = [number for number in (*alone, *left) if number]
     if above and max(above) > 100 * min(above):
@@ -261,7 +261,7 @@ def bars(
     axes = blank(7.2, 1.4 + 0.42 * len(names), title, about)
     drawn = axes.barh(range(len(names)), counts, color=BLUE, height=0.6)
     axes.bar_label(drawn, [f"{number:,}" for number in counts], fontsize=8, padding=4)
-    names_on(axes.yaxis, names, 84)
+    names_on(axes.yaxis, names, 112)
     axes.invert_yaxis()
     axes.set_xlabel(unit, fontsize=8, color=INK)
     axes.margins(x=0.15)
@@ -276,7 +276,7 @@ def lifts(names: Sequence[str], ratios: Sequence[float], title: str, about: Mapp
     known = [(place, ratio) for place, ratio in enumerate(ratios) if 0 < ratio < math.inf]
     drawn = axes.barh([place for place, _ in known], [ratio - 1 for _, ratio in known], left=1, color=BLUE, height=0.6)
     axes.bar_label(drawn, [f"{ratio:,.3g}" for _, ratio in known], fontsize=8, padding=4)
-    names_on(axes.yaxis, names, 84)
+    names_on(axes.yaxis, names, 112)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.axvline(1, color=INK, linewidth=0.8)
