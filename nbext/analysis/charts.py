@@ -138,8 +138,8 @@ def _room(names: Sequence[str]) -> float:
 
 
 def names_on(axis: Any, names: Sequence[str], most: int = 28, *, upright: bool = False) -> None:
-    """Write names at the places of an axis, literally, a long one in lines of 44 letters."""
-    texts = ["\n".join(textwrap.wrap(cut(name, most), 44)) for name in names]
+    """Write names at the places of an axis, literally, a long one in up to three lines of 44 letters."""
+    texts = ["\n".join(textwrap.wrap(cut(name, most), 44, max_lines=3, placeholder="…")) for name in names]
     if upright:
         axis.set_ticks(range(len(texts)), texts, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
     else:
@@ -276,7 +276,7 @@ def lifts(names: Sequence[str], ratios: Sequence[float], title: str, about: Mapp
     known = [(place, ratio) for place, ratio in enumerate(ratios) if 0 < ratio < math.inf]
     drawn = axes.barh([place for place, _ in known], [ratio - 1 for _, ratio in known], left=1, color=BLUE, height=0.6)
     axes.bar_label(drawn, [f"{ratio:,.3g}" for _, ratio in known], fontsize=8, padding=4)
-    names_on(axes.yaxis, names, 112)
+    names_on(axes.yaxis, names, 44)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.axvline(1, color=INK, linewidth=0.8)
