@@ -242,14 +242,22 @@ class TableClock:
     def __init__(self, read: Reader, chains: Iterable[ChainExtent]) -> None:
         self._read = read
         self._chains = {chain.chain_id: chain for chain in chains}
-        # What `learn` has looked up; nothing of a generation ever changes.
+        # What was looked up; nothing of a generation ever changes.
         self._blocks: dict[tuple[int, int], int] = {}
         self._times: dict[tuple[int, int], int] = {}
+        self._untimed: dict[int, tuple[int, int]] = {}
 
     def last(self, chain_id: int) -> tuple[int, int | None]:
         """Return the chain's last block and its time; (0, None) for a chain that the data does not have."""
         chain = self._chains.get(chain_id)
         return (chain.last_block, chain.last_timestamp) if chain else (0, None)
+
+    def untimed(self, chain_id: int) -> tuple[int, int]:
+        """Return how many blocks of the chain have no time, and how many blocks there are."""
+        if chain_id not in self._untimed:
+            found = self._read("clock-untimed", _untimed, (chain_id,)).to_pylist()[0]
+            self._untimed[chain_id] = (found["untimed"], found["blocks"])
+        return self._untimed[chain_id]
 
     def block_at(self, chain_id: int, timestamp: int) -> int | None:
         """Return the last block at or before the time.
@@ -279,7 +287,7 @@ class TableClock:
         """Look up the blocks at many times at once, and their times: `block_at` and `timestamp_of` then know them."""
         unknown = sorted(one for one in set(timestamps) if (chain_id, one) not in self._blocks)
         # Where blocks have no times, what `block_at` answers depends on the block after each, too.
-        if len(unknown) < _FEWEST_LEARNT or self._read("clock-untimed", _untimed, (chain_id,)).num_rows:
+        if len(unknown) < _FEWEST_LEARNT or self.untimed(chain_id)[0]:
             return
         rows = self._read("clock-many", _last_of_each, (chain_id, tuple(unknown))).to_pylist()
         found = {row["until"]: row for row in rows}
@@ -296,7 +304,8 @@ class TableClock:
 
 def _untimed(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     blocks, (chain_id,) = tables["blocks"], scalars
-    return blocks.filter(blocks.chain_id == chain_id, blocks.timestamp.isnull()).select("block").limit(1)
+    blocks = blocks.filter(blocks.chain_id == chain_id)
+    return blocks.agg(untimed=blocks.timestamp.isnull().sum().fill_null(0), blocks=blocks.count())
 
 
 def _last_of_each(tables: Tables, scalars: Sequence[Any]) -> ir.Table:

@@ -76,7 +76,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class ChainExtent:
-    """What the data holds of one chain; ``last_timestamp`` is seconds since 1970, or None.
+    """What the data holds of one chain; ``last_timestamp`` is the last block's, in seconds since 1970, or None.
 
     ``gaps`` are ranges of blocks without a row, both ends included, on a chain nearly every block of which has one.
     ``differing`` are the contracts that said of holders other balances than the data has. ``covered`` are contracts of
@@ -203,7 +203,10 @@ class Clock(Protocol):
     """Turns times into blocks, chain by chain."""
 
     def last(self, chain_id: int) -> tuple[int, int | None]:
-        """Return the chain's last block and its timestamp (None where the data has no times)."""
+        """Return the chain's last block and its timestamp (None where the data does not have it)."""
+
+    def untimed(self, chain_id: int) -> tuple[int, int]:
+        """Return how many blocks of the chain have no time, and how many blocks there are."""
 
     def block_at(self, chain_id: int, timestamp: int) -> int | None:
         """Return the last block at or before the time; None where the data cannot tell."""

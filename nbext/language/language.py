@@ -387,7 +387,7 @@ class _Resolver(Context):
         moment = self.at(chain, "/filters/columns") if facts else None
         for fact in facts:
             if fact != "transfers" and chain.id in self.extents:
-                self.timed(chain, "/filters/columns", f'Leave out "{fact}".')
+                self.timed(chain, "/filters/columns", f'Leave out "{fact}".', every=fact == "activeDays")
             shown.append(ActivityColumn(fact, chain.id, moment))
         return tuple(shown)
 

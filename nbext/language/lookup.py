@@ -326,11 +326,15 @@ class Context(ABC):
             return NO_BLOCKS
         return Blocks(first, last)
 
-    def timed(self, chain: Chain, pointer: str, advice: str = "Give a block number instead.") -> bool:
-        """Check that the data has block times of a chain."""
-        if self.dataset.clock.last(chain.id)[1] is not None:
+    def timed(
+        self, chain: Chain, pointer: str, advice: str = "Give a block number instead.", *, every: bool = False
+    ) -> bool:
+        """Check that the data has block times of a chain; where days are counted, of ``every`` block."""
+        untimed, blocks = self.dataset.clock.untimed(chain.id)
+        if untimed < blocks and not (every and untimed):
             return True
-        self.report.add(pointer, "no-times", f"The data has no block times for {chain.name}. {advice}")
+        some = f"times of {blocks - untimed:,} of {blocks:,} blocks" if untimed < blocks else "no block times"
+        self.report.add(pointer, "no-times", f"The data has {some} for {chain.name}. {advice}")
         return False
 
     def _as_of(self, chain: Chain, time: Time) -> int | None:
@@ -368,18 +372,31 @@ class Context(ABC):
 
     def _last_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
         """Return the last block at or before a time; -1 where that is before the data."""
-        if time.block is not None or not self.timed(chain, pointer):
+        if time.block is not None:
             return self._known_block(time, chain, pointer)
-        found = self.dataset.clock.block_at(chain.id, self._timestamp(time, chain) or 0)
-        return Block(-1 if found is None else found, time.written())
+        found = self._block_at(time, chain, pointer)
+        return None if found is None else Block(found, time.written())
 
     def _first_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
         """Return the first block at or after a time."""
-        if time.block is not None or not self.timed(chain, pointer):
+        if time.block is not None:
             return self._known_block(time, chain, pointer)
         # The clock finds the last block at or before a time: the one after it is the first not before.
-        before = self.dataset.clock.block_at(chain.id, (self._timestamp(time, chain) or 0) - 1)
-        return Block(0 if before is None else before + 1, time.written())
+        before = self._block_at(time, chain, pointer, later=-1)
+        return None if before is None else Block(before + 1, time.written())
+
+    def _block_at(self, time: Time, chain: Chain, pointer: str, later: int = 0) -> int | None:
+        """Return the last block at or before a time, or a second later; None where the data does not say."""
+        if not self.timed(chain, pointer):
+            return None
+        stamp = self._timestamp(time, chain)
+        found = None if stamp is None else self.dataset.clock.block_at(chain.id, stamp + later)
+        if found is None:
+            # Blocks without a time may be from before it or after: either guess would be wrong half of the time.
+            where = "its last block" if stamp is None else f"some blocks around {time.shown()}"
+            self.report.add(pointer, "no-times", f"The data of {chain.name} has no time for {where}. Give a block "
+                            "number instead, or ingest a file with the times of its blocks.")
+        return found
 
     def _known_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
         """Return a block that was written as a number, where the data reaches it."""

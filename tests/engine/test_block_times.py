@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nbext.engine.open import open_dataset
-from tests.engine.hand_made import generation
+from nbext.errors import InvalidSegment
+from nbext.language import language
+from tests.engine.hand_made import contract, generation
 
 # Chain 1 has all times, chain 10 none, chain 137 some.
 TIMES = {
@@ -16,17 +18,24 @@ TIMES = {
 CHAINS = [
     {"chain_id": 1, "first_block": 100, "last_block": 200, "last_timestamp": 2000},
     {"chain_id": 10, "first_block": 5, "last_block": 9, "last_timestamp": None},
+    {"chain_id": 137, "first_block": 10, "last_block": 60, "last_timestamp": None},
 ]
 
 
 @pytest.fixture(scope="module")
-def clock(tmp_path_factory):
+def dataset(tmp_path_factory):
     data_dir = tmp_path_factory.mktemp("clock")
     blocks = [{"chain_id": c, "block": b, "timestamp": t} for c, rows in TIMES.items() for b, t in rows]
-    generation(data_dir, {"blocks": blocks}, chains=CHAINS)
-    dataset = open_dataset(data_dir)
-    yield dataset.clock
-    dataset.close()
+    contracts = [contract(0, chain_id=137, symbol="POL", decimals=18, transfers=1, holders=0)]
+    generation(data_dir, {"blocks": blocks, "contracts": contracts}, chains=CHAINS)
+    opened = open_dataset(data_dir)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def clock(dataset):
+    return dataset.clock
 
 
 @pytest.mark.parametrize(
@@ -87,3 +96,43 @@ def test_what_the_clock_has_learnt_is_bounded(clock, monkeypatch):
     clock.learn(1, range(1200, 1210))
     clock.learn(1, range(1300, 1305))
     assert sorted(time for _, time in clock._blocks) == [1300, 1301, 1302, 1303, 1304]
+
+
+def test_the_blocks_without_a_time_are_counted(clock):
+    assert [clock.untimed(chain_id) for chain_id in (1, 10, 77, 137)] == [(0, 4), (2, 2), (0, 0), (3, 6)]
+
+
+AROUND = "The data of polygon has no time for some blocks around {!r}. Give a block number instead, or ingest a file " \
+         "with the times of its blocks."
+LAST = "The data of polygon has no time for its last block. Give a block number instead, or ingest a file with the " \
+       "times of its blocks."
+
+
+@pytest.mark.parametrize(("filters", "pointer", "detail"), [
+    ({"activity": {"first": {"after": "1970-01-01T01:30:00Z"}}}, "/activity/first/after", AROUND),
+    ({"activity": {"last": {"before": "1970-01-01T01:30:00Z"}}}, "/activity/last/before", AROUND),
+    ({"transfer": {"token": "POL", "before": "1970-01-01T00:30:00Z"}}, "/transfer/before", AROUND),
+    ({"not": {"transfer": {"token": "POL", "after": "2024-06-01"}}}, "/not/transfer/after", AROUND),
+    ({"token": {"token": "POL", "heldSince": "1970-01-01T00:10:00Z"}}, "/token/heldSince", AROUND),
+    ({"token": {"token": "POL"}, "asOf": "1970-01-01T01:00:00Z"}, "/asOf", AROUND),
+    ({"transfer": {"token": "POL", "after": "2d"}}, "/transfer/after", LAST),
+    ({"activity": {"activeDays": {"min": 1}}}, "/activity/activeDays",
+     "The data has times of 3 of 6 blocks for polygon. Days cannot be counted."),
+    ({"token": {"token": "POL"}, "columns": ["activeDays"]}, "/columns",
+     'The data has times of 3 of 6 blocks for polygon. Leave out "activeDays".'),
+])  # fmt: skip
+def test_a_time_where_blocks_have_none_is_an_error_and_never_a_guess(dataset, filters, pointer, detail):
+    with pytest.raises(InvalidSegment) as caught:
+        language.resolve(language.parse({"filters": {**filters, "chain": "polygon"}}), dataset, {}.get)
+    (error,) = caught.value.errors
+    text = next(iter(str(filters).rsplit("'", 2)[1:2]))
+    assert error == {"pointer": f"/filters{pointer}", "code": "no-times", "detail": detail.format(text)}
+
+
+def test_where_the_blocks_around_a_time_have_theirs_it_is_answered(dataset):
+    window = {"token": "POL", "after": 10, "before": "1970-01-01T00:41:40Z"}
+    asked = language.parse({"filters": {"transfer": window, "chain": "polygon"}})
+    plan = language.resolve(asked, dataset, {}.get)
+    assert plan.canonical["filters"]["transfer"]["before"] == 20
+    # The last block has no time: the answer does not borrow another's.
+    assert plan.as_of == {"block": 60, "timestamp": None}

@@ -191,9 +191,13 @@ class WorldClock:
 
     def block_at(self, chain_id: int, timestamp: int) -> int | None:
         step = self.world.seconds.get(chain_id, 3600)
-        if not step or timestamp < GENESIS:
+        if not step:
             return None
-        return min((timestamp - GENESIS) // step, self.world.last_blocks[chain_id])
+        return min(max(timestamp - GENESIS, -1) // step, self.world.last_blocks[chain_id])
+
+    def untimed(self, chain_id: int) -> tuple[int, int]:
+        blocks = self.world.last_blocks[chain_id]
+        return (0 if self.world.seconds.get(chain_id, 3600) else blocks), blocks
 
     def timestamp_of(self, chain_id: int, block: int) -> int | None:
         return self.world.timestamp(chain_id, block)

@@ -148,7 +148,7 @@ CODES = {
     "empty-group": "filters or a group without a condition",
     "exclusive": "fields that do not go together",
     "needs": "a field that needs another beside it",
-    "no-times": "a time on a chain without block times in the data",
+    "no-times": "a time where the data has no block times: on a whole chain, or for the blocks around it",
     "range": "a number or a time out of range",
     "required": "a required field that is missing",
     "size": "too many conditions, or too long a list",

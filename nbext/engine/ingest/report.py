@@ -89,6 +89,24 @@ class Gap:
     last_block: int
 
 
+@dataclass(frozen=True)
+class Untimed:
+    """The blocks of a chain of which the data has no time: how many of how many, the first and the last."""
+
+    chain: str
+    blocks: int
+    of: int
+    first_block: int
+    last_block: int
+
+    def __str__(self) -> str:
+        if self.blocks == self.of:
+            return f"no block of {self.chain} has a time: questions by date are refused"
+        where = f" ({self.first_block:,} to {self.last_block:,})" if self.blocks > 1 else f" ({self.first_block:,})"
+        return (f"{self.blocks:,} of {self.of:,} blocks of {self.chain}{where} without a time: "
+                "questions by a date around them are refused")
+
+
 @dataclass
 class Report:
     """The outcome of one run.
@@ -135,6 +153,7 @@ class Report:
     odd: dict[str, int] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
     gap_count: int = 0
+    untimed: list[Untimed] = field(default_factory=list)
     bad_rows: int = 0
     bad: list[BadRow] = field(default_factory=list)
     bad_path: str | None = None
@@ -187,7 +206,7 @@ class Report:
             lines.append(f"  no data for {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})")
         if self.gap_count > len(widest):
             lines.append(f"  and {counted(self.gap_count - len(widest), 'smaller gap')}")
-        return lines
+        return lines + [f"  {one}. Ingest a file with their times (number, timestamp)" for one in self.untimed]
 
     def _bad(self) -> list[str]:
         if not self.bad_rows:
@@ -257,6 +276,10 @@ def count_oddities(stage: Stage, report: Report) -> None:
 
 def _gaps(stage: Stage, report: Report) -> None:
     touched = {chain for (chain,) in stage.rows("SELECT chain_id FROM incoming UNION SELECT chain_id FROM times")}
+    report.untimed = [Untimed(chain_of(chain).name, *found) for chain, *found in stage.rows(f"""
+        SELECT chain_id, count(*) FILTER (timestamp IS NULL), count(*), min(block) FILTER (timestamp IS NULL),
+            max(block) FILTER (timestamp IS NULL)
+        FROM {stage.now}.blocks GROUP BY 1 HAVING count(timestamp) < count(*) ORDER BY 1""") if chain in touched]
     found = [(chain, first, last) for chain, first, last, _ in _wide_steps(stage) if chain in touched]
     report.gap_count = len(found)
     report.gaps = [Gap(chain_of(chain).name, first, last) for chain, first, last in sorted(found[:SHOWN])]

@@ -282,13 +282,13 @@ def _settle_snapshots(run: Run) -> None:
     for file in run.holding("holders"):
         if file.number in lost:
             raise Refused(IngestError(
-                f"{file.source.shown}: no block of the data has a time up to this snapshot's, so its block is unknown. "
-                "Give it with --block N, or ingest a blocks file.", path=file.source.name), file.source)
+                f"{file.source.shown}: blocks of the data around this snapshot's time have no time, so its block is "
+                "unknown. Give it with --block N, or ingest a blocks file.", path=file.source.name), file.source)
     if lost and run.stage.previous:
         (path,) = (entry["path"] for entry in run.stage.previous.manifest["files"] if entry["source"] == lost[0])
         raise IngestError(
-            f"{shown(path)} is a snapshot of a time, and no block with a time up to then would be left, so its block "
-            "would be unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it.",
+            f"{shown(path)} is a snapshot of a time, and blocks around it would have no time, so its block would be "
+            "unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it.",
             path=path)
 
 

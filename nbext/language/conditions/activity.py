@@ -56,7 +56,8 @@ class ActivityCondition(Condition):
         if chain is None:
             return None
         if "activeDays" in asked.values:
-            context.timed(chain, at(asked.pointer, "activeDays"), "Days cannot be counted.")
+            context.timed(chain, at(asked.pointer, "activeDays"), "Days cannot be counted.",
+                          every=True)
         first, last = (
             context.blocks(asked.values.get(name) or Span(), chain, at(asked.pointer, name))
             for name in ("first", "last")

@@ -33,6 +33,8 @@ def test_a_run_prints_what_it_took_and_ends_well(tmp_path, log, capsys, contract
         "  2 mints (from the zero address)",
         "  1 burn (to the zero address)",
         "  1 ERC20 contract with unknown decimals (query it with `unit: raw`)",
+        "  no block of ethereum has a time: questions by date are refused. Ingest a file with their times "
+        "(number, timestamp)",
     ]
     assert printed[-2].startswith("Now serving generation 000001-")
     assert printed[-1].startswith("Services that run on this folder serve it within two seconds")

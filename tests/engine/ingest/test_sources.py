@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from nbext.cli import main
 from nbext.engine import storage
+from nbext.engine.dataset import ChainExtent
 from nbext.engine.ingest import remove
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.run import compact
@@ -432,9 +433,19 @@ def test_a_snapshot_of_a_time_is_refused_where_no_block_has_one(data, tmp_path, 
     made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
     report = take(data, write_csv(tmp_path / "t.csv", [log()]), path, options=made)
     assert [str(error) for error in report.refused] == [
-        f"{path}: no block of the data has a time up to this snapshot's, so its block is unknown. "
+        f"{path}: blocks of the data around this snapshot's time have no time, so its block is unknown. "
         "Give it with --block N, or ingest a blocks file."]
     assert report.new == 1
+
+
+def test_a_snapshot_of_a_time_is_refused_where_the_next_block_has_none(data, tmp_path, log):
+    path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
+    times = tmp_path / "blocks.csv"
+    times.write_text("number,timestamp\n100,1600000000\n102,1600000060\n")
+    files = [times, write_csv(tmp_path / "t.csv", [log(block=block) for block in (100, 101, 102)])]
+    for date, refused in ((1_599_999_999, 0), (1_600_000_000, 1), (1_600_000_059, 1), (1_600_000_060, 0)):
+        made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=date)
+        assert len(take(data / str(date), *files, path, options=made).refused) == refused
 
 
 @pytest.mark.parametrize("came", ["times are removed", "blocks without times come"])
@@ -442,14 +453,14 @@ def test_a_stored_snapshot_of_a_time_is_never_placed_by_guess(data, tmp_path, lo
     path = snapshot(tmp_path / "h.csv", (wallet(1), 100))
     made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
     times = tmp_path / "blocks.csv"
-    times.write_text("number,timestamp\n100,1600000000\n")
+    times.write_text("number,timestamp\n100,1600000000\n101,1600000060\n")
     untimed = write_csv(tmp_path / "t.csv", [log(2, 1, 5, block=100), log(2, 1, 7, block=101)])
     take(data, *([times, untimed] if came == "times are removed" else []), path, options=made)
     before = everything(data)
     with pytest.raises(IngestError) as caught:
         remove("blocks.csv", data) if came == "times are removed" else take(data, untimed)
     assert str(caught.value) == (
-        f"{path} is a snapshot of a time, and no block with a time up to then would be left, so its block would be "
+        f"{path} is a snapshot of a time, and blocks around it would have no time, so its block would be "
         "unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it.")
     assert everything(data) == before
     take(data, path, options=replace(made, date=None, block=99))
@@ -460,6 +471,21 @@ def test_a_stored_snapshot_of_a_time_is_never_placed_by_guess(data, tmp_path, lo
 def everything_of(folder, untimed, path, made):
     take(folder, untimed, path, options=replace(made, date=None, block=99))
     return everything(folder)[0]["balances"]
+
+
+def test_a_run_says_which_blocks_have_no_time(data, tmp_path, log):
+    times = tmp_path / "blocks.csv"
+    times.write_text("number,timestamp\n100,1600000000\n101,1600000060\n")
+    report = take(data, times, write_csv(tmp_path / "one.csv", [log(block=100)]))
+    assert report.untimed == []
+    report = take(data, write_csv(tmp_path / "two.csv", [log(block=102), log(block=103)]))
+    assert report.lines()[-2] == ("  2 of 4 blocks of ethereum (102 to 103) without a time: questions by a date "
+                                  "around them are refused. Ingest a file with their times (number, timestamp)")
+    # The end of the data has no time of another block.
+    assert storage.current(data).chains == (ChainExtent(1, 100, 103, None),)
+    times.write_text("number,timestamp\n102,1600000120\n103,1600000180\n")
+    assert take(data, times).untimed == []
+    assert storage.current(data).chains == (ChainExtent(1, 100, 103, 1_600_000_180),)
 
 
 def test_a_file_that_is_given_again_with_another_map_replaces_what_it_gave(data, tmp_path, log, capsys):

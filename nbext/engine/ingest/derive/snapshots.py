@@ -269,8 +269,8 @@ def settle(stage: Stage, first: int) -> list[int]:
     """Create ``newest``: of each contract the newest snapshot, and its block.
 
     The block of a snapshot with a time is the last one that the data has up to then. Of two snapshots of one block the
-    one ingested later counts. Returns the sources whose time says nothing about the data's blocks: no block up to then
-    has a time, and blocks without one may be from before it or after.
+    one ingested later counts. Returns the sources of whose time the data does not say which blocks are up to then: the
+    next block has no time, and may be from before it or after.
     """
     stage.run("""
         CREATE TABLE made AS SELECT source, chain_id, contract, any_value(block) AS known, any_value(seconds) AS seconds
@@ -278,16 +278,14 @@ def settle(stage: Stage, first: int) -> list[int]:
     # Of several blocks in a second the last; where the data begins later, the block before its first.
     stage.run("""
         CREATE TABLE placed AS
-        SELECT m.source, m.chain_id, m.contract, coalesce(m.known, b.block, greatest(e.first - 1, 0), 0) AS block,
-            m.seconds, m.known IS NULL AND b.block IS NULL AND e.first IS NOT NULL AND coalesce(e.timed > e.first, true)
-                AS lost
-        FROM made m
-        ASOF LEFT JOIN (SELECT chain_id, seconds, max(block) AS block FROM out.ingest.blocks
-                        WHERE seconds IS NOT NULL GROUP BY 1, 2) b
-            ON b.chain_id = m.chain_id AND m.seconds >= b.seconds
-        LEFT JOIN (SELECT chain_id, min(block) AS first, min(block) FILTER (seconds IS NOT NULL) AS timed
-                   FROM out.ingest.blocks GROUP BY 1) e
-            ON e.chain_id = m.chain_id""")
+        SELECT m.source, m.chain_id, m.contract, coalesce(m.known, m.until, greatest(n.block - 1, 0), 0) AS block,
+            m.seconds, m.known IS NULL AND n.block IS NOT NULL AND n.seconds IS NULL AS lost
+        FROM (SELECT m.*, b.block AS until, coalesce(b.block, -1) AS passed FROM made m
+              ASOF LEFT JOIN (SELECT chain_id, seconds, max(block) AS block FROM out.ingest.blocks
+                              WHERE seconds IS NOT NULL GROUP BY 1, 2) b
+                  ON b.chain_id = m.chain_id AND m.seconds >= b.seconds) m
+        ASOF LEFT JOIN (SELECT chain_id, block, max(seconds) AS seconds FROM out.ingest.blocks GROUP BY 1, 2) n
+            ON n.chain_id = m.chain_id AND m.passed < n.block""")
     stage.run("CREATE TABLE newest AS FROM placed "
               "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, source DESC) = 1")
     newest = "SELECT (chain_id, contract, source) FROM newest"

@@ -264,9 +264,10 @@ def save_blocks(stage: Stage) -> None:
 def save_extents(stage: Stage, blocks: str = "out.blocks") -> None:
     """Create ``extents``: the first and last block of each chain, and the last block's time."""
     stage.run(f"""
-        CREATE TABLE extents AS SELECT chain_id, min(block) AS first_block, max(block) AS last_block,
-            max(timestamp) AS last_timestamp, count(*) = count(timestamp) AS timed
-        FROM {blocks} GROUP BY 1 ORDER BY 1""")
+        CREATE TABLE extents AS SELECT e.chain_id, first_block, last_block, timestamp AS last_timestamp, timed
+        FROM (SELECT chain_id, min(block) AS first_block, max(block) AS last_block, count(*) = count(timestamp) AS timed
+              FROM {blocks} GROUP BY 1) e
+        JOIN {blocks} b ON b.chain_id = e.chain_id AND b.block = e.last_block ORDER BY 1""")
 
 
 def save_activity(stage: Stage) -> None:
