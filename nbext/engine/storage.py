@@ -50,6 +50,10 @@ DUCKDB: Mapping[str, str] = {
     # them, and then answer wrong without a word (duckdb/duckdb#25819). No statement of ours is planned with this step.
     "disabled_optimizers": "common_subplan",
 }
+# What to do where a data folder is damaged: an ingest into it would build on what is wrong.
+ADVICE = "Restore the data folder from a copy, or ingest the files into a new one."
+# What `current` contains while the first generation gets its name. Without the file, a folder was not copied whole.
+_NONE_YET = "no generation yet"
 _BUILDING = ".building-"
 _NAME = re.compile(r"(\d{6,})-([0-9a-f]{4,64})\Z")
 
@@ -125,7 +129,7 @@ def current(data_dir: Path) -> Generation | None:
     # One wrong digit of a block number would be an answer that nobody could tell from a true one.
     if digest and digest != _digest(folder / MANIFEST):
         raise StorageError(f"{folder / MANIFEST} is damaged: its SHA-256 is not the one in {data_dir / 'current'}. "
-                           "Ingest the data again.")
+                           f"{ADVICE}")
     return found
 
 
@@ -135,13 +139,20 @@ def _pointed(data_dir: Path) -> tuple[str, str | None] | None:
     try:
         text = pointer.read_text("utf-8")
     except FileNotFoundError:
+        left = sorted(path.name for path in (data_dir / "generations").glob("*") if _NAME.match(path.name))
+        if left:
+            raise StorageError(f"{data_dir} is not whole: it has {left[-1]} in {quoted('generations')}, and no file "
+                               f"{quoted('current')}, which says what is served. {ADVICE}") from None
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{pointer} cannot be read: {error}") from None
+        raise StorageError(f"{pointer} cannot be read: {error}. {ADVICE}") from None
+    if text.strip() == _NONE_YET:
+        return None
     name, _, digest = text.strip().partition(" ")
     # The name is joined to a path: anything but a generation's own name could lead out of the data folder.
     if not _NAME.match(name):
-        raise StorageError(f"{pointer} contains {quoted(text.strip())}, which is not the name of a generation.")
+        raise StorageError(f"{pointer} contains {quoted(text.strip())}, which is not the name of a generation. "
+                           f"{ADVICE}")
     return name, digest or None
 
 
@@ -157,12 +168,12 @@ def read(folder: Path) -> Generation:
     try:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise StorageError(f"{path} cannot be read: {error!r}. Ingest the data again.") from None
+        raise StorageError(f"{path} cannot be read: {error!r}. {ADVICE}") from None
     found = parsed(folder, text)
     if not found.tables.is_file():
-        raise StorageError(f"{folder} has no {TABLES_FILE}. Ingest the data again.")
+        raise StorageError(f"{folder} has no {TABLES_FILE}. {ADVICE}")
     if found.delta and not found.delta.is_file():
-        raise StorageError(f"{folder} has no {DELTA_FILE}. Ingest the data again.")
+        raise StorageError(f"{folder} has no {DELTA_FILE}. {ADVICE}")
     return found
 
 
@@ -173,14 +184,14 @@ def parsed(folder: Path, text: str) -> Generation:
         manifest = json.loads(text)
         written = manifest["format"]
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path} cannot be read: {error!r}. Ingest the data again.") from None
+        raise StorageError(f"{path} cannot be read: {error!r}. {ADVICE}") from None
     if not is_whole(written) or not 1 <= written <= FORMAT:
         raise StorageError(f"{path} has format {written!r}; this version of nbext reads formats 1 to {FORMAT}.")
     for number in range(written, FORMAT):
         manifest = _STEPS[number](manifest)
     found = Generation(folder, manifest, written)
     if why := _fault(found):
-        raise StorageError(f"{path} is damaged: {why}. Ingest the data again.")
+        raise StorageError(f"{path} is damaged: {why}. {ADVICE}")
     return found
 
 
@@ -240,9 +251,9 @@ def verify(generation: Generation, *, base: bool = True) -> None:
         try:
             found = _digest(path)
         except OSError as error:
-            raise StorageError(f"{path} cannot be read: {error.strerror}. Ingest the data again.") from None
+            raise StorageError(f"{path} cannot be read: {error.strerror}. {ADVICE}") from None
         if found != expected:
-            raise StorageError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. Ingest the data again.")
+            raise StorageError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {ADVICE}")
 
 
 def _digest(path: Path) -> str:
@@ -290,12 +301,17 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     folder = data_dir / "generations" / name
     if folder.exists():  # renamed by a process that was killed before it could switch `current`
         shutil.rmtree(folder)
+    pointer = data_dir / "current"
+    if before is None:
+        write_whole(pointer, f"{_NONE_YET}\n")
     building.rename(folder)
     try:
         sync(folder.parent)
-        write_whole(data_dir / "current", f"{name} {_digest(folder / MANIFEST)}\n")
+        write_whole(pointer, f"{name} {_digest(folder / MANIFEST)}\n")
     except OSError:  # a full disk: nobody can be served what nothing names
         shutil.rmtree(folder, ignore_errors=True)
+        if before is None:
+            pointer.unlink(missing_ok=True)
         raise
     prune(data_dir)
     return Generation(folder, whole)
@@ -341,7 +357,7 @@ def damage_of(data_dir: Path) -> Iterator[str]:
         yield f"chain data: {error}"
     except duckdb.Error as error:
         assert served is not None
-        yield f"chain data: {served.tables}: {str(error).splitlines()[0]}"
+        yield f"chain data: {served.tables}: {str(error).splitlines()[0]}. {ADVICE}"
 
 
 def _read_all(path: Path) -> None:

@@ -37,6 +37,44 @@ def test_what_was_published_is_what_is_served(tmp_path):
     assert served.manifest["digests"] == {"tables.duckdb": hashlib.sha256(b"tables").hexdigest()}
 
 
+def test_a_folder_without_its_pointer_was_not_copied_whole_and_nothing_of_it_is_removed(tmp_path):
+    build(tmp_path, "aaaa")
+    (tmp_path / "current").unlink()
+    says = (f"{tmp_path} is not whole: it has 000001-aaaa in 'generations', and no file 'current', which says what is "
+            "served. Restore the data folder from a copy, or ingest the files into a new one.")
+    for _ in range(2):
+        with pytest.raises(StorageError) as caught:
+            storage.current(tmp_path)
+        assert str(caught.value) == says
+        with pytest.raises(StorageError) as caught:
+            build(tmp_path, "bbbb")
+        assert str(caught.value) == says
+    assert list(storage.damage_of(tmp_path)) == [f"chain data: {says}"]
+    assert (tmp_path / "generations" / "000001-aaaa" / "tables.duckdb").is_file()
+
+
+def test_a_first_generation_that_was_never_served_is_none(tmp_path, monkeypatch):
+    # As by a process that is killed, or on a disk that is full, before what it built is served.
+    write, killed = storage.write_whole, False
+
+    def fails_at_the_switch(path, text, **kwargs):
+        if path.name == "current" and text.startswith("000001-"):
+            raise KeyboardInterrupt if killed else OSError("No space left on device")
+        write(path, text, **kwargs)
+
+    monkeypatch.setattr(storage, "write_whole", fails_at_the_switch)
+    with pytest.raises(OSError, match="No space"):
+        build(tmp_path, "aaaa")
+    assert [path.name for path in tmp_path.rglob("*")] == ["generations"]
+    killed = True
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, "aaaa")
+    assert storage.current(tmp_path) is None
+    monkeypatch.undo()
+    build(tmp_path, "bbbb")
+    assert [path.name for path in (tmp_path / "generations").iterdir()] == ["000001-bbbb"]
+
+
 def test_the_two_newest_generations_are_kept(tmp_path):
     for fingerprint in ("aaaa", "bbbb", "cccc"):
         build(tmp_path, fingerprint)

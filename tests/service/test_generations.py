@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import duckdb
 import pytest
 import requests
 
@@ -161,6 +162,31 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
     generations.look()
     add(data, 3)
     eventually(lambda: last_block(live) == 300)
+
+
+def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
+    tables = storage.current(data).tables
+    with duckdb.connect(str(tables), read_only=True) as connection:
+        found = connection.execute("SELECT min(block_id) FROM pragma_storage_info('history') WHERE block_id >= 0")
+        block = 3 * 4096 + found.fetchall()[0][0] * 2**18
+    with tables.open("r+b") as file:
+        file.seek(block)
+        byte = file.read(1)[0]
+        file.seek(block)
+        file.write(bytes([byte ^ 1]))
+    running = Running(data, tmp_path / "state", dataset=open_dataset(data))
+    try:
+        held = {"filters": {"token": {"token": TOKEN, "unit": "raw", "heldSince": 100}}}
+        answer = running.post("/v1/segment/execute", held)
+        assert (answer.status_code, answer.json()["detail"]) == (
+            500, "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
+            "this request's id.")
+        (line,) = [line for line in running.lines() if line["event"] == "segment failed"]
+        assert line["why"].startswith("The chain data is damaged: IO Error: Corrupt database file: computed checksum")
+        assert line["why"].endswith(f"{block}. Restore the data folder from a copy, or ingest the files into a new "
+                                    "one.")
+    finally:
+        running.stop()
 
 
 def test_a_data_folder_that_is_gone_is_not_the_sample(live, data):

@@ -51,7 +51,7 @@ from nbext.engine.query.rows import Rows
 from nbext.engine.query.series import ENTERS, Series, series_of
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
 from nbext.engine.query.statements import LISTED, RETURNED, WALLET, Build, Statement, Statements
-from nbext.engine.storage import DUCKDB, ProcessLock, about
+from nbext.engine.storage import ADVICE, DUCKDB, ProcessLock, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:
@@ -503,7 +503,10 @@ class DuckDataset:
                 f"The segment needs more memory than the service may use ({self._memory}, and {_SPILL} on disk). "
                 "Narrow it, or give the service more: engine duckdb://?memory=4GB."
             )
-        return SegmentFailed(f"DuckDB could not answer: {str(error).splitlines()[0]}")
+        why = str(error).splitlines()[0]
+        if "checksum" in why:  # DuckDB compares each block that it reads with its own
+            return StorageError(f"The chain data is damaged: {why}. {ADVICE}")
+        return SegmentFailed(f"DuckDB could not answer: {why}")
 
 
 def _locked_down(
@@ -526,7 +529,7 @@ def _locked_down(
     except duckdb.Error as error:
         connection.close()
         spill.release()
-        raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}") from None
+        raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}") from None
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
     return connection, layers

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.layers import attach
-from nbext.engine.storage import DELTA_FILE, DUCKDB, TABLES_FILE, Generation, share
+from nbext.engine.storage import ADVICE, DELTA_FILE, DUCKDB, TABLES_FILE, Generation, share
 from nbext.errors import OutOfMemory, StorageError
 
 # Half of a laptop of 8 GB. 10 million transfers need 3.2 GB at their peak; the rest of them is spilled.
@@ -70,7 +70,7 @@ def storage_errors(folder: Path) -> Iterator[None]:
         if isinstance(error, duckdb.FatalException) and "IO Error" not in str(error):
             raise
         if "checksum" in str(error):  # DuckDB compares each block that it reads with its own
-            raise StorageError(f"{folder} is damaged: {_first_line(error)}. Ingest the data again.") from None
+            raise StorageError(f"{folder} is damaged: {_first_line(error)}. {ADVICE}") from None
         raise StorageError(f"{folder} cannot be written: {_first_line(error)}. Nothing was changed.") from None
 
 

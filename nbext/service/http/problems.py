@@ -102,7 +102,8 @@ _CODE_OF: tuple[tuple[type[ours.NbextError], str], ...] = (
 # The text of these errors may name files or statements of the engine: only these words go out.
 _OWN_WORDS = {
     "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
-    "storage": "A stored file is damaged or could not be written. The operator's log has this request's id.",
+    "storage": "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
+               "this request's id.",
     "registry": "The registry cannot be reached. Try again soon. The operator's log says why.",
     "disk-full": "The service's disk is full, so nothing new can be stored. What is stored is still read.",
     "internal": "This is a fault of the service. The operator's log has this request's id.",

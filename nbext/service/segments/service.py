@@ -370,9 +370,10 @@ class SegmentService:
 
     def _failed(self, job: Job, error: Exception) -> None:
         problem = problem_of(error)
-        self._log.warning(
-            "segment failed", segment=job.id, code=problem.code, error=type(error).__name__, where=place_of(error)
-        )
+        # Its words, which name files and no wallets, are the operator's; who asked is told that there are some.
+        why = {"why": str(error)} if isinstance(error, StorageError) else {}
+        self._log.warning("segment failed", segment=job.id, code=problem.code, error=type(error).__name__,
+                          where=place_of(error), **why)
         self.store.end(job.id, self.lease.name, "failed", as_error(problem))
 
     def run_again(self, segment: Segment, lease: str) -> None:

@@ -51,7 +51,8 @@ def test_flipped_bytes_are_found_by_the_check_and_by_what_is_built_on_them(tmp_p
     whole = path.read_bytes()
     path.write_bytes(whole[:start] + bytes(byte ^ 1 for byte in whole[start : start + 64]) + whole[start + 64 :])
     says = f"{path} is damaged: its SHA-256 is not the one in manifest.json"
-    assert list(storage.damage_of(data)) == [f"chain data: {says}. Ingest the data again."]
+    assert list(storage.damage_of(data)) == [
+        f"chain data: {says}. Restore the data folder from a copy, or ingest the files into a new one."]
     before = sorted(data.rglob("*"))
     with pytest.raises(StorageError, match=re.escape(says)):
         take(data, write_csv(tmp_path / "two.csv", [log(0, 1, 5)]))
