@@ -81,6 +81,7 @@ class ChainExtent:
     ``gaps`` are ranges of blocks without a row, both ends included, on a chain nearly every block of which has one.
     ``differing`` are the contracts that said of holders other balances than the data has. ``covered`` are contracts of
     which the data has every transfer of some ranges of blocks, both ends included: there a gap means nothing.
+    ``snapshots`` are contracts whose balances begin with a holder snapshot, and its block.
     """
 
     chain_id: int
@@ -90,6 +91,14 @@ class ChainExtent:
     gaps: tuple[tuple[int, int], ...] = ()
     differing: Mapping[str, Compared] = field(default_factory=dict)
     covered: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    snapshots: Mapping[str, int] = field(default_factory=dict)
+
+    def unknown_at(self, block: int | None) -> str | None:
+        """Return a line of the contracts whose balances are not known yet at a block, if there are some; None: now."""
+        later = [start for start in self.snapshots.values() if block is not None and block < start]
+        contracts = f"{len(later):,} contract{'s' * (len(later) != 1)}"
+        return f"Balances of {contracts} begin with a snapshot of holders, the last of block {max(later):,}: nothing " \
+               "is known before." if later else None
 
     def covers(self, contract: str, first: int, last: int) -> bool:
         """Return whether the data is known to have every transfer of a contract in a range of blocks."""
@@ -116,6 +125,10 @@ class DataAbout:
     fingerprint: str
     engine: str
     chains: tuple[ChainExtent, ...]
+
+    def unknown_at(self, blocks: Mapping[int, int | None]) -> list[str]:
+        """Return the line of each chain that has contracts whose balances are not known yet at its block."""
+        return [line for one in self.chains if (line := one.unknown_at(blocks.get(one.chain_id)))]
 
 
 @dataclass(frozen=True)

@@ -228,6 +228,7 @@ def _fault(found: Generation) -> str | None:
                     for number in (one.block, one.equal, one.of)]
         numbers += [number for chain in found.chains for ranges in chain.covered.values()
                     for first, last in ranges for number in (first, last)]
+        numbers += [block for chain in found.chains for block in chain.snapshots.values()]
     except (TypeError, AttributeError, KeyError, ValueError):
         return "an entry of 'chains' is incomplete"
     return None if all(map(is_whole, numbers)) else "a number of 'chains' is not a whole number"

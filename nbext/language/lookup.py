@@ -292,7 +292,26 @@ class Context(ABC):
         stamp = self._timestamp(self.as_of, self.default) if self.as_of.block is None else None
         return self.as_of.block if stamp is None else iso(stamp)
 
-    def since(self, asked: ParsedCondition, chain: Chain) -> int | None:
+    def held_at(self, asked: ParsedCondition, chain: Chain, *contracts: Contract) -> int | None:
+        """Return the block of ``asOf`` for balances of some contracts, which must be known by then."""
+        block = self.at(chain, asked.pointer)
+        for contract in contracts:
+            self._check_known(contract, chain, block, "/filters/asOf")
+        return block
+
+    def warn_of_snapshots(self, chain: Chain, block: int | None) -> None:
+        """Warn of contracts whose balances are not known yet at a block."""
+        if (line := self.extents[chain.id].unknown_at(block)) and line not in self.warnings:
+            self.warnings.append(line)
+
+    def _check_known(self, contract: Contract, chain: Chain, block: int | None, pointer: str) -> None:
+        """Check that the balances of a contract are known at a block: before its snapshot nobody would hold any."""
+        start = self.extents[chain.id].snapshots.get(contract.address, 0)
+        if block is not None and block < start:
+            self.report.add(pointer, "range", f"Block {block:,} is before the balances of {contract_name(contract)} on "
+                            f"{chain.name}: they begin with a snapshot of holders, of block {start:,}.")
+
+    def since(self, asked: ParsedCondition, chain: Chain, contract: Contract) -> int | None:
         """Return the block of ``heldSince``."""
         time: Time | None = asked.values.get("heldSince")
         if time is None:
@@ -304,6 +323,7 @@ class Context(ABC):
         end = self.at(chain, pointer)
         if end is not None and block > end:
             self.report.add(pointer, "range", f"{time.shown()} is after asOf, which is block {end:,}.")
+        self._check_known(contract, chain, block, pointer)
         return block
 
     def blocks(self, span: Span, chain: Chain, pointer: str) -> Blocks:

@@ -294,6 +294,32 @@ def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
     ]
 
 
+def test_balances_are_not_asked_for_before_the_snapshot_that_they_begin_with(dataset):
+    begun = WorldDataset.unconnected(WORLD)
+    snapshots = {address(0xC0): 40, address(0xC1): 60, address(0xC3): 20}
+    begun.about = replace(begun.about, chains=(
+        replace(begun.about.chains[0], snapshots=snapshots), *begun.about.chains[1:],
+    ))  # fmt: skip
+
+    def error(pointer, block, name, start):
+        return (f"/filters{pointer}", "range", f"Block {block} is before the balances of {name} on ethereum: they begin "
+                f"with a snapshot of holders, of block {start}.")  # fmt: skip
+
+    nft = {"nft": {"nft": "BAYC"}}
+    assert errors(begun, {**token(), "asOf": 39}) == [error("/asOf", 39, "UNI", 40)]
+    assert errors(begun, token(heldSince=39)) == [error("/token/heldSince", 39, "UNI", 40)]
+    assert errors(begun, {"nft": {"nft": "BAYC", "heldSince": 59}}) == [error("/nft/heldSince", 59, "BAYC", 60)]
+    assert errors(begun, {"collections": {"of": ["BAYC"]}, "asOf": 59}) == [error("/asOf", 59, "BAYC", 60)]
+    assert errors(begun, {**token(), "not": nft, "asOf": 5}) == [
+        error("/asOf", 5, "UNI", 40), error("/asOf", 5, "BAYC", 60)]  # fmt: skip
+    for known in ({**token(), "asOf": 40}, token(heldSince=40), token(), {"transfer": {"token": "UNI"}, "asOf": 5}):
+        assert resolved(begun, known).warnings == []
+    line = "Balances of 2 contracts begin with a snapshot of holders, the last of block 60: nothing is known before."
+    distinct = {"collections": {"distinct": {"min": 2}}}
+    assert resolved(begun, {**distinct, "asOf": 39}).warnings == [line]
+    assert resolved(begun, {**distinct, "asOf": 60}).warnings == resolved(begun, distinct).warnings == []
+
+
 def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_number():
     burned = WorldDataset.unconnected(replace(WORLD, contracts=[
         *WORLD.contracts[:1], replace(WORLD.contracts[1], burned=4), *WORLD.contracts[2:]

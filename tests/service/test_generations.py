@@ -20,6 +20,7 @@ import requests
 
 from nbext.engine import storage
 from nbext.engine.ingest import ingest
+from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.open import Newest, open_dataset
 from nbext.service.limits import Limits
 from tests.service.conftest import Running
@@ -185,6 +186,25 @@ def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
         assert line["why"].startswith("The chain data is damaged: IO Error: Corrupt database file: computed checksum")
         assert line["why"].endswith(f"{block}. Restore the data folder from a copy, or ingest the files into a new "
                                     "one.")
+    finally:
+        running.stop()
+
+
+def test_an_answer_about_every_contract_says_that_balances_begin_with_a_snapshot(data, tmp_path):
+    path = tmp_path / "holders.csv"
+    path.write_text(f"address,balance\n0x{5:040x},7\n")
+    ingest([path], "ethereum", data, options=SnapshotOptions(tokens={"": TOKEN}, unit="raw", block=150))
+    add(data, 2)
+    running = Running(data, tmp_path / "state", dataset=open_dataset(data))
+    try:
+        line = "Balances of 1 contract begin with a snapshot of holders, the last of block 150: nothing is known before."
+        everybody = {"activity": {"transfers": {"min": 0}}, "asOf": 149}
+        for asked in (149, 150):
+            lines = [line] if asked == 149 else []
+            held = running.post("/holdings", {"wallets": [f"0x{5:040x}"], "asOf": asked}).json()
+            assert held["warnings"] == lines
+            profile = running.post("/profile", {"filters": {**everybody, "asOf": asked}}).json()
+            assert [one for one in profile["warnings"] if one == line] == lines
     finally:
         running.stop()
 

@@ -39,6 +39,8 @@ ODDITIES = {
     "huge_values": ("amount or token id of 2**127 or more", "amounts or token ids of 2**127 or more"),
     "unknown_decimals": ("ERC20 contract with unknown decimals (query it with `unit: raw`)",
                          "ERC20 contracts with unknown decimals (query them with `unit: raw`)"),
+    "before_snapshot": ("transfer up to the block of its contract's holder snapshot: balances begin with the snapshot",
+                        "transfers up to the blocks of their contracts' holder snapshots: balances begin with these"),
     "inferred": ("contract whose standard no file names, classified by its transfers",
                  "contracts whose standard no file names, classified by their transfers"),
     ELSEWHERE: ("token on a chain that nbext does not support", ELSEWHERE),
@@ -270,6 +272,14 @@ def count_oddities(stage: Stage, report: Report) -> None:
     report.odd["unknown_decimals"] = stage.value("""
         SELECT count(*) FROM out.contracts SEMI JOIN read USING (contract)
         WHERE standard = 'ERC20' AND decimals IS NULL""")
+    if not stage.appending and stage.value("SELECT count(*) FROM opened"):
+        touched = [one.contract for one in report.snapshots]
+        report.odd["before_snapshot"] = stage.value("""
+            SELECT count(*) FROM out.transfers t
+            JOIN (SELECT contract, max(block) AS until FROM opened GROUP BY 1) o
+                ON o.contract = t.contract AND t.block <= o.until
+            WHERE t.contract IN (SELECT contract FROM read UNION SELECT rowid FROM contract_ranks
+                                 WHERE list_contains(?, address))""", [touched])
     report.odd.update(stage.rows("SELECT what, sum(n)::BIGINT FROM odd GROUP BY 1 HAVING sum(n) > 0 ORDER BY 1"))
     _gaps(stage, report)
 

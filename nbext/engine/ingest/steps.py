@@ -103,12 +103,12 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     _set_repeated_apart(run)
     report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [run.first])
     rows_of = append.merge(stage, wallets.zero(stage)) if stage.appending else _build(run)
+    if not stage.appending:
+        report.snapshots = counts.snapshots_taken(stage, run.first)
     counts.count_oddities(stage, report)
     report.files = [FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f), f.number) for f in run.opened]
     report.files += [FileTaken(s.name, "token list", rows, None, number) for number, s, rows in run.lists]
     report.rows = sum(file.rows for file in report.files)
-    if not stage.appending:
-        report.snapshots = counts.snapshots_taken(stage, run.first)
     report.removed = taken.removed(stage, run.out, job.chain)
     paths = {number: source.name for number, source in enumerate(fresh, run.first)}
     counts.write_lists(stage, report, job.folder, paths)
@@ -322,6 +322,17 @@ def _covered(run: Run) -> dict[str, Covered]:
     return known
 
 
+def _snapshots(run: Run) -> dict[int, dict[str, int]]:
+    """Return by chain the contracts whose balances begin with a snapshot, and its block."""
+    stage, previous = run.stage, run.stage.previous
+    if stage.appending and previous:  # a snapshot is never added to what is stored
+        return {chain.chain_id: dict(chain.snapshots) for chain in previous.chains if chain.snapshots}
+    found: dict[int, dict[str, int]] = {}
+    for chain, contract, block in stage.rows("SELECT chain_id, contract, block FROM newest ORDER BY ALL"):
+        found.setdefault(chain, {})[contract] = block
+    return found
+
+
 def _manifest(run: Run, fresh: list[Source], fingerprint: str, rows_of: Mapping[str, int]) -> dict[str, Any]:
     stage, previous = run.stage, run.stage.previous
     kept = previous if stage.appending else None
@@ -333,13 +344,14 @@ def _manifest(run: Run, fresh: list[Source], fingerprint: str, rows_of: Mapping[
     for one in run.report.snapshots:
         made.setdefault(one.source, []).append(one.entry())
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    gaps = counts.sure_gaps(stage)
+    gaps, snapshots = counts.sure_gaps(stage), _snapshots(run)
     extents = stage.arrow("SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1")
     return {
         "fingerprint": fingerprint, "name": "ingested data", "synthetic": False,
         "created_at": now,
-        # Only where there are some: what was stored before gaps were has none either.
-        "chains": [{**one, **({"gaps": gaps[one["chain_id"]]} if one["chain_id"] in gaps else {})}
+        # Only where there are some: what was stored before these were has none either.
+        "chains": [{**one, **{name: found[one["chain_id"]] for name, found in (("gaps", gaps), ("snapshots", snapshots))
+                              if one["chain_id"] in found}}
                    for one in extents.to_pylist()],
         **({"differing": previous.differing} if previous and previous.differing else {}),
         **({"covered": covered} if (covered := _covered(run)) else {}),

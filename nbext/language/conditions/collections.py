@@ -51,14 +51,16 @@ class CollectionsCondition(Condition):
         chain = context.chain(asked)
         if chain is None:
             return None
-        moment = context.at(chain, asked.pointer)
         if "distinct" in asked.values:
+            moment = context.at(chain, asked.pointer)
+            context.warn_of_snapshots(chain, moment)
             return cls(chain.id, (), context.counts(asked, "distinct"), moment)
         contracts, least = context.contracts(asked, "of", chain), asked.values["atLeast"]
         if least > len(asked.values["of"]):
             listed = f"{len(contracts):,} collection{'s' * (len(contracts) != 1)}"
             detail = f"{least:,} is out of range: the list has {listed}."
             context.report.add(at(asked.pointer, "atLeast"), "range", detail)
+        moment = context.held_at(asked, chain, *contracts)
         return cls(chain.id, contracts, Range(least, None, none_too=False), moment)
 
     def wallets(self, tables: Tables) -> Tree:

@@ -56,7 +56,8 @@ class NftCondition(HoldingCondition):
         ids = tuple(sorted(set(asked.values.get("tokenIds") or ())))
         # A count is kept in the same columns as an amount, and compared in the same way.
         within = Amounts(count.low, count.high, count.none_too)
-        return cls(contract, within, context.at(chain, asked.pointer), context.since(asked, chain), ids)
+        moment = context.held_at(asked, chain, contract)
+        return cls(contract, within, moment, context.since(asked, chain, contract), ids)
 
     def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
         """Yield the lower bound of the whole collection: of some ids it bounds no column that is shown."""

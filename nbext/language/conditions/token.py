@@ -118,7 +118,7 @@ class TokenCondition(HoldingCondition):
             return None
         within = context.amounts(asked, "balance", contract)
         context.warn_of_every_wallet(asked, "balance", within)
-        return cls(contract, within, context.at(chain, asked.pointer), context.since(asked, chain))
+        return cls(contract, within, context.held_at(asked, chain, contract), context.since(asked, chain, contract))
 
     def canonical(self) -> dict[str, Any]:
         """Return it with the token's address and raw amounts."""

@@ -100,7 +100,7 @@ def holdings(
             {"chain": chain_of(one).name, "block": end, "timestamp": iso(dataset.clock.timestamp_of(one, end))}
             for one, end in ends.items()
         ],
-        "warnings": [*plan.warnings, *([lacking] if below else [])],
+        "warnings": [*plan.warnings, *dataset.about.unknown_at(asked), *([lacking] if below else [])],
         "holdings": [_described(one) for one in sorted(found, key=_by_wallet_and_chain) if one.amount > 0],
     }
 

@@ -20,11 +20,13 @@ _DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
 Planned = Callable[[Mapping[str, Any]], Any]
 
 
-def asked(plan: Any, base: Any | None, least: int) -> Any:
+def asked(plan: Any, base: Any | None, least: int, dataset: Dataset) -> Any:
     """Return the plan of a segment's profile: another question than the segment's, with an id of its own."""
     profile = {"base": None if base is None else base.canonical["filters"], "least": least}
     operator = {} if base is None else {"operator": base.canonical["operator"]}
-    return replace(plan, canonical={**plan.canonical, "profile": {**profile, **operator}})
+    unknown = dataset.about.unknown_at({one.chain_id: one.at for one in plan.whole.seen})
+    return replace(plan, canonical={**plan.canonical, "profile": {**profile, **operator}},
+                   warnings=[*plan.warnings, *unknown])
 
 
 def profile(

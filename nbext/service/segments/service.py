@@ -335,7 +335,7 @@ class SegmentService:
         if "profile" in request:
             with _below(lambda: "/base"):
                 base = request["profile"]["base"] and self.plan(dataset, request["profile"]["base"], key, cancel)
-            return asked(plan, base, request["profile"]["least"])
+            return asked(plan, base, request["profile"]["least"], dataset)
         if "since" in request:
             # Both of one chain's blocks, so that other chains are looked at when it was there.
             with _below(lambda: "/since", "/filters/asOf"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -10,9 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.ingest.derive import snapshots
+from nbext.engine.ingest import remove
+from nbext.engine.ingest.derive import append, snapshots
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-from nbext.errors import IngestError, ValidationError
+from nbext.engine.ingest.run import compact
+from nbext.engine.open import open_dataset
+from nbext.errors import IngestError, InvalidSegment, ValidationError
+from nbext.language import language
 from tests.engine.ingest.conftest import write_parquet
 from tests.engine.ingest.reading_back import Tables, take, wallet
 
@@ -168,6 +173,39 @@ def test_transfers_after_a_snapshot_are_added_to_it_and_those_before_are_in_it(d
         held = {holder: amount for (_, holder), amount in tables.balances().items()}
         assert len(tables.transfers()) == 4
     assert held == {wallet(0): -30, wallet(1): 40, wallet(2): 80, wallet(3): 60}
+
+
+def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(data, tmp_path, log, monkeypatch):
+    monkeypatch.setattr(append, "LEAST", 0)
+    logs = [log(0, 1, 10**18, block=90), log(1, 2, 10**18, block=100),
+            *(log(0, 1, 5, block=91, contract=900) for _ in range(9))]
+    take(data, write_parquet(tmp_path / "t.parquet", logs))
+    path = holders(tmp_path / "h.csv", (wallet(3), "1", "No"), (wallet(4), "2", "No"))
+    report = take(data, path, options=options(block=99))
+    assert report.odd["before_snapshot"] == 1
+    assert "  1 transfer up to the block of its contract's holder snapshot: balances begin with the snapshot" \
+        in report.lines()
+    later = take(data, write_parquet(tmp_path / "u.parquet", [log(4, 2, 1, block=n) for n in (101, 102)]))
+    assert (later.rebuilt, later.odd.get("before_snapshot")) == (None, None)
+    for again in (False, True):
+        if again:
+            compact(data)
+        with pytest.raises(InvalidSegment, match=r"Block 98 is before the balances of .* of block 99\."):
+            held(data, 98)
+        assert held(data, 99) == {wallet(3), wallet(4)}
+    remove("h.csv", data)
+    assert held(data, 98) == {wallet(1)}
+
+
+def held(data, block):
+    dataset = open_dataset(data)
+    try:
+        asked = language.parse({"filters": {"token": {"token": TOKEN, "unit": "raw"}, "asOf": block}})
+        found = dataset.ask(language.compile(language.resolve(asked, dataset, {}.get)), limit=10)
+        with contextlib.closing(found.stored):
+            return set(found.rows["address"].to_pylist())
+    finally:
+        dataset.close()
 
 
 def test_a_newer_snapshot_stands_in_the_place_of_the_one_before(data, tmp_path):
