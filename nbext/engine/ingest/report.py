@@ -22,6 +22,8 @@ from nbext.engine.schema import TABLES
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError
 
+# What says of a contract which standard it follows.
+_STATED = "address, is_erc20, is_erc721"
 # A report is read on a terminal: the files beside the data have the rest.
 SHOWN = 10
 SHOWN_GAPS = 3
@@ -121,6 +123,12 @@ class Report:
         Transfers that no earlier run had.
     skipped
         Files that were ingested before, in the same way, with the block from which on their rows were replaced since.
+    untimed, gaps, gap_count
+        The blocks of the chains without a time, and the ranges of blocks without a row.
+    disagreements
+        Where files say different things of a contract's decimals or symbol, in words.
+    restated
+        Contracts whose standard is another than before: address, then, now, and whether a file says so.
     removed
         What was taken out of the data, and replaced if files were ingested: a line for each.
     snapshots
@@ -156,6 +164,8 @@ class Report:
     gaps: list[Gap] = field(default_factory=list)
     gap_count: int = 0
     untimed: list[Untimed] = field(default_factory=list)
+    disagreements: list[str] = field(default_factory=list)
+    restated: list[tuple[str, str, str, bool]] = field(default_factory=list)
     bad_rows: int = 0
     bad: list[BadRow] = field(default_factory=list)
     bad_path: str | None = None
@@ -201,13 +211,19 @@ class Report:
             if count:
                 lines.append(f"  {count:,} {ODDITIES.get(name, (name, name))[count != 1]}")
             if count and name == "inferred" and self.inferred_path:
-                lines.append(f"    listed in {shown(self.inferred_path)}")
+                lines.append(f"    listed in {shown(self.inferred_path)}: a file with {_STATED} corrects them")
         widest = sorted(self.gaps, key=lambda gap: gap.first_block - gap.last_block)[:SHOWN_GAPS]
         for gap in widest:
             missing = counted(gap.last_block - gap.first_block + 1, "block")
             lines.append(f"  no data for {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})")
         if self.gap_count > len(widest):
             lines.append(f"  and {counted(self.gap_count - len(widest), 'smaller gap')}")
+        for address, then, now, declared in self.restated[:SHOWN]:
+            why = "as a file says" if declared else f"by its transfers: if it is not, ingest a file with {_STATED}"
+            lines.append(f"  {address} was {then}, and is {now} now, {why}")
+        lines += [f"  {one}" for one in self.disagreements[:SHOWN]]
+        for found in (self.restated, self.disagreements):
+            lines += [f"  and {counted(len(found) - SHOWN, 'more contract')} like these"] if len(found) > SHOWN else []
         return lines + [f"  {one}. Ingest a file with their times (number, timestamp)" for one in self.untimed]
 
     def _bad(self) -> list[str]:

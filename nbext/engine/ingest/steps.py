@@ -101,6 +101,10 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     _read_transfers(run)
     counts.count_rows(stage, run.first)
     _set_repeated_apart(run)
+    _check_times(run)
+    # A fetch says itself what it has read: of a reorganised range that may be no row.
+    if job.replace_from is not None and not job.covered:
+        taken.check_replaced(stage, job.replace_from, run.first)
     report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [run.first])
     rows_of = append.merge(stage, wallets.zero(stage)) if stage.appending else _build(run)
     if not stage.appending:
@@ -111,6 +115,7 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     report.rows = sum(file.rows for file in report.files)
     report.removed = taken.removed(stage, run.out, job.chain)
     paths = {number: source.name for number, source in enumerate(fresh, run.first)}
+    report.disagreements = taken.disagreements(stage, run.first, paths)
     counts.write_lists(stage, report, job.folder, paths)
     # Last before the switch: a file that grew while it was read may have given half a row, or rows of two states.
     for source in sources:
@@ -130,6 +135,18 @@ def _set_repeated_apart(run: Run) -> None:
     if within is not None:
         raise Refused(taken.contradiction(stage, paths, f"file = {within}"), paths[within])
     run.report.odd.update(rows.drop_repeated(stage, run.first))
+
+
+def _check_times(run: Run) -> None:
+    """Refuse another time of a block that has one: a file is wrong, or of another branch of the chain."""
+    if (first := tables.find_other_times(run.stage)) is None:
+        return
+    paths = {file.number: file.source for file in run.opened}
+    within = run.stage.value("SELECT min(source) FROM (SELECT source FROM two_times GROUP BY source, chain_id, block "
+                             "HAVING count(*) > 1)")
+    if within in paths:
+        raise Refused(taken.other_times(run.stage, paths, first, within), paths[within])
+    raise taken.other_times(run.stage, paths, first)
 
 
 @contextmanager
@@ -270,6 +287,7 @@ def _build(run: Run) -> Mapping[str, int]:
 def _derive(run: Run, zero: int) -> None:
     stage = run.stage
     contracts.classify(stage)
+    run.report.restated = contracts.restated(stage)
     rows.save(stage)
     tables.derive(stage, zero, lambda done: run.job.progress("balances", done))
     run.job.progress("activity", 0)

@@ -16,6 +16,7 @@ from nbext.engine import storage
 from nbext.engine.ingest.derive.rows import ELEMENT
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.previous import TakenOut
+from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.files import Source, shown
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.storage import FORMAT, Generation
@@ -195,9 +196,7 @@ def left(stage: Stage, out: TakenOut) -> list[Entry]:
 
 def contradiction(stage: Stage, opened: Mapping[int, Source], which: str) -> IngestError:
     """Return the error of rows that contradict others of the same transaction and log index, with both versions."""
-    paths = {number: source.name for number, source in opened.items()}
-    if stage.previous:
-        paths |= {entry["source"]: entry["path"] for entry in stage.previous.manifest["files"]}
+    paths = _paths(stage, opened)
     found = stage.rows(f"SELECT file, row, source, their_row FROM contradictions WHERE {which} ORDER BY ALL")
     lines = []
     for file, row, source, their_row in found[:_SHOWN]:
@@ -206,12 +205,72 @@ def contradiction(stage: Stage, opened: Mapping[int, Source], which: str) -> Ing
                   f"    {shown(paths[source])}, row {their_row % ELEMENT:,}: {there}"]
     more = f"\n  and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
     inside = all(file == source for file, _, source, _ in found)
-    advice = ("Correct the file." if inside else
-              f"If a chain was reorganised, ingest its new blocks with --replace-from {_first_block(stage)}; "
-              "if a file is wrong, take it out with `nbext remove`.")
+    advice = _advice(_first_block(stage), inside=inside)
     many = "1 row contradicts another" if len(found) == 1 else f"{len(found):,} rows contradict others"
     return IngestError(f"{shown(paths[found[0][0]])}: {many} with the same transaction and log index. {advice}\n"
                        + "\n".join(lines) + more, path=paths[found[0][0]], row=found[0][1] % ELEMENT)
+
+
+def other_times(stage: Stage, opened: Mapping[int, Source], first: int, within: int | None = None) -> IngestError:
+    """Return the error of blocks that have two times, the first of which is ``first``; ``within`` one file or not."""
+    paths = _paths(stage, opened)
+    which = "" if within is None else f"WHERE source = {within}"
+    found = stage.rows(f"""
+        SELECT block, list((source, seconds) ORDER BY source, seconds) FROM (
+            SELECT chain_id, block, seconds, min(source) AS source FROM two_times {which} GROUP BY 1, 2, 3)
+        GROUP BY chain_id, block HAVING count(*) > 1 ORDER BY block""")
+    lines = [f"  block {block:,}: " + ", ".join(f"{moment(at)} in {shown(paths[source])}" for source, at in told)
+             for block, told in found[:_SHOWN]]
+    more = f"\n  and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+    many = "1 block has two times" if len(found) == 1 else f"{len(found):,} blocks have two times"
+    source = max(source for _, told in found for source, _ in told)
+    return IngestError(f"{shown(paths[source])}: {many}. {_advice(first, inside=within is not None)}\n"
+                       + "\n".join(lines) + more, path=paths[source])
+
+
+def disagreements(stage: Stage, first: int, paths: Mapping[int, str]) -> list[str]:
+    """Return a line for each contract whose decimals or symbol are another in a file than in one of this run's."""
+    stored = stage.previous.manifest["files"] if stage.previous else ()
+    named = {0: "the well-known tokens", **{entry["source"]: shown(entry["path"]) for entry in stored},
+             **{number: shown(path) for number, path in paths.items()}}
+    return [f"{one.address}: {one.field} {visible(one.used, 40)} as in {named[one.source]}, "
+            f"not {visible(one.other, 40)} as in {named[one.other_source]}"
+            for one in tokens.disagreements(stage, first)]
+
+
+def check_replaced(stage: Stage, block: int, first: int) -> None:
+    """Refuse files of which --replace-from would replace nothing, or whose rows contradict what it leaves.
+
+    Below its block they may have rows of another branch, which would stand beside the stored ones.
+    """
+    last = stage.value("SELECT max(block) FROM times WHERE source >= ?", [first])
+    if last is None or last < block:
+        ends = "have no block" if last is None else f"end at block {last:,}"
+        raise ValidationError.of("replace_from", "range", f"the files {ends}, so nothing from block {block:,} on "
+                                 "would be replaced. Write the first block that they replace.")
+    if stage.previous is None:
+        return
+    many, start = stage.rows("""
+        SELECT count(*), min(block) FROM (SELECT r.chain_id, address, block FROM incoming JOIN contract_ranks r
+            ON r.rowid = contract WHERE file >= ? AND block < ?)
+        SEMI JOIN (SELECT chain_id, address, block FROM prev.main.transfers JOIN prev.main.contracts USING (contract))
+            USING (chain_id, address, block)""", [first, block])[0]
+    if many:
+        raise ValidationError.of(
+            "replace_from", "range", f"{_counted(many, 'new transfer')} of the files are below block {block:,}, in blocks "
+            f"of which the data has others of the same contracts. To replace these, too, write --replace-from {start}.")
+
+
+def _advice(block: int, *, inside: bool) -> str:
+    return ("Correct the file." if inside else
+            f"If a chain was reorganised, ingest its new blocks with --replace-from {block}; "
+            "if a file is wrong, take it out with `nbext remove`.")
+
+
+def _paths(stage: Stage, opened: Mapping[int, Source]) -> dict[int, str]:
+    """Return the paths of the files by their numbers: of this run, and of those before."""
+    stored = stage.previous.manifest["files"] if stage.previous else ()
+    return {entry["source"]: entry["path"] for entry in stored} | {n: source.name for n, source in opened.items()}
 
 
 def _version(stage: Stage, opened: Mapping[int, Source], source: int, row: int) -> str:

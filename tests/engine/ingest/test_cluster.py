@@ -6,6 +6,7 @@ import csv
 import random
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -89,9 +90,13 @@ def raw(folder: Path) -> Path:
                                                            for block in range(1000, 1401) if not 1100 < block < 1200])
     write(folder / "single.csv", SINGLE, [
         [chance.choice(many), chance.choice(wallets), chance.choice(wallets), chance.randint(0, 5),
-         chance.randint(0, 9), transaction(), log, 1000 + chance.randint(0, 400), "2023-11-14 22:13:20.000 UTC"]
-        for log in range(800)])
+         chance.randint(0, 9), transaction(), log, block, f"{time_of(block):%Y-%m-%d %H:%M:%S}.000 UTC"]
+        for log in range(800) for block in [1000 + chance.randint(0, 400)]])
     return folder
+
+
+def time_of(block):
+    return datetime.fromtimestamp(1_700_000_000 + 12 * block, UTC)
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +213,8 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
 @pytest.mark.parametrize(("header", "rows", "message"), [
     (TRANSFER, [["0x" + "1" * 40, "0x" + "2" * 40, "0x" + "3" * 40, value, "0x" + "4" * 64, 1, 10] for value in (1, 2)],
      f"rows contradict each other: transaction 0x{'4' * 64}, log 1: "),
+    (("number", "timestamp"), [[5, 1_600_000_000], [5, 1_600_000_001]],
+     "block 5 has two times: 2020-09-13 12:26:40 UTC in "),
     (("address", "balance"), [["0x" + "1" * 40, 5]], "holders is not read on a cluster. Ingest it on one machine, "
      "or export the transfers with their log indexes."),
     (("a", "b"), [[1, 2]], "no known format has any of these columns: a, b"),

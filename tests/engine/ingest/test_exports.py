@@ -209,11 +209,12 @@ def pieces(folder, name, contract):
             ["ethereum", f"2024-01-31 00:00:0{n}.000 UTC", 100 + n, "erc1155", "batch", index, contract, one, many,
              wallet(a), wallet(b), wallet(9), tx(contract, n)] for n, index, a, b, one, many in each_id()])
     if name == "export.csv":
-        return web(path, NFTS, *([tx(contract, n), *start(n, a, b, 100 + n)[1:], contract, "P", "P", one, "1155", many]
+        return web(path, NFTS, *([tx(contract, n), 100 + n, 1_706_659_200 + n, f"2024-01-31 00:00:0{n}", wallet(a),
+                                  wallet(b), contract, "P", "P", one, "1155", many]
                                  for n, _, a, b, one, many in each_id()))
     header = ["blockNumber", "timeStamp", "hash", "from", "to", "contractAddress", "tokenID", "tokenValue", "tokenName",
               "tokenSymbol", "transactionIndex"]
-    return write(path, header, [[100 + n, 1_600_000_000 + n, tx(contract, n), wallet(a), wallet(b), contract, one, many,
+    return write(path, header, [[100 + n, 1_706_659_200 + n, tx(contract, n), wallet(a), wallet(b), contract, one, many,
                                  "P", "P", n] for n, _, a, b, one, many in each_id()])
 
 

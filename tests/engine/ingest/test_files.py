@@ -199,7 +199,7 @@ def dune(path, logs, **columns):
     rows = {
         "contract_address": [log.token_address for log in logs], "evt_tx_hash": [log.transaction_hash for log in logs],
         "evt_index": [str(log.log_index) for log in logs], "blockchain": ["ethereum"] * len(logs),
-        "evt_block_time": [f"2024-01-31 00:00:0{n}.000 UTC" for n in range(len(logs))],
+        "evt_block_time": [f"2024-01-31 00:00:0{log.block_number - 100}.000 UTC" for log in logs],
         "evt_block_number": [str(log.block_number) for log in logs],
         "from": [log.from_address for log in logs], "to": [log.to_address for log in logs], **columns,
     }

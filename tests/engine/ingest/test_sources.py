@@ -72,13 +72,17 @@ def draw_logs(draw, versions):
                 transaction(n + 1), n % 7, 100 + n) for n in chosen]
 
 
-def draw_file(draw, name, versions):
-    kind = draw(st.sampled_from(["transfers", "transfers", "timed", "tokens", "blocks", "snapshot", "dated"]))
+def of_transfers(name, logs, *, timed):
+    rows = [(*log, 1_600_000_000 + 12 * log.block_number) if timed else log for log in logs]
+    return Given(name, tuple(TIMED if timed else ETL), tuple(map(tuple, rows)))
+
+
+def draw_file(draw, name, versions, *, timed):
+    # A snapshot of a date is refused where the next block has no time.
+    dated = ["timed", "dated"] if timed else ["transfers", "timed"]
+    kind = draw(st.sampled_from([*dated, "timed" if timed else "transfers", "tokens", "blocks", "snapshot"]))
     if kind in ("transfers", "timed"):
-        logs = draw_logs(draw, versions)
-        late = draw(st.integers(0, 1))
-        rows = [(*log, 1_600_000_000 + 12 * log.block_number + late) if kind == "timed" else log for log in logs]
-        return Given(name, tuple(TIMED if kind == "timed" else ETL), tuple(map(tuple, rows)))
+        return of_transfers(name, draw_logs(draw, versions), timed=kind == "timed")
     if kind == "tokens":
         decimals = draw(st.integers(0, 3))
         return Given(name, tuple(TOKENS.split(",")), ((wallet(1000), f"T{decimals}", "", decimals),))
@@ -115,19 +119,22 @@ class Living:
     files: list = field(default_factory=list)
     versions: dict = field(default_factory=lambda: dict.fromkeys(range(12), 1))
     names: object = field(default_factory=lambda: (f"{n:02}.csv" for n in itertools.count()))
+    # Whether every transfer comes with its block's time, so that snapshots may have a date.
+    timed: bool = False
 
     @property
     def data(self):
         return self.folder / "data"
 
     def begin(self):
-        # So that some block always has a time, by which snapshots with a date can be placed.
+        self.timed = self.draw(st.booleans())
+        # A file that is never taken out: the last one cannot be.
         row = (90, 1_600_000_000 + 12 * 90, "0x")
         self.files.append(Given(next(self.names), tuple(BLOCKS.split(",")), (row,)))
         ingested(self.data, self.folder, self.files[0])
 
     def add(self):
-        new = draw_file(self.draw, next(self.names), self.versions)
+        new = draw_file(self.draw, next(self.names), self.versions, timed=self.timed)
         self._keep(new)
         ingested(self.data, self.folder, new)
 
@@ -151,7 +158,11 @@ class Living:
     def replace(self):
         block = self.draw(st.integers(98, 112))
         self.versions |= {n: version + 1 for n, version in self.versions.items() if 100 + n >= block}
-        new = Given(next(self.names), tuple(ETL), tuple(map(tuple, draw_logs(self.draw, self.versions))))
+        # What lies below may not be of another branch, and something has to be replaced.
+        logs = [log for log in draw_logs(self.draw, self.versions) if log.block_number >= block]
+        last = max(self.versions)
+        logs = logs or [Log(wallet(1000), wallet(1), wallet(2), self.versions[last], transaction(last + 1), 9, 115)]
+        new = of_transfers(next(self.names), logs, timed=self.timed)
         self.files = [file.before(block) for file in self.files if file.contents != new.contents] + [new]
         ingested(self.data, self.folder, new, replace_from=block)
 
@@ -473,6 +484,35 @@ def everything_of(folder, untimed, path, made):
     return everything(folder)[0]["balances"]
 
 
+def test_a_block_has_one_time_and_another_refuses_the_run(data, tmp_path, log):
+    one, other, wrong = (tmp_path / f"{name}.csv" for name in ("one", "other", "wrong"))
+    one.write_text("number,timestamp\n100,1600000000\n101,1600000060\n102,1600000120\n")
+    other.write_text("number,timestamp\n101,1600000061\n102,1600000121\n103,1600000180\n")
+    wrong.write_text("number,timestamp\n105,1600000300\n105,1600000301\n")
+    take(data, one, write_csv(tmp_path / "t.csv", [log(block=block) for block in (100, 101, 102)]))
+    before = everything(data)
+    contradicting = (
+        f"{other}: 2 blocks have two times. If a chain was reorganised, ingest its new blocks with --replace-from 101; "
+        "if a file is wrong, take it out with `nbext remove`.\n"
+        f"  block 101: 2020-09-13 12:27:40 UTC in {one}, 2020-09-13 12:27:41 UTC in {other}\n"
+        f"  block 102: 2020-09-13 12:28:40 UTC in {one}, 2020-09-13 12:28:41 UTC in {other}")
+    for files in ([other], [write_parquet(tmp_path / "u.parquet", [log(block=101)], block_timestamp=[1_600_000_061])]):
+        with pytest.raises(IngestError) as caught:
+            take(data, *files)
+        assert files != [other] or str(caught.value) == contradicting
+        assert everything(data) == before
+    report = take(data, wrong, write_csv(tmp_path / "more.csv", [log(block=103)]))
+    assert [str(error) for error in report.refused] == [
+        f"{wrong}: 1 block has two times. Correct the file.\n"
+        f"  block 105: 2020-09-13 12:31:40 UTC in {wrong}, 2020-09-13 12:31:41 UTC in {wrong}"]
+    # Of the other branch, from its first block on.
+    branch = write_csv(tmp_path / "branch.csv", [log(block=block) for block in (101, 103)])
+    take(data, other, branch, replace_from=101)
+    with Tables(data) as tables:
+        assert tables.rows("SELECT block, timestamp FROM blocks ORDER BY 1") == [
+            (100, 1_600_000_000), (101, 1_600_000_061), (102, 1_600_000_121), (103, 1_600_000_180)]
+
+
 def test_a_run_says_which_blocks_have_no_time(data, tmp_path, log):
     times = tmp_path / "blocks.csv"
     times.write_text("number,timestamp\n100,1600000000\n101,1600000060\n")
@@ -585,6 +625,68 @@ def test_replacing_needs_the_chain_and_every_file_and_may_find_nothing(data, tmp
     assert everything(data) == before
     for folder in (data, tmp_path / "fresh"):
         assert take(folder, write_csv(tmp_path / "other.csv", [log()]), chain="optimism", replace_from=5).new == 1
+
+
+def test_replacing_from_a_block_that_the_files_do_not_reach_is_refused(data, tmp_path, log):
+    old = [log(0, 1, 5, block=block) for block in (100, 101, 102)]
+    take(data, write_csv(tmp_path / "old.csv", old))
+    before = everything(data)
+    # Another branch, with transactions of its own: beside the old one each would count.
+    branch = write_csv(tmp_path / "branch.csv", [log(0, 2, 7, block=block) for block in (101, 102)])
+    with pytest.raises(ValidationError) as caught:
+        take(data, branch, replace_from=103)
+    assert str(caught.value) == ("replace_from: the files end at block 102, so nothing from block 103 on would be "
+                                 "replaced. Write the first block that they replace.")
+    with pytest.raises(ValidationError) as caught:
+        take(data, branch, replace_from=102)
+    assert str(caught.value) == (
+        "replace_from: 1 new transfer of the files are below block 102, in blocks of which the data has others of the "
+        "same contracts. To replace these, too, write --replace-from 101.")
+    assert everything(data) == before
+    take(data, branch, replace_from=101)
+    with Tables(data) as tables:
+        assert tables.balances() == {(wallet(1000), wallet(0)): -19, (wallet(1000), wallet(1)): 5,
+                                     (wallet(1000), wallet(2)): 14}
+    # What is new below, and beside nothing, is of the same branch as anything.
+    more = [log(0, 1, 5, block=100, contract=900), log(0, 3, 7, block=103)]
+    assert take(data, write_csv(tmp_path / "more.csv", more), replace_from=103).new == 2
+
+
+def test_files_that_say_other_things_of_a_contract_are_named(data, tmp_path, log):
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    header = "address,symbol,name,decimals,total_supply\n"
+    one.write_text(f"{header}{wallet(1000)},AAA,Alpha,18,\n{wallet(900)},BBB,Beta,6,\n")
+    other.write_text(f"{header}{wallet(1000)},AAX,Alpha,6,\n{wallet(900)},bbb,B,6,\n")
+    path = write_csv(tmp_path / "t.csv", [log(0, 1, 5), log(0, 2, 5)])
+    assert take(data, one, path).disagreements == []
+    report = take(data, other)
+    assert report.disagreements == [
+        f"{wallet(1000)}: decimals 6 as in {other}, not 18 as in {one}",
+        f"{wallet(1000)}: symbol AAX as in {other}, not AAA as in {one}"]
+    assert set(report.lines()) >= {f"  {line}" for line in report.disagreements}
+    assert take(data, write_csv(tmp_path / "u.csv", [log(0, 1, 5)])).disagreements == []
+    assert take(tmp_path / "both", one, other, path).disagreements == report.disagreements
+
+
+def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with_what_corrects_it(data, tmp_path, log):
+    ids = [log(0, n % 3, n, block=100 + n) for n in range(6)] + [log(n % 3, 3, n, block=110 + n) for n in range(6)]
+    report = take(data, write_csv(tmp_path / "one.csv", ids))
+    assert f"    listed in {data / 'inferred-contracts.csv'}: a file with address, is_erc20, is_erc721 corrects them" \
+        in report.lines()
+    # Each is sent on by somebody who never got it: the logs between are missing.
+    broken = write_csv(tmp_path / "two.csv", [log(5, 6, n, block=120 + n) for n in range(6)])
+    report = take(data, broken)
+    assert report.restated == [(wallet(1000), "ERC721", "ERC20", False)]
+    assert (f"  {wallet(1000)} was ERC721, and is ERC20 now, by its transfers: if it is not, ingest a file with address, "
+            "is_erc20, is_erc721") in report.lines()
+    says = tmp_path / "contracts.csv"
+    says.write_text(f"address,is_erc20,is_erc721\n{wallet(1000)},false,true\n")
+    report = take(data, says)
+    assert report.restated == [(wallet(1000), "ERC20", "ERC721", True)]
+    assert f"  {wallet(1000)} was ERC20, and is ERC721 now, as a file says" in report.lines()
+    with Tables(data) as tables:
+        assert tables.owners() == {(wallet(1000), n): wallet(6) for n in range(6)}
+    assert take(data, write_csv(tmp_path / "three.csv", [log(6, 7, 1, block=130)])).restated == []
 
 
 def test_rows_of_an_earlier_format_stay_as_a_whole(tmp_path, log):

@@ -25,6 +25,7 @@ from nbext.engine.ingest.report import FileTaken, Report
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.steps import chain_id_of
+from nbext.engine.ingest.taken import moment
 from nbext.engine.remote.backends import Spark
 from nbext.engine.remote.place import Place
 from nbext.engine.schema import TABLES
@@ -148,6 +149,8 @@ class _Run:
         tokens.insert_facts(stage, tokens.well_known())
         tokens.settle(stage)
         self._read_transfers()
+        if (block := tables.find_other_times(stage)) is not None:
+            raise self._two_times(block)
 
     def _read_transfers(self) -> None:
         stage = self.stage
@@ -190,6 +193,13 @@ class _Run:
                 for file, contract, sender, recipient, *_, block in versions]
         return IngestError(f"rows contradict each other: transaction 0x{tx}{low}, log {index}: {'; '.join(both)}. "
                            "Nothing was changed.", path=self.opened[versions[0][0] - 1].source.name)
+
+    def _two_times(self, block: int) -> IngestError:
+        found = self.stage.rows("SELECT min(source), seconds FROM two_times WHERE block = ? GROUP BY 2 ORDER BY 1, 2",
+                                [block])
+        both = [f"{moment(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in found[:2]]
+        return IngestError(f"block {block:,} has two times: {', '.join(both)}. Nothing was changed.",
+                           path=self.opened[found[-1][0] - 1].source.name)
 
     def _rank(self) -> None:
         """Create ``wallets`` and ``contract_ranks``, and ``incoming``: the good rows by ranks."""

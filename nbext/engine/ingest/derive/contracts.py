@@ -39,6 +39,16 @@ def classify(stage: Stage) -> None:
     stage.drop("evidence", "declared")
 
 
+def restated(stage: Stage) -> list[tuple[str, str, str, bool]]:
+    """Return the contracts with rows that are of another standard than before: address, then, now, and if declared."""
+    if stage.previous is None:
+        return []
+    return stage.rows("""
+        SELECT address, p.standard, s.standard, declared FROM prev.main.contracts p
+        JOIN contract_ranks r USING (chain_id, address) JOIN standards s ON s.contract = r.rowid
+        WHERE p.transfers IS NOT NULL AND p.standard <> s.standard ORDER BY 1""")
+
+
 def _evidence(stage: Stage) -> None:
     """Create ``evidence``: for each contract without metadata, how its values moved."""
     stage.run(f"""

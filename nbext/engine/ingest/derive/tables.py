@@ -235,13 +235,27 @@ def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
     stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'block number or time is not a whole number', "
               f"left(concat_ws(' ', {file.text('block')}, {file.text('timestamp')}), 200) "
               f"FROM {file.relation} WHERE NOT {good}")
-    stage.run(f"INSERT INTO times SELECT {file.number}, {chain}, {block}, min({seconds}) FROM {file.relation} "
-              f"WHERE {good} GROUP BY ALL")
+    stage.run(f"INSERT INTO times SELECT DISTINCT {file.number}, {chain}, {block}, {seconds} FROM {file.relation} "
+              f"WHERE {good}")
 
 
 def take_blocks_of_transfers(stage: Stage) -> None:
     """Add the blocks of the rows that were read, also of those that repeat a transfer."""
-    stage.run("INSERT INTO times SELECT file, chain_id, block, min(seconds) FROM incoming GROUP BY ALL")
+    stage.run("INSERT INTO times SELECT DISTINCT file, chain_id, block, seconds FROM incoming")
+
+
+def find_other_times(stage: Stage) -> int | None:
+    """Create ``two_times``, the times of the blocks that have several by now, and return the first such block.
+
+    Those that no file of this run names are not looked at.
+    """
+    stored = ("UNION ALL SELECT source, chain_id, block, seconds FROM prev.ingest.blocks "
+              "SEMI JOIN times USING (chain_id, block)" if stage.previous else "")
+    told = f"(SELECT source, chain_id, block, seconds FROM times {stored})"
+    stage.run(f"CREATE TABLE two_times AS SELECT DISTINCT * FROM {told} SEMI JOIN (SELECT chain_id, block FROM {told} "
+              "GROUP BY 1, 2 HAVING min(seconds) <> max(seconds)) USING (chain_id, block) WHERE seconds IS NOT NULL")
+    found = stage.value("SELECT min(block) FROM two_times")
+    return None if found is None else int(found)
 
 
 def collect_blocks(stage: Stage) -> None:
@@ -251,7 +265,7 @@ def collect_blocks(stage: Stage) -> None:
 
 
 def save_blocks(stage: Stage) -> None:
-    """Fill ``out.blocks``: every block with a transfer or a time; of two times the one ingested first wins."""
+    """Fill ``out.blocks``: every block with a transfer or a time."""
     # A snapshot's own time comes last, where its block has no other.
     stage.run("""
         INSERT INTO out.blocks

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -168,6 +169,34 @@ def check_decimals(stage: Stage, new: str = _NEW, which: str = "true") -> None:
             f"{shown(read[number])}: its amounts of {address} were read with {then} decimals, and would be wrong with "
             f"{now}, which the token has from now on. Ingest the file again in the same run with --decimals {now}, or "
             "remove it first.", path=read[number])
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """What two files say of a contract: what is used, with the number of its file, and one that is not."""
+
+    address: str
+    field: str
+    used: str
+    source: int
+    other: str
+    other_source: int
+
+
+def disagreements(stage: Stage, first: int) -> list[Disagreement]:
+    """Return where files disagree on decimals or symbols, one of them from ``first`` on; 0 is the well-known tokens."""
+    found = []
+    for column in ("decimals", "symbol"):
+        told = stage.rows(f"""
+            SELECT address, list((value, number) ORDER BY {_PRIORITY}, seq DESC) FROM (
+                SELECT *, {column}::VARCHAR AS value, seq // {OF_A_FILE} AS number FROM out.ingest.facts
+                WHERE {column} IS NOT NULL AND source <> 'snapshot')
+            GROUP BY chain_id, address HAVING count(DISTINCT lower(value)) > 1 AND max(number) >= ? ORDER BY 1""",
+            [first])
+        for address, (used, *others) in told:
+            other = next(one for one in others if one[0].lower() != used[0].lower())
+            found.append(Disagreement(address, column, *used, *other))
+    return found
 
 
 def from_metadata(stage: Stage, chain: int, address: str) -> int | None:
