@@ -302,8 +302,8 @@ def test_balances_are_not_asked_for_before_the_snapshot_that_they_begin_with(dat
     ))  # fmt: skip
 
     def error(pointer, block, name, start):
-        return (f"/filters{pointer}", "range", f"Block {block} is before the balances of {name} on ethereum: they begin "
-                f"with a snapshot of holders, of block {start}.")  # fmt: skip
+        return (f"/filters{pointer}", "range", f"Block {block} is before the balances of {name} on ethereum: they "
+                f"begin with a snapshot of holders, of block {start}.")  # fmt: skip
 
     nft = {"nft": {"nft": "BAYC"}}
     assert errors(begun, {**token(), "asOf": 39}) == [error("/asOf", 39, "UNI", 40)]

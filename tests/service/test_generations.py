@@ -197,7 +197,8 @@ def test_an_answer_about_every_contract_says_that_balances_begin_with_a_snapshot
     add(data, 2)
     running = Running(data, tmp_path / "state", dataset=open_dataset(data))
     try:
-        line = "Balances of 1 contract begin with a snapshot of holders, the last of block 150: nothing is known before."
+        line = ("Balances of 1 contract begin with a snapshot of holders, the last of block 150: nothing is known "
+                "before.")
         everybody = {"activity": {"transfers": {"min": 0}}, "asOf": 149}
         for asked in (149, 150):
             lines = [line] if asked == 149 else []

@@ -257,8 +257,9 @@ def check_replaced(stage: Stage, block: int, first: int) -> None:
             USING (chain_id, address, block)""", [first, block])[0]
     if many:
         raise ValidationError.of(
-            "replace_from", "range", f"{_counted(many, 'new transfer')} of the files are below block {block:,}, in blocks "
-            f"of which the data has others of the same contracts. To replace these, too, write --replace-from {start}.")
+            "replace_from", "range", f"{_counted(many, 'new transfer')} of the files are below block {block:,}, in "
+            "blocks of which the data has others of the same contracts. To replace these, too, write --replace-from "
+            f"{start}.")
 
 
 def _advice(block: int, *, inside: bool) -> str:

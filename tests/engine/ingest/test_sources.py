@@ -677,8 +677,8 @@ def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with
     broken = write_csv(tmp_path / "two.csv", [log(5, 6, n, block=120 + n) for n in range(6)])
     report = take(data, broken)
     assert report.restated == [(wallet(1000), "ERC721", "ERC20", False)]
-    assert (f"  {wallet(1000)} was ERC721, and is ERC20 now, by its transfers: if it is not, ingest a file with address, "
-            "is_erc20, is_erc721") in report.lines()
+    assert (f"  {wallet(1000)} was ERC721, and is ERC20 now, by its transfers: if it is not, ingest a file with "
+            "address, is_erc20, is_erc721") in report.lines()
     says = tmp_path / "contracts.csv"
     says.write_text(f"address,is_erc20,is_erc721\n{wallet(1000)},false,true\n")
     report = take(data, says)
