@@ -193,11 +193,15 @@ class Session:
         self.vocabulary.fetch("collection", self.settings["chain"])
 
     def after_cell(self, ran: Any) -> None:
-        """Print what the tables of a cell would have said that were assigned and not displayed."""
+        """Print what a cell's tables would have said that were not displayed, and which data is new since the last."""
         untold, self.untold = self.untold, []
         for table, words in untold:
             if table is not ran.result:
                 print(words)
+        # A service elsewhere says with an answer that it is of other data: with that cell, and not with the next.
+        with suppress(NbextError):
+            if self.client is not None and self.settings["base_url"] and self._other_data():
+                self.ask_about(self.client)
 
     def disconnect(self) -> None:
         """Drop the client; the next call connects again."""
