@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
 from nbext.core.atomic_files import write_whole
+from nbext.core.constants import is_whole
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, NbextError, QueryCancelled, StorageError, UsageError, did_you_mean
 from nbext.notebook import keys
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from nbext.client import Client
     from nbext.client.decode import Outline
 
-HISTORY_COLUMNS = ["number", "segment_id", "operator", "filters", "limit", "matched", "returned", "seconds", "service"]
+HISTORY_COLUMNS = ["number", "segment_id", "operator", "filters", "limit", "matched", "returned", "block", "seconds",
+                   "service"]
 _QUERY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -70,7 +72,9 @@ class History:
         return self.runs[wanted - 1]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per query: its request, its id, the rows that matched and were returned, and the seconds."""
+        """Return one row per query: its request, its id, the rows that matched and were returned, the block of the
+        data that they hold at, and the seconds.
+        """
         return [
             {
                 "number": one.number,
@@ -78,7 +82,10 @@ class History:
                 # Filters from Python may contain Decimals, which json cannot write.
                 "filters": json.dumps(one.query.filters, default=str),
                 "limit": one.query.limit,
-                **{name: one.about.get(name) for name in ("segment_id", "matched", "returned", "seconds", "service")},
+                # Another service may say anything, or nothing, of its answer.
+                "matched": _whole(one.about.get("matched")), "returned": _whole(one.about.get("returned")),
+                "block": _whole(one.about["as_of"].get("block")) if isinstance(one.about.get("as_of"), dict) else None,
+                **{name: one.about.get(name) for name in ("segment_id", "seconds", "service")},
             }
             for one in self.runs
         ]
@@ -383,6 +390,10 @@ def chains_in_words(data: Mapping[str, Any]) -> str:
     chains = data.get("chains") or []
     words = [f"{visible(chain.get('chain'))} to block {_number(chain.get('lastBlock'))}" for chain in chains]
     return ", ".join(words) or "no chain yet"
+
+
+def _whole(value: Any) -> int | None:
+    return value if is_whole(value) and abs(value) < 2**63 else None
 
 
 def _number(value: Any) -> str:

@@ -476,7 +476,9 @@ def test_history_runs_again_and_saved_queries_come_back(asked, monkeypatch, tmp_
     asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
     asked.run('%segment {"nft": {"nft": "BAYC"}} --limit 2')
     table = asked.value("%nbext history")
-    assert table[["number", "limit", "returned"]].values.tolist() == [[1, 5, 5], [2, 2, 2]]
+    block = current_session().about["data"]["chains"][0]["lastBlock"]
+    assert table[["number", "limit", "returned", "block"]].values.tolist() == [[1, 5, 5, block], [2, 2, 2, block]]
+    assert set(table.dtypes[["matched", "returned", "block"]].astype(str)) == {"Int64"}
     pd.testing.assert_frame_equal(asked.value("%nbext history 1"), asked.ip.user_ns["whales"])
     saved = asked.run("%nbext save big 1").printed
     assert saved == "saved query 1 as big; `%%segment_query --from big` runs it\n"

@@ -179,7 +179,8 @@ def _history(session: Session, args: Args, words: list[str]) -> Any:
         # With this line's options: `%nbext history 2 -o again` stores the new result.
         return run_query(session, session.history.number(_number(words[0])).query, args)
     rows = session.history.rows()
-    table = _table(rows, columns=HISTORY_COLUMNS)
+    # Of another service a number may be missing, and the others stay whole.
+    table = _table(rows, columns=HISTORY_COLUMNS).astype(dict.fromkeys(("matched", "returned", "block"), "Int64"))
     if args["card"]:
         put(session, args, table)
         queries = [(one, _query(session, one["number"])) for one in rows]
