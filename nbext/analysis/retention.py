@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nbext.analysis import charts
 from nbext.analysis.results import Result, result
 from nbext.analysis.segments import Segment, all_of, client_of, counted, segment_of
-from nbext.analysis.trend import hours_of
+from nbext.analysis.trend import hours_of, reaching_back
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError
 
@@ -81,10 +81,11 @@ def retention(
     # A date is the whole day; the last period ends where the data does, whatever is added meanwhile.
     ends = [*(str(one.end_time.date()) for one in periods[:-1]), last["block"]]
     moments = [replace(asked, filters={**asked.filters, "asOf": one}) for one in ends]
-    cohorts = _joined(moments) if cohort == "held" else _seen(asked, periods, last["block"])
     cells = [(row, later) for row in range(number) for later in range(row, number)]
-    found = counted([*cohorts, *moments], [*([row] for row in range(number)),
-                                           *([row, number + later] for row, later in cells)])  # fmt: skip
+    with reaching_back(since):
+        cohorts = _joined(moments) if cohort == "held" else _seen(asked, periods, last["block"])
+        found = counted([*cohorts, *moments], [*([row] for row in range(number)),
+                                               *([row, number + later] for row, later in cells)])  # fmt: skip
     sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
     names = list(map(str, periods))
     if cohort == "held":

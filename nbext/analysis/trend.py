@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,8 @@ def trend(
     if amounts and not asked.client.is_ours:
         raise ConfigError(f"{asked.client.base_url} is not nbext's own service, the only one that adds up amounts.")
     summed = _has_one_token(asked.filters) if amounts is None else amounts
-    found = counted(points, [[place] for place in range(len(points))], amounts=summed)
+    with reaching_back(since):
+        found = counted(points, [[place] for place in range(len(points))], amounts=summed)
     times = frames.column([one.get("timestamp") for one in found.as_of], "timestamp")
     blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
     table = pd.DataFrame({"at": times, "block": blocks, "count": pd.array(found.counts, dtype="int64")})
@@ -93,6 +95,19 @@ def trend(
         about["amounts"] = sums[-1]["symbol"]
     title = f"Wallets that {found.words[-1] or 'match'}"
     return result(table, about, lambda row, _: points[row], {"line": lambda made: charts.line(made, title, about)})
+
+
+@contextmanager
+def reaching_back(since: str) -> Iterator[None]:
+    """Name ``since`` in the error of a point that is before the data begins."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors[0]
+        if first["code"] != "range" or not first["pointer"].endswith("/filters/asOf"):
+            raise
+        detail = f"{quoted(since)} reaches back too far. Choose a shorter span. {first['detail']}"
+        raise ValidationError.of("/since", "range", detail) from None
 
 
 def _has_one_token(filters: Mapping[str, Any]) -> bool:

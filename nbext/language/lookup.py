@@ -150,6 +150,15 @@ class Context(ABC):
             self._warn_of_what_is_missing(contract, chain)
         return contract
 
+    def warn_of_gaps(self, chain: Chain) -> None:
+        """Warn of blocks without a row, where all transfers of a chain are looked at, whichever contract's."""
+        extent = self.extents[chain.id]
+        fetched = extent.covered
+        gaps = [gap for gap in extent.gaps if not (fetched and all(extent.covers(one, *gap) for one in fetched))]
+        line = f"{chain.name}: transfers are missing: the data has no row of {_widest(gaps)}." if gaps else ""
+        if line and line not in self.warnings:
+            self.warnings.append(line)
+
     def _warn_of_what_is_missing(self, contract: Contract, chain: Chain) -> None:
         """Warn, in one line for each contract, where its balances cannot be complete."""
         extent, lacks = self.extents[chain.id], list[str]()

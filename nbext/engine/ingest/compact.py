@@ -20,7 +20,10 @@ def run(args: argparse.Namespace) -> int:
     # Here, so that wrong arguments do not wait for DuckDB and Arrow to load.
     from nbext.engine.ingest.run import compact
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
+    from nbext.engine.ingest.taken import check_folder
 
+    if args.data:
+        check_folder(args.data)
     with command.bar(quiet=args.quiet) as progress:
         made = compact(args.data or default_data_dir(Settings()), memory=args.memory or DEFAULT_MEMORY,
                        progress=progress)

@@ -39,6 +39,8 @@ ODDITIES = {
     "mints": ("mint (from the zero address)", "mints (from the zero address)"),
     "burns": ("burn (to the zero address)", "burns (to the zero address)"),
     "huge_values": ("amount or token id of 2**127 or more", "amounts or token ids of 2**127 or more"),
+    "below_zero": ("balance below zero, because transfers are missing: its wallet is left out of answers",
+                   "balances below zero, because transfers are missing: their wallets are left out of answers"),
     "unknown_decimals": ("ERC20 contract with unknown decimals (query it with `unit: raw`)",
                          "ERC20 contracts with unknown decimals (query them with `unit: raw`)"),
     "before_snapshot": ("transfer up to the block of its contract's holder snapshot: balances begin with the snapshot",
@@ -131,6 +133,8 @@ class Report:
         Contracts whose standard is another than before: address, then, now, and whether a file says so.
     removed
         What was taken out of the data, and replaced if files were ingested: a line for each.
+    replaced_before
+        Files whose rows an earlier run replaced, and which stay replaced though its file is removed, in words.
     snapshots
         What the balances of holder snapshots were taken as.
     erc20, nft
@@ -159,6 +163,7 @@ class Report:
     skipped: dict[str, int | None] = field(default_factory=dict)
     refused: list[IngestError] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    replaced_before: list[str] = field(default_factory=list)
     snapshots: list[SnapshotTaken] = field(default_factory=list)
     odd: dict[str, int] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
@@ -191,6 +196,7 @@ class Report:
         if len(self.snapshots) > SHOWN:
             lines.append(f"  and of {counted(len(self.snapshots) - SHOWN, 'more contract')}")
         lines += [f"{'replaced' if self.files else 'removed'}: {what}" for what in self.removed]
+        lines += self.replaced_before
         lines += [f"{shown(path)}: ingested before, skipped" + ("" if block is None else (
             f"; its rows from block {block:,} on were replaced, and are not read again"))
             for path, block in self.skipped.items()]
@@ -285,6 +291,10 @@ def count_oddities(stage: Stage, report: Report) -> None:
     report.erc20, report.nft, report.erc20_contracts, report.nft_contracts = counted[:4]
     names = ("self_transfers", "zero_values", "mints", "burns", "huge_values", "inferred")
     report.odd.update(zip(names, counted[4:], strict=True))
+    # Of what was removed, any contract may have lost transfers.
+    which = "SEMI JOIN read USING (contract)" if report.new else ""
+    report.odd["below_zero"] = stage.value(
+        f"SELECT count(*) FROM {stage.now}.balances b {which} WHERE hi < 0 AND wallet <> {zero(stage)}")
     report.odd["unknown_decimals"] = stage.value("""
         SELECT count(*) FROM out.contracts SEMI JOIN read USING (contract)
         WHERE standard = 'ERC20' AND decimals IS NULL""")

@@ -134,14 +134,14 @@ def remove(
     ------
     ValidationError
         No file or several files are so named, its rows are not told apart from those of others, or it is the only one.
+        Or there is no such data folder.
     StorageError
         Another run is writing to the data folder, or it cannot be written.
     """
     started = time.monotonic()
     check_memory(memory)
     folder = Path(data_dir).expanduser().resolve()
-    if not folder.is_dir():
-        raise ValidationError.of("data_dir", "unknown", f"{folder} has no data.")
+    taken.check_folder(folder)
     with _locked(folder):
         previous = storage.current(folder)
         source = taken.removable(folder, previous, name)

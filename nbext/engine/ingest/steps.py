@@ -114,6 +114,7 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     report.files += [FileTaken(s.name, "token list", rows, None, number) for number, s, rows in run.lists]
     report.rows = sum(file.rows for file in report.files)
     report.removed = taken.removed(stage, run.out, job.chain)
+    report.replaced_before = taken.replaced_before(stage, run.out)
     paths = {number: source.name for number, source in enumerate(fresh, run.first)}
     report.disagreements = taken.disagreements(stage, run.first, paths)
     counts.write_lists(stage, report, job.folder, paths)

@@ -39,8 +39,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the files in the order in which they were ingested: checksum, path, kind, rows, chain, time, options."""
     data = args.data or default_data_dir(Settings())
+    if args.data:
+        check_folder(args.data)
     print("\n".join(listed(storage.current(data))) or f"{data} has no files that were ingested.")
     return 0
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that does not exist: a mistyped one would be taken for one without data."""
+    if not folder.is_dir():
+        raise ValidationError.of("data_dir", "unknown", f"{folder} does not exist.")
 
 
 def same_way(entry: Entry, chain: Chain | None, options: SnapshotOptions, renamed: Mapping[str, str]) -> bool:
@@ -70,15 +78,16 @@ def removable(folder: Path, previous: Generation | None, name: str) -> Entry:
     if len(found) != 1:
         what = f"{len(found)} files are named {quoted(name)}" if found else f"no ingested file is named {quoted(name)}"
         listed = "\n".join(f"  {_line(entry)}" for entry in (found or entries)[:20])
+        by = "checksum" if len({one["path"] for one in found}) == 1 else "path or checksum"
         raise ValidationError.of("source", "ambiguous" if found else "unknown",
-                                 f"{what}. Name one of these by its path or checksum:\n{listed}")
+                                 f"{what}. Name one of these by its {by}:\n{listed}")
     entry = found[0]
     if entry["source"] == 0:
         raise ValidationError.of("source", "untold", f"{shown(entry['path'])} was ingested by {_EARLIER}. "
                                  "Ingest the other files into a new data folder.")
     if len(entries) == 1:
-        raise ValidationError.of("source", "last", f"{shown(entry['path'])} is the only file of {folder}. "
-                                 "To remove all data, delete that folder.")
+        raise ValidationError.of("source", "last", f"{shown(entry['path'])} is the only file of {folder}. To remove "
+                                 "all data, stop the services on it, and delete its `generations` and `current`.")
     return entry
 
 
@@ -178,6 +187,16 @@ def removed(stage: Stage, out: TakenOut, chain: Chain | None) -> list[str]:
         transfers = stage.value("SELECT count(*) FROM prev.main.beyond")
         lines.append(f"{_counted(transfers, 'transfer')} of {chain.name} from block {out.block:,} on")
     return lines
+
+
+def replaced_before(stage: Stage, out: TakenOut) -> list[str]:
+    """Return a line for each file of which earlier runs replaced rows, where what may have replaced them goes."""
+    if stage.previous is None or out.block is not None:
+        return []
+    return [f"{shown(entry['path'])}: its rows from block {entry['replaced_from']:,} on were replaced before, and do "
+            f"not come back by themselves: ingest it again with --replace-from {entry['replaced_from']}"
+            for entry in left(stage, out) if entry.get("replaced_from") is not None
+            and any(source > entry["source"] for source in out.sources)]
 
 
 def left(stage: Stage, out: TakenOut) -> list[Entry]:

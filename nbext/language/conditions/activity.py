@@ -55,6 +55,7 @@ class ActivityCondition(Condition):
         chain = context.chain(asked)
         if chain is None:
             return None
+        context.warn_of_gaps(chain)
         if "activeDays" in asked.values:
             context.timed(chain, at(asked.pointer, "activeDays"), "Days cannot be counted.",
                           every=True)

@@ -54,6 +54,7 @@ class CollectionsCondition(Condition):
         if "distinct" in asked.values:
             moment = context.at(chain, asked.pointer)
             context.warn_of_snapshots(chain, moment)
+            context.warn_of_gaps(chain)
             return cls(chain.id, (), context.counts(asked, "distinct"), moment)
         contracts, least = context.contracts(asked, "of", chain), asked.values["atLeast"]
         if least > len(asked.values["of"]):

@@ -85,6 +85,8 @@ class TransferCondition(Condition):
         contract, direction = context.contract(asked, name, chain), asked.values["direction"]
         if contract is None and name in asked.values:
             return None
+        if contract is None:
+            context.warn_of_gaps(chain)
         if "counterparty" in asked.values and direction in ("mint", "burn"):
             detail = f"A {direction} has no counterparty: the other side is the burn address."
             context.report.add(at(asked.pointer, "counterparty"), "exclusive", detail)

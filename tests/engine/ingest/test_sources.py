@@ -173,7 +173,7 @@ class Living:
         """Kill a run that adds transfers, or removes a file; what it was to do is done again."""
         place, nth = self.draw(st.sampled_from([("statement", 9), ("statement", 60), ("sync", 1), ("switch", 2)]))
         logs = draw_logs(self.draw, self.versions)
-        new = Given(next(self.names), tuple(ETL), tuple(map(tuple, logs)))
+        new = of_transfers(next(self.names), logs, timed=self.timed)
         killed_at(place, nth, new.write(self.folder), self.data, adding=True)
         self._keep(new)
         ingested(self.data, self.folder, new)
@@ -321,7 +321,7 @@ def test_a_file_that_is_named_wrongly_or_not_uniquely_is_refused_with_the_candid
         remove("a.csv", data)
     remove(str(tmp_path / "other" / "a.csv"), data)
     remove("a.csv", data)
-    with pytest.raises(ValidationError, match=r"b.csv is the only file of .*data\. To remove all data, delete"):
+    with pytest.raises(ValidationError, match=r"b.csv is the only file of .*data\. To remove all data, stop the services"):
         remove("b.csv", data)
 
 
@@ -330,8 +330,12 @@ def test_where_nothing_was_ingested_nothing_can_be_removed(tmp_path, capsys, fol
     (tmp_path / "empty").mkdir()
     assert main(["remove", "a.csv", "--data", str(tmp_path / folder)]) == 2
     assert "ValidationError: " in capsys.readouterr().err
-    assert main(["sources", "--data", str(tmp_path / folder)]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / folder} has no files that were ingested.\n"
+    # A mistyped folder is not one without files.
+    code = main(["sources", "--data", str(tmp_path / folder)])
+    assert (code, *capsys.readouterr()) == {
+        "nothing": (2, "", f"ValidationError: data_dir: {tmp_path / 'nothing'} does not exist.\n"),
+        "empty": (0, f"{tmp_path / 'empty'} has no files that were ingested.\n", "")}[folder]
+    assert (main(["compact", "--data", str(tmp_path / folder)]) == 0) == (folder == "empty")
     assert not (tmp_path / "nothing").exists()
 
 
@@ -599,7 +603,9 @@ def test_replacing_from_a_block_on_takes_out_what_every_file_has_there(data, tmp
     assert take(data, tmp_path / "old.csv").lines()[0] == (
         f"{tmp_path / 'old.csv'}: ingested before, skipped; its rows from block 101 on were replaced, and are not read "
         "again")
-    remove("new.csv", data)
+    assert remove("new.csv", data).lines()[1] == (
+        f"{tmp_path / 'old.csv'}: its rows from block 101 on were replaced before, and do not come back by themselves: "
+        "ingest it again with --replace-from 101")
     with Tables(data) as tables:
         assert tables.balances() == tokens(rows[:1]).balances
     # The first file again, whole: it is taken out before it is read.
