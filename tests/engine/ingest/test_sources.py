@@ -321,7 +321,7 @@ def test_a_file_that_is_named_wrongly_or_not_uniquely_is_refused_with_the_candid
         remove("a.csv", data)
     remove(str(tmp_path / "other" / "a.csv"), data)
     remove("a.csv", data)
-    with pytest.raises(ValidationError, match=r"b.csv is the only file of .*data\. To remove all data, stop the services"):
+    with pytest.raises(ValidationError, match=r"b.csv is the only file of .*data\. To remove all data, stop"):
         remove("b.csv", data)
 
 
