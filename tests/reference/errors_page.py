@@ -63,8 +63,9 @@ ADVICE = {
     "nothing. Correct the file or leave it out, and run `nbext ingest` again.",
     "OutOfMemory": "Allow more with `--memory 8GB`, or ingest fewer files at a time. What was stored before is whole.",
     "DiskFull": "Free some space, or give the data folder a larger disk. What was stored before is whole.",
-    "StorageError": "`nbext check` says which file is damaged. If the disk is full, free some space. Replace a damaged data folder by a "
-    "copy that `nbext backup` made, or run `nbext ingest` into a new one.",
+    "StorageError": "`nbext check` says which file is damaged. If the disk is full, free some space. A damaged registry, result or list "
+    "comes back from a copy that `nbext backup` made. Damaged chain data comes back from a whole copy of `generations` and `current`, or "
+    "by `nbext ingest` of the files into a new folder.",
 }
 
 
