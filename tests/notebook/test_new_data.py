@@ -81,6 +81,18 @@ def test_a_service_of_ours_elsewhere_that_serves_new_data_is_noticed_by_its_answ
         assert "new data" not in shell.run(HOLDERS).printed
 
 
+def test_what_was_looked_up_before_is_of_the_new_data_too(folder):
+    ingest(folder, transfer(1, "0x" + "0" * 40, A))
+    look_up = f"%nft ethereum {TOKEN}"
+    with loaded_shell() as shell:
+        for number, wallet in ((1, None), (2, B)):
+            if wallet:
+                ingest(folder, transfer(1, "0x" + "0" * 40, A), transfer(2, "0x" + "0" * 40, wallet))
+            for _ in range(2):
+                found = shell.value(look_up)
+                assert found["asOfBlock"].item() == 18_000_000 + number
+
+
 def test_a_notebook_asks_ingests_and_asks_again_without_a_restart(folder):
     """As people do it: the command in a cell of the notebook itself."""
     zero = "0x" + "0" * 40

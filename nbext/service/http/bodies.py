@@ -30,8 +30,8 @@ from nbext.service.segments.store import Segment
 LARGE_BODY = 16 << 10
 # Keys, and objects, of a large body; colons and braces in its texts are counted, too.
 MOST_KEYS = 10_000
-# Metadata changes only with the data: a caller may reuse it for a minute, and then asks by its ETag.
-_METADATA_CACHE = "private, max-age=60, must-revalidate"
+# Metadata changes only with the data, which may do so at any moment: a caller who has it asks by its ETag.
+_METADATA_CACHE = "private, no-cache"
 _KINDS = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
 
 
