@@ -139,15 +139,20 @@ def _set_repeated_apart(run: Run) -> None:
 
 
 def _check_times(run: Run) -> None:
-    """Refuse another time of a block that has one: a file is wrong, or of another branch of the chain."""
-    if (first := tables.find_other_times(run.stage)) is None:
-        return
-    paths = {file.number: file.source for file in run.opened}
-    within = run.stage.value("SELECT min(source) FROM (SELECT source FROM two_times GROUP BY source, chain_id, block "
+    """Refuse another time of a block that has one, and one before an earlier block's: no answer by date is right."""
+    stage, paths = run.stage, {file.number: file.source for file in run.opened}
+    if (first := tables.find_other_times(stage)) is not None:
+        within = stage.value("SELECT min(source) FROM (SELECT source FROM two_times GROUP BY source, chain_id, block "
                              "HAVING count(*) > 1)")
-    if within in paths:
-        raise Refused(taken.other_times(run.stage, paths, first, within), paths[within])
-    raise taken.other_times(run.stage, paths, first)
+        error = taken.other_times(stage, paths, first, within if within in paths else None)
+    elif found := tables.find_backward_times(stage):
+        sources = {source for one in found for source in (one.source, one.source_before)}
+        within = sources.pop() if len(sources) == 1 else None
+        error = taken.backward_times(stage, paths, found, inside=within is not None)
+    else:
+        return
+    # One file at odds with itself is left out; which of two is wrong, nobody can tell.
+    raise Refused(error, paths[within]) if within in paths else error
 
 
 @contextmanager

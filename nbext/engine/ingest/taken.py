@@ -15,6 +15,7 @@ from nbext.core.untrusted_text import quoted, visible
 from nbext.engine import storage
 from nbext.engine.ingest.derive.rows import ELEMENT
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
+from nbext.engine.ingest.derive.tables import Backward
 from nbext.engine.ingest.previous import TakenOut
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.files import Source, shown
@@ -245,6 +246,18 @@ def other_times(stage: Stage, opened: Mapping[int, Source], first: int, within: 
     source = max(source for _, told in found for source, _ in told)
     return IngestError(f"{shown(paths[source])}: {many}. {_advice(first, inside=within is not None)}\n"
                        + "\n".join(lines) + more, path=paths[source])
+
+
+def backward_times(
+    stage: Stage, opened: Mapping[int, Source], found: list[Backward], *, inside: bool
+) -> IngestError:
+    """Return the error of blocks with a time before that of an earlier block; ``inside`` one file or not."""
+    paths = _paths(stage, opened)
+    lines = [f"  block {one.block_before:,}: {moment(one.seconds_before)} in {shown(paths[one.source_before])}, "
+             f"block {one.block:,}: {moment(one.seconds)} in {shown(paths[one.source])}" for one in found]
+    source = max(source for one in found for source in (one.source, one.source_before))
+    return IngestError(f"{shown(paths[source])}: a block has a time before that of an earlier block. "
+                       f"{_advice(found[0].block_before, inside=inside)}\n" + "\n".join(lines), path=paths[source])
 
 
 def disagreements(stage: Stage, first: int, paths: Mapping[int, str]) -> list[str]:

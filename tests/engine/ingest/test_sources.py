@@ -517,6 +517,33 @@ def test_a_block_has_one_time_and_another_refuses_the_run(data, tmp_path, log):
             (100, 1_600_000_000), (101, 1_600_000_061), (102, 1_600_000_121), (103, 1_600_000_180)]
 
 
+def test_times_that_run_backwards_refuse_their_file_or_the_run(data, tmp_path, log):
+    one, alone, later, between = (tmp_path / f"{name}.csv" for name in ("one", "alone", "later", "between"))
+    one.write_text("number,timestamp\n100,1600000000\n110,1600000120\n120,1600000240\n")
+    # Zero stands for what is missing in many an export.
+    alone.write_text("number,timestamp\n200,1600001200\n210,0\n220,1600001440\n")
+    later.write_text("number,timestamp\n130,1600000239\n")
+    between.write_text("number,timestamp\n115,1600000240\n116,1600000241\n")
+    report = take(data, one, alone, write_csv(tmp_path / "t.csv", [log(block=block) for block in (100, 110, 120)]))
+    assert [str(error) for error in report.refused] == [
+        f"{alone}: a block has a time before that of an earlier block. Correct the file.\n"
+        f"  block 200: 2020-09-13 12:46:40 UTC in {alone}, block 210: 1970-01-01 00:00:00 UTC in {alone}"]
+    before = everything(data)
+    for path, block, lines in (
+        (later, 120, [f"block 120: 2020-09-13 12:30:40 UTC in {one}, block 130: 2020-09-13 12:30:39 UTC in {later}"]),
+        (between, 116, [f"block 116: 2020-09-13 12:30:41 UTC in {between}, "
+                        f"block 120: 2020-09-13 12:30:40 UTC in {one}"]),
+    ):
+        with pytest.raises(IngestError) as caught:
+            take(data, path)
+        assert str(caught.value) == "\n  ".join([
+            f"{path}: a block has a time before that of an earlier block. If a chain was reorganised, ingest its new "
+            f"blocks with --replace-from {block}; if a file is wrong, take it out with `nbext remove`.", *lines])
+    assert everything(data) == before
+    between.write_text("number,timestamp\n115,1600000120\n116,1600000240\n")
+    assert take(data, between).refused == [], "blocks of one second are in order"
+
+
 def test_a_run_says_which_blocks_have_no_time(data, tmp_path, log):
     times = tmp_path / "blocks.csv"
     times.write_text("number,timestamp\n100,1600000000\n101,1600000060\n")

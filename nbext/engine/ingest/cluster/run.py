@@ -151,6 +151,12 @@ class _Run:
         self._read_transfers()
         if (block := tables.find_other_times(stage)) is not None:
             raise self._two_times(block)
+        if found := tables.find_backward_times(stage):
+            names = [self.opened[file - 1].source.shown for file in (found[0].source_before, found[0].source)]
+            raise IngestError(
+                f"block {found[0].block:,} of {names[1]} has a time before that of block {found[0].block_before:,} of "
+                f"{names[0]}: {moment(found[0].seconds)} and {moment(found[0].seconds_before)}. Nothing was changed.",
+                path=self.opened[found[0].source - 1].source.name)
 
     def _read_transfers(self) -> None:
         stage = self.stage

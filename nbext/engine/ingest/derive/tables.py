@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -256,6 +257,35 @@ def find_other_times(stage: Stage) -> int | None:
               "GROUP BY 1, 2 HAVING min(seconds) <> max(seconds)) USING (chain_id, block) WHERE seconds IS NOT NULL")
     found = stage.value("SELECT min(block) FROM two_times")
     return None if found is None else int(found)
+
+
+class Backward(NamedTuple):
+    """A block with a time before that of the block before it."""
+
+    block: int
+    source: int
+    seconds: int
+    block_before: int
+    source_before: int
+    seconds_before: int
+
+
+def find_backward_times(stage: Stage) -> list[Backward]:
+    """Return the first blocks with a time before that of an earlier one, one of the two of this run's files."""
+    timed = "SELECT chain_id, block, seconds, min(source) AS source FROM {0} WHERE seconds IS NOT NULL GROUP BY 1, 2, 3"
+    stored = ""
+    if stage.previous:  # only from the last block before those of this run on: of a day of blocks that is one
+        stored = "UNION ALL " + timed.format("""(SELECT p.* FROM prev.ingest.blocks p JOIN (
+            SELECT chain_id, max(p.block) FILTER (p.block < first) AS before FROM prev.ingest.blocks p JOIN (
+                SELECT chain_id, min(block) AS first FROM times WHERE seconds IS NOT NULL GROUP BY 1) USING (chain_id)
+            WHERE seconds IS NOT NULL GROUP BY 1) USING (chain_id) WHERE block >= coalesce(before, 0))""")
+    return [Backward(*one) for one in stage.rows(f"""
+        SELECT block, source, seconds, block_before, source_before, seconds_before FROM (
+            SELECT *, lag(block) OVER w AS block_before, lag(seconds) OVER w AS seconds_before,
+                lag(source) OVER w AS source_before
+            FROM ({timed.format("times")} {stored}) WINDOW w AS (PARTITION BY chain_id ORDER BY block, seconds))
+        WHERE seconds < seconds_before AND (source IN (SELECT source FROM times)
+            OR source_before IN (SELECT source FROM times)) ORDER BY block LIMIT 3""")]
 
 
 def collect_blocks(stage: Stage) -> None:
