@@ -30,6 +30,8 @@ SHOWN_GAPS = 3
 # The words for one, and for several.
 ODDITIES = {
     "duplicates": ("duplicate transfer skipped", "duplicate transfers skipped"),
+    "beside_replaced": ("new transfer below the block of --replace-from: added, with nothing replaced there",
+                        "new transfers below the block of --replace-from: added, with nothing replaced there"),
     "unindexed": ("row without a log index: identified by its transaction, addresses and amount",
                   "rows without a log index: identified by their transactions, addresses and amounts; where two files "
                   "have equal ones, as many count as one file has"),

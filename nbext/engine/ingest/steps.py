@@ -104,7 +104,7 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     _check_times(run)
     # A fetch says itself what it has read: of a reorganised range that may be no row.
     if job.replace_from is not None and not job.covered:
-        taken.check_replaced(stage, job.replace_from, run.first)
+        report.odd["beside_replaced"] = taken.check_replaced(stage, job.replace_from, run.first)
     report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [run.first])
     rows_of = append.merge(stage, wallets.zero(stage)) if stage.appending else _build(run)
     if not stage.appending:
@@ -293,12 +293,21 @@ def _build(run: Run) -> Mapping[str, int]:
 def _derive(run: Run, zero: int) -> None:
     stage = run.stage
     contracts.classify(stage)
+    _check_snapshots(run)
     run.report.restated = contracts.restated(stage)
     rows.save(stage)
     tables.derive(stage, zero, lambda done: run.job.progress("balances", done))
     run.job.progress("activity", 0)
     tables.save_activity(stage)
     contracts.save_contracts(stage, zero)
+
+
+def _check_snapshots(run: Run) -> None:
+    """Refuse a snapshot of amounts of an NFT collection, and one of token ids of an ERC20."""
+    paths = {file.number: file.source for file in run.opened}
+    for one in contracts.mistaken_snapshots(run.stage):
+        error = taken.mistaken_snapshot(run.stage, paths, one)
+        raise Refused(error, paths[one.source]) if one.source in paths else error
 
 
 def _settle_snapshots(run: Run) -> None:

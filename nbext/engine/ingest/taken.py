@@ -13,6 +13,7 @@ from nbext.core.chains import Chain, chain_of
 from nbext.core.uint256 import Limbs, join
 from nbext.core.untrusted_text import quoted, visible
 from nbext.engine import storage
+from nbext.engine.ingest.derive.contracts import Mistaken
 from nbext.engine.ingest.derive.rows import ELEMENT
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.ingest.derive.tables import Backward
@@ -187,6 +188,13 @@ def removed(stage: Stage, out: TakenOut, chain: Chain | None) -> list[str]:
     if out.block is not None and chain is not None:
         transfers = stage.value("SELECT count(*) FROM prev.main.beyond")
         lines.append(f"{_counted(transfers, 'transfer')} of {chain.name} from block {out.block:,} on")
+        if stage.previous.written == FORMAT:
+            paths = _paths(stage, {})
+            lines += [f"holders of {contract} at block {block:,} ({shown(paths[source])})"
+                      for source, contract, block in stage.rows(f"""
+                          SELECT DISTINCT source, contract, block FROM before.ingest.openings
+                          WHERE chain_id = {out.chain_id} AND block >= {out.block} ORDER BY 3, 1, 2""")
+                      if source not in out.sources]
     return lines
 
 
@@ -260,6 +268,16 @@ def backward_times(
                        f"{_advice(found[0].block_before, inside=inside)}\n" + "\n".join(lines), path=paths[source])
 
 
+def mistaken_snapshot(stage: Stage, opened: Mapping[int, Source], found: Mistaken) -> IngestError:
+    """Return the error of a snapshot of token ids of an ERC20, or of amounts of an NFT collection."""
+    path = _paths(stage, opened)[found.source]
+    what, needs = (("token ids", "") if found.has_id else
+                   ("amounts", " A snapshot of an NFT collection needs a column of token ids."))
+    return IngestError(f"{shown(path)}: these are {what} of {found.address}, which is {found.standard} "
+                       f"{'as a file says' if found.declared else 'by its transfers'}.{needs} If that is not what it "
+                       "is, ingest a file with address, is_erc20, is_erc721.", path=path)
+
+
 def disagreements(stage: Stage, first: int, paths: Mapping[int, str]) -> list[str]:
     """Return a line for each contract whose decimals or symbol are another in a file than in one of this run's."""
     stored = stage.previous.manifest["files"] if stage.previous else ()
@@ -270,10 +288,11 @@ def disagreements(stage: Stage, first: int, paths: Mapping[int, str]) -> list[st
             for one in tokens.disagreements(stage, first)]
 
 
-def check_replaced(stage: Stage, block: int, first: int) -> None:
+def check_replaced(stage: Stage, block: int, first: int) -> int:
     """Refuse files of which --replace-from would replace nothing, or whose rows contradict what it leaves.
 
-    Below its block they may have rows of another branch, which would stand beside the stored ones.
+    Below its block they may have rows of another branch, which would stand beside the stored ones. Returns how many new
+    rows are below it.
     """
     last = stage.value("SELECT max(block) FROM times WHERE source >= ?", [first])
     if last is None or last < block:
@@ -281,7 +300,7 @@ def check_replaced(stage: Stage, block: int, first: int) -> None:
         raise ValidationError.of("replace_from", "range", f"the files {ends}, so nothing from block {block:,} on "
                                  "would be replaced. Write the first block that they replace.")
     if stage.previous is None:
-        return
+        return 0
     many, start = stage.rows("""
         SELECT count(*), min(block) FROM (SELECT r.chain_id, address, block FROM incoming JOIN contract_ranks r
             ON r.rowid = contract WHERE file >= ? AND block < ?)
@@ -292,6 +311,7 @@ def check_replaced(stage: Stage, block: int, first: int) -> None:
             "replace_from", "range", f"{_counted(many, 'new transfer')} of the files are below block {block:,}, in "
             "blocks of which the data has others of the same contracts. To replace these, too, write --replace-from "
             f"{start}.")
+    return int(stage.value("SELECT count(*) FROM incoming WHERE file >= ? AND block < ?", [first, block]))
 
 
 def _advice(block: int, *, inside: bool) -> str:

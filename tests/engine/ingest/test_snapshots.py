@@ -197,6 +197,35 @@ def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(
     assert held(data, 98) == {wallet(1)}
 
 
+def test_amounts_are_no_token_ids_and_token_ids_no_amounts(data, tmp_path, log):
+    kinds = tmp_path / "contracts.csv"
+    kinds.write_text(f"address,is_erc20,is_erc721\n{wallet(901)},false,true\n{wallet(902)},true,false\n")
+    take(data, kinds)
+    amounts = holders(tmp_path / "amounts.csv", (wallet(1), "55"), (wallet(2), "3"), header="address,balance")
+    ids = holders(tmp_path / "ids.csv", (wallet(1), "7"), (wallet(2), "8"), header="address,token_id")
+    stated = "If that is not what it is, ingest a file with address, is_erc20, is_erc721."
+    column = "A snapshot of an NFT collection needs a column of token ids."
+    for path, token, says in (
+        (amounts, 901, f"these are amounts of {wallet(901)}, which is ERC721 as a file says. {column} {stated}"),
+        (ids, 902, f"these are token ids of {wallet(902)}, which is ERC20 as a file says. {stated}"),
+    ):
+        with pytest.raises(IngestError) as caught:
+            take(data, path, options=options(None, token=wallet(token), unit="raw"))
+        assert str(caught.value) == f"{path}: {says}"
+    # What comes later may show what a contract is.
+    take(data, amounts, options=options(None, unit="raw"))
+    moved = write_parquet(tmp_path / "t.parquet", [log(0, n, n, block=200 + n) for n in range(1, 6)])
+    with pytest.raises(IngestError) as caught:
+        take(data, moved)
+    assert str(caught.value) == (
+        f"{amounts}: these are amounts of {TOKEN}, which is ERC721 by its transfers. {column} {stated}")
+    kinds.write_text(f"address,is_erc20,is_erc721\n{TOKEN},true,false\n")
+    take(data, kinds, moved)
+    with Tables(data) as tables:
+        assert tables.contract(TOKEN)["standard"] == "ERC20"
+        assert tables.balances()[TOKEN, wallet(1)] == 56
+
+
 def held(data, block):
     dataset = open_dataset(data)
     try:

@@ -469,7 +469,7 @@ def test_a_stored_snapshot_of_a_time_is_never_placed_by_guess(data, tmp_path, lo
     made = SnapshotOptions(tokens={"": wallet(1000)}, unit="raw", date=1_600_000_050)
     times = tmp_path / "blocks.csv"
     times.write_text("number,timestamp\n100,1600000000\n101,1600000060\n")
-    untimed = write_csv(tmp_path / "t.csv", [log(2, 1, 5, block=100), log(2, 1, 7, block=101)])
+    untimed = write_csv(tmp_path / "t.csv", [log(2, 1, 5 * 10**20, block=100), log(2, 1, 10**20, block=101)])
     take(data, *([times, untimed] if came == "times are removed" else []), path, options=made)
     before = everything(data)
     with pytest.raises(IngestError) as caught:
@@ -682,7 +682,19 @@ def test_replacing_from_a_block_that_the_files_do_not_reach_is_refused(data, tmp
                                      (wallet(1000), wallet(2)): 14}
     # What is new below, and beside nothing, is of the same branch as anything.
     more = [log(0, 1, 5, block=100, contract=900), log(0, 3, 7, block=103)]
-    assert take(data, write_csv(tmp_path / "more.csv", more), replace_from=103).new == 2
+    report = take(data, write_csv(tmp_path / "more.csv", more), replace_from=103)
+    assert (report.new, report.odd["beside_replaced"]) == (2, 1)
+
+
+def test_replacing_says_which_snapshots_go_too(data, tmp_path, log):
+    take(data, write_csv(tmp_path / "t.csv", [log(0, 1, 5, block=block) for block in (100, 130)]))
+    path, made = snapshot(tmp_path / "h.csv", (wallet(1), 100)), SnapshotOptions(tokens={"": wallet(1000)}, unit="raw",
+                                                                                 block=125)
+    take(data, path, options=made)
+    report = take(data, write_csv(tmp_path / "new.csv", [log(0, 1, 6, block=131)]), replace_from=120)
+    assert report.removed == ["1 transfer of ethereum from block 120 on",
+                              f"holders of {wallet(1000)} at block 125 ({path})"]
+    assert f"replaced: holders of {wallet(1000)} at block 125 ({path})" in report.lines()
 
 
 def test_files_that_say_other_things_of_a_contract_are_named(data, tmp_path, log):

@@ -7,6 +7,8 @@ uint256 may be an amount or an id.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.uint256 import LIMB_BASE
 from nbext.engine.ingest.stage import Stage
@@ -47,6 +49,26 @@ def restated(stage: Stage) -> list[tuple[str, str, str, bool]]:
         SELECT address, p.standard, s.standard, declared FROM prev.main.contracts p
         JOIN contract_ranks r USING (chain_id, address) JOIN standards s ON s.contract = r.rowid
         WHERE p.transfers IS NOT NULL AND p.standard <> s.standard ORDER BY 1""")
+
+
+class Mistaken(NamedTuple):
+    """A snapshot of amounts of an NFT collection, or of token ids of an ERC20; ``declared`` if a file says which."""
+
+    source: int
+    address: str
+    standard: str
+    declared: bool
+    has_id: bool
+
+
+def mistaken_snapshots(stage: Stage) -> list[Mistaken]:
+    """Return the first snapshot of which an amount would be taken for a token id, or an id for an amount."""
+    return [Mistaken(*one) for one in stage.rows("""
+        SELECT source, address, standard, declared, has_id
+        FROM (SELECT contract, bool_or(has_id) AS has_id FROM opened GROUP BY 1)
+        JOIN standards USING (contract) JOIN contract_ranks r ON r.rowid = contract
+        JOIN (SELECT source, chain_id, contract AS address FROM newest) USING (chain_id, address)
+        WHERE has_id <> (standard <> 'ERC20') ORDER BY 1, 2 LIMIT 1""")]
 
 
 def _evidence(stage: Stage) -> None:
