@@ -38,7 +38,10 @@ RULES = (
     "`asOf` is one moment for every chain; a block number is one of the segment's own chain.",
     "A balance is the one at the end of a block: `heldSince` looks at every block from then on, and not at what "
     "came and went within one. An ERC721's owner is whoever it was last sent to; whoever sends one that the data has "
-    "not seen before counts as its owner from the beginning.",
+    "not seen before, or more of an ERC1155's id than came to them, counts as its owner from the beginning.",
+    "A token whose balances begin with a holder snapshot has none before its block: `asOf` and `heldSince` there are "
+    "errors. A wallet is seen by its transfers, and at the block of a snapshot that names it.",
+    "A date needs block times: where the blocks around it have none in the data, it is an error, and a block number is not.",
     "A transfer to oneself is one transfer. A mint comes from the zero address; a burn goes there or to 0x...dEaD.",
     "A contract is named by its address or its symbol. A symbol that several contracts have is refused with the "
     "candidates. Addresses may be written in any case; a mixed-case address must carry its right EIP-55 checksum.",
