@@ -41,7 +41,8 @@ RULES = (
     "not seen before, or more of an ERC1155's id than came to them, counts as its owner from the beginning.",
     "A token whose balances begin with a holder snapshot has none before its block: `asOf` and `heldSince` there are "
     "errors. A wallet is seen by its transfers, and at the block of a snapshot that names it.",
-    "A date needs block times: where the blocks around it have none in the data, it is an error, and a block number is not.",
+    "A date needs block times: where the blocks around it have none in the data, it is an error, and a block number is "
+    "not.",
     "A transfer to oneself is one transfer. A mint comes from the zero address; a burn goes there or to 0x...dEaD.",
     "A contract is named by its address or its symbol. A symbol that several contracts have is refused with the "
     "candidates. Addresses may be written in any case; a mixed-case address must carry its right EIP-55 checksum.",

@@ -104,7 +104,8 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     _check_times(run)
     # A fetch says itself what it has read: of a reorganised range that may be no row.
     if job.replace_from is not None and not job.covered:
-        report.odd["beside_replaced"] = taken.check_replaced(stage, job.replace_from, run.first)
+        anew = [number for number, replaced in enumerate(fresh.values(), run.first) if replaced is None]
+        report.odd["beside_replaced"] = taken.check_replaced(stage, job.replace_from, run.first, anew)
     report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [run.first])
     rows_of = append.merge(stage, wallets.zero(stage)) if stage.appending else _build(run)
     if not stage.appending:

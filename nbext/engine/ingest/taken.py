@@ -288,11 +288,12 @@ def disagreements(stage: Stage, first: int, paths: Mapping[int, str]) -> list[st
             for one in tokens.disagreements(stage, first)]
 
 
-def check_replaced(stage: Stage, block: int, first: int) -> int:
+def check_replaced(stage: Stage, block: int, first: int, anew: list[int]) -> int:
     """Refuse files of which --replace-from would replace nothing, or whose rows contradict what it leaves.
 
     Below its block they may have rows of another branch, which would stand beside the stored ones. Returns how many new
-    rows are below it.
+    rows are below it. ``first`` is the run's first file; ``anew`` are those that were not ingested before: the others
+    give again what they gave.
     """
     last = stage.value("SELECT max(block) FROM times WHERE source >= ?", [first])
     if last is None or last < block:
@@ -303,15 +304,15 @@ def check_replaced(stage: Stage, block: int, first: int) -> int:
         return 0
     many, start = stage.rows("""
         SELECT count(*), min(block) FROM (SELECT r.chain_id, address, block FROM incoming JOIN contract_ranks r
-            ON r.rowid = contract WHERE file >= ? AND block < ?)
+            ON r.rowid = contract WHERE list_contains(?, file) AND block < ?)
         SEMI JOIN (SELECT chain_id, address, block FROM prev.main.transfers JOIN prev.main.contracts USING (contract))
-            USING (chain_id, address, block)""", [first, block])[0]
+            USING (chain_id, address, block)""", [anew, block])[0]
     if many:
         raise ValidationError.of(
             "replace_from", "range", f"{_counted(many, 'new transfer')} of the files are below block {block:,}, in "
             "blocks of which the data has others of the same contracts. To replace these, too, write --replace-from "
             f"{start}.")
-    return int(stage.value("SELECT count(*) FROM incoming WHERE file >= ? AND block < ?", [first, block]))
+    return int(stage.value("SELECT count(*) FROM incoming WHERE list_contains(?, file) AND block < ?", [anew, block]))
 
 
 def _advice(block: int, *, inside: bool) -> str:

@@ -684,6 +684,11 @@ def test_replacing_from_a_block_that_the_files_do_not_reach_is_refused(data, tmp
     more = [log(0, 1, 5, block=100, contract=900), log(0, 3, 7, block=103)]
     report = take(data, write_csv(tmp_path / "more.csv", more), replace_from=103)
     assert (report.new, report.odd["beside_replaced"]) == (2, 1)
+    # A file that is given again gives what it gave, also beside what another file has of the same block.
+    again = write_csv(tmp_path / "again.csv", [log(0, 1, 9, block=100), log(0, 3, 9, block=104)])
+    take(data, again)
+    report = take(data, again, replace_from=104)
+    assert (report.new, report.odd["beside_replaced"]) == (2, 0)
 
 
 def test_replacing_says_which_snapshots_go_too(data, tmp_path, log):
