@@ -530,6 +530,14 @@ def _locked_down(
         connection.close()
         spill.release()
         raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}") from None
+    # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
+    stated = generation.manifest["tables"].get("transfers")
+    found = connection.execute("SELECT count(*) FROM generation.main.transfers").fetchall()[0][0]
+    if stated not in (None, found):
+        connection.close()
+        spill.release()
+        raise StorageError(f"{generation.folder} is damaged: it has {found:,} transfers, and its manifest says "
+                           f"{stated:,}. {ADVICE}")
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
     return connection, layers

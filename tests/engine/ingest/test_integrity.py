@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from nbext.engine import storage
+from nbext.engine.ingest.derive import append
+from nbext.engine.open import open_dataset
 from nbext.errors import StorageError
 from tests.engine.ingest.conftest import write_csv
 from tests.engine.ingest.reading_back import Tables, take, wallet
@@ -57,6 +60,24 @@ def test_flipped_bytes_are_found_by_the_check_and_by_what_is_built_on_them(tmp_p
     with pytest.raises(StorageError, match=re.escape(says)):
         take(data, write_csv(tmp_path / "two.csv", [log(0, 1, 5)]))
     assert sorted(data.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["tables.duckdb", "delta.duckdb"])
+def test_a_file_of_another_generation_is_not_answered_from(tmp_path, log, monkeypatch, name):
+    monkeypatch.setattr(append, "LEAST", 0 if name == "delta.duckdb" else 10**9)
+    monkeypatch.setattr(append, "FOLDED", 1)
+    data = tmp_path / "data"
+    days = [[log(0, n, 10**20, block=block) for n in range(1, 20)] for block in (100, 101, 102)]
+    take(data, write_csv(tmp_path / "0.csv", days[0]))
+    for day in (1, 2):
+        take(data, write_csv(tmp_path / f"{day}.csv", days[day][:4]))
+    open_dataset(data).close()
+    served = storage.current(data).folder
+    before = next(path for path in served.parent.iterdir() if path != served)
+    (served / name).unlink()  # it may be one file with the other's
+    shutil.copyfile(before / name, served / name)
+    with pytest.raises(StorageError, match=r"is damaged: it has 23 transfers, and its manifest says 27\. Restore"):
+        open_dataset(data)
 
 
 def test_a_flipped_bit_anywhere_in_the_manifest_or_in_what_names_it_is_one_error(tmp_path, log):
