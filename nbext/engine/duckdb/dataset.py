@@ -532,7 +532,8 @@ def _locked_down(
         raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}") from None
     # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
     stated = generation.manifest["tables"].get("transfers")
-    found = connection.execute("SELECT count(*) FROM generation.main.transfers").fetchall()[0][0]
+    files = ("generation_base", "generation_delta") if generation.delta else ("generation",)
+    found = sum(connection.execute(f"SELECT count(*) FROM {file}.main.transfers").fetchall()[0][0] for file in files)
     if stated not in (None, found):
         connection.close()
         spill.release()
