@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import pytest
 
 from nbext.engine.open import open_dataset
@@ -57,6 +60,34 @@ def clock(dataset):
 )
 def test_a_time_is_the_last_block_at_or_before_it(clock, chain_id, timestamp, block):
     assert clock.block_at(chain_id, timestamp) == block
+
+
+def test_whichever_times_are_missing_a_block_is_named_only_where_all_others_are_surely_before_or_after(tmp_path):
+    chance, chains = random.Random(14), {}
+    for chain_id in range(1, 41):
+        numbers = sorted(chance.sample(range(100, 120), chance.randint(1, 6)))
+        seconds = itertools.accumulate((chance.randint(0, 2) for _ in numbers), initial=1000)
+        chains[chain_id] = [(block, time if chance.random() < 0.6 else None)
+                            for block, time in zip(numbers, seconds, strict=False)]
+    rows = [{"chain_id": chain_id, "block": block, "timestamp": time}
+            for chain_id, blocks in chains.items() for block, time in blocks]
+    generation(tmp_path, {"blocks": rows}, chains=[
+        {"chain_id": chain_id, "first_block": blocks[0][0], "last_block": blocks[-1][0], "last_timestamp": last}
+        for chain_id, blocks in chains.items() for _, last in blocks[-1:]])  # fmt: skip
+    dataset = open_dataset(tmp_path)
+    answered = 0
+    for chain_id, blocks in chains.items():
+        for moment in range(998, 1013):
+            until = [block for block, _ in blocks if any(time is not None and time <= moment
+                                                         for later, time in blocks if later >= block)]
+            after = [block for block, _ in blocks if any(time is not None and time > moment
+                                                         for earlier, time in blocks if earlier <= block)]
+            sure = len(until) + len(after) == len(blocks)
+            expected = (until[-1] if until else blocks[0][0] - 1) if sure else None
+            assert dataset.clock.block_at(chain_id, moment) == expected, (blocks, moment)
+            answered += sure
+    dataset.close()
+    assert 100 < answered < 500, "some are answered, and some are not"
 
 
 def test_a_block_has_the_time_that_the_data_gives_it(clock):
