@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import duckdb
@@ -27,6 +28,10 @@ def make(data_dir: Path) -> None:
             f"INSERT INTO transfers SELECT 2, n // 100, n, n, {_TRANSFERS} + n, 0, 0, 1 + n % 7, 1"
             f" FROM range({_TRANSFERS}) made(n)"
         )
+    # A file that has other rows than the manifest says is of another generation, and refused.
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {"tables": manifest["tables"] | {"transfers": _TRANSFERS}}))
 
 
 def make_wide(data_dir: Path, *, wallets: int = 1_000_000, whole: int = 12) -> None:
