@@ -96,9 +96,10 @@ class ChainExtent:
     def unknown_at(self, block: int | None) -> str | None:
         """Return a line of the contracts whose balances are not known yet at a block, if there are some; None: now."""
         later = [start for start in self.snapshots.values() if block is not None and block < start]
-        contracts = f"{len(later):,} contract{'s' * (len(later) != 1)}"
-        return f"Balances of {contracts} begin with a snapshot of holders, the last of block {max(later):,}: nothing " \
-               "is known before." if later else None
+        if not later:
+            return None
+        return (f"Balances of {len(later):,} contract{'s' * (len(later) != 1)} begin with a snapshot of holders, the "
+                f"last of block {max(later):,}: nothing is known before.")
 
     def covers(self, contract: str, first: int, last: int) -> bool:
         """Return whether the data is known to have every transfer of a contract in a range of blocks."""

@@ -430,8 +430,9 @@ class Context(ABC):
     def _known_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
         """Return a block that was written as a number, where the data reaches it."""
         # The canonical form of a window without blocks is beyond every chain.
-        if time.block in (None, NO_BLOCKS.first) or time.block <= self.extents[chain.id].last_block:
-            return time.block
+        block = time.block or 0
+        if block == NO_BLOCKS.first or block <= self.extents[chain.id].last_block:
+            return block
         self._report_outside(time, chain, pointer, "after the end of")
         return None
 

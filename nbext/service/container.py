@@ -25,7 +25,7 @@ from nbext.service.accounts.signups import SignUps
 from nbext.service.generations import Generations, Newer
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
-from nbext.service.middleware import Log, Metrics, place_of
+from nbext.service.middleware import Log, Metrics, described
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.maintenance import Maintenance
 from nbext.service.segments.owners import Owners
@@ -137,7 +137,7 @@ class Container:
             try:
                 read()
             except NbextError as error:
-                self.log.warning("not ready", check=name, error=type(error).__name__, where=place_of(error))
+                self.log.warning("not ready", check=name, **described(error))
                 wrong[name] = what
         queued = 0 if "registry" in wrong else self.store.queued()
         if queued >= self.limits.queue:

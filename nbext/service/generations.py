@@ -12,7 +12,7 @@ from nbext.core.chains import chain_of
 from nbext.engine.dataset import DataAbout, Dataset
 from nbext.errors import NbextError
 from nbext.service.http.problems import Problem
-from nbext.service.middleware import Log, place_of
+from nbext.service.middleware import Log, described
 
 # Seconds between two looks at the data folder, each of which is one stat.
 _LOOK = 1.0
@@ -89,8 +89,7 @@ class Generations:
             except (NbextError, OSError) as error:
                 dataset = None
                 if not self._failing:
-                    kind, where = type(error).__name__, place_of(error)
-                    self._log.error("new data cannot be opened; the data before is served", error=kind, where=where)
+                    self._log.error("new data cannot be opened; the data before is served", **described(error))
                 self._failing = True
             if dataset is not None:
                 self._serve(dataset)

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nbext.core.chains import chain_of
 from nbext.core.operations import DATA_HEADER, DOCS, HEALTH, KEY_HEADER, READY, REQUEST_ID_HEADER
 from nbext.engine.dataset import DataAbout
-from nbext.errors import NbextError
+from nbext.errors import NbextError, StorageError
 from nbext.service.accounts.keys import Key, KeyRing, Rates
 from nbext.service.http.problems import Problem, answer_problem
 
@@ -93,9 +93,8 @@ class Observe:
             status = 499  # nobody is there to be answered; the number is nginx's
         except Exception as error:  # noqa: BLE001 - the service's outermost handler
             # Our own errors are answers; where one cuts an answer short, or another comes, the operator has to look.
-            if status is not None or not isinstance(error, NbextError):
-                kind, where = type(error).__name__, place_of(error)
-                self._log.error("request failed", request_id=request_id, error=kind, where=where)
+            if status is not None or not isinstance(error, NbextError) or isinstance(error, StorageError):
+                self._log.error("request failed", request_id=request_id, **described(error))
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
                 raise _CutShort from None
@@ -293,13 +292,15 @@ class Log:
         return structlog.wrap_logger(structlog.WriteLogger(self._stream), processors=processors, wrapper_class=bound)
 
 
-def place_of(error: BaseException) -> str:
-    """Return where an error arose, as module and line: what an operator needs.
+def described(error: BaseException) -> dict[str, str]:
+    """Return an error as a line of the log has it: its type, and as module and line where it arose.
 
-    The error's text is left out: it may hold a statement, a path or what a caller sent.
+    Its text is left out, as it may hold a statement or what a caller sent. That of a file or a registry that cannot be
+    used is the ``cause``: it names files and hosts, and is told to nobody else.
     """
     place = ""
     for frame, line in walk_tb(error.__traceback__):
         module = frame.f_globals.get("__name__", "")
         place = f"{module}:{frame.f_code.co_name}:{line}" if module.startswith("nbext") else place
-    return place
+    cause = {"cause": str(error)} if isinstance(error, StorageError) else {}
+    return {"error": type(error).__name__, "where": place, **cause}

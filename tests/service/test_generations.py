@@ -183,9 +183,13 @@ def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
             500, "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
             "this request's id.")
         (line,) = [line for line in running.lines() if line["event"] == "segment failed"]
-        assert line["why"].startswith("The chain data is damaged: IO Error: Corrupt database file: computed checksum")
-        assert line["why"].endswith(f"{block}. Restore the data folder from a copy, or ingest the files into a new "
+        assert line["cause"].startswith("The chain data is damaged: IO Error: Corrupt database file: computed checksum")
+        assert line["cause"].endswith(f"{block}. Restore the data folder from a copy, or ingest the files into a new "
                                     "one.")
+        # Also where no segment failed, but the request itself.
+        assert running.post("/counts", {"segments": [held], "counts": [[0]]}).status_code == 500
+        (failed,) = [line for line in running.lines() if line["event"] == "request failed"]
+        assert failed["cause"] == line["cause"]
     finally:
         running.stop()
 

@@ -101,7 +101,8 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
     _read_transfers(run)
     counts.count_rows(stage, run.first)
     _set_repeated_apart(run)
-    _check_times(run)
+    if run.opened:
+        _check_times(run)
     # A fetch says itself what it has read: of a reorganised range that may be no row.
     if job.replace_from is not None and not job.covered:
         anew = [number for number, replaced in enumerate(fresh.values(), run.first) if replaced is None]
@@ -305,10 +306,11 @@ def _derive(run: Run, zero: int) -> None:
 
 def _check_snapshots(run: Run) -> None:
     """Refuse a snapshot of amounts of an NFT collection, and one of token ids of an ERC20."""
+    if (found := contracts.mistaken_snapshot(run.stage)) is None:
+        return
     paths = {file.number: file.source for file in run.opened}
-    for one in contracts.mistaken_snapshots(run.stage):
-        error = taken.mistaken_snapshot(run.stage, paths, one)
-        raise Refused(error, paths[one.source]) if one.source in paths else error
+    error = taken.mistaken_snapshot(run.stage, paths, found)
+    raise Refused(error, paths[found.source]) if found.source in paths else error
 
 
 def _settle_snapshots(run: Run) -> None:

@@ -281,7 +281,7 @@ def mistaken_snapshot(stage: Stage, opened: Mapping[int, Source], found: Mistake
 def disagreements(stage: Stage, first: int, paths: Mapping[int, str]) -> list[str]:
     """Return a line for each contract whose decimals or symbol are another in a file than in one of this run's."""
     stored = stage.previous.manifest["files"] if stage.previous else ()
-    named = {0: "the well-known tokens", **{entry["source"]: shown(entry["path"]) for entry in stored},
+    named = {tokens.WELL_KNOWN: "the well-known tokens", **{entry["source"]: shown(entry["path"]) for entry in stored},
              **{number: shown(path) for number, path in paths.items()}}
     return [f"{one.address}: {one.field} {visible(one.used, 40)} as in {named[one.source]}, "
             f"not {visible(one.other, 40)} as in {named[one.other_source]}"
@@ -309,7 +309,7 @@ def check_replaced(stage: Stage, block: int, first: int, anew: list[int]) -> int
             USING (chain_id, address, block)""", [anew, block])[0]
     if many:
         raise ValidationError.of(
-            "replace_from", "range", f"{_counted(many, 'new transfer')} of the files are below block {block:,}, in "
+            "replace_from", "range", f"below block {block:,} the files have {_counted(many, 'new transfer')}, in "
             "blocks of which the data has others of the same contracts. To replace these, too, write --replace-from "
             f"{start}.")
     return int(stage.value("SELECT count(*) FROM incoming WHERE list_contains(?, file) AND block < ?", [anew, block]))

@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from nbext.errors import NbextError
 from nbext.service.accounts.audit import Audit
 from nbext.service.generations import not_open
-from nbext.service.middleware import Log, place_of
+from nbext.service.middleware import Log, described
 from nbext.service.segments.service import SegmentService, as_error
 
 # Seconds between two looks for segments to cancel: a caller of another service waits up to five for an answer.
@@ -60,7 +60,7 @@ class Maintenance:
             self._failing.discard(name)
         except (NbextError, SQLAlchemyError, OSError) as error:
             if name not in self._failing:
-                self._log.warning("maintenance failed", work=name, error=type(error).__name__, where=place_of(error))
+                self._log.warning("maintenance failed", work=name, **described(error))
             self._failing.add(name)
 
     def _run(self) -> None:

@@ -23,12 +23,11 @@ from nbext.core.operations import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel, Dataset, WalletList
 from nbext.engine.storage import ProcessLock
 from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, StorageError, ValidationError
-from nbext.service.accounts.database import Unreachable
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
 from nbext.service.http.problems import Problem, problem_of
 from nbext.service.limits import Limits
-from nbext.service.middleware import Log, place_of
+from nbext.service.middleware import Log, described
 from nbext.service.segments.jobs import Job, Jobs
 from nbext.service.segments.lists import Lists
 from nbext.service.segments.owners import Owners
@@ -291,9 +290,7 @@ class SegmentService:
             segment = self.store.start(self.lease.name, self.generations.fingerprints(), busy)
         except (NbextError, SQLAlchemyError) as error:
             if not self._unread:
-                # A server's own words say which host refused; other errors may hold a statement.
-                cause = str(error) if isinstance(error, Unreachable) else None
-                self._log.warning("queue unread", error=type(error).__name__, where=place_of(error), cause=cause)
+                self._log.warning("queue unread", **described(error))
             self._unread = True
             return None
         if self._unread:
@@ -370,10 +367,7 @@ class SegmentService:
 
     def _failed(self, job: Job, error: Exception) -> None:
         problem = problem_of(error)
-        # Its words, which name files and no wallets, are the operator's; who asked is told that there are some.
-        why = {"why": str(error)} if isinstance(error, StorageError) else {}
-        self._log.warning("segment failed", segment=job.id, code=problem.code, error=type(error).__name__,
-                          where=place_of(error), **why)
+        self._log.warning("segment failed", segment=job.id, code=problem.code, **described(error))
         self.store.end(job.id, self.lease.name, "failed", as_error(problem))
 
     def run_again(self, segment: Segment, lease: str) -> None:

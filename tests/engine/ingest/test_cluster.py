@@ -216,7 +216,7 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
     (("number", "timestamp"), [[5, 1_600_000_000], [5, 1_600_000_001]],
      "block 5 has two times: 2020-09-13 12:26:40 UTC in "),
     (("number", "timestamp"), [[5, 1_600_000_000], [6, 0]],
-     "has a time before that of block 5 of "),
+     "block 6 has a time before that of block 5: 1970-01-01 00:00:00 UTC in "),
     (("address", "balance"), [["0x" + "1" * 40, 5]], "holders is not read on a cluster. Ingest it on one machine, "
      "or export the transfers with their log indexes."),
     (("a", "b"), [[1, 2]], "no known format has any of these columns: a, b"),

@@ -673,7 +673,7 @@ def test_replacing_from_a_block_that_the_files_do_not_reach_is_refused(data, tmp
     with pytest.raises(ValidationError) as caught:
         take(data, branch, replace_from=102)
     assert str(caught.value) == (
-        "replace_from: 1 new transfer of the files are below block 102, in blocks of which the data has others of the "
+        "replace_from: below block 102 the files have 1 new transfer, in blocks of which the data has others of the "
         "same contracts. To replace these, too, write --replace-from 101.")
     assert everything(data) == before
     take(data, branch, replace_from=101)

@@ -149,14 +149,7 @@ class _Run:
         tokens.insert_facts(stage, tokens.well_known())
         tokens.settle(stage)
         self._read_transfers()
-        if (block := tables.find_other_times(stage)) is not None:
-            raise self._two_times(block)
-        if found := tables.find_backward_times(stage):
-            names = [self.opened[file - 1].source.shown for file in (found[0].source_before, found[0].source)]
-            raise IngestError(
-                f"block {found[0].block:,} of {names[1]} has a time before that of block {found[0].block_before:,} of "
-                f"{names[0]}: {moment(found[0].seconds)} and {moment(found[0].seconds_before)}. Nothing was changed.",
-                path=self.opened[found[0].source - 1].source.name)
+        self._check_times()
 
     def _read_transfers(self) -> None:
         stage = self.stage
@@ -200,12 +193,21 @@ class _Run:
         return IngestError(f"rows contradict each other: transaction 0x{tx}{low}, log {index}: {'; '.join(both)}. "
                            "Nothing was changed.", path=self.opened[versions[0][0] - 1].source.name)
 
-    def _two_times(self, block: int) -> IngestError:
-        found = self.stage.rows("SELECT min(source), seconds FROM two_times WHERE block = ? GROUP BY 2 ORDER BY 1, 2",
-                                [block])
-        both = [f"{moment(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in found[:2]]
-        return IngestError(f"block {block:,} has two times: {', '.join(both)}. Nothing was changed.",
-                           path=self.opened[found[-1][0] - 1].source.name)
+    def _check_times(self) -> None:
+        """Refuse another time of a block that has one, and one before an earlier block's, as one machine does."""
+        if (block := tables.find_other_times(self.stage)) is not None:
+            what = f"block {block:,} has two times"
+            told = self.stage.rows("SELECT min(source), seconds FROM two_times WHERE block = ? GROUP BY 2 "
+                                   "ORDER BY 1, 2 LIMIT 2", [block])
+        elif found := tables.find_backward_times(self.stage):
+            one = found[0]
+            what = f"block {one.block:,} has a time before that of block {one.block_before:,}"
+            told = [(one.source, one.seconds), (one.source_before, one.seconds_before)]
+        else:
+            return
+        both = [f"{moment(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in told]
+        raise IngestError(f"{what}: {', '.join(both)}. Nothing was changed.",
+                          path=self.opened[max(file for file, _ in told) - 1].source.name)
 
     def _rank(self) -> None:
         """Create ``wallets`` and ``contract_ranks``, and ``incoming``: the good rows by ranks."""

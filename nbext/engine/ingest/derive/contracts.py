@@ -61,14 +61,15 @@ class Mistaken(NamedTuple):
     has_id: bool
 
 
-def mistaken_snapshots(stage: Stage) -> list[Mistaken]:
+def mistaken_snapshot(stage: Stage) -> Mistaken | None:
     """Return the first snapshot of which an amount would be taken for a token id, or an id for an amount."""
-    return [Mistaken(*one) for one in stage.rows("""
+    found = stage.rows("""
         SELECT source, address, standard, declared, has_id
         FROM (SELECT contract, bool_or(has_id) AS has_id FROM opened GROUP BY 1)
         JOIN standards USING (contract) JOIN contract_ranks r ON r.rowid = contract
         JOIN (SELECT source, chain_id, contract AS address FROM newest) USING (chain_id, address)
-        WHERE has_id <> (standard <> 'ERC20') ORDER BY 1, 2 LIMIT 1""")]
+        WHERE has_id <> (standard <> 'ERC20') ORDER BY 1, 2 LIMIT 1""")
+    return Mistaken(*found[0]) if found else None
 
 
 def _evidence(stage: Stage) -> None:

@@ -171,6 +171,10 @@ def check_decimals(stage: Stage, new: str = _NEW, which: str = "true") -> None:
             "remove it first.", path=read[number])
 
 
+# In the place of a file's number.
+WELL_KNOWN = -1
+
+
 @dataclass(frozen=True)
 class Disagreement:
     """What two files say of a contract: what is used, with the number of its file, and one that is not."""
@@ -184,7 +188,7 @@ class Disagreement:
 
 
 def disagreements(stage: Stage, first: int) -> list[Disagreement]:
-    """Return where files disagree on decimals or symbols, one of them from ``first`` on; 0 is the well-known tokens."""
+    """Return where files disagree on decimals or symbols, one of them from ``first`` on; `WELL_KNOWN` is no file."""
     found: list[Disagreement] = []
     # A day's transfers seldom say anything of a contract, and what is stored says much of many.
     if not stage.value(f"SELECT count(*) FROM out.ingest.facts WHERE seq >= {first * OF_A_FILE}"):
@@ -192,8 +196,9 @@ def disagreements(stage: Stage, first: int) -> list[Disagreement]:
     for column in ("decimals", "symbol"):
         told = stage.rows(f"""
             SELECT address, list((value, number) ORDER BY {_PRIORITY}, seq DESC) FROM (
-                SELECT *, {column}::VARCHAR AS value, seq // {OF_A_FILE} AS number FROM out.ingest.facts
-                WHERE {column} IS NOT NULL AND source <> 'snapshot')
+                SELECT *, {column}::VARCHAR AS value,
+                    CASE source WHEN 'known' THEN {WELL_KNOWN} ELSE seq // {OF_A_FILE} END AS number
+                FROM out.ingest.facts WHERE {column} IS NOT NULL AND source <> 'snapshot')
             GROUP BY chain_id, address HAVING count(DISTINCT lower(value)) > 1 AND max(number) >= ? ORDER BY 1""",
             [first])
         for address, (used, *others) in told:
