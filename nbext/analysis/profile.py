@@ -95,11 +95,11 @@ def profile(
 
 
 def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    share = one["wallets"] / found["wallets"]
-    base_share = one["base"] / found["base"] if found["base"] else None
     return {
-        **{name: one[name] for name in _TYPES if name in one}, "share": share, "base_share": base_share,
-        "lift": share / base_share if base_share else None,
+        **{name: one[name] for name in _TYPES if name in one}, "share": one["wallets"] / found["wallets"],
+        "base_share": one["base"] / found["base"] if found["base"] else None,
+        # Rounded once: as the quotient of the two shares, equal lifts would differ in their last digit.
+        "lift": one["wallets"] * found["base"] / (found["wallets"] * one["base"]) if one["base"] else None,
     }  # fmt: skip
 
 

@@ -39,7 +39,8 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
         ours, theirs = expected[row.symbol]
         assert row.share == ours / len(wallets)
         if theirs:
-            assert (row.base_share, row.lift) == (theirs / len(others), (ours / len(wallets)) / (theirs / len(others)))
+            assert (row.base_share, row.lift) == (
+                theirs / len(others), ours * len(others) / (len(wallets) * theirs))
         else:
             assert math.isnan(row.lift)
     known = table["lift"].dropna().tolist()

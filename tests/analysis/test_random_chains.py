@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext import Client
+from nbext import Client, profile
 from nbext.engine.open import open_dataset
 from nbext.service.limits import Limits
 from nbext.settings import Settings
@@ -90,6 +90,16 @@ def check(name, chains, examples, serve):
 @pytest.mark.parametrize("name", ASKED)
 def test_each_analysis_of_a_chain_is_the_oracles(name, examples, tmp_path_factory):
     check(name, CHAINS, examples, lambda chain: served(random_world(*chain), tmp_path_factory.mktemp("chain")))
+
+
+def test_contracts_that_a_segment_holds_by_the_same_ratio_have_the_same_lift(tmp_path_factory):
+    never = {"direction": "burn", "token": "usdc", "unit": "raw", "amount": {"min": 0}, "total": {"min": 2**127}}
+    asked = [{"filters": {"not": {"transfer": [never]}, "asOf": "2023-11-14", "exclude": []}}]
+    with served(random_world(16118, 300), tmp_path_factory.mktemp("chain")) as (client, oracle):
+        test_profile.test_each_contract_is_held_by_as_many_as_the_oracle_says.hypothesis.inner_test(
+            client, oracle, asked=asked, least=2)
+        lifts = profile(asked[0], least=2, client=client)["lift"].tolist()
+    assert lifts == [1.1875, 0.95, 0.95]
 
 
 @pytest.fixture(scope="module")
