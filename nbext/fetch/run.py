@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.chains import Chain, chain_of
-from nbext.errors import IngestError, NodeError, OutOfMemory, QueryCancelled, ValidationError
+from nbext.errors import IngestError, NodeError, OutOfMemory, QueryCancelled, StorageError, ValidationError
 from nbext.fetch.balances import Balances
 from nbext.fetch.request import Output, Request, addresses_of, check_end, check_installed
 from nbext.settings import Secret
@@ -288,7 +288,11 @@ class _Fetch:
                 if allowed == self.request.memory:
                     raise
         if report.uncompacted and memory != self.request.memory:
-            compact(self.data_dir, memory=self.request.memory)
+            try:
+                compact(self.data_dir, memory=self.request.memory)
+                report.uncompacted = None
+            except StorageError as error:
+                report.not_compacted(error)
         # A file of ours that is refused, or a row of it that cannot be stored, would be a hole behind what is covered.
         if report.refused:
             raise report.refused[0]
@@ -305,3 +309,5 @@ class _Fetch:
             self.output.say(f"replaced: {line}")
         self.output.say(f"{report.new:,} new transfers are ingested. Services that run on this folder serve them "
                         "within two seconds.")
+        if report.uncompacted:
+            self.output.say(report.uncompacted)

@@ -19,6 +19,7 @@ from keyring.errors import KeyringLocked
 from nbext import cli
 from nbext.core.addresses import checksummed
 from nbext.engine import storage
+from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import ingest
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, OutOfMemory, ValidationError
@@ -26,6 +27,7 @@ from nbext.fetch.request import Output, Request, urls_of
 from nbext.fetch.run import fetch
 from nbext.language.language import parse, resolve
 from nbext.settings import Secret
+from tests.full_disk import fill
 from tests.keyrings import Ring
 from tests.node.conftest import said
 from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode, word
@@ -221,6 +223,30 @@ def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_
     (blocks,) = (tmp_path / "fetched" / "ethereum").glob("blocks-201-260-*.parquet")
     assert cli.main(["remove", str(blocks), "--data", str(tmp_path), "--quiet"]) == 0
     assert len(gaps_told(tmp_path)) == 1
+
+
+def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compact_it(small_disk, monkeypatch):
+    for name, share in {"LEAST": 0, "SHARE": 1000, "FOLDED": 0}.items():
+        monkeypatch.setattr(append, name, share)
+    data, lines = small_disk / "data", []
+    with FaultNode(CHAIN) as server:
+        said(server, data, check=0)
+        server.chain = Chain(120)
+
+        def progress(step, done):
+            if (step, done) == ("ingest: merging", 0):  # the rows are served by then
+                fill(small_disk, free=2**18)
+
+        fetch([Secret(server.url)], Request((COIN, ITEMS), to_block="latest", check=0), data,
+              Output(lines.append, progress))
+        assert [line for line in lines if "compacting" in line] == [
+            "The new rows are served; compacting them with the rest failed, so that queries may be slower: "
+            f"{data} cannot be written: {lines[-1].partition('cannot be written: ')[2]}"]
+        (small_disk / "fill").unlink()
+        assert storage.current(data).manifest["tables"]["transfers"] == server.chain.rows()
+        server.requests.clear()
+        said(server, data, check=0)
+        assert server.logs_asked() == []
 
 
 @pytest.mark.parametrize(("words", "message"), [

@@ -67,7 +67,7 @@ def add_working(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ingest the files and print the report; return 1 if a file was refused or a row was bad, else 0."""
+    """Ingest the files and print the report; return 1 if a file is refused, a row bad, or compaction failed, else 0."""
     # Here, so that `nbext --help` and wrong arguments do not wait for DuckDB and Arrow to load.
     from nbext.engine.ingest import ingest
     from nbext.engine.ingest.derive.snapshots import SnapshotOptions
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
                         memory=args.memory or DEFAULT_MEMORY, progress=progress)
     print_report(report)
     # So that a script notices; the data is served all the same.
-    return 1 if report.refused or report.bad_rows else 0
+    return 1 if report.refused or report.bad_rows or report.uncompacted else 0
 
 
 # Options of `nbext ingest` that a cluster does not have.

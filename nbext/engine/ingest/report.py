@@ -20,7 +20,7 @@ from nbext.engine.ingest.stage import Stage
 from nbext.engine.ingest.taken import SnapshotTaken
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import FORMAT
-from nbext.errors import IngestError
+from nbext.errors import IngestError, StorageError
 
 # What says of a contract which standard it follows.
 _STATED = "address, is_erc20, is_erc721"
@@ -152,7 +152,7 @@ class Report:
     rebuilt
         Why everything was built again where a run adds to what is stored as a rule; else None.
     uncompacted
-        Why the stored data could not be compacted after the run; None where it was, or need not be.
+        That the data could not be compacted after the run, and why; None where it was, or need not be.
     """
 
     rows: int = 0
@@ -186,6 +186,11 @@ class Report:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def not_compacted(self, error: StorageError) -> None:
+        """Note why the data could not be compacted once the new rows were served."""
+        self.uncompacted = ("The new rows are served; compacting them with the rest failed, so that queries may be "
+                            f"slower: {error}")
 
     def lines(self) -> list[str]:
         """Return the report in plain words."""
@@ -252,7 +257,7 @@ class Report:
                          for table, rows in self.tables.items())
         again = [f"Everything was built again: {self.rebuilt}."] if self.rebuilt else []
         return [*again, f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s.",
-                *([f"It could not be compacted: {self.uncompacted}"] if self.uncompacted else [])]
+                *([self.uncompacted] if self.uncompacted else [])]
 
 
 # A gap is this many times the usual distance between two blocks of the data: a quiet token has no row in most blocks.

@@ -24,10 +24,10 @@ from nbext.engine.ingest.previous import TakenOut, attached_as, present
 from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.sources.files import Source
-from nbext.engine.ingest.stage import DEFAULT_MEMORY, Stage, storage_errors
+from nbext.engine.ingest.stage import DEFAULT_MEMORY, LITTLE_MEMORY, Stage, bytes_of, storage_errors
 from nbext.engine.ingest.steps import Covered, Job, Progress, Refused, Run, take
 from nbext.engine.open import MEMORY_SIZE
-from nbext.errors import IngestError, StorageError, ValidationError
+from nbext.errors import IngestError, OutOfMemory, StorageError, ValidationError
 
 
 def ingest(
@@ -226,11 +226,19 @@ def _compact_outgrown(job: Job, report: Report) -> None:
         return
     if served.manifest.get("added", 0) <= append.FOLDED * served.manifest["tables"]["transfers"]:
         return
-    job = Job(job.folder, None, SnapshotOptions(), {}, job.memory, job.progress, compacting=True)
-    try:
-        report.generation = _take(job, served, {}, []).generation
-    except StorageError as error:
-        report.uncompacted = str(error)
+    # Nobody asked for it, and others need the machine: with little memory it takes a fifth longer, where that suffices.
+    for memory in dict.fromkeys((min(LITTLE_MEMORY, job.memory, key=bytes_of), job.memory)):
+        folding = Job(job.folder, None, SnapshotOptions(), {}, memory, job.progress, compacting=True)
+        try:
+            with storage_errors(job.folder):
+                report.generation = _take(folding, served, {}, []).generation
+        except StorageError as error:
+            report.not_compacted(error)
+            if isinstance(error, OutOfMemory):
+                continue
+        else:
+            report.uncompacted = None
+        break
 
 
 def check_memory(memory: str) -> None:

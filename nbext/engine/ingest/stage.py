@@ -22,7 +22,8 @@ from nbext.errors import OutOfMemory, StorageError
 DEFAULT_MEMORY = "4GB"
 # Bytes of files below which little is added.
 SMALL = 32 << 20
-APPENDING_MEMORY = "512MB"
+# Of what adds little, and of what folds what was added.
+LITTLE_MEMORY = "512MB"
 # With buckets of two million rows 100 million transfers took 6.5 GB, for DuckDB's 4 GB.
 BUCKET_ROWS, LEAST_BUCKET_ROWS = 1_000_000, 150_000
 BATCH = 122_880  # rows: a row group of DuckDB's
@@ -66,8 +67,9 @@ def storage_errors(folder: Path) -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise OutOfMemory(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
                           "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
-    except (duckdb.IOException, duckdb.FatalException, OSError) as error:
-        if isinstance(error, duckdb.FatalException) and "IO Error" not in str(error):
+    except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException, OSError) as error:
+        if isinstance(error, duckdb.FatalException | duckdb.TransactionException) and not any(
+                words in str(error) for words in ("IO Error", "Could not write file")):
             raise
         if "checksum" in str(error):  # DuckDB compares each block that it reads with its own
             raise StorageError(f"{folder} is damaged: {_first_line(error)}. {ADVICE}") from None
@@ -101,8 +103,8 @@ class Stage:
         sources = list(sources)
         size = sum(source.size for source in sources)
         # What is read of the base to add little to it need not stay in memory.
-        if appending and size < SMALL and bytes_of(APPENDING_MEMORY) < bytes_of(memory):
-            memory = APPENDING_MEMORY
+        if appending and size < SMALL and bytes_of(LITTLE_MEMORY) < bytes_of(memory):
+            memory = LITTLE_MEMORY
         # A database on disk is written through at every statement: 0.5 s for little data, and of ten million transfers
         # (1.2 GB of Parquet) 15 s of 72. One in memory is spilled too where the memory allowed does not suffice, which
         # then takes longer.

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nbext.engine import storage
+from nbext.engine.ingest import ingest, run
+from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import compact, remove
-from nbext.errors import StorageError
+from nbext.errors import OutOfMemory, StorageError
 from tests.engine.ingest.conftest import write_csv
 from tests.engine.ingest.reading_back import take
 from tests.engine.ingest.test_append import contents
@@ -69,3 +72,39 @@ def test_a_run_that_meets_the_end_of_the_disk_leaves_before_or_after(work, small
     print(f"{refused} runs were refused; one with {free // 1024:,} KiB was not")
     assert contents(copy) == whole
     assert refused >= 2
+
+
+def test_what_came_is_served_where_the_end_of_the_disk_leaves_it_uncompacted(
+        grown, small_disk, tmp_path, log, monkeypatch):
+    data, whole = grown
+    path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
+    take(whole, path)
+    monkeypatch.setattr(append, "FOLDED", 0)
+    copy = shutil.copytree(data, small_disk / "data")
+    # Only compaction merges: the rows have been served by then.
+    report = ingest([path], "ethereum", copy, progress=lambda step, _: step == "merging" and fill(small_disk))
+    assert report.generation == storage.current(copy).folder.name
+    assert (contents(copy), storage.current(copy).delta is None) == (contents(whole), False)
+    assert "\nThe new rows are served; compacting them with the rest failed, so that queries may be slower: " \
+        f"{copy} cannot be written: " in str(report)
+    unfolded = shutil.copytree(data, tmp_path / "unfolded")
+    monkeypatch.setattr(append, "FOLDED", 1000)
+    take(unfolded, path)
+    assert names(copy) == names(unfolded)
+    (small_disk / "fill").unlink()
+    compact(copy)
+    assert contents(copy) == contents(whole)
+
+
+def test_compaction_that_needs_more_memory_than_others_should_miss_takes_all_that_is_allowed(
+        grown, tmp_path, log, monkeypatch):
+    data, whole = grown
+    path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
+    take(whole, path)
+    monkeypatch.setattr(append, "FOLDED", 0)
+    monkeypatch.setattr(run, "LITTLE_MEMORY", "1MB")
+    with pytest.raises(OutOfMemory):
+        compact(shutil.copytree(data, tmp_path / "copy"), memory="1MB")
+    report = take(data, path)
+    assert (report.uncompacted, storage.current(data).delta) == (None, None)
+    assert contents(data) == contents(whole)
