@@ -278,10 +278,10 @@ class Opened:
 
     def whole(self, column: str) -> str:
         """Return the SQL of a column as a whole number, also of ``5.0`` and ``1e6``; NULL where it is none."""
+        if self.has(column) and self.types[column] in _WHOLE_TYPES:
+            return f"TRY_CAST({name(self.columns[column])} AS BIGINT)"
         text = self.text(column)
         cast = f"TRY_CAST({text} AS BIGINT)"
-        if column not in self.columns or self.types[column] in _WHOLE_TYPES:
-            return cast
         # A cast to an integer rounds. Nearly no text has a point or an exponent, and only those are cast twice.
         # Hexadecimal digits, which may have an e, are no DOUBLE.
         return (f"CASE WHEN NOT (contains({text}, '.') OR contains({text}, 'e') OR contains({text}, 'E')) "
