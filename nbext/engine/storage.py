@@ -309,11 +309,13 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     try:
         sync(folder.parent)
         write_whole(pointer, f"{name} {_digest(folder / MANIFEST)}\n")
-    except OSError:  # a full disk: nobody can be served what nothing names
-        shutil.rmtree(folder, ignore_errors=True)
-        if before is None:
-            pointer.unlink(missing_ok=True)
-        raise
+    except OSError:
+        # Where only the folder's own sync failed, `current` names the new one: it is served, and must stay.
+        if (_pointed(data_dir) or ("",))[0] != name:
+            shutil.rmtree(folder, ignore_errors=True)  # a full disk: nobody can be served what nothing names
+            if before is None:
+                pointer.unlink(missing_ok=True)
+            raise
     prune(data_dir)
     return Generation(folder, whole)
 
@@ -327,8 +329,9 @@ def prune(data_dir: Path, keep: int = KEPT) -> None:
     before = [path for number, _, path in numbered if number < served]
     # Renamed by a process that was killed before it could switch `current`: never served.
     orphans = [path for number, name, path in numbered if number >= served and name != pointer]
+    # What cannot be removed, such as a file that a process on another machine reads, is tried again at the next run.
     for path in before[: max(0, len(before) - keep + 1)] + orphans:
-        shutil.rmtree(path)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def about(generation: Generation, engine: str) -> DataAbout:

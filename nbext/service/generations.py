@@ -10,7 +10,6 @@ from concurrent.futures import Future
 
 from nbext.core.chains import chain_of
 from nbext.engine.dataset import DataAbout, Dataset
-from nbext.errors import NbextError
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import Log, described
 
@@ -86,7 +85,7 @@ class Generations:
             try:
                 dataset = None if self._ending else self._newer()
                 self._failing = False
-            except (NbextError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - the outermost handler of the thread that looks: it has to go on
                 dataset = None
                 if not self._failing:
                     self._log.error("new data cannot be opened; the data before is served", **described(error))

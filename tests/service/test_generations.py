@@ -20,6 +20,7 @@ import requests
 
 from nbext.engine import storage
 from nbext.engine.ingest import ingest
+from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
 from nbext.engine.open import Newest, open_dataset
 from nbext.service.limits import Limits
@@ -161,6 +162,28 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
     assert (line["event"], line["error"]) == ("new data cannot be opened; the data before is served", "StorageError")
     manifest.write_text(whole)
     generations.look()
+    add(data, 3)
+    eventually(lambda: last_block(live) == 300)
+
+
+def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(live, data, monkeypatch):
+    monkeypatch.setattr(append, "LEAST", 0)
+    monkeypatch.setattr(append, "SHARE", 1000)
+    monkeypatch.setattr(append, "FOLDED", 1000)
+    add(data, 2)
+    eventually(lambda: last_block(live) == 200)
+    served = storage.current(data)
+    building = shutil.copytree(served.folder, data / "generations" / ".building-again")
+    with duckdb.connect(str(building / served.delta.name), read_only=True) as connection:
+        found = connection.execute("SELECT min(block_id) FROM pragma_storage_info('ingest.places') WHERE block_id >= 0")
+        place = 3 * 4096 + found.fetchall()[0][0] * 2**18
+    whole = served.delta.read_bytes()
+    (building / served.delta.name).write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    (building / storage.MANIFEST).unlink()
+    manifest = {key: value for key, value in served.manifest.items() if key != "number"}
+    published = storage.publish(data, building, manifest)
+    eventually(lambda: any(line["event"].startswith("new data cannot be opened") for line in live.lines()))
+    published.delta.write_bytes(whole)
     add(data, 3)
     eventually(lambda: last_block(live) == 300)
 

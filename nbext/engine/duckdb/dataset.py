@@ -105,14 +105,14 @@ class DuckDataset:
         self.about = about(generation, "duckdb")
         self._memory = memory
         self._spill = Spill(data_dir)
-        self._connection, layers = _locked_down(generation, self._spill, memory, threads or os.cpu_count() or 1)
+        self._connection, layers, self._ranks = _locked_down(
+            generation, self._spill, memory, threads or os.cpu_count() or 1)
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self._statements = Statements("duckdb", layers=layers)
         self._few: dict[bytes, Wallets] = {}
         self._lists: dict[str, Wallets] = {}
         self._closing = threading.Event()
         self._addresses = Addresses(generation.folder)
-        self._ranks = _ranks(self._connection) if generation.delta else None
         self.catalog: Catalog = TableCatalog(self._read)
         self.clock: Clock = TableClock(self._read, self.about.chains)
         self._preparing = self._workers.submit(self._prepare)
@@ -511,8 +511,8 @@ class DuckDataset:
 
 def _locked_down(
     generation: Generation, spill: Spill, memory: str, threads: int
-) -> tuple[duckdb.DuckDBPyConnection, Layers | None]:
-    """Attach the generation to an empty database: two datasets of one file then share nothing."""
+) -> tuple[duckdb.DuckDBPyConnection, Layers | None, tuple[Wallets, Wallets] | None]:
+    """Attach the generation to an empty database, and read its ranks: two datasets of one file then share nothing."""
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -524,16 +524,18 @@ def _locked_down(
             "python_enable_replacements": False,
         },
     )
+    files = ("generation_base", "generation_delta") if generation.delta else ("generation",)
     try:
         layers = attach(connection.execute, generation, "generation")
+        ranks = _ranks(connection) if generation.delta else None
+        found = sum(connection.execute(f"SELECT count(*) FROM {file}.main.transfers").fetchall()[0][0]
+                    for file in files)
     except duckdb.Error as error:
         connection.close()
         spill.release()
-        raise StorageError(f"{generation.tables} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}") from None
+        raise StorageError(f"{generation.folder} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}") from None
     # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
     stated = generation.manifest["tables"].get("transfers")
-    files = ("generation_base", "generation_delta") if generation.delta else ("generation",)
-    found = sum(connection.execute(f"SELECT count(*) FROM {file}.main.transfers").fetchall()[0][0] for file in files)
     if stated not in (None, found):
         connection.close()
         spill.release()
@@ -541,7 +543,7 @@ def _locked_down(
                            f"{stated:,}. {ADVICE}")
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-    return connection, layers
+    return connection, layers, ranks
 
 
 def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:

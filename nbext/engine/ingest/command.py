@@ -84,8 +84,9 @@ def run(args: argparse.Namespace) -> int:
                          "spark://HOST:PORT, or name a folder of this machine.")
     with bar(quiet=args.quiet) as progress:
         report = ingest(args.paths, args.chain, data, options=options, renamed=renamed, replace_from=args.replace_from,
-                        memory=args.memory or DEFAULT_MEMORY, progress=progress)
-    print_report(report)
+                        memory=args.memory or DEFAULT_MEMORY, progress=progress, served=print_report)
+    if report.uncompacted:
+        print(report.uncompacted)
     # So that a script notices; the data is served all the same.
     return 1 if report.refused or report.bad_rows or report.uncompacted else 0
 
@@ -167,6 +168,7 @@ def bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:>20}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
+    # What is printed meanwhile stands above the bar, or goes where the caller sends it.
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as drawn:
         task = drawn.add_task("reading", total=1.0)
         yield lambda step, done: drawn.update(task, description=step, completed=done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -24,6 +24,7 @@ from nbext.engine.ingest.previous import TakenOut, attached_as, present
 from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.sources.files import Source
+from nbext.engine.ingest.sources.reading import unreadable
 from nbext.engine.ingest.stage import DEFAULT_MEMORY, LITTLE_MEMORY, Stage, bytes_of, storage_errors
 from nbext.engine.ingest.steps import Covered, Job, Progress, Refused, Run, take
 from nbext.engine.open import MEMORY_SIZE
@@ -41,6 +42,7 @@ def ingest(
     covered: Covered | None = None,
     memory: str = DEFAULT_MEMORY,
     progress: Progress | None = None,
+    served: Callable[[Report], None] = lambda report: None,
 ) -> Report:
     """Ingest files: add them to the data folder, and serve the result from now on.
 
@@ -66,6 +68,8 @@ def ingest(
         The memory that DuckDB may use; the rest is spilled to the data folder.
     progress
         Called with the name of the current step and how much of it is done, from 0 to 1.
+    served
+        Called with the report once the new rows are served. Compaction, where it is time for it, comes after that.
 
     Returns
     -------
@@ -99,16 +103,17 @@ def ingest(
         job = Job(folder, named, options or SnapshotOptions(), renamed or {}, memory,
                   progress or (lambda step, done: None), replace_from=replace_from,
                   covered=covered or {})
-        fresh, skipped = _not_taken(job, found, previous)
+        fresh, skipped = _not_taken(job, found, previous, refused)
         if not fresh:
             _verify(previous, base=False)
         report = _take(job, previous, fresh, refused)
+        report.skipped = {source.name: entry.get("replaced_from") for source, entry in skipped.items()}
+        report.seconds = time.monotonic() - started
+        # One bad file among good ones is a line of the report; a run that could use none has failed.
+        if report.refused and not report.files and not skipped:
+            raise report.refused[0]
+        served(report)
         _compact_outgrown(job, report)
-    report.skipped = {source.name: entry.get("replaced_from") for source, entry in skipped.items()}
-    report.seconds = time.monotonic() - started
-    # One bad file among good ones is a line of the report; a run that could use none has failed.
-    if report.refused and not report.files and not skipped:
-        raise report.refused[0]
     return report
 
 
@@ -230,7 +235,8 @@ def _compact_outgrown(job: Job, report: Report) -> None:
     for memory in dict.fromkeys((min(LITTLE_MEMORY, job.memory, key=bytes_of), job.memory)):
         folding = Job(job.folder, None, SnapshotOptions(), {}, memory, job.progress, compacting=True)
         try:
-            with storage_errors(job.folder):
+            with storage_errors(job.folder, more="`nbext compact --memory 8GB` may use more.",
+                                then="`nbext compact` tries it again."):
                 report.generation = _take(folding, served, {}, []).generation
         except StorageError as error:
             report.not_compacted(error)
@@ -269,11 +275,12 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _not_taken(
-    job: Job, found: list[Source], previous: storage.Generation | None
+    job: Job, found: list[Source], previous: storage.Generation | None, refused: list[IngestError]
 ) -> tuple[dict[Source, int | None], dict[Source, taken.Entry]]:
     """Split the files into those to ingest and those that an earlier run ingested in the same way, with their entries.
 
-    A file to ingest has the number of the source that it replaces: of the same file, taken in another way.
+    Those that cannot be read go to ``refused``. A file to ingest has the number of the source that it replaces: of the
+    same file, taken in another way.
     """
     files_before = previous.manifest["files"] if previous else []
     places = {(entry["path"], entry["size"], entry["mtime"]): entry for entry in files_before}
@@ -285,7 +292,11 @@ def _not_taken(
         known = places.get((source.name, source.size, source.modified))
         # Only a file as large as one that was taken can be that file under another name.
         if known is None and source.size in sizes:
-            known = digests.get(source.digest())
+            try:
+                known = digests.get(source.digest())
+            except OSError as error:
+                refused.append(unreadable(source, error))
+                continue
             # Of these the name may say which token they are of: the same bytes may be two tokens' snapshots.
             known = None if known and "options" in known else known
         if known is None:

@@ -60,20 +60,21 @@ def bytes_of(memory: str) -> int:
 
 
 @contextmanager
-def storage_errors(folder: Path) -> Iterator[None]:
-    """Translate the errors of a full memory or disk into ours."""
+def storage_errors(
+    folder: Path, *, more: str = "Allow more with --memory 8GB.", then: str = "Nothing was changed."
+) -> Iterator[None]:
+    """Translate the errors of a full memory or disk into ours, with how to have more, or with what becomes of it."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise OutOfMemory(f"{folder}: ingest ran out of memory ({_first_line(error)}). "
-                          "Allow more with --memory 8GB, or ingest fewer files at a time.") from None
+        raise OutOfMemory(f"{folder}: ingest ran out of memory ({_first_line(error)}). {more}") from None
     except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException, OSError) as error:
         if isinstance(error, duckdb.FatalException | duckdb.TransactionException) and not any(
                 words in str(error) for words in ("IO Error", "Could not write file")):
             raise
         if "checksum" in str(error):  # DuckDB compares each block that it reads with its own
             raise StorageError(f"{folder} is damaged: {_first_line(error)}. {ADVICE}") from None
-        raise StorageError(f"{folder} cannot be written: {_first_line(error)}. Nothing was changed.") from None
+        raise StorageError(f"{folder} cannot be written: {_first_line(error)}. {then}") from None
 
 
 def _first_line(error: Exception) -> str:

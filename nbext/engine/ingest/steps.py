@@ -164,7 +164,9 @@ def _refusing(source: Source) -> Iterator[None]:
         yield
     except IngestError as error:
         raise Refused(error, source) from None
-    except PermissionError as error:
+    except OSError as error:
+        if error.filename is None or Path(error.filename) != source.path:
+            raise
         raise Refused(reading.unreadable(source, error), source) from None
     except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException) as error:
         # What went wrong with our own files is not the source's fault.

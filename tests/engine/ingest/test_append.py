@@ -20,6 +20,7 @@ from nbext import cli
 from nbext.core.chains import chain_of
 from nbext.engine import storage
 from nbext.engine.dataset import Compared
+from nbext.engine.ingest import ingest
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import compact, record_compared, remove
 from nbext.engine.open import open_dataset
@@ -293,6 +294,40 @@ def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_sa
     assert storage.current(data).delta is None
     take(tmp_path / "all", *(tmp_path / f"{n}.csv" for n in range(3)), tmp_path / "tokens.csv", path)
     assert contents(data) == contents(tmp_path / "all")
+
+
+def test_a_delta_that_is_damaged_anywhere_is_one_error_or_opens(grown):
+    data, _ = grown
+    delta = storage.current(data).delta
+    whole, refused = delta.read_bytes(), []
+    for start in range(3 * 4096 + 100, len(whole), 1 << 16):
+        flipped(delta, start)
+        try:
+            open_dataset(data).close()
+        except StorageError as error:
+            refused.append(str(error))
+        delta.write_bytes(whole)
+    assert {message.partition(": ")[0] for message in refused} == {f"{delta.parent} cannot be opened"}
+
+
+def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_is_interrupted(
+        grown, tmp_path, log, monkeypatch):
+    data, whole = grown
+    monkeypatch.setattr(append, "FOLDED", 0)
+    path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
+    said = []
+
+    def interrupted(step, _):
+        if step == "merging":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ingest([path], "ethereum", data, progress=interrupted, served=said.append)
+    (report,) = said
+    assert (report.new, report.generation) == (1, storage.current(data).folder.name)
+    take(whole, path)
+    assert contents(data) == contents(whole)
+    assert not list(data.rglob(".building*"))
 
 
 def flipped(path, start):

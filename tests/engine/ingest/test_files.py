@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -406,6 +410,49 @@ def test_a_column_that_is_mapped_and_not_there_refuses_the_file(data, tmp_path, 
         "transaction_hash, log_index, block_number.")
 
 
+@pytest.mark.parametrize("extra", ["row", "Row", "file", "fault", "wallet"])
+def test_columns_that_no_format_has_change_nothing_whatever_they_are_called(tmp_path, log, extra):
+    logs = [log(0, n, 10**20 + n, block=100 + n) for n in range(1, 40)]
+    logs = [*logs, logs[7], logs[30]._replace(transaction_hash="0x1")]
+    said = []
+    for folder, columns in (("plain", {}), ("extra", {extra: [1, 2, 1] * 13 + [3, 3]})):
+        take(tmp_path / folder, write_parquet(tmp_path / "first.parquet", [logs[3]]))
+        said.append(take(tmp_path / folder, write_parquet(tmp_path / f"{folder}.parquet", logs, **columns)))
+    assert [(one.new, one.odd["duplicates"], [bad.row for bad in one.bad]) for one in said] == [(38, 2, [41])] * 2
+    assert balances(tmp_path / "plain") == balances(tmp_path / "extra") == tokens(logs[:39]).balances
+
+
+@pytest.mark.parametrize(("columns", "why"), [
+    ({"file_row_number": [1]}, 'the file cannot be read: Binder Error: Failed to read Parquet file "": Using '
+                               "file_row_number option on file with column named file_row_number is not supported"),
+    ({"block_timestamp": [b"1"]}, "column 'block_timestamp' holds BLOB, which is no time. Write seconds since 1970, or "
+                                  "times as text."),
+    ({"block_timestamp": [True]}, "column 'block_timestamp' holds BOOLEAN, which is no time. Write seconds since 1970, "
+                                  "or times as text."),
+])
+def test_a_parquet_file_with_a_column_that_cannot_be_read_is_refused_and_the_others_are_taken(
+        data, tmp_path, log, columns, why):
+    rows = [log(0, 1, 10**20), log(1, 2, 10**20)]
+    good = write_parquet(tmp_path / "good.parquet", rows[:1])
+    odd = write_parquet(tmp_path / "odd.parquet", rows[1:], **columns)
+    report = take(data, odd, good)
+    (error,) = report.refused
+    assert str(error) == f"{odd}: {why}"
+    assert balances(data) == tokens(rows[:1]).balances
+
+
+@pytest.mark.parametrize("write", [write_parquet, write_csv])
+def test_a_column_with_the_name_of_the_rows_numbers_is_not_mapped(data, tmp_path, log, write):
+    path = write(tmp_path / "t", [log()])
+    if write is write_parquet:
+        pq.write_table(pq.read_table(path).rename_columns({"value": "Row"}), path)
+    else:
+        path.write_text(path.read_text().replace("value", "Row"))
+    with pytest.raises(IngestError) as caught:
+        take(data, path, renamed={"row": "value"})
+    assert str(caught.value) == f"{path}: --map names 'Row', which nbext calls the rows' numbers. Rename the column."
+
+
 @pytest.mark.parametrize("found", [
     {wallet(7): "0x10", wallet(8): 5},
     {"holders": [{"address": wallet(7), "balance": 16, "share": 50.5}, {"address": wallet(8), "balance": 5}]},
@@ -457,3 +504,33 @@ def test_dunes_metadata_are_read_with_their_chain(data, tmp_path):
         assert tables.rows("SELECT chain_id, address, standard, name, symbol, decimals FROM contracts "
                            "WHERE symbol IN ('A', 'B')") == [
             (1, wallet(2), "ERC721", "Bees", "B", None), (56, wallet(1), "ERC20", None, "A", 6)]
+
+
+@contextmanager
+def no_root(folder):
+    """Be a user from whom files can be kept, who owns a folder."""
+    if os.geteuid():
+        yield
+        return
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, 65534, 65534)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_file_that_may_not_be_read_is_refused_and_the_others_are_taken(log):
+    rows = [log(0, n, 10**20, block=100 + n) for n in range(3)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = [write_csv(folder / f"{n}.csv", [row]) for n, row in enumerate(rows)]
+        take(folder / "data", paths[0])
+        # It may be the first one under another name, as it is as large: that is looked up before anything is opened.
+        assert paths[0].stat().st_size == paths[2].stat().st_size
+        paths[2].chmod(0)
+        with no_root(folder):
+            report = take(folder / "data", *paths)
+        assert list(map(str, report.refused)) == [f"{paths[2]}: the file cannot be read: Permission denied"]
+        assert balances(folder / "data") == tokens(rows[:2]).balances

@@ -85,8 +85,10 @@ def test_what_came_is_served_where_the_end_of_the_disk_leaves_it_uncompacted(
     report = ingest([path], "ethereum", copy, progress=lambda step, _: step == "merging" and fill(small_disk))
     assert report.generation == storage.current(copy).folder.name
     assert (contents(copy), storage.current(copy).delta is None) == (contents(whole), False)
-    assert "\nThe new rows are served; compacting them with the rest failed, so that queries may be slower: " \
-        f"{copy} cannot be written: " in str(report)
+    assert report.uncompacted in str(report).splitlines()
+    assert report.uncompacted.startswith("The new rows are served; compacting them with the rest failed, so that "
+                                         f"queries may be slower: {copy} cannot be written: ")
+    assert report.uncompacted.endswith(". `nbext compact` tries it again.")
     unfolded = shutil.copytree(data, tmp_path / "unfolded")
     monkeypatch.setattr(append, "FOLDED", 1000)
     take(unfolded, path)

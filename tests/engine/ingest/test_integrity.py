@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +17,7 @@ from nbext.engine import storage
 from nbext.engine.ingest.derive import append
 from nbext.engine.open import open_dataset
 from nbext.errors import StorageError
+from tests import full_disk
 from tests.engine.ingest.conftest import write_csv
 from tests.engine.ingest.reading_back import Tables, take, wallet
 
@@ -124,3 +127,33 @@ def test_a_run_that_did_not_finish_leaves_nothing_behind(tmp_path, log):
         assert (ended.returncode, ended.stderr) == (0, "")
         assert "cannot be written: " in ended.stdout
         assert {path: path.stat().st_size for path in data.rglob("*")} == before
+
+
+def test_a_generation_that_is_named_stays_where_the_disk_fails_to_say_that_the_name_lasts(tmp_path, log, monkeypatch):
+    data = tmp_path / "data"
+    take(data, write_csv(tmp_path / "one.csv", [log(0, 1, 10**20)]))
+    before = (data / "current").read_text()
+    fsync = os.fsync
+
+    def failing(handle):
+        if Path(f"/proc/self/fd/{handle}").readlink() == data and (data / "current").read_text() != before:
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    report = take(data, write_csv(tmp_path / "two.csv", [log(0, 2, 10**20)]))
+    assert report.generation == storage.current(data).folder.name == (data / "current").read_text().split()[0]
+    with Tables(data) as tables:
+        assert set(tables.balances().values()) == {-2 * 10**20, 10**20}
+
+
+def test_a_generation_that_cannot_be_removed_yet_fails_no_run_and_goes_later(tmp_path, log):
+    data = tmp_path / "data"
+    take(data, write_csv(tmp_path / "0.csv", [log(0, 1, 10**20)]))
+    first = storage.current(data).folder
+    with full_disk.mounted(first / "busy"):
+        for day in (1, 2, 3):
+            assert take(data, write_csv(tmp_path / f"{day}.csv", [log(0, 1, 10**20)])).changed
+        assert first.exists()
+    take(data, write_csv(tmp_path / "4.csv", [log(0, 1, 10**20)]))
+    assert not first.exists()

@@ -294,8 +294,11 @@ class Opened:
         kind, sql = self.types[column], name(self.columns[column])
         if kind.startswith("TIMESTAMP") or kind == "DATE":
             return f"floor(epoch({sql}))::BIGINT"
-        if kind != "VARCHAR":
+        if kind in _WHOLE_TYPES or kind.startswith(("FLOAT", "DOUBLE", "DECIMAL")):
             return f"TRY_CAST(floor({sql}) AS BIGINT)"
+        if kind != "VARCHAR":
+            raise IngestError(f"{self.source.shown}: column {self.columns[column]!r} holds {kind}, which is no time. "
+                              "Write seconds since 1970, or times as text.", path=self.source.name)
         # BigQuery writes `2021-06-09 10:00:00 UTC`. Cast to TIMESTAMP, a text would lose its offset from UTC.
         text = f"replace({sql}, ' UTC', '')"
         cast = f"CASE WHEN regexp_matches({text}, '{_OFFSET}') THEN epoch(TRY_CAST({text} AS TIMESTAMPTZ)) " \
@@ -347,10 +350,10 @@ def open_table(stage: Stage, number: int, source: Source, renamed: Mapping[str, 
 def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[str, str]) -> Opened:
     # The path is a literal, never a pattern, and the row number comes from the file itself.
     path = quoted(glob.escape(str(source.path)))
-    relation = f"(SELECT *, file_row_number + 1 AS row FROM read_parquet({path}, file_row_number = true))"
+    numbered = f"read_parquet({path}, file_row_number = true)"
     try:
         described = stage.rows(f"DESCRIBE SELECT * FROM read_parquet({path})")
-        rows = stage.value(f"SELECT count(*) FROM read_parquet({path})")
+        rows = stage.value(f"SELECT count(*) FROM {numbered}")
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
@@ -358,6 +361,9 @@ def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[st
     types = {column: str(kind) for column, kind, *_ in described}
     kind, columns = recognised(source, list(types), renamed)
     own = {ours: types[theirs] for ours, theirs in columns.items()}
+    # What is not needed stays away: a column of the file's own that is called row would be taken for the number.
+    taken = ", ".join(map(name, dict.fromkeys(columns.values())))
+    relation = f"(SELECT {taken}, file_row_number + 1 AS row FROM {numbered})"
     return Opened(number, source, kind, columns, relation, own, rows)
 
 
@@ -561,6 +567,9 @@ def recognised(source: Source, names: list[str], renamed: Mapping[str, str]) -> 
     if twice := [name for name in found[1].values() if names.count(name) > 1]:
         raise IngestError(f"{source.shown}: two columns are called {quoted_text(twice[0])}. Rename one of them.",
                           path=source.name)
+    if taken := [name for name in found[1].values() if name.lower() == "row"]:
+        raise IngestError(f"{source.shown}: --map names {quoted_text(taken[0])}, which nbext calls the rows' numbers. "
+                          "Rename the column.", path=source.name)
     return found
 
 
@@ -597,7 +606,8 @@ def _closest(names: list[str]) -> str:
 def unreadable(source: Source, error: Exception) -> IngestError:
     """Return the error of a damaged file, with the first line of the reader's own message."""
     # Readers repeat the path, which the message begins with.
-    first = str(error).replace(str(source.path), "").strip().splitlines()[0][:300]
+    why = getattr(error, "strerror", None) or str(error)
+    first = why.replace(str(source.path), "").strip().splitlines()[0][:300]
     return IngestError(f"{source.shown}: the file cannot be read: {first}", path=source.name)
 
 
