@@ -168,7 +168,8 @@ def _refusing(source: Source) -> Iterator[None]:
         if error.filename is None or Path(error.filename) != source.path:
             raise
         raise Refused(reading.unreadable(source, error), source) from None
-    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException) as error:
+    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException,
+            duckdb.BinderException) as error:
         # What went wrong with our own files is not the source's fault.
         if not reading.is_about(source, error):
             raise

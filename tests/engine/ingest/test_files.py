@@ -482,12 +482,13 @@ def test_bigquerys_newer_tables_are_read_by_the_standard_of_each_row(data, tmp_p
                               (wallet(2000), wallet(1)): 1, (wallet(3000), wallet(1)): 5}  # fmt: skip
 
 
-def test_tokens_name_their_chains_in_every_way_and_none_is_lost_unsaid(data, tmp_path):
+@pytest.mark.parametrize(("header", "renamed"), [("chain_id", {}), ("chain", {"chain": "chain_id"})])
+def test_tokens_name_their_chains_in_every_way_and_none_is_lost_unsaid(data, tmp_path, header, renamed):
     named = ["ethereum", "1", "eip155:1", "", "999999"]
     path = tmp_path / "tokens.csv"
-    path.write_text("chain_id,address,symbol,name,decimals\n" + "".join(
+    path.write_text(f"{header},address,symbol,name,decimals\n" + "".join(
         f"{chain},{wallet(n)},T{n},,6\n" for n, chain in enumerate(named)))
-    report = take(data, path, chain=None)
+    report = take(data, path, chain=None, renamed=renamed)
     assert [(bad.row, bad.why) for bad in report.bad] == [(4, "names no chain")]
     assert "  1 token on a chain that nbext does not support" in report.lines()
     with Tables(data) as tables:

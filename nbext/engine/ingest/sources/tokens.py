@@ -50,7 +50,7 @@ def take_table(stage: Stage, file: Opened, chain: str) -> None:
     source = "contracts" if file.kind.holds == "contracts" else "tokens"
     address, relation = file.text("address"), file.relation
     if file.has("chain_id"):
-        chain, relation = "chain", _by_chain(stage, file)
+        chain, relation = "their_chain", _by_chain(stage, file)
     stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'not an address', {address} "
               f"FROM {relation} WHERE NOT coalesce({ADDRESS.format(address)}, false)")
     stage.run(f"""
@@ -62,7 +62,7 @@ def take_table(stage: Stage, file: Opened, chain: str) -> None:
 
 
 def _by_chain(stage: Stage, file: Opened) -> str:
-    """Return the SQL of the rows of chains that nbext supports, with their ``chain``; the others are counted."""
+    """Return the SQL of the rows of chains that nbext supports, as ``their_chain``; the others are counted."""
     text = file.text("chain_id")
     named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
     known = [f"WHEN {quoted(each)} THEN {number}" for (each,) in named if (number := _chain_id(each)) is not None]
@@ -71,7 +71,7 @@ def _by_chain(stage: Stage, file: Opened) -> str:
               f"WHERE coalesce(trim({text}), '') = ''")
     stage.run(f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
               f"WHERE trim({text}) <> '' AND {chain} IS NULL")
-    return f"(SELECT *, {chain} AS chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
+    return f"(SELECT *, {chain} AS their_chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
 
 
 def _chain_id(text: str | None) -> int | None:
