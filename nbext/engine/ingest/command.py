@@ -168,7 +168,8 @@ def bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:>20}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    # What is printed meanwhile stands above the bar, or goes where the caller sends it.
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()) as drawn:
+    # What is printed meanwhile stands above the bar, in lines that the terminal breaks, or goes where it is sent.
+    console, above = Console(stderr=True, soft_wrap=True), sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=above) as drawn:
         task = drawn.add_task("reading", total=1.0)
         yield lambda step, done: drawn.update(task, description=step, completed=done)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -38,6 +43,31 @@ def test_a_run_prints_what_it_took_and_ends_well(tmp_path, log, capsys, contract
     ]
     assert printed[-2].startswith("Now serving generation 000001-")
     assert printed[-1].startswith("Services that run on this folder serve it within two seconds")
+
+
+@pytest.mark.parametrize("printed_to", ["the terminal", "a file"])
+def test_beside_a_bar_the_report_stands_in_whole_lines_where_it_was_sent(tmp_path, log, printed_to):
+    pty = pytest.importorskip("pty", reason="Windows has no such terminals")
+    path = write_csv(tmp_path / "transfers.csv", [log(0, 1, 10**20)])
+    words = ["ingest", str(path), "--chain", "ethereum", "--data", str(tmp_path / "data")]
+    ours, theirs = pty.openpty()
+    with (tmp_path / "printed").open("wb") as file:
+        run = subprocess.Popen(
+            [sys.executable, "-c", "import sys; from nbext.cli import main; sys.exit(main(sys.argv[1:]))", *words],
+            stdout=file if printed_to == "a file" else theirs, stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    os.close(theirs)
+    drawn = b""
+    with contextlib.suppress(OSError):  # EIO is how a terminal ends
+        while some := os.read(ours, 1 << 16):
+            drawn += some
+    os.close(ours)
+    assert run.wait() == 0
+    said = (tmp_path / "printed").read_text() if printed_to == "a file" else re.sub(
+        r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn.decode()).replace("\r\n", "\n")
+    assert f"    listed in {tmp_path}/data/inferred-contracts.csv: a file with address, is_erc20, is_erc721 " \
+        "corrects them\n" in said
+    assert "1 row read: 1 ERC20 transfer (1 contract), 1 of them new.\n" in said
+    assert ("reading" in drawn.decode(), "1 row read" in drawn.decode()) == (True, printed_to == "the terminal")
 
 
 def test_bad_rows_are_shown_and_the_command_says_that_there_were_some(tmp_path, log, capsys):
