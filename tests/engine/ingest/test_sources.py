@@ -66,10 +66,13 @@ class Given:
 
 
 def draw_logs(draw, versions):
-    """Some of the chain's transfers, as they are now: a reorganisation changes their values and never their keys."""
+    """Some of the chain's transfers, as they are now: a reorganisation changes their values and never their keys.
+
+    Few of wallet(1000) may look like an NFT collection's; those of wallet(1001) never do: snapshots have its amounts.
+    """
     chosen = draw(st.lists(st.sampled_from(sorted(versions)), min_size=1, max_size=6, unique=True))
-    return [Log(wallet(1000 + n % 2), wallet(n % 4), wallet((n + 1 + n // 5) % 5), (n % 3) * 10**20 + versions[n],
-                transaction(n + 1), n % 7, 100 + n) for n in chosen]
+    return [Log(wallet(1000 + n % 2), wallet(n % 4), wallet((n + 1 + n // 5) % 5),
+                (n % 3 or n % 2) * 10**20 + versions[n], transaction(n + 1), n % 7, 100 + n) for n in chosen]
 
 
 def of_transfers(name, logs, *, timed):
@@ -90,7 +93,7 @@ def draw_file(draw, name, versions, *, timed):
         blocks = draw(st.lists(st.integers(98, 114), min_size=1, max_size=4, unique=True))
         rows = tuple((block, 1_600_000_000 + 12 * block, "0x") for block in blocks)
         return Given(name, tuple(BLOCKS.split(",")), rows)
-    rows = tuple((wallet(1000 + n % 2), wallet(n), 1 + n) for n in draw(st.sets(st.integers(0, 9), min_size=1)))
+    rows = tuple((wallet(1001 + n % 2), wallet(n), 1 + n) for n in draw(st.sets(st.integers(0, 9), min_size=1)))
     block = draw(st.integers(98, 114))
     when = {"block": block} if kind == "snapshot" else {"date": 1_600_000_000 + 12 * block + 5}
     return Given(name, tuple(SNAPSHOT.split(",")), rows, SnapshotOptions(unit="raw", **when))
