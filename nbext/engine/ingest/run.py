@@ -99,19 +99,21 @@ def ingest(
         raise refused[0]
     # What is served now may change until the lock is held, so nothing of the data folder is read before.
     with _locked(folder):
-        previous = storage.current(folder)
-        job = Job(folder, named, options or SnapshotOptions(), renamed or {}, memory,
-                  progress or (lambda step, done: None), replace_from=replace_from,
-                  covered=covered or {})
-        fresh, skipped = _not_taken(job, found, previous, refused)
-        if not fresh:
-            _verify(previous, base=False)
-        report = _take(job, previous, fresh, refused)
-        report.skipped = {source.name: entry.get("replaced_from") for source, entry in skipped.items()}
-        report.seconds = time.monotonic() - started
-        # One bad file among good ones is a line of the report; a run that could use none has failed.
-        if report.refused and not report.files and not skipped:
-            raise report.refused[0]
+        with storage_errors(folder):
+            previous = storage.current(folder)
+            job = Job(folder, named, options or SnapshotOptions(), renamed or {}, memory,
+                      progress or (lambda step, done: None), replace_from=replace_from,
+                      covered=covered or {})
+            fresh, skipped = _not_taken(job, found, previous, refused)
+            if not fresh:
+                _verify(previous, base=False)
+            report = _take(job, previous, fresh, refused)
+            report.skipped = {source.name: entry.get("replaced_from") for source, entry in skipped.items()}
+            report.seconds = time.monotonic() - started
+            # One bad file among good ones is a line of the report; a run that could use none has failed.
+            if report.refused and not report.files and not skipped:
+                raise report.refused[0]
+        # Not within that: what a caller does with the report is no error of the folder's.
         served(report)
         _compact_outgrown(job, report)
     return report
@@ -147,7 +149,7 @@ def remove(
     check_memory(memory)
     folder = Path(data_dir).expanduser().resolve()
     taken.check_folder(folder)
-    with _locked(folder):
+    with _locked(folder), storage_errors(folder):
         previous = storage.current(folder)
         source = taken.removable(folder, previous, name)
         job = Job(folder, None, SnapshotOptions(), {}, memory, progress or (lambda step, done: None),
@@ -177,7 +179,7 @@ def compact(
     # A folder that is not there has nothing to compact, and is not made.
     if not folder.is_dir():
         return None
-    with _locked(folder):
+    with _locked(folder), storage_errors(folder):
         previous = storage.current(folder)
         if previous is None or previous.delta is None:
             return None
@@ -203,7 +205,7 @@ def record_compared(
         Another run is writing to the data folder, or it cannot be written.
     """
     folder = Path(data_dir).expanduser().resolve()
-    with _locked(folder):
+    with _locked(folder), storage_errors(folder):
         served = storage.current(folder)
         if served is None:
             return
@@ -238,13 +240,14 @@ def _compact_outgrown(job: Job, report: Report) -> None:
             with storage_errors(job.folder, more="`nbext compact --memory 8GB` may use more.",
                                 then="`nbext compact` tries it again."):
                 report.generation = _take(folding, served, {}, []).generation
+        except OutOfMemory as error:
+            report.not_compacted(error)
         except StorageError as error:
             report.not_compacted(error)
-            if isinstance(error, OutOfMemory):
-                continue
+            return
         else:
             report.uncompacted = None
-        break
+            return
 
 
 def check_memory(memory: str) -> None:
@@ -270,8 +273,7 @@ def _locked(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StorageError(f"{folder}: another `nbext ingest` is writing there. Wait until it ends.") from None
-        with storage_errors(folder):
-            yield
+        yield
 
 
 def _not_taken(

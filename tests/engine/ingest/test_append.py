@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import signal
 import subprocess
@@ -328,6 +329,16 @@ def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_i
     take(whole, path)
     assert contents(data) == contents(whole)
     assert not list(data.rglob(".building*"))
+
+
+def test_a_report_that_cannot_be_printed_is_no_error_of_the_data_folder(data, tmp_path, log):
+    def closed(_):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    path = write_csv(tmp_path / "one.csv", [log()])
+    with pytest.raises(BrokenPipeError):
+        ingest([path], "ethereum", data, served=closed)
+    assert storage.current(data).manifest["tables"]["transfers"] == 1
 
 
 def flipped(path, start):

@@ -423,8 +423,8 @@ def test_columns_that_no_format_has_change_nothing_whatever_they_are_called(tmp_
 
 
 @pytest.mark.parametrize(("columns", "why"), [
-    ({"file_row_number": [1]}, 'the file cannot be read: Binder Error: Failed to read Parquet file "": Using '
-                               "file_row_number option on file with column named file_row_number is not supported"),
+    ({"File_Row_Number": [1]}, "a column is called file_row_number, by which DuckDB numbers the rows. Rename the "
+                               "column."),
     ({"block_timestamp": [b"1"]}, "column 'block_timestamp' holds BLOB, which is no time. Write seconds since 1970, or "
                                   "times as text."),
     ({"block_timestamp": [True]}, "column 'block_timestamp' holds BOOLEAN, which is no time. Write seconds since 1970, "
@@ -450,7 +450,7 @@ def test_a_column_with_the_name_of_the_rows_numbers_is_not_mapped(data, tmp_path
         path.write_text(path.read_text().replace("value", "Row"))
     with pytest.raises(IngestError) as caught:
         take(data, path, renamed={"row": "value"})
-    assert str(caught.value) == f"{path}: --map names 'Row', which nbext calls the rows' numbers. Rename the column."
+    assert str(caught.value) == f"{path}: --map names 'Row', by which nbext numbers the rows. Rename the column."
 
 
 @pytest.mark.parametrize("found", [

@@ -350,20 +350,22 @@ def open_table(stage: Stage, number: int, source: Source, renamed: Mapping[str, 
 def _open_parquet(stage: Stage, number: int, source: Source, renamed: Mapping[str, str]) -> Opened:
     # The path is a literal, never a pattern, and the row number comes from the file itself.
     path = quoted(glob.escape(str(source.path)))
-    numbered = f"read_parquet({path}, file_row_number = true)"
     try:
         described = stage.rows(f"DESCRIBE SELECT * FROM read_parquet({path})")
-        rows = stage.value(f"SELECT count(*) FROM {numbered}")
+        rows = stage.value(f"SELECT count(*) FROM read_parquet({path})")
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
         raise unreadable(source, error) from None
     types = {column: str(kind) for column, kind, *_ in described}
+    if any(column.lower() == "file_row_number" for column in types):
+        raise IngestError(f"{source.shown}: a column is called file_row_number, by which DuckDB numbers the rows. "
+                          "Rename the column.", path=source.name)
     kind, columns = recognised(source, list(types), renamed)
     own = {ours: types[theirs] for ours, theirs in columns.items()}
     # What is not needed stays away: a column of the file's own that is called row would be taken for the number.
     taken = ", ".join(map(name, dict.fromkeys(columns.values())))
-    relation = f"(SELECT {taken}, file_row_number + 1 AS row FROM {numbered})"
+    relation = f"(SELECT {taken}, file_row_number + 1 AS row FROM read_parquet({path}, file_row_number = true))"
     return Opened(number, source, kind, columns, relation, own, rows)
 
 
@@ -568,7 +570,7 @@ def recognised(source: Source, names: list[str], renamed: Mapping[str, str]) -> 
         raise IngestError(f"{source.shown}: two columns are called {quoted_text(twice[0])}. Rename one of them.",
                           path=source.name)
     if taken := [name for name in found[1].values() if name.lower() == "row"]:
-        raise IngestError(f"{source.shown}: --map names {quoted_text(taken[0])}, which nbext calls the rows' numbers. "
+        raise IngestError(f"{source.shown}: --map names {quoted_text(taken[0])}, by which nbext numbers the rows. "
                           "Rename the column.", path=source.name)
     return found
 
