@@ -25,7 +25,7 @@ from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.sources.reading import unreadable
-from nbext.engine.ingest.stage import DEFAULT_MEMORY, LITTLE_MEMORY, Stage, bytes_of, storage_errors
+from nbext.engine.ingest.stage import DEFAULT_MEMORY, FOLDING_MEMORY, Stage, bytes_of, storage_errors
 from nbext.engine.ingest.steps import Covered, Job, Progress, Refused, Run, take
 from nbext.engine.open import MEMORY_SIZE
 from nbext.errors import IngestError, OutOfMemory, StorageError, ValidationError
@@ -233,8 +233,8 @@ def _compact_outgrown(job: Job, report: Report) -> None:
         return
     if served.manifest.get("added", 0) <= append.FOLDED * served.manifest["tables"]["transfers"]:
         return
-    # Nobody asked for it, and others need the machine: with little memory it takes a fifth longer, where that suffices.
-    for memory in dict.fromkeys((min(LITTLE_MEMORY, job.memory, key=bytes_of), job.memory)):
+    # Nobody asked for it, and others need the machine: with little memory it takes a tenth longer, where that suffices.
+    for memory in dict.fromkeys((min(FOLDING_MEMORY, job.memory, key=bytes_of), job.memory)):
         folding = Job(job.folder, None, SnapshotOptions(), {}, memory, job.progress, compacting=True)
         try:
             with storage_errors(job.folder, more="`nbext compact --memory 8GB` may use more.",

@@ -104,7 +104,7 @@ def test_compaction_that_needs_more_memory_than_others_should_miss_takes_all_tha
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     take(whole, path)
     monkeypatch.setattr(append, "FOLDED", 0)
-    monkeypatch.setattr(run, "LITTLE_MEMORY", "1MB")
+    monkeypatch.setattr(run, "FOLDING_MEMORY", "1MB")
     with pytest.raises(OutOfMemory):
         compact(shutil.copytree(data, tmp_path / "copy"), memory="1MB")
     report = take(data, path)
