@@ -43,9 +43,22 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Client", "changes", "concentration", "connect", "explore", "funnel", "overlap", "profile", "retention",
-    "search_form", "segment_form", "show", "signup_form", "trend", "wallet",
-]  # fmt: skip
+    "Client",
+    "changes",
+    "concentration",
+    "connect",
+    "explore",
+    "funnel",
+    "overlap",
+    "profile",
+    "retention",
+    "search_form",
+    "segment_form",
+    "show",
+    "signup_form",
+    "trend",
+    "wallet",
+]
 
 # Public names are imported when first used: `import nbext` and `%load_ext nbext` stay light.
 _HOMES = {
@@ -77,7 +90,13 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     # Without globals(): completion of `nbext.` offers what users call, not what this module imports.
-    return [*__all__, "__doc__", "__version__", "load_ipython_extension", "unload_ipython_extension"]
+    return [
+        *__all__,
+        "__doc__",
+        "__version__",
+        "load_ipython_extension",
+        "unload_ipython_extension",
+    ]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -18,15 +18,36 @@ COMMANDS = {
     "serve": ("nbext.service.commands.serve", "serve the eight operations over HTTP"),
     "keys": ("nbext.service.commands.keys", "add, list, rotate and revoke API keys of the service"),
     "signups": ("nbext.service.commands.signups", "export or delete newsletter sign-ups"),
-    "audit": ("nbext.service.commands.audit", "print who did what with segments, keys and sign-ups"),
-    "backup": ("nbext.service.commands.backup", "copy the service's registry and results to a folder"),
-    "check": ("nbext.service.commands.check", "check the stored data and results, and report what is damaged"),
-    "ingest": ("nbext.engine.ingest.command", "ingest chain data: transfers, tokens, token lists, holders"),
+    "audit": (
+        "nbext.service.commands.audit",
+        "print who did what with segments, keys and sign-ups",
+    ),
+    "backup": (
+        "nbext.service.commands.backup",
+        "copy the service's registry and results to a folder",
+    ),
+    "check": (
+        "nbext.service.commands.check",
+        "check the stored data and results, and report what is damaged",
+    ),
+    "ingest": (
+        "nbext.engine.ingest.command",
+        "ingest chain data: transfers, tokens, token lists, holders",
+    ),
     "fetch": ("nbext.fetch.command", "fetch transfers from a node's JSON-RPC URL, and ingest them"),
-    "sources": ("nbext.engine.ingest.taken", "list the files that were ingested, and how each was read"),
+    "sources": (
+        "nbext.engine.ingest.taken",
+        "list the files that were ingested, and how each was read",
+    ),
     "remove": ("nbext.engine.ingest.removal", "take a file that was ingested out of the data"),
-    "compact": ("nbext.engine.ingest.compact", "fold what ingest has added into one base, for the fastest queries"),
-    "load": ("nbext.engine.remote.load", "print the statements that load the data into BigQuery or Trino"),
+    "compact": (
+        "nbext.engine.ingest.compact",
+        "fold what ingest has added into one base, for the fastest queries",
+    ),
+    "load": (
+        "nbext.engine.remote.load",
+        "print the statements that load the data into BigQuery or Trino",
+    ),
     "examples": ("nbext.notebook.run.examples", "copy the example notebooks to a folder"),
     "schema": ("nbext.language.json_schema", "print the JSON Schema of segment filters"),
 }

@@ -14,7 +14,10 @@ __all__ = ["connect"]
 
 
 def connect(
-    base_url: str | None = None, api_key: str | Secret | None = None, *, settings: Settings | None = None
+    base_url: str | None = None,
+    api_key: str | Secret | None = None,
+    *,
+    settings: Settings | None = None,
 ) -> Client:
     """Return a client of the service that the settings name.
 

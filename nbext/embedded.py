@@ -88,7 +88,9 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 class Embedded:
     """One service in a thread of this process; its log at ``log_path`` has JSON lines, warnings and errors only."""
 
-    def __init__(self, data_dir: Path, engine: str, *, port: int = 0, api_key: Secret | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, engine: str, *, port: int = 0, api_key: Secret | None = None
+    ) -> None:
         if _ending.is_set():
             raise ServiceDied("Python is ending, so the embedded service does not start again.")
         self._data_dir, self._engine = data_dir, engine
@@ -164,7 +166,10 @@ class Embedded:
             self._log = self.log_path.open("a", encoding="utf-8", buffering=1)
             # The first cell is often a %token: it must not wait for the imports that only a segment needs.
             app = create_app(
-                dataset, self.log_path.parent, newer=data.newer, owner=self.api_key,
+                dataset,
+                self.log_path.parent,
+                newer=data.newer,
+                owner=self.api_key,
                 limits=Limits(query_seconds=data.query_seconds, warm_up_seconds=5.0, audit_days=0),
                 log=Log(self._log, level="warning"),
             )

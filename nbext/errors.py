@@ -107,16 +107,26 @@ class ValidationError(NbextError):
         self.errors: list[FieldError] = list(errors)
         self.more = more
         # A mistake in the document as a whole has the pointer "": its line would begin with a colon.
-        super().__init__("\n".join([*(f"{e['pointer'] or '/'}: {e['detail']}" for e in self.errors), *self.counted()]))
+        super().__init__(
+            "\n".join(
+                [*(f"{e['pointer'] or '/'}: {e['detail']}" for e in self.errors), *self.counted()]
+            )
+        )
 
     def counted(self) -> list[str]:
         """Return the line that says how many more errors there are, where there are any."""
-        return [f"and {self.more:,} more {'error' if self.more == 1 else 'errors'}"] if self.more else []
+        return (
+            [f"and {self.more:,} more {'error' if self.more == 1 else 'errors'}"]
+            if self.more
+            else []
+        )
 
     def below(self, pointer: str, of: str = "") -> ValidationError:
         """Return the error of a document in which that of this error, or its part ``of``, is at a pointer."""
         errors: list[FieldError] = [
-            {**one, "pointer": pointer + one["pointer"].removeprefix(of)} if one["pointer"].startswith(of) else one
+            {**one, "pointer": pointer + one["pointer"].removeprefix(of)}
+            if one["pointer"].startswith(of)
+            else one
             for one in self.errors
         ]
         return type(self)(errors, self.more)
@@ -145,7 +155,9 @@ class AmbiguousSymbol(ValidationError):
 
     def below(self, pointer: str, of: str = "") -> AmbiguousSymbol:
         """Return the error of a document in which that of this error is at a pointer, with its candidates."""
-        return AmbiguousSymbol(InvalidSegment(self.errors).below(pointer, of).errors, self.candidates, self.more)
+        return AmbiguousSymbol(
+            InvalidSegment(self.errors).below(pointer, of).errors, self.candidates, self.more
+        )
 
 
 class ApiError(NbextError):
@@ -154,7 +166,9 @@ class ApiError(NbextError):
     ``status`` is the HTTP status; ``problem`` the answer's problem object (RFC 9457), empty if the service sent none.
     """
 
-    def __init__(self, message: str, *, status: int, problem: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, *, status: int, problem: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.problem = dict(problem or {})
@@ -184,7 +198,12 @@ class ServerError(ApiError):
     """The service failed, also after the retries; ``attempts`` says how often it was asked."""
 
     def __init__(
-        self, message: str, *, status: int, problem: Mapping[str, Any] | None = None, attempts: int = 1
+        self,
+        message: str,
+        *,
+        status: int,
+        problem: Mapping[str, Any] | None = None,
+        attempts: int = 1,
     ) -> None:
         super().__init__(message, status=status, problem=problem)
         self.attempts = attempts

@@ -88,7 +88,11 @@ class Setting:
         except (KeyError, TypeError, ValueError):
             raise self._refused(quoted(value), source) from None
         # Written so that NaN, which compares false with everything, is refused too.
-        if self.minimum is not None and self.maximum is not None and not self.minimum <= read <= self.maximum:
+        if (
+            self.minimum is not None
+            and self.maximum is not None
+            and not self.minimum <= read <= self.maximum
+        ):
             raise self._refused(str(read), source)
         if self.choices and read not in self.choices:
             raise self._refused(quoted(read), source, did_you_mean(read, self.choices))
@@ -101,45 +105,118 @@ class Setting:
         if self.kind is bool:
             if isinstance(value, bool):
                 return value
-            return {"1": True, "true": True, "yes": True, "on": True,
-                    "0": False, "false": False, "no": False, "off": False}[str(value).strip().lower()]
+            return {
+                "1": True,
+                "true": True,
+                "yes": True,
+                "on": True,
+                "0": False,
+                "false": False,
+                "no": False,
+                "off": False,
+            }[str(value).strip().lower()]
         if self.kind is dict:
             # A name in place of the table is that of a profile.
             return {"profile": value} if isinstance(value, str) else dict(value)
         # int() would cut 1.5 to 1, and take True for 1.
-        if self.kind is int and (isinstance(value, bool) or (isinstance(value, float) and value % 1)):
+        if self.kind is int and (
+            isinstance(value, bool) or (isinstance(value, float) and value % 1)
+        ):
             raise ValueError(value)
         return self.kind(value)
 
     def _wanted(self) -> str:
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        kinds = {int: "a whole number", float: "a number", bool: "true or false", dict: "a table", str: "text"}
+        kinds = {
+            int: "a whole number",
+            float: "a number",
+            bool: "true or false",
+            dict: "a table",
+            str: "text",
+        }
         if self.minimum is None or self.maximum is None:
             return kinds[self.kind]
         return f"{kinds[self.kind]} from {self.minimum:,} to {self.maximum:,}"
 
 
 SETTINGS = (
-    Setting("base_url", None, str, "URL of the service. Without one, the embedded service answers."),
-    Setting("data_dir", None, str, "Folder of the embedded service's data. Without one, the user's data folder."),
-    Setting("engine", "duckdb://", str, "Engine of the embedded service: duckdb://, spark://HOST:PORT, ..."),
-    Setting("chain", "ethereum", str, "Chain of a search that names none. A segment, %token and %nft name their own."),
-    Setting("limit", DEFAULT_LIMIT, int, "Rows that a segment returns when no limit is given.", 1, MAX_LIMIT),
-    Setting("connect_timeout", 5.0, float, "Seconds to wait for a connection to the service.", 0.01, 600),
-    Setting("read_timeout", 30.0, float, "Seconds to wait for the next piece of an answer.", 0.01, 3600),
+    Setting(
+        "base_url", None, str, "URL of the service. Without one, the embedded service answers."
+    ),
+    Setting(
+        "data_dir",
+        None,
+        str,
+        "Folder of the embedded service's data. Without one, the user's data folder.",
+    ),
+    Setting(
+        "engine",
+        "duckdb://",
+        str,
+        "Engine of the embedded service: duckdb://, spark://HOST:PORT, ...",
+    ),
+    Setting(
+        "chain",
+        "ethereum",
+        str,
+        "Chain of a search that names none. A segment, %token and %nft name their own.",
+    ),
+    Setting(
+        "limit",
+        DEFAULT_LIMIT,
+        int,
+        "Rows that a segment returns when no limit is given.",
+        1,
+        MAX_LIMIT,
+    ),
+    Setting(
+        "connect_timeout", 5.0, float, "Seconds to wait for a connection to the service.", 0.01, 600
+    ),
+    Setting(
+        "read_timeout", 30.0, float, "Seconds to wait for the next piece of an answer.", 0.01, 3600
+    ),
     Setting("deadline", 60.0, float, "Seconds for one call, retries included.", 0.01, 86400),
-    Setting("execute_deadline", 300.0, float, "Seconds to wait for a segment to finish.", 0.01, 86400),
-    Setting("download_deadline", 600.0, float, "Seconds for an export, all pages and retries included.", 0.01, 86400),
+    Setting(
+        "execute_deadline", 300.0, float, "Seconds to wait for a segment to finish.", 0.01, 86400
+    ),
+    Setting(
+        "download_deadline",
+        600.0,
+        float,
+        "Seconds for an export, all pages and retries included.",
+        0.01,
+        86400,
+    ),
     Setting("attempts", 3, int, "Number of times to try a call before giving up.", 1, 10),
-    Setting("max_body_mb", 256, int, "Largest answer to hold in memory, in megabytes after decoding.", 1, 65536),
+    Setting(
+        "max_body_mb",
+        256,
+        int,
+        "Largest answer to hold in memory, in megabytes after decoding.",
+        1,
+        65536,
+    ),
     Setting("insecure", False, bool, "Allow sending the key over http:// to another machine."),
     Setting("ca_bundle", None, str, "File of CA certificates to trust instead of the system's."),
-    Setting("frame", "pandas", str, "Library of the tables that calls return.", choices=("pandas", "polars", "arrow")),
-    Setting("progress", True, bool, "Show a progress bar when a call takes longer than half a second."),
+    Setting(
+        "frame",
+        "pandas",
+        str,
+        "Library of the tables that calls return.",
+        choices=("pandas", "polars", "arrow"),
+    ),
+    Setting(
+        "progress", True, bool, "Show a progress bar when a call takes longer than half a second."
+    ),
     Setting("warm_up", True, bool, "Prepare the first call in the background after %load_ext."),
     Setting("images", False, bool, "Show collection images in forms (https only)."),
-    Setting("remote", {}, dict, "How to read a remote service's answers: a profile's name, or paths.rows, ..."),
+    Setting(
+        "remote",
+        {},
+        dict,
+        "How to read a remote service's answers: a profile's name, or paths.rows, ...",
+    ),
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
@@ -170,7 +247,9 @@ class Settings:
     def __post_init__(self, environ: Mapping[str, str] | None) -> None:
         # Only our variables, and never the key's: repr() and vars() show attributes. The process's own environment is
         # read at each look-up instead, so that os.environ["NBEXT_LIMIT"] = "5" in a cell has effect.
-        self._environ = environ and {setting.env: environ.get(setting.env, "") for setting in SETTINGS}
+        self._environ = environ and {
+            setting.env: environ.get(setting.env, "") for setting in SETTINGS
+        }
         for name in self.arguments:
             setting_named(name)
         self.reread()
@@ -241,7 +320,9 @@ def _nearest_pyproject(folder: Path) -> tuple[Mapping[str, Any], Path | None]:
                 raise ConfigError(f"{path} cannot be read: {error}") from None
             table = tool.get("nbext", {}) if isinstance(tool, dict) else {}
             if not isinstance(table, dict):
-                raise ConfigError(f"{path}: [tool.nbext] must be a table of settings, not {type(table).__name__}.")
+                raise ConfigError(
+                    f"{path}: [tool.nbext] must be a table of settings, not {type(table).__name__}."
+                )
             for name in table:
                 if name in ("api_key", "key"):
                     # Project files are committed and shared.
@@ -282,9 +363,12 @@ def service_folder(data_dir: Path | str) -> Path:
 
 
 # https://..., https:/..., user:password@..., localhost:8545, host.example/v3/...; but not the network 10.0.0.0/8
-_URL = re.compile(r"""(?<![^\s'"=])['"]?(?!(?:\d+\.){3}\d+/\d\d?(?![^\s.,'"]))"""
-                  r"""(?:[^\s'"=]*(?:://|:[^\s@/]+@)|(?:https?|wss?):|localhost[:/]|"""
-                  r"""[\w-]+(?:\.[\w-]+)*\.(?:[A-Za-z]{2,}|\d+)[:/?])\S*""", re.IGNORECASE)
+_URL = re.compile(
+    r"""(?<![^\s'"=])['"]?(?!(?:\d+\.){3}\d+/\d\d?(?![^\s.,'"]))"""
+    r"""(?:[^\s'"=]*(?:://|:[^\s@/]+@)|(?:https?|wss?):|localhost[:/]|"""
+    r"""[\w-]+(?:\.[\w-]+)*\.(?:[A-Za-z]{2,}|\d+)[:/?])\S*""",
+    re.IGNORECASE,
+)
 
 
 def could_be_url(text: str) -> bool:
@@ -317,5 +401,7 @@ def data_folder(text: str) -> Path:
     """Return the path of a data folder; ConfigError for a URL, which would become a folder called ``s3:``."""
     place = data_place(text)
     if isinstance(place, str):
-        raise ConfigError(f"{quoted(text)} is a URL. The data folder is a path on this machine, such as /srv/nbext.")
+        raise ConfigError(
+            f"{quoted(text)} is a URL. The data folder is a path on this machine, such as /srv/nbext."
+        )
     return place

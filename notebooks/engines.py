@@ -1,6 +1,6 @@
 """The same questions to several engines: rows and seconds of each, for comparison.
 
-    rows, seconds = ask("duckdb://", {"hold 1,000 UNI": {...}})
+rows, seconds = ask("duckdb://", {"hold 1,000 UNI": {...}})
 """
 
 from __future__ import annotations
@@ -27,13 +27,19 @@ _SPARK = "--conf spark.sql.shuffle.partitions=2 pyspark-shell"
 
 def missing() -> list[str]:
     """Return what Spark needs and this machine lacks, in words."""
-    lacks = [] if importlib.util.find_spec("pyspark") else ['pyspark is not installed: pip install "nbext[spark]"']
+    lacks = (
+        []
+        if importlib.util.find_spec("pyspark")
+        else ['pyspark is not installed: pip install "nbext[spark]"']
+    )
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         lacks.append("Java is missing: Spark 4 needs Java 17")
     return lacks
 
 
-def ask(engine: str, questions: Mapping[str, Any]) -> tuple[dict[str, pd.DataFrame], dict[str, float]]:
+def ask(
+    engine: str, questions: Mapping[str, Any]
+) -> tuple[dict[str, pd.DataFrame], dict[str, float]]:
     """Return each question's rows and seconds, on a fresh copy of the sample: a stored segment would come back."""
     os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_SUBMIT_ARGS=_SPARK)
     folder = tempfile.mkdtemp()

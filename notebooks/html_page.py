@@ -1,6 +1,6 @@
 """A page of a notebook without the cells that only check it, on which long lines wrap, also in print.
 
-    jupyter nbconvert --to html --config html_page.py NAME.ipynb
+jupyter nbconvert --to html --config html_page.py NAME.ipynb
 """
 
 from typing import Any

@@ -35,7 +35,8 @@ def _wallet(number: uint256) -> address:
     return convert(convert(keccak256(convert(number % 60, bytes32)), uint256) >> 96, address)
 """
 # A fee in percent that a transfer takes without logging it. 0: as the standard has it.
-COIN = """# pragma version ^0.4.0
+COIN = (
+    """# pragma version ^0.4.0
 event Transfer:
     sender: indexed(address)
     receiver: indexed(address)
@@ -51,7 +52,9 @@ fee: uint256
 @deploy
 def __init__(fee: uint256):
     self.fee = fee
-""" + _DRAWN + """
+"""
+    + _DRAWN
+    + """
 @external
 def stir(seed: uint256, count: uint256):
     for i: uint256 in range(count, bound=500):
@@ -74,11 +77,19 @@ def stir(seed: uint256, count: uint256):
             self.balanceOf[receiver] += amount - amount * self.fee // 100
             log Transfer(sender=sender, receiver=receiver, value=amount)
 """
+)
 # As tokens of 2016 were: nothing is indexed, and name and symbol are bytes32.
-OLD_COIN = COIN.replace("indexed(address)", "address").replace("String[32]", "bytes32").replace(
-    '"Local Coin"', "0x" + b"Old Coin".hex().ljust(64, "0")).replace('"COIN"', "0x" + b"OLD".hex().ljust(64, "0"))
+OLD_COIN = (
+    COIN.replace("indexed(address)", "address")
+    .replace("String[32]", "bytes32")
+    .replace('"Local Coin"', "0x" + b"Old Coin".hex().ljust(64, "0"))
+    .replace('"COIN"', "0x" + b"OLD".hex().ljust(64, "0"))
+)
 # As wrapped ether: mints and burns are no transfers.
-WRAPPED = COIN.replace("balanceOf:", """event Deposit:
+WRAPPED = (
+    COIN.replace(
+        "balanceOf:",
+        """event Deposit:
     receiver: indexed(address)
     value: uint256
 
@@ -86,9 +97,15 @@ event Withdrawal:
     sender: indexed(address)
     value: uint256
 
-balanceOf:""", 1).replace("Transfer(sender=empty(address), ", "Deposit(").replace(
-    "Transfer(sender=sender, receiver=empty(address),", "Withdrawal(sender=sender,").replace("COIN", "WRAP")
-BEASTS = """# pragma version ^0.4.0
+balanceOf:""",
+        1,
+    )
+    .replace("Transfer(sender=empty(address), ", "Deposit(")
+    .replace("Transfer(sender=sender, receiver=empty(address),", "Withdrawal(sender=sender,")
+    .replace("COIN", "WRAP")
+)
+BEASTS = (
+    """# pragma version ^0.4.0
 event Transfer:
     sender: indexed(address)
     receiver: indexed(address)
@@ -111,7 +128,9 @@ def ownerOf(token_id: uint256) -> address:
 @external
 def supportsInterface(wanted: bytes4) -> bool:
     return wanted in [0x01ffc9a7, 0x80ac58cd]
-""" + _DRAWN + """
+"""
+    + _DRAWN
+    + """
 @external
 def stir(seed: uint256, count: uint256):
     for i: uint256 in range(count, bound=500):
@@ -135,7 +154,9 @@ def stir(seed: uint256, count: uint256):
         self.owners[token_id] = receiver
         log Transfer(sender=sender, receiver=receiver, token_id=token_id)
 """
-ITEMS = """# pragma version ^0.4.0
+)
+ITEMS = (
+    """# pragma version ^0.4.0
 event TransferSingle:
     operator: indexed(address)
     sender: indexed(address)
@@ -158,7 +179,9 @@ symbol: public(constant(String[32])) = "ITEM"
 @external
 def supportsInterface(wanted: bytes4) -> bool:
     return wanted in [0x01ffc9a7, 0xd9b67a26]
-""" + _DRAWN + """
+"""
+    + _DRAWN
+    + """
 @internal
 def _move(sender: address, receiver: address, token_id: uint256, amount: uint256):
     if sender != empty(address):
@@ -200,6 +223,7 @@ def stir(seed: uint256, count: uint256):
             amounts.append(amount)
         log TransferBatch(operator=msg.sender, sender=sender, receiver=receiver, ids=ids, amounts=amounts)
 """
+)
 
 
 @cache
@@ -231,7 +255,9 @@ class LocalChain:
         Called with the method of each call before it is answered.
     """
 
-    def __init__(self, *, most_blocks: int | None = None, seen: Callable[[str], None] = lambda method: None) -> None:
+    def __init__(
+        self, *, most_blocks: int | None = None, seen: Callable[[str], None] = lambda method: None
+    ) -> None:
         self.most_blocks, self.seen = most_blocks, seen
         genesis = PyEVMBackend.generate_genesis_params(overrides={"timestamp": 1_700_000_000})
         self._tester = EthereumTester(PyEVMBackend(genesis_parameters=genesis))
@@ -271,7 +297,9 @@ class LocalChain:
     def deploy(self, source: str, *fields: int) -> str:
         """Create a contract of some Vyper source, in a block of its own; return its address in lower case."""
         with self._lock:
-            return self._sent({"data": _compiled(source) + encode(["uint256"] * len(fields), fields)})
+            return self._sent(
+                {"data": _compiled(source) + encode(["uint256"] * len(fields), fields)}
+            )
 
     def send(self, contract: str, signature: str, *fields: Any) -> None:
         """Send a transaction that calls a contract, in a block of its own."""
@@ -298,12 +326,26 @@ class LocalChain:
             self._read()
             return self.head + 1
 
-    def ask(self, contract: str, signature: str, *fields: Any, answer: str = "uint256", block: Any = "latest") -> Any:
+    def ask(
+        self,
+        contract: str,
+        signature: str,
+        *fields: Any,
+        answer: str = "uint256",
+        block: Any = "latest",
+    ) -> Any:
         """Return what a contract says; None where it reverts."""
         with self._lock:
             try:
-                raw = self._tester.call({"from": self._account, "to": contract, "gas": _GAS,
-                                         "data": "0x" + _call_data(signature, fields).hex()}, block)
+                raw = self._tester.call(
+                    {
+                        "from": self._account,
+                        "to": contract,
+                        "gas": _GAS,
+                        "data": "0x" + _call_data(signature, fields).hex(),
+                    },
+                    block,
+                )
             except TransactionFailed:
                 return None
         return decode([answer], bytes.fromhex(raw[2:]))[0]
@@ -311,12 +353,16 @@ class LocalChain:
     def _tick(self) -> None:
         # Twelve seconds after the last block, whatever the clock says: a run is like another.
         chain = self._tester.backend.chain
-        chain.header = chain.header.copy(timestamp=self._tester.get_block_by_number("latest")["timestamp"] + 12)
+        chain.header = chain.header.copy(
+            timestamp=self._tester.get_block_by_number("latest")["timestamp"] + 12
+        )
 
     def _sent(self, transaction: dict[str, Any]) -> str:
         self._tick()
         data = "0x" + transaction["data"].hex()
-        sent = self._tester.send_transaction({"from": self._account, "gas": _GAS, **transaction, "data": data})
+        sent = self._tester.send_transaction(
+            {"from": self._account, "gas": _GAS, **transaction, "data": data}
+        )
         receipt = self._tester.get_transaction_receipt(sent)
         if receipt["status"] != 1:
             raise RuntimeError("The transaction failed.")
@@ -327,11 +373,18 @@ class LocalChain:
         """Read the blocks that came, and those that a revert has replaced."""
         last = self._tester.get_block_by_number("latest")["number"]
         del self._blocks[last + 1 :]
-        while self._blocks and self._blocks[-1][0]["hash"] != self._tester.get_block_by_number(self.head)["hash"]:
+        while (
+            self._blocks
+            and self._blocks[-1][0]["hash"] != self._tester.get_block_by_number(self.head)["hash"]
+        ):
             self._blocks.pop()
         for number in range(len(self._blocks), last + 1):
             block = self._tester.get_block_by_number(number)
-            logs = [log for sent in block["transactions"] for log in self._tester.get_transaction_receipt(sent)["logs"]]
+            logs = [
+                log
+                for sent in block["transactions"]
+                for log in self._tester.get_transaction_receipt(sent)["logs"]
+            ]
             self._blocks.append((_header(block), [_log(log) for log in logs]))
 
     # The node's methods.
@@ -342,7 +395,13 @@ class LocalChain:
         said: dict[str, Any] = {"jsonrpc": "2.0", "id": body["id"]}
         method = getattr(self, f"_{body['method']}", None)
         if method is None:
-            return {**said, "error": {"code": -32601, "message": f"the method {body['method']} is not available"}}
+            return {
+                **said,
+                "error": {
+                    "code": -32601,
+                    "message": f"the method {body['method']} is not available",
+                },
+            }
         try:
             with self._lock:
                 return {**said, "result": method(*body["params"])}
@@ -356,7 +415,11 @@ class LocalChain:
         return hex(self.head)
 
     def _eth_getBlockByNumber(self, number: str, full: bool) -> Any:  # noqa: N802
-        return self._block(number)[0] if number != "finalized" and int(number, 16) <= self.head else None
+        return (
+            self._block(number)[0]
+            if number != "finalized" and int(number, 16) <= self.head
+            else None
+        )
 
     def _eth_getBlockReceipts(self, number: str) -> Any:  # noqa: N802
         return [{"logs": self._block(number)[1]}]
@@ -366,15 +429,21 @@ class LocalChain:
         if self.most_blocks is not None and last - first >= self.most_blocks:
             raise Refused(-32602, f"range {last - first + 1} exceeds limit of {self.most_blocks}")
         of = [asked["address"]] if isinstance(asked["address"], str) else asked["address"]
-        return [log for _, logs in self._blocks[first : last + 1] for log in logs
-                if log["address"] in of and log["topics"][0] in asked["topics"][0]]
+        return [
+            log
+            for _, logs in self._blocks[first : last + 1]
+            for log in logs
+            if log["address"] in of and log["topics"][0] in asked["topics"][0]
+        ]
 
     def _eth_getCode(self, address: str, block: str) -> Any:  # noqa: N802
         return self._tester.get_code(address, self._number(block))
 
     def _eth_call(self, call: dict[str, Any], block: str) -> Any:
         try:
-            return self._tester.call({"from": self._account, "gas": _GAS, **call}, self._number(block))
+            return self._tester.call(
+                {"from": self._account, "gas": _GAS, **call}, self._number(block)
+            )
         except TransactionFailed as failed:
             raise Refused(3, f"execution reverted: {failed}") from None
 
@@ -400,21 +469,36 @@ def _call_data(signature: str, fields: tuple[Any, ...]) -> bytes:
 
 
 def _header(block: dict[str, Any]) -> dict[str, Any]:
-    return {"number": hex(block["number"]), "hash": block["hash"], "parentHash": block["parent_hash"],
-            "timestamp": hex(block["timestamp"]), "logsBloom": f"0x{block['logs_bloom']:0512x}", "transactions": []}
+    return {
+        "number": hex(block["number"]),
+        "hash": block["hash"],
+        "parentHash": block["parent_hash"],
+        "timestamp": hex(block["timestamp"]),
+        "logsBloom": f"0x{block['logs_bloom']:0512x}",
+        "transactions": [],
+    }
 
 
 def _log(log: dict[str, Any]) -> dict[str, Any]:
-    return {"address": log["address"].lower(), "topics": list(log["topics"]), "data": log["data"],
-            "blockNumber": hex(log["block_number"]), "blockHash": log["block_hash"],
-            "transactionHash": log["transaction_hash"], "transactionIndex": hex(log["transaction_index"]),
-            "logIndex": hex(log["log_index"]), "removed": False}
+    return {
+        "address": log["address"].lower(),
+        "topics": list(log["topics"]),
+        "data": log["data"],
+        "blockNumber": hex(log["block_number"]),
+        "blockHash": log["block_hash"],
+        "transactionHash": log["transaction_hash"],
+        "transactionIndex": hex(log["transaction_index"]),
+        "logIndex": hex(log["log_index"]),
+        "removed": False,
+    }
 
 
 def _serve(chain: LocalChain) -> ThreadingHTTPServer:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = 1 << 16  # headers and body in one packet: else each answer waits 40 ms for an acknowledgement
+        wbufsize = (
+            1 << 16
+        )  # headers and body in one packet: else each answer waits 40 ms for an acknowledgement
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

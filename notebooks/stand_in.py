@@ -15,7 +15,10 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-OWNERS = [{"owner": f"0x{number:040x}", "amount": str(3 ** (number * 7 % 23) * 10**13)} for number in range(8, 28)]
+OWNERS = [
+    {"owner": f"0x{number:040x}", "amount": str(3 ** (number * 7 % 23) * 10**13)}
+    for number in range(8, 28)
+]
 
 
 class StandIn:
@@ -39,7 +42,9 @@ class StandIn:
         self._server.shutdown()
         self._server.server_close()
 
-    def answer(self, path: str, body: dict[str, Any], headers: dict[str, str]) -> tuple[int, dict[str, Any]]:  # noqa: PLR0911  one for each way to answer
+    def answer(  # noqa: PLR0911  one for each way to answer
+        self, path: str, body: dict[str, Any], headers: dict[str, str]
+    ) -> tuple[int, dict[str, Any]]:
         """Return the status and the body of the answer to a request."""
         self.seen.append(headers)
         if headers.get("x-api-key") != self.key:
@@ -56,7 +61,11 @@ class StandIn:
             return 202, {"jobId": "job-81", "phase": "queued"}
         if filters.get("compare"):
             return 200, {"holders": OWNERS[:12], "formerHolders": OWNERS[12:]}
-        return (200, {"ok": True, "holders": OWNERS}) if filters else (404, {"message": "no such thing here"})
+        return (
+            (200, {"ok": True, "holders": OWNERS})
+            if filters
+            else (404, {"message": "no such thing here"})
+        )
 
 
 def _serve(service: StandIn) -> ThreadingHTTPServer:

@@ -1,8 +1,8 @@
 """A temporary folder with example files of a chain, and `run`, which runs the nbext command there as a terminal would.
 
-    start()
-    run("nbext ingest export/ethereum --chain ethereum --data mine")
-    end()
+start()
+run("nbext ingest export/ethereum --chain ethereum --data mine")
+end()
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def start() -> None:
 def run(command: str) -> None:
     """Run a command line of nbext, and print what it prints, without the temporary folder's name."""
     words = shlex.split(command)[1:]
-    done = subprocess.run([sys.executable, "-m", "nbext.cli", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "nbext.cli", *words], capture_output=True, text=True, check=False
+    )
     print((done.stdout + done.stderr).replace(f"{Path.cwd()}{os.sep}", "").strip())
 
 

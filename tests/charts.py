@@ -14,7 +14,11 @@ import nbext
 from nbext.analysis.charts import Chart
 
 WHALES = {"token": {"token": "UNI", "balance": {"min": "1000"}}}
-BOTH = {**WHALES, "nft": {"nft": "BAYC"}, "not": {"token": {"token": "USDC", "balance": {"min": "10000"}}}}
+BOTH = {
+    **WHALES,
+    "nft": {"nft": "BAYC"},
+    "not": {"token": {"token": "USDC", "balance": {"min": "10000"}}},
+}
 _PAGE = """<!doctype html><meta charset="utf-8"><title>Charts of the sample</title>
 <style>section {{ padding: 24px; }} img {{ margin: 8px; vertical-align: top; }}
 .light {{ background: #fff; color: #111; }} .dark {{ background: #111; color: #eee; }}</style>

@@ -51,7 +51,9 @@ def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
             yield child.lineno, "".join(map(_part, child.values))
         elif isinstance(child, ast.Constant) and isinstance(child.value, str):
             yield child.lineno, child.value
-        elif not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):  # a docstring
+        elif not (
+            isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+        ):  # a docstring
             yield from _texts(child)
 
 

@@ -24,7 +24,9 @@ def test_the_walk_of_a_query_is_at_most_fifteen_functions():
 def test_a_function_of_the_walk_is_in_its_file(file, function):
     node: ast.AST = ast.parse((REPO / file).read_text("utf-8"))
     for name in function.split("."):
-        (node,) = [child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == name]
+        (node,) = [
+            child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == name
+        ]
 
 
 def test_every_file_and_folder_that_it_names_is_there():
@@ -36,5 +38,7 @@ def test_every_file_and_folder_that_it_names_is_there():
 def test_every_room_and_every_module_beside_the_rooms_is_named():
     beside = [path.name for path in (REPO / "nbext").glob("*.py") if path.name != "__init__.py"]
     rooms = [path.parent.name for path in (REPO / "nbext").glob("*/__init__.py")]
-    unnamed = [name for name in (*beside, *rooms) if not re.search(rf"`{name}`|\b{name}/", CONTRIBUTING)]
+    unnamed = [
+        name for name in (*beside, *rooms) if not re.search(rf"`{name}`|\b{name}/", CONTRIBUTING)
+    ]
     assert unnamed == []

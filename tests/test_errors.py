@@ -36,7 +36,9 @@ def test_the_tree_at_the_top_of_the_module_is_the_tree_of_classes():
 
 def test_in_a_notebook_an_error_is_its_name_and_message(monkeypatch):
     monkeypatch.delenv("NBEXT_TRACEBACK", raising=False)
-    assert errors.ConfigError("no such setting")._render_traceback_() == ["ConfigError: no such setting"]
+    assert errors.ConfigError("no such setting")._render_traceback_() == [
+        "ConfigError: no such setting"
+    ]
 
 
 def test_the_stack_is_shown_on_request(monkeypatch):
@@ -57,7 +59,8 @@ def test_without_a_service_the_two_choices_are_named():
 
 
 @pytest.mark.parametrize(
-    ("got", "hint"), [("tokn", " Did you mean 'token'?"), ("TOKEN", " Did you mean 'token'?"), ("xyz", "")]
+    ("got", "hint"),
+    [("tokn", " Did you mean 'token'?"), ("TOKEN", " Did you mean 'token'?"), ("xyz", "")],
 )
 def test_the_nearest_allowed_word_is_suggested(got, hint):
     assert did_you_mean(got, ["token", "nft", "transfer"]) == hint

@@ -32,14 +32,18 @@ def test_a_notebook_says_at_its_top_what_is_synthetic_and_ends_in_an_assertion(p
 
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
-def test_a_notebook_asks_in_its_first_line_and_answers_with_a_chart_in_the_last_cell_that_a_reader_sees(path):
+def test_a_notebook_asks_in_its_first_line_and_answers_with_a_chart_in_the_last_cell_that_a_reader_sees(
+    path,
+):
     cells = nbformat.read(path, as_version=4).cells
     assert cells[0].source.splitlines()[0].endswith("?")
     shown = [cell for cell in cells if HIDDEN not in cell.metadata.get("tags", [])]
     assert any(CHART.search(str(output.get("data", {}))) for output in shown[-1].outputs)
     assert not any("assert " in cell.source for cell in shown)
     # In JupyterLab a hidden cell is folded; a page that `html_page.py` makes has none.
-    assert all(cell.metadata["jupyter"] == {"source_hidden": True} for cell in cells if cell not in shown)
+    assert all(
+        cell.metadata["jupyter"] == {"source_hidden": True} for cell in cells if cell not in shown
+    )
 
 
 def test_a_page_leaves_out_the_cells_that_only_check_and_wraps_long_lines():
@@ -55,7 +59,10 @@ def test_a_page_leaves_out_the_cells_that_only_check_and_wraps_long_lines():
 def test_a_page_runs_the_hidden_cells_before_it_leaves_them_out():
     settings = PyFileConfigLoader("html_page.py", path=str(FOLDER)).load_config()
     settings.ExecutePreprocessor.enabled = True
-    hidden, shown = new_code_cell("word = 'set'", metadata={"tags": [HIDDEN]}), new_code_cell("print(word * 2)")
+    hidden, shown = (
+        new_code_cell("word = 'set'", metadata={"tags": [HIDDEN]}),
+        new_code_cell("print(word * 2)"),
+    )
     page, _ = HTMLExporter(config=settings).from_notebook_node(new_notebook(cells=[hidden, shown]))
     assert "setset" in page
     assert f"celltag_{HIDDEN}" not in page
@@ -63,7 +70,11 @@ def test_a_page_runs_the_hidden_cells_before_it_leaves_them_out():
 
 @pytest.mark.parametrize("path", STORIES, ids=lambda path: path.name)
 def test_every_file_that_a_notebook_links_to_is_beside_it(path):
-    words = "".join(cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "markdown")
+    words = "".join(
+        cell.source
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "markdown"
+    )
     links = re.findall(r"\]\(((?!https?:)[^)#]+)", words)
     # With `nbext examples` the notebooks arrive without the rest of the repository.
     assert [link for link in links if not (FOLDER / link).is_file() or "/" in link] == []

@@ -7,7 +7,9 @@ import re
 import nbext
 from tests.notebook.shells import loaded_shell
 
-(EXAMPLES_IN_A_NOTEBOOK, EXAMPLES_IN_PYTHON) = re.findall(r"::\n\n((?:    .*\n|\n)+)", nbext.__doc__)
+(EXAMPLES_IN_A_NOTEBOOK, EXAMPLES_IN_PYTHON) = re.findall(
+    r"::\n\n((?:    .*\n|\n)+)", nbext.__doc__
+)
 
 
 def test_completion_offers_what_users_call_and_nothing_else():

@@ -17,7 +17,9 @@ from tests.notebook.shells import loaded_shell
 REPO = Path(__file__).parents[1]
 README = (REPO / "README.md").read_text("utf-8")
 # Each needs a new environment: the release job runs the first and the last, the gate the test command.
-ELSEWHERE = re.compile(r"<!-- the (run command|test command|install line) -->\n```bash\n.*?```\n", re.DOTALL)
+ELSEWHERE = re.compile(
+    r"<!-- the (run command|test command|install line) -->\n```bash\n.*?```\n", re.DOTALL
+)
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", ELSEWHERE.sub("", README), re.DOTALL)
 CELLS = [code for language, code in BLOCKS if language == "python"]
 COMMANDS = [line for language, code in BLOCKS if language == "bash" for line in code.splitlines()]
@@ -25,7 +27,11 @@ FIGURES = re.findall(r"\d[\d.,]* (?:ms|s)\b", README.split("## How fast")[1].spl
 
 
 def test_what_needs_a_new_environment_is_where_the_gate_and_the_release_job_look_for_it():
-    assert [match[1] for match in ELSEWHERE.finditer(README)] == ["run command", "test command", "install line"]
+    assert [match[1] for match in ELSEWHERE.finditer(README)] == [
+        "run command",
+        "test command",
+        "install line",
+    ]
 
 
 def test_the_set_up_commands_are_within_the_first_two_screens():
@@ -62,8 +68,14 @@ def test_every_command_of_the_readme_runs(command, tmp_path):
     write_example_files(tmp_path / "chain-data")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environ = os.environ | {"NBEXT_DATA_DIR": str(tmp_path / "data"), "PATH": path}
-    with subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=tmp_path, env=environ, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as running:  # fmt: skip
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {command}"],
+        cwd=tmp_path,
+        env=environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as running:
         if command.startswith("nbext serve"):
             # A service says in its first line where it answers, and ends orderly when it is asked to.
             assert re.search(r"http://127\.0\.0\.1:\d+", running.stdout.readline())

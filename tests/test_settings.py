@@ -27,7 +27,11 @@ def test_every_setting_has_a_default_that_it_would_take_itself(settings):
 
 def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipython_default(settings):
     pyproject = "[tool.nbext]\nlimit = 3\n"
-    everywhere = {"arguments": {"limit": 1}, "environ": {"NBEXT_LIMIT": "2"}, "ipython": {"limit": 4}}
+    everywhere = {
+        "arguments": {"limit": 1},
+        "environ": {"NBEXT_LIMIT": "2"},
+        "ipython": {"limit": 4},
+    }
     found = []
     for absent in ([], ["arguments"], ["arguments", "environ"]):
         here = {k: v for k, v in everywhere.items() if k not in absent}
@@ -48,7 +52,11 @@ def test_the_places_are_asked_in_the_order_argument_environment_pyproject_ipytho
         ("limit", 1.5, "limit (argument): '1.5' is not a whole number from 1 to 10,000,000."),
         ("deadline", "nan", "deadline (argument): nan is not a number from 0.01 to 86,400."),
         ("insecure", "maybe", "insecure (argument): 'maybe' is not true or false."),
-        ("frame", "polar", "frame (argument): 'polar' is not one of pandas, polars, arrow. Did you mean 'polars'?"),
+        (
+            "frame",
+            "polar",
+            "frame (argument): 'polar' is not one of pandas, polars, arrow. Did you mean 'polars'?",
+        ),
         ("limt", 5, "Unknown setting 'limt'. Did you mean 'limit'? Allowed: "),
     ],
 )
@@ -101,7 +109,10 @@ def test_a_pyproject_is_read_again_and_a_broken_one_changes_nothing(settings, tm
 
 
 def test_data_stays_in_the_users_data_folder_unless_another_is_named(settings, tmp_path):
-    assert default_data_dir(settings(environ={"NBEXT_DATA_DIR": str(tmp_path / "d")})) == tmp_path / "d"
+    assert (
+        default_data_dir(settings(environ={"NBEXT_DATA_DIR": str(tmp_path / "d")}))
+        == tmp_path / "d"
+    )
     assert default_data_dir(settings()).name == "nbext"
 
 

@@ -59,16 +59,22 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
     """
     asked = segment_of(segment, client_of(client))
     if "asOf" in asked.filters:
-        raise ValidationError.of("/segment/asOf", "exclusive", "changes sets asOf itself. Leave it out.")
+        raise ValidationError.of(
+            "/segment/asOf", "exclusive", "changes sets asOf itself. Leave it out."
+        )
     # Wallets and balances are compared, in no other order than that of their addresses.
     kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
     asked = replace(asked, filters=kept)
     table, now, then, about = (_in_one if asked.client.is_ours else _in_two)(asked, since)
     counts = {name: int((table["status"] == name).sum()) for name in STATUSES}
     about |= {
-        "operation": "changes", "service": asked.client.base_url, **counts,
-        "segments": [{"operator": one.operator, "filters": dict(one.filters)} for one in (then, now)],
-    }  # fmt: skip
+        "operation": "changes",
+        "service": asked.client.base_url,
+        **counts,
+        "segments": [
+            {"operator": one.operator, "filters": dict(one.filters)} for one in (then, now)
+        ],
+    }
     parts = {"joined": ([now], then), "left": ([then], now), "stayed": ([then, now], None)}
 
     def cell(row: int, _: Any) -> Segment:
@@ -79,7 +85,9 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
     return result(table, about, cell, {"bars": lambda made: _chart(made, name)})
 
 
-def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
+def _in_one(
+    asked: Segment, since: str | int
+) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
     """Return the table, the segment now and then, and what is said of them, by our own service."""
     import pandas as pd
 
@@ -89,15 +97,23 @@ def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
     status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
     columns = {"address": rows["address"], "status": status.reset_index(drop=True)}
-    for name in (one.removeprefix("now_") for one in rows.columns if one.startswith("now_") and one != "now_matches"):
+    for name in (
+        one.removeprefix("now_")
+        for one in rows.columns
+        if one.startswith("now_") and one != "now_matches"
+    ):
         columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
     # Those about a column's values begin with its name.
-    warnings = list(dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said["warnings"]))
+    warnings = list(
+        dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said["warnings"])
+    )
     about = {"as_of": said["as_of"], "then": said["since"], "warnings": warnings}
     return pd.DataFrame(columns), *_fixed(asked, since, said["as_of"]), about
 
 
-def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
+def _in_two(
+    asked: Segment, since: str | int
+) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
     """Return the same by a service that compares nothing itself."""
     import pandas as pd
 
@@ -111,11 +127,16 @@ def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Se
     status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
     status[wallets.difference(before)], status[wallets.difference(after)] = "joined", "left"
     abouts = [rows.attrs["nbext"] for rows in at]
-    columns = {"address": wallets.to_series(index=pd.RangeIndex(len(wallets))), "status": status.reset_index(drop=True)}
+    columns = {
+        "address": wallets.to_series(index=pd.RangeIndex(len(wallets))),
+        "status": status.reset_index(drop=True),
+    }
     if len(at[1].columns) > 1:
         at = [_held(one, rows, wallets) for one, rows in zip((then, now), at, strict=True)]
         for name in at[1].columns:
-            columns |= {f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)}
+            columns |= {
+                f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)
+            }
     warnings = list(dict.fromkeys(line for one in abouts for line in one.get("warnings") or []))
     about = {"as_of": abouts[1]["as_of"], "then": abouts[0]["as_of"], "warnings": warnings}
     return pd.DataFrame(columns), now, then, about
@@ -132,7 +153,9 @@ def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[
     moment: Any = since
     if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
         moment = before(as_of["timestamp"], hours_of(since, "/since"))
-    now, then = (replace(asked, filters={**asked.filters, "asOf": one}) for one in (as_of["block"], moment))
+    now, then = (
+        replace(asked, filters={**asked.filters, "asOf": one}) for one in (as_of["block"], moment)
+    )
     return now, then
 
 
@@ -144,7 +167,9 @@ def _rows(asked: Segment) -> pd.DataFrame:
 
 def _check_size(about: Mapping[str, Any]) -> None:
     if about["truncated"]:
-        raise ValidationError.of("/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets.")
+        raise ValidationError.of(
+            "/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets."
+        )
 
 
 def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame:
@@ -158,7 +183,10 @@ def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame
         rows = _rows(replace(asked, filters=everyone, operator="AND"))
     rows, text = rows.set_index("address"), frames.text_dtype()
     # A wallet that had not been seen by then has no row. Amounts of more than 76 digits are text.
-    columns = {name: one.reindex(wallets, fill_value="0" if one.dtype == text else 0) for name, one in rows.items()}
+    columns = {
+        name: one.reindex(wallets, fill_value="0" if one.dtype == text else 0)
+        for name, one in rows.items()
+    }
     return pd.DataFrame(columns).reset_index(drop=True)
 
 

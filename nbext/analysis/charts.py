@@ -61,9 +61,13 @@ class Chart:
         source = f"data:image/png;base64,{base64.b64encode(self.png()).decode('ascii')}"
         return f'<img class="nbext-picture" src="{source}" alt="{html(self.words, 400)}" style="width: 560px">'
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(
+        self, include: Any = None, exclude: Any = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         width = int(self.figure.get_figwidth() * 88)
-        return {"image/png": self.png(), "text/plain": self.words}, {"image/png": {"width": width, "alt": self.words}}
+        return {"image/png": self.png(), "text/plain": self.words}, {
+            "image/png": {"width": width, "alt": self.words}
+        }
 
 
 def available() -> bool:
@@ -77,7 +81,9 @@ def blank(width: float, height: float, title: str, about: Mapping[str, Any]) -> 
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise ConfigError('A chart needs matplotlib. Install it: %pip install "nbext[plot]"') from None
+        raise ConfigError(
+            'A chart needs matplotlib. Install it: %pip install "nbext[plot]"'
+        ) from None
     # Not through pyplot, which keeps every figure, and shows it a second time in notebooks with inline plots.
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
@@ -139,9 +145,19 @@ def _room(names: Sequence[str]) -> float:
 
 def names_on(axis: Any, names: Sequence[str], most: int = 28, *, upright: bool = False) -> None:
     """Write names at the places of an axis, literally, a long one in up to three lines of 44 letters."""
-    texts = ["\n".join(textwrap.wrap(cut(name, most), 44, max_lines=3, placeholder="…")) for name in names]
+    texts = [
+        "\n".join(textwrap.wrap(cut(name, most), 44, max_lines=3, placeholder="…"))
+        for name in names
+    ]
     if upright:
-        axis.set_ticks(range(len(texts)), texts, rotation=45, ha="right", rotation_mode="anchor", parse_math=False)
+        axis.set_ticks(
+            range(len(texts)),
+            texts,
+            rotation=45,
+            ha="right",
+            rotation_mode="anchor",
+            parse_math=False,
+        )
     else:
         axis.set_ticks(range(len(texts)), texts, parse_math=False)
 
@@ -154,9 +170,14 @@ def whole_numbers(axis: Any) -> None:
 
 
 def heatmap(
-    table: pd.DataFrame, title: str, unit: str, about: Mapping[str, Any], form: str = "{:,.0f}", *,
+    table: pd.DataFrame,
+    title: str,
+    unit: str,
+    about: Mapping[str, Any],
+    form: str = "{:,.0f}",
+    *,
     diagonal: bool = True,
-) -> Chart:  # fmt: skip
+) -> Chart:
     """Draw a table as shaded cells with their numbers; a logarithmic shade where they span decades.
 
     Without ``diagonal`` its numbers do not set the range of the shades.
@@ -167,7 +188,9 @@ def heatmap(
     rows, columns = values.shape
     index, header = [str(name) for name in table.index], [str(name) for name in table.columns]
     # The names below are aslant.
-    axes = blank(1.9 + _room(index) + 0.42 * columns, 1.2 + 0.75 * _room(header) + 0.36 * rows, title, about)
+    axes = blank(
+        1.9 + _room(index) + 0.42 * columns, 1.2 + 0.75 * _room(header) + 0.36 * rows, title, about
+    )
     ranged = (values > 0) & (values < math.inf)
     if not diagonal and rows > 1:
         ranged[range(rows), range(rows)] = False
@@ -188,7 +211,15 @@ def heatmap(
                 value = values[row, column]
                 dark = not value > 0 or norm(value) < 0.55
                 text = "" if math.isnan(value) else form.format(value)
-                axes.text(column, row, text, ha="center", va="center", fontsize=7, color="white" if dark else "black")
+                axes.text(
+                    column,
+                    row,
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                    color="white" if dark else "black",
+                )
     return Chart(axes.figure, f"{visible(title)}: {rows} by {columns} {unit}")
 
 
@@ -197,19 +228,27 @@ def _clipped(values: Any, least: float) -> Any:
     return values.clip(min=least)
 
 
-def upset(names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], about: Mapping[str, Any]) -> Chart:
+def upset(
+    names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], about: Mapping[str, Any]
+) -> Chart:
     """Draw the largest groups of wallets that are in exactly some segments: bars, and dots that say which segments.
 
     ``only`` has the wallets of each group, by the bits of its segments.
     """
-    groups = sorted((group for group in only if only[group]), key=lambda group: (-only[group], group))[:MOST_BARS]
+    groups = sorted(
+        (group for group in only if only[group]), key=lambda group: (-only[group], group)
+    )[:MOST_BARS]
     title = "Wallets in exactly these segments"
-    axes = blank(1.6 + _room(names) + 0.26 * max(len(groups), 6), 3.2 + 0.3 * len(names), title, about)
+    axes = blank(
+        1.6 + _room(names) + 0.26 * max(len(groups), 6), 3.2 + 0.3 * len(names), title, about
+    )
     figure = axes.figure
     axes.remove()
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 0.3 * len(names)])
     drawn = above.bar(range(len(groups)), [only[group] for group in groups], color=BLUE, width=0.7)
-    above.bar_label(drawn, [f"{only[group]:,}" for group in groups], fontsize=7, rotation=90, padding=3)
+    above.bar_label(
+        drawn, [f"{only[group]:,}" for group in groups], fontsize=7, rotation=90, padding=3
+    )
     above.set_ylabel("wallets", fontsize=8, color=INK)
     above.margins(y=0.3)
     whole_numbers(above.yaxis)
@@ -233,14 +272,26 @@ def upset(names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], a
     return Chart(figure, f"{title}: {'; '.join(spoken)}")
 
 
-def steps(names: Sequence[str], alone: Sequence[int], left: Sequence[int], about: Mapping[str, Any]) -> Chart:
+def steps(
+    names: Sequence[str], alone: Sequence[int], left: Sequence[int], about: Mapping[str, Any]
+) -> Chart:
     """Draw a bar for each condition: an outline of what matches it alone, filled with what remains after it."""
     title = "Wallets that remain, condition by condition"
     axes = blank(7.2, 1.4 + 0.42 * len(names), title, about)
     places = range(len(names))
-    axes.barh(places, alone, color="none", edgecolor=GREY, hatch="////", height=0.7, label="this condition alone")
+    axes.barh(
+        places,
+        alone,
+        color="none",
+        edgecolor=GREY,
+        hatch="////",
+        height=0.7,
+        label="this condition alone",
+    )
     filled = axes.barh(places, left, color=BLUE, height=0.45, label="with those before it")
-    axes.bar_label(filled, [f"{number:,}" for number in left], fontsize=8, padding=4, bbox=_ON_PAPER)
+    axes.bar_label(
+        filled, [f"{number:,}" for number in left], fontsize=8, padding=4, bbox=_ON_PAPER
+    )
     names_on(axes.yaxis, names, 112)
     axes.invert_yaxis()
     above = [number for number in (*alone, *left) if number]
@@ -250,12 +301,18 @@ def steps(names: Sequence[str], alone: Sequence[int], left: Sequence[int], about
     axes.margins(x=0.15)
     whole_numbers(axes.xaxis)
     axes.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-    spoken = "; ".join(f"{visible(name, 60)}: {number:,}" for name, number in zip(names, left, strict=True))
+    spoken = "; ".join(
+        f"{visible(name, 60)}: {number:,}" for name, number in zip(names, left, strict=True)
+    )
     return Chart(axes.figure, f"{title}: {spoken}")
 
 
 def bars(
-    names: Sequence[str], counts: Sequence[int], title: str, about: Mapping[str, Any], unit: str = "wallets"
+    names: Sequence[str],
+    counts: Sequence[int],
+    title: str,
+    about: Mapping[str, Any],
+    unit: str = "wallets",
 ) -> Chart:
     """Draw a bar for each name, with its number."""
     axes = blank(7.2, 1.4 + 0.42 * len(names), title, about)
@@ -266,15 +323,25 @@ def bars(
     axes.set_xlabel(unit, fontsize=8, color=INK)
     axes.margins(x=0.15)
     whole_numbers(axes.xaxis)
-    spoken = "; ".join(f"{visible(name, 60)}: {number:,}" for name, number in zip(names, counts, strict=True))
+    spoken = "; ".join(
+        f"{visible(name, 60)}: {number:,}" for name, number in zip(names, counts, strict=True)
+    )
     return Chart(axes.figure, f"{visible(title)}: {spoken}")
 
 
-def lifts(names: Sequence[str], ratios: Sequence[float], title: str, about: Mapping[str, Any]) -> Chart:
+def lifts(
+    names: Sequence[str], ratios: Sequence[float], title: str, about: Mapping[str, Any]
+) -> Chart:
     """Draw a bar for each name, from 1, where nothing is special, to its ratio, on a logarithmic axis."""
     axes = blank(7.2, 1.6 + 0.3 * len(names), title, about)
     known = [(place, ratio) for place, ratio in enumerate(ratios) if 0 < ratio < math.inf]
-    drawn = axes.barh([place for place, _ in known], [ratio - 1 for _, ratio in known], left=1, color=BLUE, height=0.6)
+    drawn = axes.barh(
+        [place for place, _ in known],
+        [ratio - 1 for _, ratio in known],
+        left=1,
+        color=BLUE,
+        height=0.6,
+    )
     axes.bar_label(drawn, [f"{ratio:,.3g}" for _, ratio in known], fontsize=8, padding=4)
     names_on(axes.yaxis, names, 44)
     axes.invert_yaxis()
@@ -296,8 +363,16 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Mapping[str, A
     title = f"Who holds {cut(name)}: Gini {gini:.3f}"
     axes = blank(5.2, 4.2, title, about)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="equal shares")
-    axes.plot([place / number for place in places], [smallest[place] / total for place in places], color=BLUE,
-              linewidth=2, marker="o", markevery=20, markersize=4, label=f"{number:,} holders")  # fmt: skip
+    axes.plot(
+        [place / number for place in places],
+        [smallest[place] / total for place in places],
+        color=BLUE,
+        linewidth=2,
+        marker="o",
+        markevery=20,
+        markersize=4,
+        label=f"{number:,} holders",
+    )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_xlabel("holders, from the smallest", fontsize=8, color=INK)
@@ -313,12 +388,21 @@ def line(table: pd.DataFrame, title: str, about: Mapping[str, Any]) -> Chart:
     places = table["at"].dt.tz_localize(None) if timed else table["block"].astype("float64")
     axes.plot(places, table["count"], color=BLUE, marker="o", markersize=4, linewidth=1.5)
     for row in {0, len(table) - 1}:
-        axes.annotate(f"{table['count'].iloc[row]:,}", (places.iloc[row], table["count"].iloc[row]), fontsize=8,
-                      xytext=(0, 9), textcoords="offset points", ha="center", bbox=_ON_PAPER)  # fmt: skip
+        axes.annotate(
+            f"{table['count'].iloc[row]:,}",
+            (places.iloc[row], table["count"].iloc[row]),
+            fontsize=8,
+            xytext=(0, 9),
+            textcoords="offset points",
+            ha="center",
+            bbox=_ON_PAPER,
+        )
     # Room for the number above the highest point.
     axes.set_ylim(0, max(1, 1.15 * table["count"].max()))
     whole_numbers(axes.yaxis)
     axes.set_xlabel("time (UTC)" if timed else "block", fontsize=8, color=INK)
     axes.set_ylabel("wallets", fontsize=8, color=INK)
     axes.grid(axis="y", color="#e3e6ea")
-    return Chart(axes.figure, f"{visible(title)}: {table['count'].iloc[0]:,} to {table['count'].iloc[-1]:,}")
+    return Chart(
+        axes.figure, f"{visible(title)}: {table['count'].iloc[0]:,} to {table['count'].iloc[-1]:,}"
+    )

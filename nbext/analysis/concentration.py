@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from nbext.client import Client
 
 _TYPES = {
-    "holders": "string", "wallets": "integer", "amount": "float64", "amount_raw": "uint256", "share": "float64",
-}  # fmt: skip
+    "holders": "string",
+    "wallets": "integer",
+    "amount": "float64",
+    "amount_raw": "uint256",
+    "share": "float64",
+}
 
 
 def concentration(token: Any, *, client: Client | None = None) -> Result:
@@ -54,10 +58,16 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     asked = segment_of(token, client_of(client), "/token")
     rows = asked.open(MAX_LIMIT)
     about = rows.attrs["nbext"]
-    amounts = [one for one in about["columns"] if one.get("unit") == "raw" or one.get("type") in ("uint256", "integer")]
+    amounts = [
+        one
+        for one in about["columns"]
+        if one.get("unit") == "raw" or one.get("type") in ("uint256", "integer")
+    ]
     if not amounts or about["truncated"]:
         why = f"it has more than {MAX_LIMIT:,} wallets" if amounts else "its rows have no amount"
-        raise ValidationError.of("/token", "type", f"The concentration of this segment cannot be measured: {why}.")
+        raise ValidationError.of(
+            "/token", "type", f"The concentration of this segment cannot be measured: {why}."
+        )
     column = amounts[0]
     # Whole numbers of any size: floats would lose the small holders beside the large.
     largest = sorted((int(one) for one in rows[column["name"]]), reverse=True)
@@ -68,11 +78,15 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     groups = {"top 10": 10, "top 100": 100, "top 1 %": -(-number // 100), "all": number}
     records: list[dict[str, Any]] = [
         {
-            "holders": name, "wallets": most, "amount": None if decimals is None else sums[most - 1] / 10**decimals,
-            "amount_raw": str(sums[most - 1]), "share": sums[most - 1] / sums[-1],
+            "holders": name,
+            "wallets": most,
+            "amount": None if decimals is None else sums[most - 1] / 10**decimals,
+            "amount_raw": str(sums[most - 1]),
+            "share": sums[most - 1] / sums[-1],
         }
-        for name, most in ((name, min(most, number)) for name, most in groups.items()) if number
-    ]  # fmt: skip
+        for name, most in ((name, min(most, number)) for name, most in groups.items())
+        if number
+    ]
     table = frames.frame(records, _TYPES).set_index("holders")
     name = str(column.get("symbol") or column["name"])
     known = {**about, "operation": "concentration", "gini": gini(largest)}
@@ -83,7 +97,12 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
         order = {**asked.filters, "orderBy": f"-{column['name']}"}
         return Segment(order, asked.operator, int(records[row]["wallets"]), client=asked.client)
 
-    return result(table, known, cell, {"lorenz": lambda made: charts.lorenz(largest, name, known["gini"], known)})
+    return result(
+        table,
+        known,
+        cell,
+        {"lorenz": lambda made: charts.lorenz(largest, name, known["gini"], known)},
+    )
 
 
 def gini(amounts: Sequence[int]) -> float:

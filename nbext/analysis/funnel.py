@@ -42,13 +42,20 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
     if asked.client.is_ours:
         found = asked.client.funnel(asked.filters, asked.operator)
         members = [step["filters"] for step in found["steps"]]
-        scope = {key: found["canonical"]["filters"][key] for key in SCOPE[:3] if key in found["canonical"]["filters"]}
+        scope = {
+            key: found["canonical"]["filters"][key]
+            for key in SCOPE[:3]
+            if key in found["canonical"]["filters"]
+        }
         chains = found["chains"]
         rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
         about = {
-            "operation": "funnel", "service": asked.client.base_url, "as_of": found["asOf"],
-            "warnings": found["warnings"], "segments": [{"operator": asked.operator, "filters": dict(asked.filters)}],
-        }  # fmt: skip
+            "operation": "funnel",
+            "service": asked.client.base_url,
+            "as_of": found["asOf"],
+            "warnings": found["warnings"],
+            "segments": [{"operator": asked.operator, "filters": dict(asked.filters)}],
+        }
     else:
         members, scope, chains = _members(asked), asked.scope(), []
         places = range(len(members))
@@ -66,13 +73,26 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
 
     table = pd.DataFrame(rows, columns=["condition", "alone", "remaining"])
     table = table.astype({"condition": "str", "alone": "int64", "remaining": "int64"})
-    return result(table, about, cell, {"bars": lambda made: charts.steps(
-        made["condition"].tolist(), made["alone"].tolist(), made["remaining"].tolist(), about
-    )})  # fmt: skip
+    return result(
+        table,
+        about,
+        cell,
+        {
+            "bars": lambda made: charts.steps(
+                made["condition"].tolist(),
+                made["alone"].tolist(),
+                made["remaining"].tolist(),
+                about,
+            )
+        },
+    )
 
 
 def _of(
-    members: Sequence[Mapping[str, Any]], scope: Mapping[str, Any], chains: Sequence[str], of: Segment
+    members: Sequence[Mapping[str, Any]],
+    scope: Mapping[str, Any],
+    chains: Sequence[str],
+    of: Segment,
 ) -> Segment:
     """Return the segment of the wallets that match some conditions.
 
@@ -81,10 +101,16 @@ def _of(
     """
     inside: dict[str, Any] = dict(members[0]) if len(members) == 1 else {"all": list(members)}
     fewer = set(chains) - (set(_chains(inside)) or {scope.get("chain", "")})
-    nobody = [{"all": [one, {"not": one}]} for one in (
-        {"activity": {"transfers": {"min": 1}, "chain": chain}} for chain in (chains if fewer else [])
-    )]  # fmt: skip
-    return Segment({**({"any": [inside, *nobody]} if nobody else inside), **scope}, client=of.client)
+    nobody = [
+        {"all": [one, {"not": one}]}
+        for one in (
+            {"activity": {"transfers": {"min": 1}, "chain": chain}}
+            for chain in (chains if fewer else [])
+        )
+    ]
+    return Segment(
+        {**({"any": [inside, *nobody]} if nobody else inside), **scope}, client=of.client
+    )
 
 
 def _chains(part: Any) -> Iterator[str]:
@@ -100,5 +126,8 @@ def _chains(part: Any) -> Iterator[str]:
 def _members(asked: Segment) -> list[dict[str, Any]]:
     if asked.operator != "AND":
         return [asked.member()]
-    return [{key: one} for key, value in asked.member().items()
-            for one in (value if isinstance(value, list) and key not in ("all", "any") else [value])]  # fmt: skip
+    return [
+        {key: one}
+        for key, value in asked.member().items()
+        for one in (value if isinstance(value, list) and key not in ("all", "any") else [value])
+    ]

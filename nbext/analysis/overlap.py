@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
 from nbext.analysis.results import Result, result
-from nbext.analysis.segments import Counts, Segment, all_of, client_of, counted, names_of, segment_of
+from nbext.analysis.segments import (
+    Counts,
+    Segment,
+    all_of,
+    client_of,
+    counted,
+    names_of,
+    segment_of,
+)
 from nbext.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -19,9 +27,12 @@ MOST_IN_UPSET = 12
 
 
 def overlap(
-    segments: Iterable[Any] | Mapping[str, Any], *, share: bool = False, lift: bool = False,
+    segments: Iterable[Any] | Mapping[str, Any],
+    *,
+    share: bool = False,
+    lift: bool = False,
     client: Client | None = None,
-) -> Result:  # fmt: skip
+) -> Result:
     """Return how many wallets each two of some segments have in common.
 
     Parameters
@@ -66,35 +77,62 @@ def overlap(
     found = counted([*each, *[everyone] * lift], [*together, *[(number,)] * lift])
     counts = dict(zip(together, found.counts, strict=False))
     names = names_of(names or given, each, found.words[:number])
-    rows = [[counts[tuple(sorted({row, column}))] for column in range(number)] for row in range(number)]
+    rows = [
+        [counts[tuple(sorted({row, column}))] for column in range(number)] for row in range(number)
+    ]
     table = pd.DataFrame(rows, index=names, columns=names, dtype="int64")
     title, unit, form = "Wallets that two segments have in common", "wallets", "{:,.0f}"
     if share:
-        title, unit, form = "Share of a segment's wallets in another", "share of the row's wallets", "{:.0%}"
+        title, unit, form = (
+            "Share of a segment's wallets in another",
+            "share of the row's wallets",
+            "{:.0%}",
+        )
     elif lift:
-        title, unit, form = "Wallets in two segments, compared with chance", "times as many as by chance", "{:.3g}"
+        title, unit, form = (
+            "Wallets in two segments, compared with chance",
+            "times as many as by chance",
+            "{:.3g}",
+        )
     if share or lift:
-        parts = [[_part(rows, row, column, found.counts[-1] if lift else None) for column in range(number)]
-                 for row in range(number)]  # fmt: skip
+        parts = [
+            [
+                _part(rows, row, column, found.counts[-1] if lift else None)
+                for column in range(number)
+            ]
+            for row in range(number)
+        ]
         table = pd.DataFrame(parts, index=names, columns=names, dtype="float64")
 
     def heatmap(made: Result) -> charts.Chart:
         if number > charts.MOST_IN_HEATMAP:
-            detail = f"A heatmap has room for {charts.MOST_IN_HEATMAP} segments, and these are {number}."
+            detail = (
+                f"A heatmap has room for {charts.MOST_IN_HEATMAP} segments, and these are {number}."
+            )
             raise ValidationError.of("/segments", "size", detail)
         return charts.heatmap(made, title, unit, made.attrs["nbext"], form, diagonal=not lift)
 
     return result(
-        table, found.about("overlap", each),
-        lambda row, column: None if column is None else (
-            each[row] if names.index(column) == row else all_of([each[row], each[names.index(column)]])),
+        table,
+        found.about("overlap", each),
+        lambda row, column: (
+            None
+            if column is None
+            else (
+                each[row]
+                if names.index(column) == row
+                else all_of([each[row], each[names.index(column)]])
+            )
+        ),
         {"heatmap": heatmap, "upset": lambda made: _upset(each, names, made)},
-    )  # fmt: skip
+    )
 
 
 def _named(segments: Iterable[Any] | Mapping[str, Any]) -> tuple[list[str], list[Any]]:
     if isinstance(segments, str) or hasattr(segments, "columns"):
-        raise ValidationError.of("/segments", "type", "Give a list of segments, or a dict of them by name.")
+        raise ValidationError.of(
+            "/segments", "type", "Give a list of segments, or a dict of them by name."
+        )
     names = list(map(str, segments)) if isinstance(segments, Mapping) else []
     given = list(segments.values()) if isinstance(segments, Mapping) else list(segments)
     if not given:
@@ -111,7 +149,9 @@ def _part(rows: Sequence[Sequence[int]], row: int, column: int, everyone: int | 
 
 def _upset(segments: Sequence[Segment], names: Sequence[str], made: Result) -> charts.Chart:
     if len(segments) > MOST_IN_UPSET:
-        detail = f"An UpSet plot has room for {MOST_IN_UPSET} segments, and these are {len(segments)}."
+        detail = (
+            f"An UpSet plot has room for {MOST_IN_UPSET} segments, and these are {len(segments)}."
+        )
         raise ValidationError.of("/segments", "size", detail)
     found, only = exactly(segments)
     sizes = [found.counts[place] for place in range(len(segments))]
@@ -123,7 +163,10 @@ def exactly(segments: Sequence[Segment]) -> tuple[Counts, dict[int, int]]:
     places = range(len(segments))
     groups = [group for size in range(1, len(segments) + 1) for group in combinations(places, size)]
     found = counted(segments, groups)
-    only = {sum(1 << place for place in group): count for group, count in zip(groups, found.counts, strict=True)}
+    only = {
+        sum(1 << place for place in group): count
+        for group, count in zip(groups, found.counts, strict=True)
+    }
     # Those in at least a group, less those that are in one more: place after place, this leaves exactly the group.
     for place in places:
         for group in only:

@@ -17,16 +17,28 @@ if TYPE_CHECKING:
     from nbext.client.segment_run import Reporter
 
 _TYPES = {
-    "symbol": "string", "name": "string", "chain": "string", "contract": "string", "tokenType": "string",
-    "wallets": "integer", "share": "float64", "base_share": "float64", "lift": "float64", "possibleSpam": "boolean",
-}  # fmt: skip
+    "symbol": "string",
+    "name": "string",
+    "chain": "string",
+    "contract": "string",
+    "tokenType": "string",
+    "wallets": "integer",
+    "share": "float64",
+    "base_share": "float64",
+    "lift": "float64",
+    "possibleSpam": "boolean",
+}
 MOST_DRAWN = 20
 
 
 def profile(
-    segment: Any, *, base: Any = None, least: int | None = None, client: Client | None = None,
+    segment: Any,
+    *,
+    base: Any = None,
+    least: int | None = None,
+    client: Client | None = None,
     progress: Reporter | None = None,
-) -> Result:  # fmt: skip
+) -> Result:
     """Return which tokens and collections the wallets of a segment hold more than others do.
 
     Parameters
@@ -67,7 +79,9 @@ def profile(
     client = client_of(client)
     asked = segment_of(segment, client)
     if not client.is_ours:
-        raise ConfigError(f"{client.base_url} is not nbext's own service, the only one that profiles a segment.")
+        raise ConfigError(
+            f"{client.base_url} is not nbext's own service, the only one that profiles a segment."
+        )
     against = None if base is None else segment_of(base, client, "/base")
     sides = None if against is None else (against.filters, against.operator)
     said = client.segment_profile(asked.filters, asked.operator, sides, least, progress=progress)
@@ -77,12 +91,22 @@ def profile(
     held = f"{found['contracts']:,} contracts are held by {found['least']:,} wallets or more"
     cut = f"{held}: these are the {len(rows)} with the highest lift."
     about = {
-        "operation": "profile", "service": client.base_url, "as_of": said["asOf"], "segment_id": said["id"],
+        "operation": "profile",
+        "service": client.base_url,
+        "as_of": said["asOf"],
+        "segment_id": said["id"],
         "warnings": [*said["warnings"], *([cut] if found["contracts"] > len(rows) else [])],
-        "wallets": found["wallets"], "base": found["base"], "base_words": found["baseWords"], "least": found["least"],
+        "wallets": found["wallets"],
+        "base": found["base"],
+        "base_words": found["baseWords"],
+        "least": found["least"],
         "activity": found["activity"],
-        "segments": [{"operator": one.operator, "filters": dict(one.filters)} for one in (asked, against) if one],
-    }  # fmt: skip
+        "segments": [
+            {"operator": one.operator, "filters": dict(one.filters)}
+            for one in (asked, against)
+            if one
+        ],
+    }
 
     def cell(row: int, _: Any) -> Segment:
         one = rows[row]
@@ -96,11 +120,14 @@ def profile(
 
 def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **{name: one[name] for name in _TYPES if name in one}, "share": one["wallets"] / found["wallets"],
+        **{name: one[name] for name in _TYPES if name in one},
+        "share": one["wallets"] / found["wallets"],
         "base_share": one["base"] / found["base"] if found["base"] else None,
         # Rounded once: as the quotient of the two shares, equal lifts would differ in their last digit.
-        "lift": one["wallets"] * found["base"] / (found["wallets"] * one["base"]) if one["base"] else None,
-    }  # fmt: skip
+        "lift": one["wallets"] * found["base"] / (found["wallets"] * one["base"])
+        if one["base"]
+        else None,
+    }
 
 
 def _chart(made: Result, name: str) -> charts.Chart:

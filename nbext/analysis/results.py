@@ -45,26 +45,36 @@ class Result(pd.DataFrame):
         """
         place = self.index.get_indexer(pd.Index([row]))[0]
         if place < 0 or (column is not None and column not in self.columns):
-            raise ValidationError.of("", "cell", f"The table has no cell {quoted(row)}, {quoted(column)}.")
+            raise ValidationError.of(
+                "", "cell", f"The table has no cell {quoted(row)}, {quoted(column)}."
+            )
         found = self._cells(int(place), column)
         if found is None and column is None:
-            raise ValidationError.of("", "cell", f"Name the column, too: {', '.join(map(quoted, self.columns[:20]))}.")
+            raise ValidationError.of(
+                "", "cell", f"Name the column, too: {', '.join(map(quoted, self.columns[:20]))}."
+            )
         if found is None:
-            raise ValidationError.of("", "cell", f"The column {quoted(column)} counts no wallets: choose another one.")
+            raise ValidationError.of(
+                "", "cell", f"The column {quoted(column)} counts no wallets: choose another one."
+            )
         return found
 
     def chart(self, kind: str | None = None) -> Chart:
         """Return the table's chart, a static picture; ``kind`` chooses where there are several."""
         kinds = self._drawn
         if kind is not None and kind not in kinds:
-            raise ValidationError.of("/kind", "choice", f"{quoted(kind)} is not one of: {', '.join(kinds)}.")
+            raise ValidationError.of(
+                "/kind", "choice", f"{quoted(kind)} is not one of: {', '.join(kinds)}."
+            )
         return kinds[kind or next(iter(kinds))]()
 
 
 def result(
-    table: pd.DataFrame, about: Mapping[str, Any], cells: Callable[[int, Any], Segment | None],
+    table: pd.DataFrame,
+    about: Mapping[str, Any],
+    cells: Callable[[int, Any], Segment | None],
     charts: Mapping[str, Callable[[Result], Chart]],
-) -> Result:  # fmt: skip
+) -> Result:
     """Return a table with its provenance, what is behind its cells, and its charts."""
     made = Result(table)
     made.attrs["nbext"] = dict(about)

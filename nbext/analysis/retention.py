@@ -24,7 +24,12 @@ MOST_PERIODS = 60
 
 
 def retention(
-    segment: Any, by: str = "month", *, cohort: str = "held", since: str = "1y", client: Client | None = None
+    segment: Any,
+    by: str = "month",
+    *,
+    cohort: str = "held",
+    since: str = "1y",
+    client: Client | None = None,
 ) -> Result:
     """Return cohorts of wallets, and the share of each that matches a segment, period after period.
 
@@ -84,8 +89,10 @@ def retention(
     cells = [(row, later) for row in range(number) for later in range(row, number)]
     with reaching_back(since):
         cohorts = _joined(moments) if cohort == "held" else _seen(asked, periods, last["block"])
-        found = counted([*cohorts, *moments], [*([row] for row in range(number)),
-                                               *([row, number + later] for row, later in cells)])  # fmt: skip
+        found = counted(
+            [*cohorts, *moments],
+            [*([row] for row in range(number)), *([row, number + later] for row, later in cells)],
+        )
     sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
     names = list(map(str, periods))
     if cohort == "held":
@@ -93,8 +100,12 @@ def retention(
         names[0] = f"until {names[0].rpartition('/')[2]}"
     table = pd.DataFrame({"wallets": sizes}, index=pd.Index(names, name="cohort"), dtype="int64")
     for step in range(number):
-        shares = [counts.get((row, row + step), 0) / size if size and row + step < number else float("nan")
-                  for row, size in enumerate(sizes)]  # fmt: skip
+        shares = [
+            counts.get((row, row + step), 0) / size
+            if size and row + step < number
+            else float("nan")
+            for row, size in enumerate(sizes)
+        ]
         table[f"{by} {step}"] = pd.array(shares, dtype="float64")
     about = {**found.about("retention", [asked]), "as_of": dict(last)}
     title = f"Share of each cohort that matches: {found.words[-1] or 'the segment'}"
@@ -110,12 +121,18 @@ def retention(
 
 def _check(asked: Segment, by: str, cohort: str) -> None:
     if not asked.client.is_ours:
-        raise ConfigError(f"{asked.client.base_url} is not nbext's own service, the only one that compares cohorts.")
+        raise ConfigError(
+            f"{asked.client.base_url} is not nbext's own service, the only one that compares cohorts."
+        )
     if "asOf" in asked.filters:
-        raise ValidationError.of("/segment/asOf", "exclusive", "retention sets asOf itself. Leave it out.")
+        raise ValidationError.of(
+            "/segment/asOf", "exclusive", "retention sets asOf itself. Leave it out."
+        )
     for name, given, allowed in (("by", by, PERIODS), ("cohort", cohort, COHORTS)):
         if given not in allowed:
-            raise ValidationError.of(f"/{name}", "choice", f"{quoted(given)} is not one of: {', '.join(allowed)}.")
+            raise ValidationError.of(
+                f"/{name}", "choice", f"{quoted(given)} is not one of: {', '.join(allowed)}."
+            )
 
 
 def _joined(moments: list[Segment]) -> list[Segment]:
@@ -125,25 +142,39 @@ def _joined(moments: list[Segment]) -> list[Segment]:
     for place, one in enumerate(saved):
         before = [{"not": {"any": saved[:place]}}] if place else []
         # Whom each leaves out it says itself.
-        filters = {"all": [one, *before], **moments[place].scope(), "asOf": moments[-1].filters["asOf"], "exclude": []}
+        filters = {
+            "all": [one, *before],
+            **moments[place].scope(),
+            "asOf": moments[-1].filters["asOf"],
+            "exclude": [],
+        }
         cohorts.append(Segment(filters, client=moments[place].client))
     return cohorts
 
 
 def _seen(asked: Segment, periods: list[pd.Period], block: int) -> list[Segment]:
     """Return for each period the segment of the wallets with their first transfer in it."""
-    spans = [{"after": str(one.start_time.date()), "before": str(one.end_time.date())} for one in periods]
+    spans = [
+        {"after": str(one.start_time.date()), "before": str(one.end_time.date())} for one in periods
+    ]
     # The last one goes on until the data ends.
     del spans[-1]["before"]
     return [
-        Segment({"activity": {"first": span}, **asked.scope(), "asOf": block}, client=asked.client) for span in spans
+        Segment({"activity": {"first": span}, **asked.scope(), "asOf": block}, client=asked.client)
+        for span in spans
     ]
 
 
 def _heatmap(made: Result, title: str) -> charts.Chart:
     if len(made) > charts.MOST_IN_HEATMAP:
-        detail = f"A heatmap has room for {charts.MOST_IN_HEATMAP} cohorts, and these are {len(made)}."
+        detail = (
+            f"A heatmap has room for {charts.MOST_IN_HEATMAP} cohorts, and these are {len(made)}."
+        )
         raise ValidationError.of("/since", "size", detail)
     table = made.drop(columns="wallets")
-    table.index = [f"{name} ({size:,})" for name, size in zip(made.index, made["wallets"], strict=True)]
-    return charts.heatmap(table, title, "share of the cohort's wallets", made.attrs["nbext"], "{:.0%}")
+    table.index = [
+        f"{name} ({size:,})" for name, size in zip(made.index, made["wallets"], strict=True)
+    ]
+    return charts.heatmap(
+        table, title, "share of the cohort's wallets", made.attrs["nbext"], "{:.0%}"
+    )

@@ -33,7 +33,9 @@ class Segment:
     def open(self, limit: int | None = None) -> pd.DataFrame:
         """Return the wallets, as `nbext.Client.execute_segment` does: all of them, where no limit is given."""
         most = MAX_LIMIT if self.limit is None else self.limit
-        return self.client.execute_segment(self.filters, self.operator, limit=most if limit is None else limit)
+        return self.client.execute_segment(
+            self.filters, self.operator, limit=most if limit is None else limit
+        )
 
     def member(self) -> dict[str, Any]:
         """Return the conditions as a map inside a group, whose keys all hold."""
@@ -72,10 +74,14 @@ class Counts:
         """Return the provenance of a table of these counts, as plain values."""
         blocks = {json.dumps(one, sort_keys=True): one for one in self.as_of}
         return {
-            "operation": operation, "service": segments[0].client.base_url, "warnings": self.warnings,
+            "operation": operation,
+            "service": segments[0].client.base_url,
+            "warnings": self.warnings,
             "as_of": dict(next(iter(blocks.values()))) if len(blocks) == 1 else None,
-            "segments": [{"operator": one.operator, "filters": dict(one.filters)} for one in segments],
-        }  # fmt: skip
+            "segments": [
+                {"operator": one.operator, "filters": dict(one.filters)} for one in segments
+            ],
+        }
 
 
 def client_of(given: Client | None) -> Client:
@@ -118,7 +124,9 @@ def _held(name: str, client: Client, pointer: str) -> dict[str, Any]:
         found.append({key: {key: name}})
     if len(found) == 1:
         return found[0]
-    either = f'{quoted(name)} is a token and a collection. Write {{"token": ...}} or {{"nft": ...}}.'
+    either = (
+        f'{quoted(name)} is a token and a collection. Write {{"token": ...}} or {{"nft": ...}}.'
+    )
     nothing = f"There is no token and no collection {quoted(name)} on {client.settings['chain']}."
     raise ValidationError.of(pointer, "unknown-symbol", either if found else nothing)
 
@@ -136,7 +144,9 @@ def all_of(segments: Sequence[Segment], *, but: Segment | None = None) -> Segmen
     return Segment({"all": members, **scope}, client=asked[0].client)
 
 
-def counted(segments: Sequence[Segment], together: Sequence[Sequence[int]], *, amounts: bool | str = False) -> Counts:
+def counted(
+    segments: Sequence[Segment], together: Sequence[Sequence[int]], *, amounts: bool | str = False
+) -> Counts:
     """Return how many wallets some segments have in common, for each of ``together``: places among them.
 
     ``amounts``: of our own service also what each segment's wallets hold together, of one contract or of the first.
@@ -153,7 +163,11 @@ def counted(segments: Sequence[Segment], together: Sequence[Sequence[int]], *, a
     held: list[Mapping[str, Any] | None] = [None] * len(segments)
     if not client.is_ours:
         for places in together:
-            one = all_of([segments[place] for place in places]) if len(places) > 1 else segments[places[0]]
+            one = (
+                all_of([segments[place] for place in places])
+                if len(places) > 1
+                else segments[places[0]]
+            )
             about = _matched(one)
             counts.append(about["matched"])
             warnings += about.get("warnings") or []
@@ -163,7 +177,9 @@ def counted(segments: Sequence[Segment], together: Sequence[Sequence[int]], *, a
         used = sorted({place for places in part for place in places})
         numbers = {place: number for number, place in enumerate(used)}
         asked = [(segments[place].filters, segments[place].operator) for place in used]
-        answer = client.counts(asked, [[numbers[place] for place in places] for places in part], amounts=amounts)
+        answer = client.counts(
+            asked, [[numbers[place] for place in places] for places in part], amounts=amounts
+        )
         counts += answer["counts"]
         for place, said in zip(used, answer["segments"], strict=True):
             words[place], as_of[place] = said["words"].removeprefix("wallets that "), said["asOf"]
@@ -205,7 +221,9 @@ def _matched(segment: Segment) -> dict[str, Any]:
     # A limit that cut nothing off has counted all.
     matched = about.get("matched") if len(table) else 0
     if type(matched) is not int:
-        raise ConfigError(f"{client_name(segment)} does not say how many wallets match, and so cannot be compared.")
+        raise ConfigError(
+            f"{client_name(segment)} does not say how many wallets match, and so cannot be compared."
+        )
     return {**about, "matched": matched}
 
 

@@ -25,9 +25,13 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def trend(
-    segment: Any, *, every: str = "1w", since: str = "1y", amounts: bool | str | None = None,
+    segment: Any,
+    *,
+    every: str = "1w",
+    since: str = "1y",
+    amounts: bool | str | None = None,
     client: Client | None = None,
-) -> Result:  # fmt: skip
+) -> Result:
     """Return how many wallets matched a segment through time, up to the data's last block.
 
     Parameters
@@ -68,7 +72,9 @@ def trend(
 
     asked = segment_of(segment, client_of(client))
     if "asOf" in asked.filters:
-        raise ValidationError.of("/segment/asOf", "exclusive", "A trend sets asOf itself. Leave it out.")
+        raise ValidationError.of(
+            "/segment/asOf", "exclusive", "A trend sets asOf itself. Leave it out."
+        )
     step, length = hours_of(every, "/every"), hours_of(since, "/since")
     if length // step >= MOST_POINTS:
         detail = f"These are more than {MOST_POINTS:,} points. Choose a longer step."
@@ -76,13 +82,17 @@ def trend(
     hours = range(length // step * step, -1, -step)
     points = [replace(asked, filters={**asked.filters, "asOf": f"{one}h"}) for one in hours]
     if amounts and not asked.client.is_ours:
-        raise ConfigError(f"{asked.client.base_url} is not nbext's own service, the only one that adds up amounts.")
+        raise ConfigError(
+            f"{asked.client.base_url} is not nbext's own service, the only one that adds up amounts."
+        )
     summed = _has_one_token(asked.filters) if amounts is None else amounts
     with reaching_back(since):
         found = counted(points, [[place] for place in range(len(points))], amounts=summed)
     times = frames.column([one.get("timestamp") for one in found.as_of], "timestamp")
     blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
-    table = pd.DataFrame({"at": times, "block": blocks, "count": pd.array(found.counts, dtype="int64")})
+    table = pd.DataFrame(
+        {"at": times, "block": blocks, "count": pd.array(found.counts, dtype="int64")}
+    )
     sums = [one for one in found.held if one]
     if len(sums) == len(points):
         table["amount"] = frames.column([one["amount"] for one in sums], "float64")
@@ -90,11 +100,18 @@ def trend(
     about = {**found.about("trend", [asked]), "as_of": dict(found.as_of[-1])}
     if last := about["as_of"].get("timestamp"):
         # Opened later, a point is of the same time, whatever has come in meanwhile.
-        points = [replace(asked, filters={**asked.filters, "asOf": before(last, one)}) for one in hours]
+        points = [
+            replace(asked, filters={**asked.filters, "asOf": before(last, one)}) for one in hours
+        ]
     if "amount" in table:
         about["amounts"] = sums[-1]["symbol"]
     title = f"Wallets that {found.words[-1] or 'match'}"
-    return result(table, about, lambda row, _: points[row], {"line": lambda made: charts.line(made, title, about)})
+    return result(
+        table,
+        about,
+        lambda row, _: points[row],
+        {"line": lambda made: charts.line(made, title, about)},
+    )
 
 
 @contextmanager
@@ -127,7 +144,9 @@ def _balances(filters: Any) -> Iterator[tuple[str, Any]]:
 
 def before(timestamp: str, hours: int) -> str:
     """Return the time so many hours before another one."""
-    return (datetime.fromisoformat(timestamp) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime.fromisoformat(timestamp) - timedelta(hours=hours)).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
 
 
 def hours_of(span: str, pointer: str) -> int:

@@ -18,16 +18,26 @@ if TYPE_CHECKING:
     from nbext.client import Client
 
 _TYPES = {
-    "address": "string", "chain": "string", "contract": "string", "symbol": "string", "name": "string",
-    "tokenType": "string", "amount": "float64", "amount_raw": "uint256", "verified": "boolean",
+    "address": "string",
+    "chain": "string",
+    "contract": "string",
+    "symbol": "string",
+    "name": "string",
+    "tokenType": "string",
+    "amount": "float64",
+    "amount_raw": "uint256",
+    "verified": "boolean",
     "possibleSpam": "boolean",
-}  # fmt: skip
+}
 
 
 def wallet(
-    address: str | Iterable[str], *, as_of: str | int | date | None = None, chain: str | None = None,
+    address: str | Iterable[str],
+    *,
+    as_of: str | int | date | None = None,
+    chain: str | None = None,
     client: Client | None = None,
-) -> Result:  # fmt: skip
+) -> Result:
     """Return what one or a few wallets hold.
 
     Parameters
@@ -66,18 +76,26 @@ def wallet(
     """
     client = client_of(client)
     if not client.is_ours:
-        raise ConfigError(f"{client.base_url} is not nbext's own service, the only one that lists what a wallet holds.")
+        raise ConfigError(
+            f"{client.base_url} is not nbext's own service, the only one that lists what a wallet holds."
+        )
     asked = [address] if isinstance(address, str) else [str(one) for one in address]
     moment = as_of.isoformat() if isinstance(as_of, date) else as_of
     found = client.holdings(list(dict.fromkeys(asked)), chain, moment)
     rows = [{**one, "amount_raw": one["amountRaw"]} for one in found["holdings"]]
     table = frames.frame([{name: row[name] for name in _TYPES} for row in rows], _TYPES)
     nothing = sorted({one.lower() for one in asked} - {row["address"] for row in rows})
-    none = f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}: no holdings in this data."
+    none = (
+        f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}: no holdings in this data."
+    )
     about = {
-        "operation": "wallet", "service": client.base_url, "as_of": found["asOf"], "chains": found["chains"],
-        "warnings": [*found["warnings"], *([none] if nothing else [])], "wallets": asked,
-    }  # fmt: skip
+        "operation": "wallet",
+        "service": client.base_url,
+        "as_of": found["asOf"],
+        "chains": found["chains"],
+        "warnings": [*found["warnings"], *([none] if nothing else [])],
+        "wallets": asked,
+    }
     blocks = {one["chain"]: one["block"] for one in found["chains"]}
 
     def cell(row: int, _: Any) -> Segment:
@@ -93,5 +111,9 @@ def _chart(made: Result) -> charts.Chart:
     kinds = Counter(zip(made["address"], made["chain"], made["tokenType"], strict=True))
     wallets = made["address"].unique()
     names = [f"{charts.cut(address, 14)} {chain} {kind}" for address, chain, kind in kinds]
-    title = f"What {wallets[0]} holds" if len(wallets) == 1 else f"What {len(wallets):,} wallets hold"
-    return charts.bars(names, list(kinds.values()), title, made.attrs["nbext"], "tokens and collections")
+    title = (
+        f"What {wallets[0]} holds" if len(wallets) == 1 else f"What {len(wallets):,} wallets hold"
+    )
+    return charts.bars(
+        names, list(kinds.values()), title, made.attrs["nbext"], "tokens and collections"
+    )

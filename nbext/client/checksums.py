@@ -17,17 +17,41 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 # what is added to the first lane in each round.
 _X, _Y = np.tile(np.arange(5), 5), np.repeat(np.arange(5), 5)
 _LEFT = np.array(
-    [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14], np.uint64
+    [0, 1, 62, 28, 27, 36, 44, 6, 55, 20, 3, 10, 43, 25, 39, 41, 45, 15, 21, 8, 18, 2, 61, 56, 14],
+    np.uint64,
 )[:, None]
 _RIGHT = 64 - _LEFT
 _FROM = np.argsort(_Y + 5 * ((2 * _X + 3 * _Y) % 5))
 _NEXT, _AFTER = (_X + 1) % 5 + 5 * _Y, (_X + 2) % 5 + 5 * _Y
-_ROUNDS = np.array([
-    0x1, 0x8082, 0x800000000000808A, 0x8000000080008000, 0x808B, 0x80000001, 0x8000000080008081, 0x8000000000008009,
-    0x8A, 0x88, 0x80008009, 0x8000000A, 0x8000808B, 0x800000000000008B, 0x8000000000008089, 0x8000000000008003,
-    0x8000000000008002, 0x8000000000000080, 0x800A, 0x800000008000000A, 0x8000000080008081, 0x8000000000008080,
-    0x80000001, 0x8000000080008008,
-], np.uint64)  # fmt: skip
+_ROUNDS = np.array(
+    [
+        0x1,
+        0x8082,
+        0x800000000000808A,
+        0x8000000080008000,
+        0x808B,
+        0x80000001,
+        0x8000000080008081,
+        0x8000000000008009,
+        0x8A,
+        0x88,
+        0x80008009,
+        0x8000000A,
+        0x8000808B,
+        0x800000000000008B,
+        0x8000000000008089,
+        0x8000000000008003,
+        0x8000000000008002,
+        0x8000000000000080,
+        0x800A,
+        0x800000008000000A,
+        0x8000000080008081,
+        0x8000000000008080,
+        0x80000001,
+        0x8000000080008008,
+    ],
+    np.uint64,
+)
 
 
 def checksums_match(digits: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -39,7 +63,9 @@ def checksums_match(digits: Bytes) -> np.ndarray[Any, np.dtype[np.bool_]]:
     digest = _keccak(lower)[:, :WIDTH]
     high = np.empty(digits.shape, bool)
     high[:, ::2], high[:, 1::2] = digest >= 128, digest & 15 >= 8
-    matches: np.ndarray[Any, np.dtype[np.bool_]] = (((lower >= ord("a")) & high) == (digits != lower)).all(axis=1)
+    matches: np.ndarray[Any, np.dtype[np.bool_]] = (
+        ((lower >= ord("a")) & high) == (digits != lower)
+    ).all(axis=1)
     return matches
 
 

@@ -65,7 +65,9 @@ class Client:
         return f"<nbext.Client {self.base_url}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a client holds a key and open connections: it is neither pickled nor copied")
+        raise TypeError(
+            "a client holds a key and open connections: it is neither pickled nor copied"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +139,11 @@ class Client:
             return None
 
     def request_for(
-        self, filters: Mapping[str, Any], operator: str = "AND", file_type: str = "json", limit: int | None = None
+        self,
+        filters: Mapping[str, Any],
+        operator: str = "AND",
+        file_type: str = "json",
+        limit: int | None = None,
     ) -> dict[str, Any]:
         """Return the request that `execute_segment` would send: ``method``, ``url`` and ``body``. Nothing is sent.
 
@@ -150,9 +156,16 @@ class Client:
             "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
             "filters": validate.filters_of(settled),
             "fileType": validate.one_of(file_type, op.FILE_TYPES, "/fileType"),
-            "limit": validate.limit_of(self.settings["limit"] if limit is None else limit, counting=counting),
+            "limit": validate.limit_of(
+                self.settings["limit"] if limit is None else limit, counting=counting
+            ),
         }
-        return {"method": "POST", "url": self._transport.origin.url + op.EXECUTE, "body": body, "lists": named}
+        return {
+            "method": "POST",
+            "url": self._transport.origin.url + op.EXECUTE,
+            "body": body,
+            "lists": named,
+        }
 
     @public
     def execute_segment(
@@ -249,10 +262,17 @@ class Client:
         run = Run(self._service, "deadline", "json", None, self._segment_id(segment_id))
         call = run.call("GET", run.path(op.SEGMENT))
         reading = self._service.read(call, Want.SEGMENT)
-        table = run.table(reading, call, {}, {}, None) if reading.rows is not None else _description(reading.document)
+        table = (
+            run.table(reading, call, {}, {}, None)
+            if reading.rows is not None
+            else _description(reading.document)
+        )
         table.attrs["nbext"] = {
-            "operation": "segment", "service": self.base_url, "warnings": reading.warnings, "segment_id": run.id,
-        }  # fmt: skip
+            "operation": "segment",
+            "service": self.base_url,
+            "warnings": reading.warnings,
+            "segment_id": run.id,
+        }
         return table
 
     @public
@@ -273,7 +293,9 @@ class Client:
         ------
         GET /v1/segment/{id}/json, page by page
         """
-        run = Run(self._service, "download_deadline", "json", progress, self._segment_id(segment_id))
+        run = Run(
+            self._service, "download_deadline", "json", progress, self._segment_id(segment_id)
+        )
         return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
 
     @public
@@ -326,7 +348,9 @@ class Client:
         return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
 
     @public
-    def explain(self, filters: Mapping[str, Any], operator: str = "AND", limit: int | None = None) -> dict[str, Any]:
+    def explain(
+        self, filters: Mapping[str, Any], operator: str = "AND", limit: int | None = None
+    ) -> dict[str, Any]:
         """Return how our own service would run a segment: id, canonical, words, sql, plan, parts.
 
         Source
@@ -334,13 +358,18 @@ class Client:
         POST /explain
         """
         body = {**self._asked(filters, operator, limit=limit)[0], "parts": True}
-        return self._service.document(self._service.call("POST", op.EXPLAIN, body, "execute_deadline"))
+        return self._service.document(
+            self._service.call("POST", op.EXPLAIN, body, "execute_deadline")
+        )
 
     @public
     def counts(
-        self, segments: Sequence[tuple[Mapping[str, Any], str]], together: Sequence[Sequence[int]], *,
+        self,
+        segments: Sequence[tuple[Mapping[str, Any], str]],
+        together: Sequence[Sequence[int]],
+        *,
         amounts: bool | str = False,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         """Return how many wallets segments have in common, from our own service in one request.
 
         Parameters
@@ -366,10 +395,14 @@ class Client:
         bodies = [{"operator": one["operator"], "filters": one["filters"]} for one in asked]
         body: dict[str, Any] = {"segments": bodies, "counts": [list(places) for places in together]}
         body |= {"amounts": amounts} if amounts else {}
-        return self._service.document(self._service.call("POST", op.COUNTS, body, "execute_deadline"))
+        return self._service.document(
+            self._service.call("POST", op.COUNTS, body, "execute_deadline")
+        )
 
     @public
-    def funnel(self, filters: Mapping[str, Any], operator: str = "AND", *, sample: int = 0) -> dict[str, Any]:
+    def funnel(
+        self, filters: Mapping[str, Any], operator: str = "AND", *, sample: int = 0
+    ) -> dict[str, Any]:
         """Return each condition of a segment counted alone, and with those before it, by our own service.
 
         ``sample`` is how many of its wallets come with them, under that name: 0 to 10.
@@ -378,8 +411,12 @@ class Client:
         ------
         POST /funnel
         """
-        body = self._asked(filters, operator, limit=validate.whole_number(sample, "/sample", 0, 10))[0]
-        return self._service.document(self._service.call("POST", op.FUNNEL, body, "execute_deadline"))
+        body = self._asked(
+            filters, operator, limit=validate.whole_number(sample, "/sample", 0, 10)
+        )[0]
+        return self._service.document(
+            self._service.call("POST", op.FUNNEL, body, "execute_deadline")
+        )
 
     @public
     def holdings(
@@ -393,29 +430,49 @@ class Client:
         """
         asked = {"wallets": list(wallets), "chain": chain, "asOf": as_of}
         body = {name: value for name, value in asked.items() if value is not None}
-        return self._service.document(self._service.call("POST", op.HOLDINGS, body, "execute_deadline"))
+        return self._service.document(
+            self._service.call("POST", op.HOLDINGS, body, "execute_deadline")
+        )
 
     @public
     def segment_profile(
-        self, filters: Mapping[str, Any], operator: str = "AND", base: tuple[Mapping[str, Any], str] | None = None,
-        least: int | None = None, *, progress: Reporter | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        filters: Mapping[str, Any],
+        operator: str = "AND",
+        base: tuple[Mapping[str, Any], str] | None = None,
+        least: int | None = None,
+        *,
+        progress: Reporter | None = None,
+    ) -> dict[str, Any]:
         """Return what our own service says of a segment, with its ``profile`` beside ``base``: filters and operator.
 
         Source
         ------
         POST /profile, then GET /v1/segment/{id}
         """
-        sides = [self._asked(one, how, limit=0)[0] for one, how in [(filters, operator), *([base] if base else [])]]
-        segment, *others = ({"operator": one["operator"], "filters": one["filters"]} for one in sides)
-        body = {**segment, **({"base": others[0]} if others else {}), **({} if least is None else {"least": least})}
+        sides = [
+            self._asked(one, how, limit=0)[0]
+            for one, how in [(filters, operator), *([base] if base else [])]
+        ]
+        segment, *others = (
+            {"operator": one["operator"], "filters": one["filters"]} for one in sides
+        )
+        body = {
+            **segment,
+            **({"base": others[0]} if others else {}),
+            **({} if least is None else {"least": least}),
+        }
         return Run(self._service, "execute_deadline", "json", progress).profile(body)
 
     @public
     def segment_changes(
-        self, filters: Mapping[str, Any], operator: str = "AND", since: str | int = "30d", *,
+        self,
+        filters: Mapping[str, Any],
+        operator: str = "AND",
+        since: str | int = "30d",
+        *,
         progress: Reporter | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> pd.DataFrame:
         """Return the wallets that match a segment now or did at a time, from our own service.
 
         Beside ``address`` each row has ``then_matches`` and ``now_matches``, 1 or 0, and each balance as ``then_...``
@@ -473,11 +530,18 @@ class Client:
         ------
         POST /v1/search
         """
-        return lookups.search(self._service, term, self._chain(chain), type, limit=limit, offset=offset)
+        return lookups.search(
+            self._service, term, self._chain(chain), type, limit=limit, offset=offset
+        )
 
     @public
     def tokens(
-        self, chain: str, addresses: str | Iterable[str], *, strict: bool = False, refresh: bool = False
+        self,
+        chain: str,
+        addresses: str | Iterable[str],
+        *,
+        strict: bool = False,
+        refresh: bool = False,
     ) -> pd.DataFrame:
         """Return the metadata of ERC20 tokens, one row for each address, in the order asked.
 
@@ -508,11 +572,18 @@ class Client:
         ------
         GET /v1/tokens/{chain}/{address}, eight at a time
         """
-        return lookups.metadata(self._service, "tokens", self._chain(chain), addresses, strict=strict, refresh=refresh)
+        return lookups.metadata(
+            self._service, "tokens", self._chain(chain), addresses, strict=strict, refresh=refresh
+        )
 
     @public
     def nfts(
-        self, chain: str, addresses: str | Iterable[str], *, strict: bool = False, refresh: bool = False
+        self,
+        chain: str,
+        addresses: str | Iterable[str],
+        *,
+        strict: bool = False,
+        refresh: bool = False,
     ) -> pd.DataFrame:
         """Return the metadata of NFT collections, one row for each address, in the order asked.
 
@@ -522,7 +593,9 @@ class Client:
         ------
         GET /v1/nfts/{chain}/{address}, eight at a time
         """
-        return lookups.metadata(self._service, "nfts", self._chain(chain), addresses, strict=strict, refresh=refresh)
+        return lookups.metadata(
+            self._service, "nfts", self._chain(chain), addresses, strict=strict, refresh=refresh
+        )
 
     @public
     def sign_up(self, email: str) -> pd.DataFrame:
@@ -555,13 +628,19 @@ class Client:
         said = reading.document if isinstance(reading.document, dict) else {}
         row = {"email": address, **{name: said.get(name) for name in ("status", "delivered")}}
         table = frames.frame([row], op.SIGN_UP_FIELDS)
-        table.attrs["nbext"] = {"operation": "sign_up", "service": self.base_url, "warnings": reading.warnings}
+        table.attrs["nbext"] = {
+            "operation": "sign_up",
+            "service": self.base_url,
+            "warnings": reading.warnings,
+        }
         return table
 
     def _segment_id(self, given: str) -> str:
         return validate.segment_id_of(given, ours=self._service.ours is True)
 
-    def _asked(self, filters: Mapping[str, Any], *options: Any, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _asked(
+        self, filters: Mapping[str, Any], *options: Any, **more: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the body of a request whose lists the service has, and these lists."""
         # Whose service it is decides how lists go out; others need not be asked for it.
         if self._service.ours is None and lists.are_in(filters):

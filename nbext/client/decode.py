@@ -106,13 +106,17 @@ class Decoder(Protocol):
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
         """Return what the answer says, given the columns' types as far as the caller knows them."""
 
-    def batches(self, came: Incoming, types: Mapping[str, str], operation: str) -> tuple[Any, Iterator[Any]]:
+    def batches(
+        self, came: Incoming, types: Mapping[str, str], operation: str
+    ) -> tuple[Any, Iterator[Any]]:
         """Return the Arrow schema of a CSV, and its batches while they arrive: it may have more rows than memory."""
 
     def types(self, operation: str) -> Mapping[str, str]:
         """Return the types of columns that the settings state for all answers of an operation."""
 
-    def outline(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> Outline | None:
+    def outline(
+        self, answer: Answer, operation: str, reading: Reading | None, failure: str
+    ) -> Outline | None:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
 
 
@@ -124,7 +128,9 @@ class Ours:
     def __init__(self, max_body: int) -> None:
         self._max_body = max_body
 
-    def batches(self, came: Incoming, types: Mapping[str, str], operation: str) -> tuple[Any, Iterator[Any]]:
+    def batches(
+        self, came: Incoming, types: Mapping[str, str], operation: str
+    ) -> tuple[Any, Iterator[Any]]:
         """Return the Arrow schema of a CSV, and its batches."""
         return csv_text.batches(came, types)
 
@@ -132,7 +138,9 @@ class Ours:
         """Return nothing: our service states the types of all columns, and the settings have none to add."""
         return {}
 
-    def outline(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> None:
+    def outline(
+        self, answer: Answer, operation: str, reading: Reading | None, failure: str
+    ) -> None:
         """Return nothing: our own service's answers have one reading."""
 
     def read(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
@@ -149,7 +157,9 @@ class Ours:
             reading = Reading(document, [document])
         elif "items" in document:
             stated = {"total": _field(document, "total", int)}
-            reading = Reading(document, _rows(document, "items"), types=SEARCH_FIELDS, stated=stated)
+            reading = Reading(
+                document, _rows(document, "items"), types=SEARCH_FIELDS, stated=stated
+            )
         elif "data" in document:
             reading = _page(document)
         else:
@@ -159,9 +169,13 @@ class Ours:
 
 
 _STATES = {
-    "queued": State.RUNNING, "running": State.RUNNING, "completed": State.COMPLETED, "failed": State.FAILED,
-    "cancelled": State.CANCELLED, "expired": State.EXPIRED,
-}  # fmt: skip
+    "queued": State.RUNNING,
+    "running": State.RUNNING,
+    "completed": State.COMPLETED,
+    "failed": State.FAILED,
+    "cancelled": State.CANCELLED,
+    "expired": State.EXPIRED,
+}
 
 
 def _segment(document: dict[str, Any], headers: Mapping[str, str]) -> Reading:
@@ -174,9 +188,13 @@ def _segment(document: dict[str, Any], headers: Mapping[str, str]) -> Reading:
         _field(document, name, kind)
     error = document.get("error")
     return Reading(
-        document, id=segment_id, word=status, state=_STATES[status], retry_after=retry_after(headers),
+        document,
+        id=segment_id,
+        word=status,
+        state=_STATES[status],
+        retry_after=retry_after(headers),
         reason=str(error.get("detail") or "") if isinstance(error, dict) else "",
-    )  # fmt: skip
+    )
 
 
 def _page(document: dict[str, Any]) -> Reading:
@@ -255,7 +273,9 @@ def _not_arrow() -> Iterator[None]:
         raise ProtocolError(f"The answer is not a valid Arrow stream: {str(error)[:200]}") from None
 
 
-def check_count(came: int, stated: Mapping[str, int], limit: int | None, *, is_page: bool = False) -> None:
+def check_count(
+    came: int, stated: Mapping[str, int], limit: int | None, *, is_page: bool = False
+) -> None:
     """Refuse fewer or more rows than the service states, or than the limit; a page (``is_page``) may have fewer."""
     if limit and came > limit:
         raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")

@@ -35,7 +35,9 @@ Record = Mapping[str, Any]
 
 
 def frame(
-    records: Sequence[Record], types: Mapping[str, str] | None = None, settled: Mapping[str, str] | None = None
+    records: Sequence[Record],
+    types: Mapping[str, str] | None = None,
+    settled: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return records as a table: the columns of ``types`` first, then others in order of appearance.
 
@@ -48,8 +50,12 @@ def frame(
     # A type that is "" names the column alone.
     kinds = {**settled, **{name: kind for name, kind in types.items() if kind}}
     # A table without rows whose service names no columns has those of the settings.
-    names = list(dict.fromkeys([*types, *(name for record in records for name in record)]) or settled)
-    columns = {name: column([record.get(name) for record in records], kinds.get(name)) for name in names}
+    names = list(
+        dict.fromkeys([*types, *(name for record in records for name in record)]) or settled
+    )
+    columns = {
+        name: column([record.get(name) for record in records], kinds.get(name)) for name in names
+    }
     return pd.DataFrame(columns, index=pd.RangeIndex(len(records)), columns=pd.Index(names))
 
 
@@ -64,13 +70,18 @@ def column(values: Sequence[Any], kind: str | None) -> Any:
         # No type, or the answer has something else than its type says: it stays as it came.
         kind = inferred(present)
     if kind in ("integer", "whole"):
-        return _integers([None if v is None else int(v) for v in values], len(present) < len(values))
+        return _integers(
+            [None if v is None else int(v) for v in values], len(present) < len(values)
+        )
     if kind in ("number", "float64"):
         # NaN is a number to float64: a missing one needs the masked dtype, unless the dtype is promised.
         dtype = "float64" if kind == "float64" or len(present) == len(values) else "Float64"
         return array([None if v is None else float(v) for v in values], dtype=dtype)
     if kind == "timestamp":
-        return array(pd.to_datetime(list(values), format="ISO8601", utc=True), dtype=pd.DatetimeTZDtype("s", "UTC"))
+        return array(
+            pd.to_datetime(list(values), format="ISO8601", utc=True),
+            dtype=pd.DatetimeTZDtype("s", "UTC"),
+        )
     if kind == "boolean":
         return pd.array(list(values), dtype="boolean")
     if kind in ("string", "uint256"):
@@ -132,7 +143,9 @@ def exact_whole(parts: Sequence[pa.Array], text: Any = None) -> pa.ChunkedArray:
         # First by the largest number of each part, which takes a tenth of the time of a sum.
         size = sum(_size_at_most(part) for part in parts)
         # Part by part: the wide numbers of all of a million rows at once would take as much as the table.
-        digits = digits_of_column(size if size < 10**38 else sum(_size_of(part.cast(wide)) for part in parts))
+        digits = digits_of_column(
+            size if size < 10**38 else sum(_size_of(part.cast(wide)) for part in parts)
+        )
     kind = {38: narrow, 76: wide, None: text or pa.string()}[digits]
     return pa.chunked_array([part.cast(kind) for part in parts], kind)
 
@@ -159,11 +172,15 @@ def wide_columns(stated: Mapping[str, str], found: Any) -> list[str]:
     for name in (name for name, kind in stated.items() if kind == "uint256" and name in found):
         found_type = str(found[name]).removesuffix("[pyarrow]")
         if found_type.startswith("decimal256"):
-            notes.append(f"{name} or its sum has more than 38 digits: its type is {found_type}, which polars, DuckDB "
-                         "and Spark do not know. It is text in polars and in Parquet files.")  # fmt: skip
+            notes.append(
+                f"{name} or its sum has more than 38 digits: its type is {found_type}, which polars, DuckDB "
+                "and Spark do not know. It is text in polars and in Parquet files."
+            )
         elif found_type in ("str", "string", "large_string"):
-            notes.append(f"{name} or its sum has more than 76 digits: it is text, which sorts 9 after 10. "
-                         ".map(int) makes numbers of it.")  # fmt: skip
+            notes.append(
+                f"{name} or its sum has more than 76 digits: it is text, which sorts 9 after 10. "
+                ".map(int) makes numbers of it."
+            )
     return notes
 
 
@@ -173,7 +190,11 @@ def _integers(values: Sequence[int | None], missing: bool) -> Any:
     # One balance beyond 64 bits makes text of its column: floats, which pandas would take, lose its last digits.
     if any(v is not None and v not in INT64 for v in values):
         return pd.array([None if v is None else str(v) for v in values], dtype=text_dtype())
-    return pd.array(list(values), dtype="Int64") if missing else pd.Series(list(values), dtype="int64").array
+    return (
+        pd.array(list(values), dtype="Int64")
+        if missing
+        else pd.Series(list(values), dtype="int64").array
+    )
 
 
 def _is_int(value: Any) -> bool:
@@ -186,7 +207,12 @@ def _digits(value: Any) -> bool:
         return _is_int(value)
     bare = value.removeprefix("-")
     # 007 is a name and no number: as one it would come back as 7.
-    return bare.isascii() and bare.isdigit() and (bare == "0" or not bare.startswith("0")) and value != "-0"
+    return (
+        bare.isascii()
+        and bare.isdigit()
+        and (bare == "0" or not bare.startswith("0"))
+        and value != "-0"
+    )
 
 
 def _exact_as_float(value: Any) -> bool:
@@ -203,7 +229,11 @@ def plain(value: Decimal) -> float | str:
 
 def as_text(value: Any) -> str | None:
     """Return a value as text: a text as it is, a missing one as None, anything else as JSON."""
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=plain)
+    return (
+        value
+        if value is None or isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, default=plain)
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -343,8 +373,17 @@ def types_of(columns: Iterable[Any]) -> dict[str, str]:
 
 def columns_of(table: pd.DataFrame) -> list[dict[str, str]]:
     """Return the columns of a table whose service did not describe them, as they were read."""
-    kinds = {"str": "string", "string": "string", "int64": "integer", "Int64": "integer", "boolean": "boolean"}
-    return [{"name": str(name), "type": kinds.get(str(kind), "object")} for name, kind in table.dtypes.items()]
+    kinds = {
+        "str": "string",
+        "string": "string",
+        "int64": "integer",
+        "Int64": "integer",
+        "boolean": "boolean",
+    }
+    return [
+        {"name": str(name), "type": kinds.get(str(kind), "object")}
+        for name, kind in table.dtypes.items()
+    ]
 
 
 # The parts of ``asOf``, each of which becomes a column: ``asOf.block`` is ``asOfBlock``.
@@ -354,7 +393,9 @@ _AS_OF = {"block": "integer", "timestamp": "string"}
 def with_as_of(record: Record) -> dict[str, Any]:
     """Return a record with the parts of its ``asOf`` in its place; any other record as it is."""
     as_of = record.get("asOf")
-    return _replaced(record, {part: as_of.get(part) if isinstance(as_of, Mapping) else None for part in _AS_OF})
+    return _replaced(
+        record, {part: as_of.get(part) if isinstance(as_of, Mapping) else None for part in _AS_OF}
+    )
 
 
 def columns_with_as_of(fields: Mapping[str, str]) -> dict[str, str]:
@@ -365,7 +406,11 @@ def columns_with_as_of(fields: Mapping[str, str]) -> dict[str, str]:
 def _replaced(record: Record, parts: Record) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in record.items():
-        found |= {f"asOf{part.title()}": value for part, value in parts.items()} if name == "asOf" else {name: value}
+        found |= (
+            {f"asOf{part.title()}": value for part, value in parts.items()}
+            if name == "asOf"
+            else {name: value}
+        )
     return found
 
 

@@ -62,7 +62,11 @@ class Wallets:
         self._id, self._count = "", 0
 
     def __str__(self) -> str:
-        return f"{self._count:,} wallets of {self.source} ({self._id})" if self._id else f"wallets of {self.source}"
+        return (
+            f"{self._count:,} wallets of {self.source} ({self._id})"
+            if self._id
+            else f"wallets of {self.source}"
+        )
 
     @property
     def id(self) -> str:
@@ -85,8 +89,12 @@ class Wallets:
     def texts(self) -> Any:
         """Return the values as JSON: as they were written, or once they were read as addresses, in order."""
         if self._packed is None:
-            return self._as_json(_file(self._value)[0].to_pylist() if self._is_file else self._value)
-        return ["0x" + self._packed[at : at + WIDTH].hex() for at in range(0, len(self._packed), WIDTH)]
+            return self._as_json(
+                _file(self._value)[0].to_pylist() if self._is_file else self._value
+            )
+        return [
+            "0x" + self._packed[at : at + WIDTH].hex() for at in range(0, len(self._packed), WIDTH)
+        ]
 
     def without_addresses(self) -> Any:
         """Return what a history remembers of it: the list by its id, or a short list itself."""
@@ -105,7 +113,9 @@ class Wallets:
             return
         rows, place = _file(self._value) if self._is_file else _column(self._value)
         addresses = np.sort(_packed(rows, place, self.source).view(f"S{WIDTH}").ravel())
-        self._packed = addresses[np.append(True, addresses[1:] != addresses[:-1])[: len(addresses)]].tobytes()
+        self._packed = addresses[
+            np.append(True, addresses[1:] != addresses[:-1])[: len(addresses)]
+        ].tobytes()
         self._count = len(self._packed) // WIDTH
         # A column's text takes three times as much memory, and its owner may change it.
         self._value = self._value if self._is_file else None
@@ -123,7 +133,11 @@ def settled(filters: Any, *, ours: bool) -> tuple[Any, dict[str, Wallets]]:
         # Of another service's grammar, a text that begins with @ may be anything.
         if isinstance(given, str) and not (ours or given.lower().endswith(ENDINGS)):
             return {"in": given}
-        one = given if isinstance(given, Wallets) else Wallets(given, given if isinstance(given, str) else "the list")
+        one = (
+            given
+            if isinstance(given, Wallets)
+            else Wallets(given, given if isinstance(given, str) else "the list")
+        )
         if not ours or not alone or one.count <= INLINE:
             return {"in": one.texts()}
         lists[one.id] = one
@@ -161,15 +175,27 @@ def store(service: Service, lists: Mapping[str, Wallets]) -> None:
             service.document(service.call("GET", op.LIST.format(id=name)))
         except NotFound:
             if wallets.packed is None:
-                raise _refused("/filters", f"The service deleted the list {wallets}. Run its cell again.") from None
+                raise _refused(
+                    "/filters", f"The service deleted the list {wallets}. Run its cell again."
+                ) from None
             call = service.call("POST", op.LISTS, deadline="download_deadline")
             headers = {"Content-Type": op.ADDRESSES_TYPE}
-            said = service.document(replace(call, body=wallets.packed, headers=headers, patient=True)).get("id")
+            said = service.document(
+                replace(call, body=wallets.packed, headers=headers, patient=True)
+            ).get("id")
             if said != name:
-                raise ProtocolError(f"The service stored the list {name} under another id, {shown(said)}.") from None
+                raise ProtocolError(
+                    f"The service stored the list {name} under another id, {shown(said)}."
+                ) from None
 
 
-def _changed(value: Any, change: Callable[[Any, bool], dict[str, Any]], here: str, of: str = "", level: int = 0) -> Any:
+def _changed(
+    value: Any,
+    change: Callable[[Any, bool], dict[str, Any]],
+    here: str,
+    of: str = "",
+    level: int = 0,
+) -> Any:
     """Return filters with the value of each list changed; ``change`` also gets whether no stored list is beside it."""
     # An object that contains itself ends here; that it is nested too deeply is said by who writes it as JSON.
     if level > MAX_LEVELS:
@@ -177,7 +203,9 @@ def _changed(value: Any, change: Callable[[Any, bool], dict[str, Any]], here: st
     if isinstance(value, Wallets):
         return _change(change, value, False, here)["in"]
     if isinstance(value, list | tuple):
-        return [_changed(one, change, f"{here}/{at}", of, level + 1) for at, one in enumerate(value)]
+        return [
+            _changed(one, change, f"{here}/{at}", of, level + 1) for at, one in enumerate(value)
+        ]
     if not isinstance(value, Mapping):
         return value
     made: dict[Any, Any] = {}
@@ -190,7 +218,9 @@ def _changed(value: Any, change: Callable[[Any, bool], dict[str, Any]], here: st
     return made
 
 
-def _change(change: Callable[[Any, bool], dict[str, Any]], given: Any, alone: bool, here: str) -> dict[str, Any]:
+def _change(
+    change: Callable[[Any, bool], dict[str, Any]], given: Any, alone: bool, here: str
+) -> dict[str, Any]:
     try:
         return change(given, alone)
     except (_NotAddresses, NotJson) as error:
@@ -226,14 +256,21 @@ def _column(value: Any) -> Rows:
     rows: Any = value.to_arrow() if hasattr(value, "to_arrow") else value
     if isinstance(rows, pa.Array | pa.ChunkedArray):
         return _as_texts(rows), lambda row: f"row {row}"
-    items = np.atleast_1d(rows) if isinstance(rows, np.ndarray) else rows if hasattr(rows, "dtype") else list(rows)
+    items = (
+        np.atleast_1d(rows)
+        if isinstance(rows, np.ndarray)
+        else rows
+        if hasattr(rows, "dtype")
+        else list(rows)
+    )
     try:
         texts = pa.array(items, from_pandas=True)
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         # Of several types, with half a character, or an integer beyond 64 bits: what is no plain text is shown as
         # Python writes it.
         texts = pa.array(
-            [one if isinstance(one, str) and one.isascii() else _written(one) for one in items], pa.large_string()
+            [one if isinstance(one, str) and one.isascii() else _written(one) for one in items],
+            pa.large_string(),
         )
 
     def place(row: int) -> str:
@@ -256,7 +293,11 @@ def _as_texts(rows: Any) -> pa.Array:
     import pyarrow as pa
 
     rows = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
-    if pa.types.is_binary(rows.type) or pa.types.is_fixed_size_binary(rows.type) or pa.types.is_large_binary(rows.type):
+    if (
+        pa.types.is_binary(rows.type)
+        or pa.types.is_fixed_size_binary(rows.type)
+        or pa.types.is_large_binary(rows.type)
+    ):
         # As chain data in Parquet has it.
         return pa.array([one and "0x" + one.hex() for one in rows.to_pylist()], pa.large_string())
     try:
@@ -272,7 +313,9 @@ def _file(source: str) -> Rows:
 
     path = Path(source[1:]).expanduser()
     if path.suffix.lower() not in ENDINGS:
-        raise _NotAddresses(f"{shown(source)} is not a list. Write {', '.join('@FILE' + one for one in ENDINGS)}.")
+        raise _NotAddresses(
+            f"{shown(source)} is not a list. Write {', '.join('@FILE' + one for one in ENDINGS)}."
+        )
     try:
         return _parquet(path) if path.suffix.lower() == ".parquet" else _csv(path)
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
@@ -300,15 +343,20 @@ def _csv(path: Path) -> Rows:
     if not first:
         raise _NotAddresses(f"{visible(str(path))} is empty. Write one address a line.")
     # A first row that sets out to be an address is one: a digit short, it must not be skipped as a header.
-    begun = [cell.strip().lower().startswith("0x") or cell.strip().endswith(".eth") for cell in first]
+    begun = [
+        cell.strip().lower().startswith("0x") or cell.strip().endswith(".eth") for cell in first
+    ]
     headed = path.suffix.lower() == ".csv" and not any(begun)
     names = first if headed else ["address" * one for one in begun]
     place = names.index(_address_column(names))
     own = [str(number) for number in range(len(first))]
     table = arrow_csv.read_csv(
-        path, arrow_csv.ReadOptions(column_names=own),
+        path,
+        arrow_csv.ReadOptions(column_names=own),
         arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        arrow_csv.ConvertOptions(include_columns=[own[place]], column_types={own[place]: pa.large_string()}),
+        arrow_csv.ConvertOptions(
+            include_columns=[own[place]], column_types={own[place]: pa.large_string()}
+        ),
     )
     rows = pc.utf8_trim_whitespace(table[own[place]].slice(int(headed)).combine_chunks())
     return rows, lambda row: f"line {_line(path, separator, row + headed)}"
@@ -344,11 +392,15 @@ def _packed(rows: pa.Array, place: Callable[[int], str], source: str) -> Bytes:
 
     if not len(rows):
         return np.empty((0, WIDTH), np.uint8)
-    lengths = np.diff(np.frombuffer(rows.buffers()[1], np.int64)[rows.offset : rows.offset + len(rows) + 1])
+    lengths = np.diff(
+        np.frombuffer(rows.buffers()[1], np.int64)[rows.offset : rows.offset + len(rows) + 1]
+    )
     good = lengths == _TEXT
     whole = rows if good.all() else rows.filter(pa.array(good))
     start = int(np.frombuffer(whole.buffers()[1], np.int64)[whole.offset]) if len(whole) else 0
-    chars = np.frombuffer(whole.buffers()[2] or b"", np.uint8)[start : start + len(whole) * _TEXT].reshape(-1, _TEXT)
+    chars = np.frombuffer(whole.buffers()[2] or b"", np.uint8)[
+        start : start + len(whole) * _TEXT
+    ].reshape(-1, _TEXT)
     packed, valid = np.empty((len(chars), WIDTH), np.uint8), np.empty(len(chars), bool)
 
     def read(step: slice) -> None:
@@ -372,14 +424,20 @@ def _read_step(chars: Bytes) -> tuple[Bytes, np.ndarray[Any, np.dtype[np.bool_]]
     halves = _HALVES[digits]
     valid = (chars[:, 0] == ord("0")) & (chars[:, 1] == ord("x")) & (halves < 16).all(axis=1)
     # One case throughout has no checksum: explorers, files and SQL write addresses so.
-    mixed = valid & (digits >= ord("a")).any(axis=1) & ((digits >= ord("A")) & (digits < ord("a"))).any(axis=1)
+    mixed = (
+        valid
+        & (digits >= ord("a")).any(axis=1)
+        & ((digits >= ord("A")) & (digits < ord("a"))).any(axis=1)
+    )
     if mixed.any():
         valid[mixed] = checksums_match(digits[mixed])
     return np.bitwise_or(halves[:, ::2] << np.uint8(4), halves[:, 1::2]), valid
 
 
 def _faults(rows: pa.Array, faults: Any, place: Callable[[int], str], source: str) -> str:
-    lines = [f"  {place(int(row))}: {_fault(rows[int(row)].as_py())}" for row in faults[:_MOST_FAULTS]]
+    lines = [
+        f"  {place(int(row))}: {_fault(rows[int(row)].as_py())}" for row in faults[:_MOST_FAULTS]
+    ]
     lines += [f"  and {len(faults) - _MOST_FAULTS:,} more"] if len(faults) > _MOST_FAULTS else []
     are = "is not an address" if len(faults) == 1 else "are not addresses"
     counted = "" if lines[0].startswith("  line") else " Rows are counted from 0."

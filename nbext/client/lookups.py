@@ -46,21 +46,35 @@ def _looked_up(
 ) -> Reading:
     """Return the reading of an address's record; where only this address has none, its error as the record."""
     try:
-        address = str(name).strip() if validate.is_symbol(name) and service.is_ours() else validate.address_of(name)
+        address = (
+            str(name).strip()
+            if validate.is_symbol(name) and service.is_ours()
+            else validate.address_of(name)
+        )
         target = path.format(chain=quote(chain, safe=""), address=quote(address, safe=""))
         call = service.call("GET", target, operation=kind)
-        reading = service.read(replace(call, headers={"Cache-Control": "no-cache"} if refresh else {}), Want.RECORD)
+        reading = service.read(
+            replace(call, headers={"Cache-Control": "no-cache"} if refresh else {}), Want.RECORD
+        )
         if not reading.records:
             raise ProtocolError(f"Expected {Want.RECORD.value}, but the answer is a table.")
         other = str(reading.records[0].get("address"))
-        if looks_like_address(address) and looks_like_address(other) and other.lower() != address.lower():
+        if (
+            looks_like_address(address)
+            and looks_like_address(other)
+            and other.lower() != address.lower()
+        ):
             raise ProtocolError(f"The service was asked for {address}, and answered for {other}.")
         if not service.ours:
             _refuse_other_contract(reading.records[0], chain, address)
     except _OF_ONE as error:
         if strict or isinstance(error, _OF_ALL):
             raise
-        reading = Reading(records=[{"chain": chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}])
+        reading = Reading(
+            records=[
+                {"chain": chain, "address": str(name), "error": f"{type(error).__name__}: {error}"}
+            ]
+        )
     return reading
 
 
@@ -75,14 +89,25 @@ def _refuse_other_contract(record: Mapping[str, Any], chain: str, address: str) 
     for place in (record, inner) if isinstance(inner, dict) else (record,):
         for name, value in place.items():
             plain, text = name.lower().replace("_", ""), str(value).strip().lower()
-            found = re.fullmatch(r"(?:.*[:/])?(0x[0-9a-f]{40})", text) if plain in _OWN_ADDRESS else None
+            found = (
+                re.fullmatch(r"(?:.*[:/])?(0x[0-9a-f]{40})", text)
+                if plain in _OWN_ADDRESS
+                else None
+            )
             if found and looks_like_address(address) and found[1] != address.lower():
-                raise ProtocolError(f"The service was asked for {address}, and answered for {found[1]}.")
+                raise ProtocolError(
+                    f"The service was asked for {address}, and answered for {found[1]}."
+                )
             number = re.match(r"eip155:(\d+)", text) if plain in _OWN_ADDRESS + _OWN_CHAIN else None
             named = number[1] if number else text if plain in _OWN_CHAIN else ""
-            other, ours = (next((one.name for one in CHAINS if _is_named(one, text)), None) for text in (named, chain))
+            other, ours = (
+                next((one.name for one in CHAINS if _is_named(one, text)), None)
+                for text in (named, chain)
+            )
             if other and ours and other != ours:
-                raise ProtocolError(f"The service was asked for a contract on {ours}, and answered for {other}.")
+                raise ProtocolError(
+                    f"The service was asked for a contract on {ours}, and answered for {other}."
+                )
         if any(place.get(name) is False for name in ("found", "exists")):
             raise NotFound(f"The service has no contract {address} on {chain}.", status=404)
 
@@ -93,7 +118,13 @@ def _is_named(chain: Chain, text: str) -> bool:
 
 
 def metadata(
-    service: Service, operation: str, chain: str, addresses: str | Iterable[Any], *, strict: bool, refresh: bool
+    service: Service,
+    operation: str,
+    chain: str,
+    addresses: str | Iterable[Any],
+    *,
+    strict: bool,
+    refresh: bool,
 ) -> pd.DataFrame:
     """Return the metadata of contracts, one row for each address; one that appears twice is asked for once."""
     names = _listed(addresses)
@@ -115,15 +146,21 @@ def metadata(
     rows = [(found[name].records or [{}])[0] for name in names]
     # Our own service's records have all of our fields; a stranger's names mean what it means by them.
     if service.ours or any(row.keys() >= types.keys() for row in rows):
-        table = frames.frame([frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types))
+        table = frames.frame(
+            [frames.with_as_of(row) for row in rows], frames.columns_with_as_of(types)
+        )
     else:
         known = {name: kind for one in found.values() for name, kind in one.types.items()}
         table = frames.frame(rows, settled={**known, **service.decoder.types(kind)})
     table.attrs["nbext"] = {
-        "operation": operation, "service": service.transport.origin.url, "chain": chain,
+        "operation": operation,
+        "service": service.transport.origin.url,
+        "chain": chain,
         # Each look-up may bring the same warning: the reader wants it once.
-        "warnings": list(dict.fromkeys(warning for one in found.values() for warning in one.warnings)),
-    }  # fmt: skip
+        "warnings": list(
+            dict.fromkeys(warning for one in found.values() for warning in one.warnings)
+        ),
+    }
     return table
 
 
@@ -135,22 +172,32 @@ def _listed(addresses: str | Iterable[Any]) -> list[Any]:
         found = list(addresses)
     except TypeError:
         kind = type(addresses).__name__
-        raise ValidationError.of("address", "type", f"Expected an address or several, got {kind}.") from None
+        raise ValidationError.of(
+            "address", "type", f"Expected an address or several, got {kind}."
+        ) from None
     if not found:
         raise ValidationError.of("address", "length", "No address was given.")
     for one in found:
         # Each is looked up once, by itself as the key.
         if not isinstance(one, Hashable):
-            raise ValidationError.of("address", "type", f"Expected addresses, got a {type(one).__name__}.")
+            raise ValidationError.of(
+                "address", "type", f"Expected addresses, got a {type(one).__name__}."
+            )
     return found
 
 
-def search(service: Service, term: str, chain: str, kind: str, *, limit: int, offset: int) -> pd.DataFrame:
+def search(
+    service: Service, term: str, chain: str, kind: str, *, limit: int, offset: int
+) -> pd.DataFrame:
     """Return the collections that match a term, best first."""
     # Only ours is known to list what it has: a stranger is asked whose it is before an empty term is refused.
     is_empty = isinstance(term, str) and not term.strip()
     text = validate.search_term_of(term, all_allowed=is_empty and service.is_ours())
-    body: dict[str, Any] = {"type": validate.one_of(kind, op.SEARCH_TYPES, "/type"), "chain": chain, "searchTerm": text}
+    body: dict[str, Any] = {
+        "type": validate.one_of(kind, op.SEARCH_TYPES, "/type"),
+        "chain": chain,
+        "searchTerm": text,
+    }
     validate.whole_number(limit, "/limit", 1, 100)
     validate.whole_number(offset, "/offset", 0, 2**31)
     # A stranger may refuse a body with fields that its interface does not have.
@@ -169,13 +216,21 @@ def search(service: Service, term: str, chain: str, kind: str, *, limit: int, of
         # Only a limit that somebody chose: a stranger does not know of ours.
         sent = reading.rows or 0
         if (limit, offset) != (20, 0) and (offset or sent > limit):
-            here = f"{offset + 1:,} to {min(sent, offset + limit):,} are" if offset else f"the first {limit:,} are"
+            here = (
+                f"{offset + 1:,} to {min(sent, offset + limit):,} are"
+                if offset
+                else f"the first {limit:,} are"
+            )
             here = here if sent > offset else f"none after the first {offset:,} is"
             reading.warnings.append(f"The service sent {sent:,} hits: {here} here.")
             reading.records = reading.records[offset : offset + limit]
-            reading.table = reading.table.slice(offset, limit) if reading.table is not None else None
+            reading.table = (
+                reading.table.slice(offset, limit) if reading.table is not None else None
+            )
     document = reading.document
-    known = isinstance(document, dict) and {"type", "chain", "searchTerm", "items"} <= document.keys()
+    known = (
+        isinstance(document, dict) and {"type", "chain", "searchTerm", "items"} <= document.keys()
+    )
     types = {**op.SEARCH_FIELDS, **reading.types} if known else reading.types
     if reading.table is not None:
         table = frames.arrow_frame(reading.table, {**service.decoder.types("search"), **types})
@@ -187,7 +242,10 @@ def search(service: Service, term: str, chain: str, kind: str, *, limit: int, of
         types = types or ({} if reading.records else op.SEARCH_FIELDS)
         table = frames.frame(reading.records or [], types, settled)
     table.attrs["nbext"] = {
-        "operation": "search_nfts", "service": service.transport.origin.url, "warnings": reading.warnings,
-        "term": text, "matched": reading.stated.get("total"),
-    }  # fmt: skip
+        "operation": "search_nfts",
+        "service": service.transport.origin.url,
+        "warnings": reading.warnings,
+        "term": text,
+        "matched": reading.stated.get("total"),
+    }
     return table

@@ -46,9 +46,15 @@ if TYPE_CHECKING:
 # Seconds between two questions for a segment that says nothing of when to come again.
 FIRST_POLL, LONGEST_POLL = 0.2, 5.0
 _FAILURES: dict[State | None, type[SegmentFailed]] = {
-    State.FAILED: SegmentFailed, State.TIMED_OUT: QueryTimeout, State.EXPIRED: SegmentExpired
+    State.FAILED: SegmentFailed,
+    State.TIMED_OUT: QueryTimeout,
+    State.EXPIRED: SegmentExpired,
 }
-_ACCEPT = {"json": "application/json", "csv": "text/csv, application/json;q=0.5", "arrow": op.ARROW_TYPE}
+_ACCEPT = {
+    "json": "application/json",
+    "csv": "text/csv, application/json;q=0.5",
+    "arrow": op.ARROW_TYPE,
+}
 _PATHS = {"csv": op.SEGMENT_CSV, "json": op.SEGMENT_JSON}
 
 
@@ -85,7 +91,12 @@ class Run:
     """One segment on its way to the caller; ``deadline`` names the setting with the seconds it may take."""
 
     def __init__(
-        self, service: Service, deadline: str, file_type: str, progress: Reporter | None, segment_id: str | None = None
+        self,
+        service: Service,
+        deadline: str,
+        file_type: str,
+        progress: Reporter | None,
+        segment_id: str | None = None,
     ) -> None:
         self.service, self.file_type, self.id = service, file_type, segment_id
         self.deadline = Deadline(service.settings[deadline])
@@ -104,9 +115,14 @@ class Run:
         self._asked: Call
 
     def execute(
-        self, body: Mapping[str, Any], to: Path | None = None, *, overwrite: bool = False, raw: bool = False,
+        self,
+        body: Mapping[str, Any],
+        to: Path | None = None,
+        *,
+        overwrite: bool = False,
+        raw: bool = False,
         target: str = op.EXECUTE,
-    ) -> pd.DataFrame:  # fmt: skip
+    ) -> pd.DataFrame:
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``, or write them to a file."""
         reading = self._begun(target, body)
         self._recognize(reading.document)
@@ -163,7 +179,9 @@ class Run:
         self._asked = call
         return self._settled(self.service.read(call, Want.SEGMENT))
 
-    def _beside_id(self, reading: Reading, call: Call, counts: Mapping[str, int], limit: int | None) -> pd.DataFrame:
+    def _beside_id(
+        self, reading: Reading, call: Call, counts: Mapping[str, int], limit: int | None
+    ) -> pd.DataFrame:
         """Return the rows of the first answer; where they are not all, or none, those under the segment's id."""
         failure: NbextError | None = None
         parts = getattr(reading, "parts", None)
@@ -183,7 +201,11 @@ class Run:
         return self.table(reading, call, counts, {}, limit)
 
     def _fetched(
-        self, reading: Reading, counts: Mapping[str, int], links: Mapping[str, Any], limit: int | None
+        self,
+        reading: Reading,
+        counts: Mapping[str, int],
+        links: Mapping[str, Any],
+        limit: int | None,
     ) -> pd.DataFrame:
         if self.id is None:
             text = "The service says that the segment is done, but not where its rows are."
@@ -205,13 +227,18 @@ class Run:
             self._rows_at = reading.url or self._rows_at
             self.raise_failure(reading)
             # A stranger may name a segment and say nothing of its state; it is asked once, whether it is there.
-            unclear = reading.state is None and not reading.rows and self.id is not None and not asked
+            unclear = (
+                reading.state is None and not reading.rows and self.id is not None and not asked
+            )
             doubt: NbextError | None = getattr(reading, "doubt", None)
             if reading.state is not State.RUNNING and not unclear and doubt is None:
                 self._scope.segment_id = None
                 return reading
             self._report_running(reading.word or "")
-            doubts, word = (doubts + 1 if doubt is not None and reading.word == word else 1), reading.word or ""
+            doubts, word = (
+                (doubts + 1 if doubt is not None and reading.word == word else 1),
+                reading.word or "",
+            )
             # A word that nobody knows, and that another look does not change, is asked about at once.
             if doubt is not None and doubts > 1:
                 raise doubt
@@ -227,10 +254,16 @@ class Run:
     def _poll(self, last: Reading) -> Reading:
         if self.id is None and self._monitor is None:
             raise self._unread(
-                "The service says that the segment is running, but gives no id to ask for it by.", "id", "poll"
+                "The service says that the segment is running, but gives no id to ask for it by.",
+                "id",
+                "poll",
             )
         origin = self.service.transport.origin
-        target = origin.follow(self._monitor, origin.url + "/") if self._monitor else self.path(op.SEGMENT)
+        target = (
+            origin.follow(self._monitor, origin.url + "/")
+            if self._monitor
+            else self.path(op.SEGMENT)
+        )
         # A longer wait than at first: the segment can be stopped by now.
         self._asked = call = self.call("GET", target, {"Prefer": "wait=10"})
         try:
@@ -267,15 +300,25 @@ class Run:
         if kind:
             key = self.service.transport.key
             reason = shown(reading.reason, key) or "the service gives no reason"
-            named = f"Segment {shown(self.id, key, 80)} {shown(reading.word, key, 60)}: " if self.id else ""
+            named = (
+                f"Segment {shown(self.id, key, 80)} {shown(reading.word, key, 60)}: "
+                if self.id
+                else ""
+            )
             raise kind(f"{named}{reason}", segment_id=self.id)
 
     def fetch(
-        self, types: Mapping[str, str], counts: Mapping[str, int], links: Mapping[str, Any], limit: int | None = None
+        self,
+        types: Mapping[str, str],
+        counts: Mapping[str, int],
+        links: Mapping[str, Any],
+        limit: int | None = None,
     ) -> pd.DataFrame:
         """Return the rows of the segment by its id: as Arrow where that is offered, else by file type."""
         arrow = self._arrow(links)
-        kind, target = ("arrow", arrow) if arrow else (self.file_type, self.path(_PATHS[self.file_type]))
+        kind, target = (
+            ("arrow", arrow) if arrow else (self.file_type, self.path(_PATHS[self.file_type]))
+        )
         call = self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export")
         wait = FIRST_POLL
         while True:
@@ -294,13 +337,20 @@ class Run:
                     self.raise_failure(reading)
                     if instead := getattr(reading, "instead", None):
                         raise instead
-                    raise self._unread("The service was asked for rows, and its answer has none.", "rows", "url")
+                    raise self._unread(
+                        "The service was asked for rows, and its answer has none.", "rows", "url"
+                    )
             self._report_running("not ready")
             self._sleep(wait)
             wait = min(wait * 1.5, LONGEST_POLL)
 
     def table(
-        self, reading: Reading, call: Call, counts: Mapping[str, int], types: Mapping[str, str], limit: int | None
+        self,
+        reading: Reading,
+        call: Call,
+        counts: Mapping[str, int],
+        types: Mapping[str, str],
+        limit: int | None,
     ) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
         types, settled = {**reading.types, **types}, self.service.decoder.types(call.operation)
@@ -325,7 +375,11 @@ class Run:
         if not isinstance(offered, str):
             return None
         # Our own operation's path: the link has what a proxy put before it, and so has base_url.
-        return self.path(op.SEGMENT_ARROW) if self.service.ours else origin.follow(offered, origin.url + "/")
+        return (
+            self.path(op.SEGMENT_ARROW)
+            if self.service.ours
+            else origin.follow(offered, origin.url + "/")
+        )
 
     @property
     def _links(self) -> Mapping[str, Any]:
@@ -344,7 +398,10 @@ class Run:
             if self.service.ours and isinstance(error, NotFound | SegmentExpired):
                 raise
             return
-        if not isinstance(found.document, dict) or not {"columns", "links", "counts"} <= found.document.keys():
+        if (
+            not isinstance(found.document, dict)
+            or not {"columns", "links", "counts"} <= found.document.keys()
+        ):
             self.service.ours = False
             found = self._settled(found)
         self._recognize(found.document)
@@ -365,7 +422,9 @@ class Run:
         table = self.fetch(self._types, self._counts, links, self._limit)
         return self._with_provenance(table, self._described, {})
 
-    def exported_to(self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool) -> pd.DataFrame:
+    def exported_to(
+        self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool
+    ) -> pd.DataFrame:
         """Write the rows of a segment that is done to a file; return where, and how many."""
         # A file that cannot be written is refused before anything is asked for.
         path = writer.target_of(to, overwrite=overwrite)
@@ -381,7 +440,9 @@ class Run:
         arrow = self._arrow(self._links) if self.service.ours else None
         if arrow and not (raw and path.suffix.lower() == ".csv"):
             kind, target = "arrow", arrow
-        call = replace(self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export"), cap=NO_CAP)
+        call = replace(
+            self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export"), cap=NO_CAP
+        )
         for attempt in self.service.transport.exchange(call):
             with attempt as exchange:
                 came = exchange.open()
@@ -417,7 +478,9 @@ class Run:
         if reading.rows is None:
             running = reading.state is State.RUNNING
             raise ProtocolError(
-                "The segment has not finished yet." if running else "The service was asked for rows, and sent none."
+                "The segment has not finished yet."
+                if running
+                else "The service was asked for rows, and sent none."
             )
         pages = self.service.pages(reading, call, types, limit=self._limit, counts=self._counts)
         # The first page with rows says what they are: an answer may list the files that hold them.
@@ -425,8 +488,14 @@ class Run:
         pages = chain([first], pages)
         if first.table is not None:
             if raw:
-                raise ProtocolError("The CSV comes in several pages, which raw cannot join. Leave out raw (--raw).")
-            each = (batch for table in frames.alike(page.table for page in pages) for batch in table.to_batches())
+                raise ProtocolError(
+                    "The CSV comes in several pages, which raw cannot join. Leave out raw (--raw)."
+                )
+            each = (
+                batch
+                for table in frames.alike(page.table for page in pages)
+                for batch in table.to_batches()
+            )
             rows = writer.write(ending, first.table.schema, each, file, raw=raw)
         else:
             lists = (page.records or [] for page in pages)
@@ -439,22 +508,34 @@ class Run:
         return template.format(id=quote(self.id or "", safe=""))
 
     def call(
-        self, method: str, target: str, headers: Mapping[str, str] | None = None, operation: str = "segment"
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str] | None = None,
+        operation: str = "segment",
     ) -> Call:
         """Return a request within this segment's deadline."""
         report = self._report_fetching
-        return Call(method, target, self.deadline, headers=headers or {}, report=report, operation=operation)
+        return Call(
+            method, target, self.deadline, headers=headers or {}, report=report, operation=operation
+        )
 
     def _report_running(self, word: str) -> None:
         self._word = word
         if self._progress:
-            self._progress(Progress("running", word, self.id, time.monotonic() - self.deadline.began))
+            self._progress(
+                Progress("running", word, self.id, time.monotonic() - self.deadline.began)
+            )
 
     def _report_fetching(self, done: int, total: int | None) -> None:
         # Ten reports a second are enough for any display; a body of a million rows comes in thousands of pieces.
         if self._progress and time.monotonic() - self._reported > 0.1:
             self._reported = time.monotonic()
-            self._progress(Progress("fetching", "", self.id, time.monotonic() - self.deadline.began, done, total))
+            self._progress(
+                Progress(
+                    "fetching", "", self.id, time.monotonic() - self.deadline.began, done, total
+                )
+            )
 
     def _learn(self, described: Reading) -> None:
         """Remember the columns' types and the count of rows that the service states of the segment."""
@@ -470,27 +551,41 @@ class Run:
         self._limit = limit if type(limit) is int and limit > 0 else None
         self._counts = self._counts or dict(described.stated)
 
-    def _with_provenance(self, table: pd.DataFrame, reading: Reading, body: Mapping[str, Any]) -> pd.DataFrame:
+    def _with_provenance(
+        self, table: pd.DataFrame, reading: Reading, body: Mapping[str, Any]
+    ) -> pd.DataFrame:
         """Write where the table comes from into ``attrs``: what the answer says of it, else what was asked for."""
         said: Mapping[str, Any] = reading.document if isinstance(reading.document, dict) else {}
         counts = said["counts"] if isinstance(said.get("counts"), dict) else {}
         matched = counts.get("matched", reading.stated.get("total"))
         # Plain values only: pandas compares and copies attrs.
         table.attrs["nbext"] = {
-            "segment_id": self.id, "operation": "execute_segment" if body else "export",
-            "service": self.service.transport.origin.url, "status": reading.word,
-            "operator": said.get("operator", body.get("operator")), "filters": said.get("filters", body.get("filters")),
-            "limit": said.get("limit", body.get("limit")), "as_of": said.get("asOf"),
+            "segment_id": self.id,
+            "operation": "execute_segment" if body else "export",
+            "service": self.service.transport.origin.url,
+            "status": reading.word,
+            "operator": said.get("operator", body.get("operator")),
+            "filters": said.get("filters", body.get("filters")),
+            "limit": said.get("limit", body.get("limit")),
+            "as_of": said.get("asOf"),
             "chain": said.get("chain", (body.get("filters") or {}).get("chain")),
-            "matched": matched, "returned": len(table),
+            "matched": matched,
+            "returned": len(table),
             "truncated": bool(said.get("truncated", matched is not None and matched > len(table))),
             "columns": said.get("columns") or frames.columns_of(table),
-            "seconds": round(time.monotonic() - self.deadline.began, 3), "cached": bool(said.get("cached", False)),
-            "warnings": list(dict.fromkeys([
-                *_texts(said.get("warnings")), *reading.warnings, *self._notes,
-                *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
-            ])),
-        }  # fmt: skip
+            "seconds": round(time.monotonic() - self.deadline.began, 3),
+            "cached": bool(said.get("cached", False)),
+            "warnings": list(
+                dict.fromkeys(
+                    [
+                        *_texts(said.get("warnings")),
+                        *reading.warnings,
+                        *self._notes,
+                        *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
+                    ]
+                )
+            ),
+        }
         return table
 
 
@@ -502,4 +597,10 @@ def _file_of(path: Path, rows: int, about: Mapping[str, Any]) -> pd.DataFrame:
 
 def _texts(warnings: Any) -> list[str]:
     """Return warnings as texts: a stranger may have anything under that name."""
-    return [str(warning) for warning in warnings] if isinstance(warnings, list) else [str(warnings)] if warnings else []
+    return (
+        [str(warning) for warning in warnings]
+        if isinstance(warnings, list)
+        else [str(warnings)]
+        if warnings
+        else []
+    )

@@ -17,7 +17,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from nbext.client.decode import HINT, Decoder, Ours, Outline, Reading, State, Want, check_count, json_object
+from nbext.client.decode import (
+    HINT,
+    Decoder,
+    Ours,
+    Outline,
+    Reading,
+    State,
+    Want,
+    check_count,
+    json_object,
+)
 from nbext.client.http.body import Answer, Incoming
 from nbext.client.http.deadline import SCOPE, Deadline, Scope
 from nbext.client.http.errors import redacted
@@ -43,7 +53,11 @@ class Service:
     """
 
     def __init__(
-        self, base_url: str, api_key: str | Secret, settings: Settings, restart: Callable[[], Any] | None
+        self,
+        base_url: str,
+        api_key: str | Secret,
+        settings: Settings,
+        restart: Callable[[], Any] | None,
     ) -> None:
         self.settings = settings
         self.transport = Transport(base_url, api_key, settings, restart)
@@ -99,7 +113,12 @@ class Service:
         return found
 
     def call(
-        self, method: str, target: str, body: Any = None, deadline: str = "deadline", operation: str = "segment"
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        deadline: str = "deadline",
+        operation: str = "segment",
     ) -> Call:
         """Return a request; ``deadline`` names the setting with its seconds."""
         data = None if body is None else json.dumps(body).encode()
@@ -109,14 +128,18 @@ class Service:
         """Return the JSON object that one of our own service's operations answers with."""
         return json_object(self.transport.fetch(call))[0]
 
-    def read(self, call: Call, want: Want = Want.TABLE, types: Mapping[str, str] | None = None) -> Reading:
+    def read(
+        self, call: Call, want: Want = Want.TABLE, types: Mapping[str, str] | None = None
+    ) -> Reading:
         """Return what the answer says; where it only says where the rows are, what is there."""
         # Tables become Arrow while they arrive: the decoder bounds what is held whole.
         call = replace(call, cap=NO_CAP)
         for hop in range(MAX_HOPS):
             for attempt in self.transport.exchange(call):
                 with attempt as exchange:
-                    reading = self.decoded(self._opened(exchange, call), want, types or {}, call.operation)
+                    reading = self.decoded(
+                        self._opened(exchange, call), want, types or {}, call.operation
+                    )
             waits = reading.id is not None or reading.state is State.RUNNING
             if reading.url is None or reading.rows is not None or waits:
                 reading.source = call.target if hop else None
@@ -131,10 +154,14 @@ class Service:
         except ApiError as error:
             if not self.ours:
                 body = json.dumps(error.problem).encode() if error.problem else b""
-                self._remember(Answer(error.status, {}, body, call.target), call.operation, None, str(error))
+                self._remember(
+                    Answer(error.status, {}, body, call.target), call.operation, None, str(error)
+                )
             raise
 
-    def decoded(self, came: Incoming, want: Want, types: Mapping[str, str], operation: str) -> Reading:
+    def decoded(
+        self, came: Incoming, want: Want, types: Mapping[str, str], operation: str
+    ) -> Reading:
         """Return what an answer says; of a stranger's the outline is remembered."""
         if self.ours:
             return self._our_decoder.read(came, want, types, operation)
@@ -143,10 +170,18 @@ class Service:
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, operation, None, str(error))
-            if isinstance(error, ProtocolError) and not isinstance(error, AmbiguousAnswer) and self.last_answer:
-                self.advise(error, *(("id", "rows", "url", "poll") if want is Want.SEGMENT else ("rows",)))
+            if (
+                isinstance(error, ProtocolError)
+                and not isinstance(error, AmbiguousAnswer)
+                and self.last_answer
+            ):
+                self.advise(
+                    error, *(("id", "rows", "url", "poll") if want is Want.SEGMENT else ("rows",))
+                )
             raise
-        self._remember(came.answer or Answer(came.status, came.headers, b"", came.url), operation, reading, "")
+        self._remember(
+            came.answer or Answer(came.status, came.headers, b"", came.url), operation, reading, ""
+        )
         return reading
 
     def advise(self, error: ProtocolError, *roles: str) -> ProtocolError:
@@ -155,15 +190,23 @@ class Service:
             error.args = (f"{str(error).rstrip('.')}. {self.last_answer.advice(roles)}".strip(),)
         return error
 
-    def _remember(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> None:
+    def _remember(
+        self, answer: Answer, operation: str, reading: Reading | None, failure: str
+    ) -> None:
         self.last_answer = self.decoder.outline(answer, operation, reading, failure)
         if scope := SCOPE.get():
             scope.remembered = True
 
     def pages(
-        self, reading: Reading, call: Call, types: Mapping[str, str], *,
-        limit: int | None = None, counts: Mapping[str, int] | None = None, cap: int | None = None,
-    ) -> Iterator[Reading]:  # fmt: skip
+        self,
+        reading: Reading,
+        call: Call,
+        types: Mapping[str, str],
+        *,
+        limit: int | None = None,
+        counts: Mapping[str, int] | None = None,
+        cap: int | None = None,
+    ) -> Iterator[Reading]:
         """Yield an answer page by page, the first one being read already; the next is asked for when it is wanted.
 
         An error where the rows are not as many as ``counts``, or the answer, state; the ``limit`` excuses fewer.
@@ -178,7 +221,9 @@ class Service:
             # A link is relative to the address that it came from.
             call = replace(call, method="GET", target=reading.source, body=None)
         read = partial(self.read, types=types)
-        yield from stranger.pages(read, origin.follow, origin.url, reading, call, limit=limit, counts=counts, cap=cap)
+        yield from stranger.pages(
+            read, origin.follow, origin.url, reading, call, limit=limit, counts=counts, cap=cap
+        )
 
     def is_paged(self, came: Incoming, call: Call) -> bool:
         """Say whether a stranger's answer has pages after it, as far as its headers say."""
@@ -189,20 +234,35 @@ class Service:
         if not self.ours:
             self._strangers().check_beginning(came, call.operation)
 
-    def check_end(self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None) -> list[str]:
+    def check_end(
+        self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None
+    ) -> list[str]:
         """Refuse a stranger's body with fewer rows than are stated, or that may be cut; return notes on its end."""
         return [] if self.ours else self._strangers().check_end(came, rows, counts, limit)
 
     def _our_pages(
-        self, reading: Reading, call: Call, types: Mapping[str, str], counts: Mapping[str, int], limit: int | None
+        self,
+        reading: Reading,
+        call: Call,
+        types: Mapping[str, str],
+        counts: Mapping[str, int],
+        limit: int | None,
     ) -> Iterator[Reading]:
-        came, stated, origin = reading.rows or 0, {**reading.stated, **counts}, self.transport.origin
+        came, stated, origin = (
+            reading.rows or 0,
+            {**reading.stated, **counts},
+            self.transport.origin,
+        )
         yield reading
         seen: set[str] = set()
         while isinstance(reading.next, str):
-            url = origin.follow(reading.next, origin.url + call.target if call.target[:1] == "/" else call.target)
+            url = origin.follow(
+                reading.next, origin.url + call.target if call.target[:1] == "/" else call.target
+            )
             if url in seen or len(seen) >= MAX_PAGES:
-                raise ProtocolError(f"The pages of the answer lead in a circle after {came:,} rows.")
+                raise ProtocolError(
+                    f"The pages of the answer lead in a circle after {came:,} rows."
+                )
             seen.add(url)
             call = replace(call, method="GET", target=url, body=None)
             reading = self.read(call, types=types)
@@ -215,7 +275,9 @@ class Service:
         if self.ours:
             try:
                 # Two seconds: who pressed Ctrl-C does not wait for much more.
-                self.transport.fetch(Call("DELETE", op.SEGMENT.format(id=segment_id), Deadline(2.0)))
+                self.transport.fetch(
+                    Call("DELETE", op.SEGMENT.format(id=segment_id), Deadline(2.0))
+                )
             except NbextError:
                 pass
             else:
@@ -229,9 +291,17 @@ class _Stranger(Decoder, Protocol):
     profile: str
 
     def pages(
-        self, read: Callable[[Call], Reading], follow: Callable[[str, str], str], root: str, page: Reading, call: Call,
-        *, limit: int | None, counts: Mapping[str, int], cap: int | None,
-    ) -> Iterator[Reading]:  # fmt: skip
+        self,
+        read: Callable[[Call], Reading],
+        follow: Callable[[str, str], str],
+        root: str,
+        page: Reading,
+        call: Call,
+        *,
+        limit: int | None,
+        counts: Mapping[str, int],
+        cap: int | None,
+    ) -> Iterator[Reading]:
         """Yield an answer's pages."""
 
     def is_paged(self, came: Incoming, operation: str) -> bool:
@@ -240,7 +310,9 @@ class _Stranger(Decoder, Protocol):
     def check_beginning(self, came: Incoming, operation: str) -> None:
         """Refuse a text or an error that is declared as CSV."""
 
-    def check_end(self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None) -> list[str]:
+    def check_end(
+        self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None
+    ) -> list[str]:
         """Refuse a body that is not whole; return notes on its end."""
 
 
@@ -265,7 +337,10 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
     @functools.wraps(method)
     def call(self: Any, /, *args: P.args, **options: P.kwargs) -> R:
         # Importing polars (2.1) makes waits for locks go on after an interrupt: this restores Python's own way.
-        if hasattr(signal, "siginterrupt") and threading.current_thread() is threading.main_thread():
+        if (
+            hasattr(signal, "siginterrupt")
+            and threading.current_thread() is threading.main_thread()
+        ):
             signal.siginterrupt(signal.SIGINT, True)
         failure: NbextError
         scope = Scope()
@@ -293,7 +368,9 @@ def public(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 def _cleaned(error: NbextError, key: Secret) -> NbextError:
     error.args = tuple(redacted(list(error.args), key))
     for name, value in vars(error).items():
-        clean = tuple(redacted(list(value), key)) if isinstance(value, tuple) else redacted(value, key)
+        clean = (
+            tuple(redacted(list(value), key)) if isinstance(value, tuple) else redacted(value, key)
+        )
         setattr(error, name, clean)
     error.__cause__ = error.__context__ = None
     return error if os.environ.get("NBEXT_TRACEBACK") else error.with_traceback(None)

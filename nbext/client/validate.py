@@ -34,9 +34,17 @@ def one_of(given: object, allowed: Iterable[str], pointer: str) -> str:
         for word in words:
             if given == word or (given.isascii() and given.lower() == word.lower()):
                 return word
-    named = repr(given[:40]) if isinstance(given, str) else "None" if given is None else type(given).__name__
+    named = (
+        repr(given[:40])
+        if isinstance(given, str)
+        else "None"
+        if given is None
+        else type(given).__name__
+    )
     hint = did_you_mean(given[:40], words) if isinstance(given, str) else ""
-    raise ValidationError.of(pointer, "choice", f"{named} is not allowed.{hint} Allowed: {', '.join(words)}.")
+    raise ValidationError.of(
+        pointer, "choice", f"{named} is not allowed.{hint} Allowed: {', '.join(words)}."
+    )
 
 
 def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int:
@@ -45,7 +53,9 @@ def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int
         return int(given)
     named = str(given)[:40] if isinstance(given, int | float) else f"{given!r}"[:40]
     raise ValidationError.of(
-        pointer, "bound", f"{named} is not allowed. Allowed: a whole number from {minimum:,} to {maximum:,}."
+        pointer,
+        "bound",
+        f"{named} is not allowed. Allowed: a whole number from {minimum:,} to {maximum:,}.",
     )
 
 
@@ -66,8 +76,14 @@ def segment_id_of(given: object, *, ours: bool = True) -> str:
     """Return a segment's id. Another service's may have any characters that can be seen."""
     if isinstance(given, str) and (SEGMENT_ID.match(given) if ours else is_foreign_id(given)):
         return given
-    named = f"{given!r}"[:60] if isinstance(given, str) and len(given) <= 200 else type(given).__name__
-    allowed = "1 to 128 letters, digits, - and _" if ours else f"1 to {MAX_ID} characters, none of them hidden"
+    named = (
+        f"{given!r}"[:60] if isinstance(given, str) and len(given) <= 200 else type(given).__name__
+    )
+    allowed = (
+        "1 to 128 letters, digits, - and _"
+        if ours
+        else f"1 to {MAX_ID} characters, none of them hidden"
+    )
     raise ValidationError.of("id", "id", f"{named} is not a segment id. Ids have {allowed}.")
 
 
@@ -83,7 +99,9 @@ def chain_of(given: object, *, ours: bool) -> str:
     if not isinstance(text, str) or not chains.CHAIN_TEXT.match(text):
         named = quoted(text, 60) if isinstance(text, str) else type(given).__name__
         raise ValidationError.of(
-            "chain", "chain", f"{named} is not a chain. Allowed: {', '.join(chains.chain_names())}, or a chain id."
+            "chain",
+            "chain",
+            f"{named} is not a chain. Allowed: {', '.join(chains.chain_names())}, or a chain id.",
         )
     # A remote may know chains that we do not.
     return chains.chain_of(text).name if ours else text
@@ -93,7 +111,9 @@ def address_of(given: object) -> str:
     """Return an address in lower case."""
     if isinstance(given, str) and re.fullmatch(r"[\w.-]+\.eth", given):
         raise ValidationError.of(
-            "address", "address", f"{quoted(given)} is an ENS name. nbext does not resolve names: give the 0x address."
+            "address",
+            "address",
+            f"{quoted(given)} is an ENS name. nbext does not resolve names: give the 0x address.",
         )
     return addresses.normalised(given)
 
@@ -124,7 +144,9 @@ def search_term_of(given: object, *, all_allowed: bool) -> str:
             detail = "The term is empty. This service needs a name or a symbol; only nbext's own lists everything."
         raise ValidationError.of("/searchTerm", "length", detail)
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in text):
-        raise ValidationError.of("/searchTerm", "characters", "The term has a control character or half a character.")
+        raise ValidationError.of(
+            "/searchTerm", "characters", "The term has a control character or half a character."
+        )
     return text
 
 
@@ -132,7 +154,11 @@ def email_of(given: object) -> str:
     """Return the e-mail address, in its normal form."""
     if not isinstance(given, str) or not given or len(given) > MAX_EMAIL:
         # The parser takes seconds for a long text: the length goes first.
-        came = f"a text of {len(given):,} characters" if isinstance(given, str) else type(given).__name__
+        came = (
+            f"a text of {len(given):,} characters"
+            if isinstance(given, str)
+            else type(given).__name__
+        )
         detail = f"Expected an e-mail address of at most {MAX_EMAIL} characters, got {came}."
         raise ValidationError.of("/email", "length", detail)
     from email_validator import EmailNotValidError, validate_email
@@ -167,7 +193,10 @@ def _refused(path: str, detail: str) -> InvalidSegment:
 def _plain(given: Any, path: str, level: int, values: Iterator[int]) -> Any:
     """Return one value of the filters, with all in it; ``values`` counts them."""
     if next(values) > MAX_VALUES:
-        raise _refused("$", f"The filters have more than {MAX_VALUES:,} values, the most that a request can have.")
+        raise _refused(
+            "$",
+            f"The filters have more than {MAX_VALUES:,} values, the most that a request can have.",
+        )
     if given is None or isinstance(given, bool):
         return given
     if not isinstance(given, Mapping | list | tuple):
@@ -180,21 +209,29 @@ def _plain(given: Any, path: str, level: int, values: Iterator[int]) -> Any:
     found = {}
     for name, item in given.items():
         if not isinstance(name, str):
-            raise _refused(path, f"The name {name!r:.40} is {type(name).__name__}; names in JSON are texts.")
+            raise _refused(
+                path, f"The name {name!r:.40} is {type(name).__name__}; names in JSON are texts."
+            )
         found[_text(name, path)] = _plain(item, f"{path}.{name[:60]}", level + 1, values)
     return found
 
 
 def _text(given: str, path: str) -> str:
     if LONE_SURROGATE.search(given):
-        raise _refused(path, "The text has half a character (a lone surrogate), which UTF-8 cannot carry.")
+        raise _refused(
+            path, "The text has half a character (a lone surrogate), which UTF-8 cannot carry."
+        )
     # numpy's texts are texts, but not to every encoder.
     return str(given)
 
 
 def _number(given: Any, path: str) -> Any:
     # numpy's scalars say what they hold as a plain Python value.
-    if type(given).__module__ == "numpy" and hasattr(given, "item") and getattr(given, "ndim", 1) == 0:
+    if (
+        type(given).__module__ == "numpy"
+        and hasattr(given, "item")
+        and getattr(given, "ndim", 1) == 0
+    ):
         given = given.item()
     if isinstance(given, bool | str):
         return given

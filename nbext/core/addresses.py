@@ -56,15 +56,18 @@ def normalised(text: object, pointer: str = "address") -> str:
     if not isinstance(text, str) or not looks_like_address(text):
         # What a spreadsheet or a database without the prefix holds, or one that writes all in capitals.
         digits = text.removeprefix("0X") if isinstance(text, str) else ""
-        what = f"Write 0x{digits}." if looks_like_address(f"0x{digits}") else "An address is 0x and 40 hex digits."
-        raise ValidationError.of(
-            pointer, "address", f"{shown(text)} is not an address. {what}"
+        what = (
+            f"Write 0x{digits}."
+            if looks_like_address(f"0x{digits}")
+            else "An address is 0x and 40 hex digits."
         )
+        raise ValidationError.of(pointer, "address", f"{shown(text)} is not an address. {what}")
     digits = text[2:]
     # One case throughout carries no checksum: explorers, files and SQL write addresses so.
     if digits not in (digits.lower(), digits.upper()) and text != checksummed(text):
         raise ValidationError.of(
-            pointer, "checksum",
+            pointer,
+            "checksum",
             f"The checksum of {text} does not match: a letter may be mistyped. "
             f"If the digits are right, write {checksummed(text)}.",
         )

@@ -20,7 +20,9 @@ ORDINARY = 0o666
 
 def sync(path: Path) -> None:
     """Flush a file, or a folder's list of names, to the disk: a rename alone does not survive a power cut."""
-    if os.name == "nt" and path.is_dir():  # Windows cannot flush a folder; NTFS journals names by itself
+    if (
+        os.name == "nt" and path.is_dir()
+    ):  # Windows cannot flush a folder; NTFS journals names by itself
         return
     handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:

@@ -29,6 +29,7 @@ MAX_SYMBOL = 64
 # What of a symbol goes into the name of a column: the name must stay readable as a heading.
 MAX_COLUMN_SYMBOL = 32
 
+
 def is_whole(value: object) -> TypeGuard[int]:
     """Say whether a value is a whole number: numpy's integers are, True is not."""
     return isinstance(value, Integral) and not isinstance(value, bool)

@@ -227,28 +227,75 @@ class SegmentRows(TypedDict):
 # Each answer's fields, in the order of its table's columns, with the type of their values: string, integer (64 bits),
 # uint256 (digits as text: readers of JSON lose digits beyond 2^53), number, boolean, object.
 TOKEN_FIELDS: dict[str, str] = {
-    "chain": "string", "chainId": "integer", "address": "string", "checksumAddress": "string", "name": "string",
-    "symbol": "string", "decimals": "integer", "totalSupply": "uint256", "logo": "string", "verified": "boolean",
-    "possibleSpam": "boolean", "deployedBlockNumber": "integer", "holders": "integer", "transfers": "integer",
+    "chain": "string",
+    "chainId": "integer",
+    "address": "string",
+    "checksumAddress": "string",
+    "name": "string",
+    "symbol": "string",
+    "decimals": "integer",
+    "totalSupply": "uint256",
+    "logo": "string",
+    "verified": "boolean",
+    "possibleSpam": "boolean",
+    "deployedBlockNumber": "integer",
+    "holders": "integer",
+    "transfers": "integer",
     "asOf": "object",
 }
 NFT_FIELDS: dict[str, str] = {
-    "chain": "string", "chainId": "integer", "address": "string", "checksumAddress": "string", "name": "string",
-    "symbol": "string", "tokenType": "string", "totalSupply": "uint256", "ownerCount": "integer",
-    "contractDeployer": "string", "floorPrice": "number", "logo": "string", "verified": "boolean",
-    "possibleSpam": "boolean", "deployedBlockNumber": "integer", "transfers": "integer", "asOf": "object",
+    "chain": "string",
+    "chainId": "integer",
+    "address": "string",
+    "checksumAddress": "string",
+    "name": "string",
+    "symbol": "string",
+    "tokenType": "string",
+    "totalSupply": "uint256",
+    "ownerCount": "integer",
+    "contractDeployer": "string",
+    "floorPrice": "number",
+    "logo": "string",
+    "verified": "boolean",
+    "possibleSpam": "boolean",
+    "deployedBlockNumber": "integer",
+    "transfers": "integer",
+    "asOf": "object",
 }
 SEARCH_FIELDS: dict[str, str] = {
-    "chain": "string", "chainId": "integer", "address": "string", "name": "string", "symbol": "string",
-    "tokenType": "string", "totalSupply": "uint256", "ownerCount": "integer", "verified": "boolean",
-    "possibleSpam": "boolean", "imageUrl": "string", "score": "number",
+    "chain": "string",
+    "chainId": "integer",
+    "address": "string",
+    "name": "string",
+    "symbol": "string",
+    "tokenType": "string",
+    "totalSupply": "uint256",
+    "ownerCount": "integer",
+    "verified": "boolean",
+    "possibleSpam": "boolean",
+    "imageUrl": "string",
+    "score": "number",
 }
 SIGN_UP_FIELDS: dict[str, str] = {"email": "string", "status": "string", "delivered": "boolean"}
 SEGMENT_FIELDS: dict[str, str] = {
-    "id": "string", "status": "string", "operator": "string", "filters": "object", "fileType": "string",
-    "limit": "integer", "chain": "string", "chainId": "integer", "asOf": "object", "matched": "integer",
-    "returned": "integer", "truncated": "boolean", "createdAt": "string", "completedAt": "string",
-    "durationMs": "integer", "cached": "boolean", "warnings": "object", "error": "object",
+    "id": "string",
+    "status": "string",
+    "operator": "string",
+    "filters": "object",
+    "fileType": "string",
+    "limit": "integer",
+    "chain": "string",
+    "chainId": "integer",
+    "asOf": "object",
+    "matched": "integer",
+    "returned": "integer",
+    "truncated": "boolean",
+    "createdAt": "string",
+    "completedAt": "string",
+    "durationMs": "integer",
+    "cached": "boolean",
+    "warnings": "object",
+    "error": "object",
 }
 
 
@@ -270,4 +317,8 @@ def iso(timestamp: int | None) -> str | None:
     >>> iso(0)
     '1970-01-01T00:00:00Z'
     """
-    return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (
+        None
+        if timestamp is None
+        else datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    )

@@ -58,7 +58,9 @@ def parse(text: str, fraction: Callable[[str], Any] = exact_number) -> Any:
     if sys.getrecursionlimit() > _SAFE_LIMIT and _is_too_deep(text):
         raise NotJson("depth", "nested too deeply")
     try:
-        return json.loads(text, parse_float=fraction, parse_constant=_no_constant, object_pairs_hook=_unique)
+        return json.loads(
+            text, parse_float=fraction, parse_constant=_no_constant, object_pairs_hook=_unique
+        )
     except NotJson as error:
         fault, message = error.fault, str(error)
     except json.JSONDecodeError as error:
@@ -92,7 +94,9 @@ def read_request(raw: bytes) -> Any:
     except NotJson as error:
         raise _too_deep() if error.fault == "depth" else error from None
     # Both walks are skipped for the documents that cannot need them, which is nearly all.
-    if text.count("[") + text.count("{") > MAX_DEPTH and any(depth > MAX_DEPTH for depth in _depths(value)):
+    if text.count("[") + text.count("{") > MAX_DEPTH and any(
+        depth > MAX_DEPTH for depth in _depths(value)
+    ):
         raise _too_deep()
     if _SURROGATE_ESCAPE.search(text) and _has_surrogate(value):
         raise NotJson("surrogate", "a text has a lone surrogate, which UTF-8 cannot carry")
@@ -181,7 +185,9 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
+        return {
+            _without_surrogates(name): _without_surrogates(item) for name, item in value.items()
+        }
     return value
 
 

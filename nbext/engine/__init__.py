@@ -1,17 +1,17 @@
 """Chain data: ingest prepares tables of it, and engines run segments on them. Knows no HTTP.
 
-    dataset      what every engine offers: contracts, times, segments, plans
-    open         a data folder on the engine that a URL names, again when an ingest has switched it
-    catalog      contracts by address, by symbol, and by search; times to blocks, and blocks to times
-    holdings     what wallets hold, contract by contract
-    profile      what a segment's wallets hold, beside what others do
-    total        what a segment's wallets hold together
-    schema       the prepared tables, the same on every engine
-    storage      generations in a data folder, and the processes that use it
-    layers       a generation's base and delta, read as one
-    ingest/      files of chain data become one generation of tables
-    query/       what engines share: Ibis expressions, statements, parameters, history
-    duckdb/      segments on DuckDB: bitmaps, addresses, spilling
-    remote/      segments on Spark, BigQuery and Trino
-    sample/      the synthetic data that answers when there is no other
+dataset      what every engine offers: contracts, times, segments, plans
+open         a data folder on the engine that a URL names, again when an ingest has switched it
+catalog      contracts by address, by symbol, and by search; times to blocks, and blocks to times
+holdings     what wallets hold, contract by contract
+profile      what a segment's wallets hold, beside what others do
+total        what a segment's wallets hold together
+schema       the prepared tables, the same on every engine
+storage      generations in a data folder, and the processes that use it
+layers       a generation's base and delta, read as one
+ingest/      files of chain data become one generation of tables
+query/       what engines share: Ibis expressions, statements, parameters, history
+duckdb/      segments on DuckDB: bitmaps, addresses, spilling
+remote/      segments on Spark, BigQuery and Trino
+sample/      the synthetic data that answers when there is no other
 """

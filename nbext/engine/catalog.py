@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from nbext.engine.query.statements import Build
 
 
-
 class Reader(Protocol):
     """Reads a table that is built of the data's, compiled once under its name."""
 
@@ -63,11 +62,15 @@ class TableCatalog:
     def contracts(self, places: Sequence[tuple[int, str]]) -> list[Contract]:
         """Return the contracts at chains and addresses, all of which are known."""
         # At once: one by one, ten thousand take three seconds.
-        return self._contracts([self._chain(chain_id).row_of_address[address] for chain_id, address in places])
+        return self._contracts(
+            [self._chain(chain_id).row_of_address[address] for chain_id, address in places]
+        )
 
     def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> Sequence[Contract]:
         """Return the contracts with the symbol (any case): verified ones first, spam last."""
-        return self._contracts(self._chain(chain_id).rows_of_symbol.get((symbol.strip().casefold(), nft), []))
+        return self._contracts(
+            self._chain(chain_id).rows_of_symbol.get((symbol.strip().casefold(), nft), [])
+        )
 
     def symbols(self, chain_id: int, *, nft: bool) -> Sequence[str]:
         """Return the symbols known on that chain, each once, in alphabetical order."""
@@ -84,7 +87,11 @@ class TableCatalog:
         every contract; those with the most holders come first.
         """
         folded, chain = fold(term), self._chain(chain_id)
-        hits = chain.hits(folded, frozenset(standards)) if folded else chain.by_holders(frozenset(standards))
+        hits = (
+            chain.hits(folded, frozenset(standards))
+            if folded
+            else chain.by_holders(frozenset(standards))
+        )
         page = hits[offset : offset + limit]
         contracts = self._contracts([row for _, row in page])
         return len(hits), [Found(c, score) for c, (score, _) in zip(contracts, page, strict=True)]
@@ -92,7 +99,14 @@ class TableCatalog:
     def _contracts(self, rows: Sequence[int]) -> list[Contract]:
         # A supply is stored as text, since it can have 78 digits.
         return [
-            Contract(**{**row, "total_supply": None if row["total_supply"] is None else int(row["total_supply"])})
+            Contract(
+                **{
+                    **row,
+                    "total_supply": None
+                    if row["total_supply"] is None
+                    else int(row["total_supply"]),
+                }
+            )
             for row in (self._table.take(rows).to_pylist() if rows else [])
         ]
 
@@ -127,7 +141,9 @@ class _ChainIndex:
     @cached_property
     def rows_of_symbol(self) -> dict[tuple[str, bool], list[int]]:
         found: defaultdict[tuple[str, bool], list[int]] = defaultdict(list)
-        for symbol, standard, row in zip(self._column("symbol"), self._column("standard"), self.rows, strict=True):
+        for symbol, standard, row in zip(
+            self._column("symbol"), self._column("standard"), self.rows, strict=True
+        ):
             if symbol is not None:
                 found[symbol.strip().casefold(), standard in NFT_STANDARDS].append(row)
         # Sorted here, once: a symbol is looked up by every condition of every query.
@@ -170,7 +186,12 @@ class _ChainIndex:
             (_EXACT_SYMBOL if row == addressed else _score(term, symbol, name), row)
             for symbol, name, standard, row in self._texts
             if standard in standards
-            and (term in symbol or term in name or row == addressed or spaceless in _without_spaces(name))
+            and (
+                term in symbol
+                or term in name
+                or row == addressed
+                or spaceless in _without_spaces(name)
+            )
         ]
         scored = [(score * _SPAM if row in self._spam else score, row) for score, row in found]
         return sorted(scored, key=lambda hit: (-hit[0], self._order[hit[1]]))
@@ -220,7 +241,9 @@ def _without_spaces(text: str) -> str:
 
 def _all_contracts(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     balances, wallets = tables["balances"], tables["wallets"]
-    zero, dead = (wallets.filter(wallets.address == address).select("wallet") for address in BURN_ADDRESSES)
+    zero, dead = (
+        wallets.filter(wallets.address == address).select("wallet") for address in BURN_ADDRESSES
+    )
     # Read with the contracts, once: no row of them says it, and each generation's balances do. The zero address pays
     # for every mint.
     below = balances.filter(balances.size < 0).anti_join(zero, "wallet").group_by("contract")
@@ -228,12 +251,20 @@ def _all_contracts(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     # What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
     large = balances.filter((balances.size >= _LARGE) | (balances.size <= -_LARGE))
     sizes = large.group_by("contract").agg(size=sort_key.near(large.size).sum())
-    known = tables["contracts"].left_join(below.agg(below_zero=lambda rows: rows.count()), "contract")
+    known = tables["contracts"].left_join(
+        below.agg(below_zero=lambda rows: rows.count()), "contract"
+    )
     known = known.drop("contract_right").left_join(burned, "contract")
     known = known.drop("contract_right").left_join(sizes, "contract")
-    return known.mutate(
-        below_zero=known.below_zero.fill_null(0), burned=known.burned.fill_null(0), size=known["size"].fill_null(0)
-    ).select(*_COLUMNS).order_by("contract")  # fmt: skip
+    return (
+        known.mutate(
+            below_zero=known.below_zero.fill_null(0),
+            burned=known.burned.fill_null(0),
+            size=known["size"].fill_null(0),
+        )
+        .select(*_COLUMNS)
+        .order_by("contract")
+    )
 
 
 class TableClock:
@@ -267,8 +298,12 @@ class TableClock:
         """
         if (learnt := self._blocks.get((chain_id, timestamp))) is not None:
             return learnt
-        known = self._read("clock-known", _last_at_or_before, (chain_id, timestamp))["block"][0].as_py()
-        after = self._read("clock-after", _first_after, (chain_id, -1 if known is None else known)).to_pylist()
+        known = self._read("clock-known", _last_at_or_before, (chain_id, timestamp))["block"][
+            0
+        ].as_py()
+        after = self._read(
+            "clock-after", _first_after, (chain_id, -1 if known is None else known)
+        ).to_pylist()
         # A block without a time may lie before or after the asked one: half of the answers would be wrong.
         if after and after[0]["timestamp"] is None:
             return None
@@ -316,12 +351,16 @@ def _last_of_each(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     # Each block is in one of these spans: so no more rows are joined than there are blocks.
     blocks = blocks.filter(blocks.chain_id == chain_id)
     inside = blocks.join(asked, [blocks.timestamp > asked.start, blocks.timestamp <= asked.until])
-    return inside.group_by("until").agg(block=inside.block.max(), timestamp=inside.timestamp.argmax(inside.block))
+    return inside.group_by("until").agg(
+        block=inside.block.max(), timestamp=inside.timestamp.argmax(inside.block)
+    )
 
 
 def _last_at_or_before(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     blocks, (chain_id, timestamp) = tables["blocks"], scalars
-    return blocks.filter(blocks.chain_id == chain_id, blocks.timestamp <= timestamp).agg(block=blocks.block.max())
+    return blocks.filter(blocks.chain_id == chain_id, blocks.timestamp <= timestamp).agg(
+        block=blocks.block.max()
+    )
 
 
 def _first_after(tables: Tables, scalars: Sequence[Any]) -> ir.Table:

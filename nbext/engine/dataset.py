@@ -98,8 +98,10 @@ class ChainExtent:
         later = [start for start in self.snapshots.values() if block is not None and block < start]
         if not later:
             return None
-        return (f"Balances of {len(later):,} contract{'s' * (len(later) != 1)} begin with a snapshot of holders, the "
-                f"last of block {max(later):,}: nothing is known before.")
+        return (
+            f"Balances of {len(later):,} contract{'s' * (len(later) != 1)} begin with a snapshot of holders, the "
+            f"last of block {max(later):,}: nothing is known before."
+        )
 
     def covers(self, contract: str, first: int, last: int) -> bool:
         """Return whether the data is known to have every transfer of a contract in a range of blocks."""
@@ -114,7 +116,11 @@ class ChainExtent:
             if start > first:
                 found.append((first, start - 1))
             first = max(first, end + 1)
-        return [*found, (first, self.last_block)] if contract in self.covered and first <= self.last_block else found
+        return (
+            [*found, (first, self.last_block)]
+            if contract in self.covered and first <= self.last_block
+            else found
+        )
 
 
 @dataclass(frozen=True)
@@ -374,7 +380,11 @@ class Dataset(Protocol):
         """
 
     def count(
-        self, questions: Sequence[Question], together: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+        self,
+        questions: Sequence[Question],
+        together: Sequence[Sequence[int]],
+        *,
+        cancel: Cancel | None = None,
     ) -> list[int]:
         """Return how many wallets several questions have in common, for each of ``together``: their places.
 
@@ -382,11 +392,18 @@ class Dataset(Protocol):
         """
 
     def holdings(
-        self, addresses: Sequence[str], ends: Mapping[int, int], *, now: bool, cancel: Cancel | None = None
+        self,
+        addresses: Sequence[str],
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        cancel: Cancel | None = None,
     ) -> list[Holding]:
         """Return what wallets hold, without what is zero; see `nbext.engine.holdings`. Errors as `ask`."""
 
-    def totals(self, questions: Sequence[Question], *, cancel: Cancel | None = None) -> list[tuple[int, int]]:
+    def totals(
+        self, questions: Sequence[Question], *, cancel: Cancel | None = None
+    ) -> list[tuple[int, int]]:
         """Return for each question how many wallets match, and the sum of the first column: of a balance or a count.
 
         Questions that differ in their block alone are answered by one reading of the history, as by `count`, where the
@@ -394,7 +411,13 @@ class Dataset(Protocol):
         """
 
     def profile(
-        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,
+        self,
+        segment: Question,
+        base: Question,
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        least: int,
         cancel: Cancel | None = None,
     ) -> list[Common]:
         """Return the contracts that at least so many wallets of a segment hold, those with the highest lift first.
@@ -402,7 +425,9 @@ class Dataset(Protocol):
         ``ends`` and ``now`` as `nbext.engine.holdings`. Errors as `ask`.
         """
 
-    def explain(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Mapping[str, Any]:
+    def explain(
+        self, question: Question, *, limit: int, cancel: Cancel | None = None
+    ) -> Mapping[str, Any]:
         """Return ``{"sql": ..., "plan": ...}``: the statements that answer the question, and their plans.
 
         Each is cut at `MOST_EXPLAINED` characters, and says so. Errors as `ask`.

@@ -23,9 +23,14 @@ MOST = 10_000
 
 
 def holdings(
-    read: Reader, catalog: Catalog, addresses: Sequence[str], ends: Mapping[int, int], *, now: bool,
+    read: Reader,
+    catalog: Catalog,
+    addresses: Sequence[str],
+    ends: Mapping[int, int],
+    *,
+    now: bool,
     cancel: Cancel | None = None,
-) -> list[Holding]:  # fmt: skip
+) -> list[Holding]:
     """Return what wallets hold on some chains, without what is zero; in no order.
 
     ``ends`` is the block of each chain at the end of which balances are read; ``now``: each is the data's last.
@@ -36,11 +41,16 @@ def holdings(
         There are more than `MOST`.
     QueryCancelled, QueryTimeout
     """
-    values: list[Value] = [tuple(addresses), *(number for chain in ends.items() for number in chain)]
+    values: list[Value] = [
+        tuple(addresses),
+        *(number for chain in ends.items() for number in chain),
+    ]
     found = read(f"holdings {len(ends)} {now}", _build(now=now), values, cancel).to_pylist()
     if len(found) > MOST:
         advice = "Ask for fewer wallets, or for one chain."
-        raise ResourceLimit(f"These wallets hold more than {MOST:,} tokens and collections. {advice}")
+        raise ResourceLimit(
+            f"These wallets hold more than {MOST:,} tokens and collections. {advice}"
+        )
     contracts = catalog.contracts([(row["chain_id"], row["contract_address"]) for row in found])
     return [
         Holding(row["address"], contract, join(Limbs(row["hi"], row["mid"], row["lo"])))
@@ -52,19 +62,28 @@ def _build(*, now: bool) -> Build:
     def build(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
         addresses, *ends = scalars
         chains = list(zip(ends[::2], ends[1::2], strict=True))
-        wallets = tables["wallets"].semi_join(listed(addresses, tables), "wallet").select("wallet", "address")
-        contracts = tables["contracts"].select("contract", "chain_id", contract_address=tables["contracts"].address)
+        wallets = (
+            tables["wallets"]
+            .semi_join(listed(addresses, tables), "wallet")
+            .select("wallet", "address")
+        )
+        contracts = tables["contracts"].select(
+            "contract", "chain_id", contract_address=tables["contracts"].address
+        )
         # The limbs are read of the rows that are found alone: those of ten million balances take seconds.
         held = tables["balances" if now else "history"].join(wallets, "wallet")
         held = held if now else held.filter(held["size"] != 0)
         held = held.join(contracts, "contract")
         # One scan for all chains: they differ only in the block.
         wanted = [
-            held.chain_id == chain if now else
-            (held.chain_id == chain) & (held.from_block <= end) & (held.to_block > end)
+            held.chain_id == chain
+            if now
+            else (held.chain_id == chain) & (held.from_block <= end) & (held.to_block > end)
             for chain, end in chains
         ]
         rows = held.filter(folded(or_, wanted))
-        return rows.select("address", "chain_id", "contract_address", "hi", "mid", "lo").limit(MOST + 1)
+        return rows.select("address", "chain_id", "contract_address", "hi", "mid", "lo").limit(
+            MOST + 1
+        )
 
     return build

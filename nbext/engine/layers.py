@@ -30,8 +30,13 @@ if TYPE_CHECKING:
 
 STALE = {
     "holdings": {"contract": "INTEGER", "wallet": "INTEGER", "until": "BIGINT", "held": "BOOLEAN"},
-    "owners": {"contract": "INTEGER", "id_hi": "DECIMAL(38,0)", "id_mid": "DECIMAL(38,0)", "id_lo": "DECIMAL(38,0)",
-               "wallet": "INTEGER"},
+    "owners": {
+        "contract": "INTEGER",
+        "id_hi": "DECIMAL(38,0)",
+        "id_mid": "DECIMAL(38,0)",
+        "id_lo": "DECIMAL(38,0)",
+        "wallet": "INTEGER",
+    },
     "activity": {"chain_id": "BIGINT", "wallet": "INTEGER"},
     "wallets": {"wallet": "INTEGER"},
     "untimed": {"chain_id": "BIGINT"},
@@ -62,14 +67,20 @@ class Layers:
         wallet. Of 784,000 wallets with 70,000 stale ones bitmaps add a third of what an anti join adds.
         """
         where, tables = tree.args.get("where"), list(tree.find_all(sge.Table))
-        table, column = next((kind for kind in _APART if [one.name for one in tables] == [kind[0]]), ("", ""))
+        table, column = next(
+            (kind for kind in _APART if [one.name for one in tables] == [kind[0]]), ("", "")
+        )
         view = self.views.get(table)
         if not view or "untimed" in view or not where:
             return None
         of_one = _asked_for(where, tables[0], column)
         if len(of_one) != 1 or not isinstance(of_one[0], sge.EQ):
             return None
-        stale = sg.select("wallet").from_(f"{self.delta}.stale.{_APART[table, column]}").where(_bare(of_one[0]))
+        stale = (
+            sg.select("wallet")
+            .from_(f"{self.delta}.stale.{_APART[table, column]}")
+            .where(_bare(of_one[0]))
+        )
         base, delta = tree.copy(), tree.copy()
         for one, layer in ((base, self.base), (delta, self.delta)):
             for found in one.find_all(sge.Table):
@@ -114,12 +125,17 @@ def attach(run: Run, generation: Generation, name: str) -> Layers | None:
 def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
     """Create in a database the tables of a base and a delta that are attached, as views."""
     run(f"CREATE SCHEMA {name}.ingest")
-    stale = {table: run(f"SELECT count(*) > 0 FROM {delta}.stale.{table}").fetchone()[0] for table in STALE}
+    stale = {
+        table: run(f"SELECT count(*) > 0 FROM {delta}.stale.{table}").fetchone()[0]
+        for table in STALE
+    }
     views = {table: _view(table, base, delta, stale) for table in TABLES}
     for table, sql in views.items():
         run(f"CREATE VIEW {name}.main.{table} AS {sql.replace(_NEEDED, 'true')}")
     for table in ("keys", "repeats", "blocks"):
-        run(f"CREATE VIEW {name}.ingest.{table} AS FROM {base}.ingest.{table} UNION ALL FROM {delta}.ingest.{table}")
+        run(
+            f"CREATE VIEW {name}.ingest.{table} AS FROM {base}.ingest.{table} UNION ALL FROM {delta}.ingest.{table}"
+        )
     run(f"CREATE VIEW {name}.ingest.facts AS FROM {delta}.ingest.facts")
     run(f"CREATE VIEW {name}.ingest.openings AS FROM {base}.ingest.openings")
     layered = {table: sql for table, sql in views.items() if _NEEDED in sql}
@@ -130,8 +146,12 @@ def overlay(run: Run, name: str, base: str, delta: str) -> Layers:
 
 def _asked_for(where: sge.Where, table: sge.Table, *columns: str) -> list[sge.Expr]:
     """Return the conditions of a statement that a column of a table is one value, or one of some."""
-    return [one for one in _conditions(where.this) if isinstance(one, sge.EQ | sge.In)
-            and any(_is(one.this, column, table) for column in columns)]
+    return [
+        one
+        for one in _conditions(where.this)
+        if isinstance(one, sge.EQ | sge.In)
+        and any(_is(one.this, column, table) for column in columns)
+    ]
 
 
 def _bare(condition: sge.Expr) -> sge.Expr:
@@ -148,14 +168,30 @@ def _ended_by(select: sge.Select, table: sge.Table) -> list[sge.Expr]:
     rows of history a join that finds nothing takes 1 ms, and with 40,000 stale rows 17 ms.
     """
     conditions = _conditions(select.args["where"].this)
-    after = [one for one in conditions if isinstance(one, sge.GT) and _is(one.this, "to_block", table)
-             and not list(one.expression.find_all(sge.Column, sge.Subquery))]
-    lasting = [one for one in conditions if isinstance(one, sge.LT) and _is(one.this, "from_block", table)
-               and _is(one.expression, "to_block", table)]
+    after = [
+        one
+        for one in conditions
+        if isinstance(one, sge.GT)
+        and _is(one.this, "to_block", table)
+        and not list(one.expression.find_all(sge.Column, sge.Subquery))
+    ]
+    lasting = [
+        one
+        for one in conditions
+        if isinstance(one, sge.LT)
+        and _is(one.this, "from_block", table)
+        and _is(one.expression, "to_block", table)
+    ]
     # By number: Ibis has one node in several places of a tree, which then does not know where it is.
-    if not after or len(after) + len(lasting) < sum(_is(one, "to_block", table) for one in select.find_all(sge.Column)):
+    if not after or len(after) + len(lasting) < sum(
+        _is(one, "to_block", table) for one in select.find_all(sge.Column)
+    ):
         return []
-    return [sg.or_(*(sge.LTE(this=sg.column("until"), expression=one.expression.copy()) for one in after))]
+    return [
+        sg.or_(
+            *(sge.LTE(this=sg.column("until"), expression=one.expression.copy()) for one in after)
+        )
+    ]
 
 
 def _is(node: sge.Expr, column: str, table: sge.Table) -> bool:
@@ -176,10 +212,18 @@ def _view(table: str, base: str, delta: str, stale: dict[str, bool]) -> str:
     join = ""
     if table == "wallets" and stale["wallets"]:
         changed["is_contract"] = (
-            f"CASE WHEN b.wallet IN (SELECT wallet FROM {delta}.stale.wallets) THEN true ELSE b.is_contract END")
+            f"CASE WHEN b.wallet IN (SELECT wallet FROM {delta}.stale.wallets) THEN true ELSE b.is_contract END"
+        )
     elif table == "history" and stale["holdings"]:
-        changed["to_block"] = f"CASE WHEN b.to_block = {FOREVER} THEN coalesce(s.until, b.to_block) ELSE b.to_block END"
-        join = _joined("LEFT", f"SELECT contract, wallet, until FROM {delta}.stale.holdings", "contract", "wallet")
+        changed["to_block"] = (
+            f"CASE WHEN b.to_block = {FOREVER} THEN coalesce(s.until, b.to_block) ELSE b.to_block END"
+        )
+        join = _joined(
+            "LEFT",
+            f"SELECT contract, wallet, until FROM {delta}.stale.holdings",
+            "contract",
+            "wallet",
+        )
     elif table == "balances" and stale["holdings"]:
         held = f"SELECT contract, wallet FROM {delta}.stale.holdings"
         join = _joined("ANTI", held, "contract", "wallet", needed=f"held AND {_NEEDED}")
@@ -189,8 +233,10 @@ def _view(table: str, base: str, delta: str, stale: dict[str, bool]) -> str:
         for columns, alias in ((changed, "b"), (added, "d")):
             untimed = f"{alias}.chain_id IN (SELECT chain_id FROM {delta}.stale.untimed)"
             columns["active_days"] = f"CASE WHEN {untimed} THEN NULL ELSE {alias}.active_days END"
-    return (f"SELECT {_listed(changed)} FROM {base}.main.{table} AS b {join} "
-            f"UNION ALL SELECT {_listed(added)} FROM {delta}.main.{table} AS d")
+    return (
+        f"SELECT {_listed(changed)} FROM {base}.main.{table} AS b {join} "
+        f"UNION ALL SELECT {_listed(added)} FROM {delta}.main.{table} AS d"
+    )
 
 
 def _lasting(base: str, delta: str) -> str:
@@ -198,8 +244,10 @@ def _lasting(base: str, delta: str) -> str:
     stale = f"SELECT contract, wallet, {FOREVER} AS to_block FROM {delta}.stale.holdings"
     join = _joined("ANTI", stale, "contract", "wallet", "to_block")
     columns = ", ".join(TABLES["history"])
-    return (f"SELECT {columns} FROM {base}.main.history AS b {join} "
-            f"UNION ALL SELECT {columns} FROM {delta}.main.history AS d")
+    return (
+        f"SELECT {columns} FROM {base}.main.history AS b {join} "
+        f"UNION ALL SELECT {columns} FROM {delta}.main.history AS d"
+    )
 
 
 def _joined(how: str, stale: str, *keys: str, needed: str = _NEEDED) -> str:

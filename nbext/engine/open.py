@@ -68,8 +68,10 @@ def open_dataset(data_dir: Path | str, engine: str = "duckdb://") -> Dataset:
 def warehouse(engine: str) -> Warehouse:
     """Return the warehouse of a URL, not connected; errors as of `open_dataset`."""
     if _kind(engine) in ("duckdb", "spark"):
-        raise ConfigError(f"engine: {quoted(engine)} is not a warehouse. Write bigquery://PROJECT/DATASET or "
-                          "trino://USER@HOST:PORT/CATALOG/SCHEMA.")
+        raise ConfigError(
+            f"engine: {quoted(engine)} is not a warehouse. Write bigquery://PROJECT/DATASET or "
+            "trino://USER@HOST:PORT/CATALOG/SCHEMA."
+        )
     return _warehouse(_url(engine))
 
 
@@ -91,7 +93,9 @@ def _url(engine: str) -> SplitResult:
 def _kind(engine: str) -> str:
     """Return the scheme of an engine's URL, or spark for what is, or begins as, a master of Spark's."""
     master = engine.partition("?")[0]
-    if master.startswith(("spark:", "sc:")) or any(form.fullmatch(master) for form in _MASTERS.values()):
+    if master.startswith(("spark:", "sc:")) or any(
+        form.fullmatch(master) for form in _MASTERS.values()
+    ):
         return "spark"
     return engine.partition(":")[0]
 
@@ -130,7 +134,9 @@ class Newest:
     def newer(self) -> Dataset | None:
         """Open what is served now, where an ingest has switched it since it was opened, else return None; one stat."""
         # A folder that is gone, as of a disk that is not mounted now, is no reason to go on with the sample.
-        return self.open() if self._follows and self._switch() not in (None, self._switched) else None
+        return (
+            self.open() if self._follows and self._switch() not in (None, self._switched) else None
+        )
 
     def _switch(self) -> object:
         """Return what is another after each switch: of ``current``, which is replaced by a new file, or of a URL."""
@@ -171,7 +177,9 @@ def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
                 f"Allowed: {', '.join(allowed) or 'none'}."
             )
         if not allowed[name].match(value):
-            raise ConfigError(f"engine: {name}={quoted(value, 40)} is not valid. Write memory=4GB or threads=8.")
+            raise ConfigError(
+                f"engine: {name}={quoted(value, 40)} is not valid. Write memory=4GB or threads=8."
+            )
     return options
 
 
@@ -183,7 +191,9 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
     options = _options(url, memory=MEMORY_SIZE, threads=_THREADS)
     threads = int(options["threads"]) if "threads" in options else None
     found = chosen(data_dir)
-    return DuckDataset(found, data_dir=data_dir, memory=options.get("memory", MEMORY), threads=threads)
+    return DuckDataset(
+        found, data_dir=data_dir, memory=options.get("memory", MEMORY), threads=threads
+    )
 
 
 def _spark(data_dir: Path, engine: str) -> Dataset:
@@ -201,15 +211,19 @@ def _at(url: str, engine: str) -> tuple[Dataset, Spark, str]:
     from nbext.engine.remote.place import newest
 
     if _kind(engine) != "spark":
-        raise ConfigError(f"data_dir: {quoted(url)} is a URL, which only Spark reads. Write --engine spark://HOST:PORT.")
+        raise ConfigError(
+            f"data_dir: {quoted(url)} is a URL, which only Spark reads. Write --engine spark://HOST:PORT."
+        )
     master, conf = master_and_options(engine)
     spark = Spark(None, master, conf)
     with contextlib.ExitStack() as failing:
         failing.callback(spark.close)
         found = newest(spark.session(), url.rstrip("/"))
         if found is None:
-            raise StorageError(f"{quoted(url)} has no data. Write it there first: nbext ingest --engine {master} "
-                               f"--data {url} PATH...")
+            raise StorageError(
+                f"{quoted(url)} has no data. Write it there first: nbext ingest --engine {master} "
+                f"--data {url} PATH..."
+            )
         folder, generation = found
         register(spark.session(), folder)
         failing.pop_all()
@@ -221,20 +235,30 @@ def master_and_options(engine: str) -> tuple[str, dict[str, str]]:
     master, _, query = engine.partition("?")
     if not any(form.fullmatch(master) for form in _MASTERS.values()):
         # What comes after a semicolon may be a token: Spark takes that from SPARK_CONNECT_AUTHENTICATE_TOKEN, too.
-        raise ConfigError(f"engine: {quoted(master.partition(';')[0])} is not the address of a Spark master. Write "
-                          "spark://HOST:PORT or sc://HOST:PORT.")
+        raise ConfigError(
+            f"engine: {quoted(master.partition(';')[0])} is not the address of a Spark master. Write "
+            "spark://HOST:PORT or sc://HOST:PORT."
+        )
     conf = dict(parse_qsl(query, keep_blank_values=True))
     for name in conf:
         if not name.startswith("spark."):
-            raise ConfigError(f"engine: Spark has no option {quoted(name, 40)}: its options begin with spark., such as "
-                              "spark.executor.memory=2g.")
+            raise ConfigError(
+                f"engine: Spark has no option {quoted(name, 40)}: its options begin with spark., such as "
+                "spark.executor.memory=2g."
+            )
     return master, conf
 
 
 def add_spark_conf(parser: argparse.ArgumentParser) -> None:
     """Declare ``--spark-conf``."""
-    parser.add_argument("--spark-conf", type=_option, action="append", default=[], metavar="K=V",
-                        help="an option of Spark's, such as spark.executor.memory=2g; repeat for several")
+    parser.add_argument(
+        "--spark-conf",
+        type=_option,
+        action="append",
+        default=[],
+        metavar="K=V",
+        help="an option of Spark's, such as spark.executor.memory=2g; repeat for several",
+    )
 
 
 def with_options(engine: str, options: Sequence[tuple[str, str]]) -> str:
@@ -245,7 +269,9 @@ def with_options(engine: str, options: Sequence[tuple[str, str]]) -> str:
 def _option(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name.startswith("spark.") and equals):
-        raise argparse.ArgumentTypeError(f"{text} is not an option of Spark's, such as spark.executor.memory=2g.")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not an option of Spark's, such as spark.executor.memory=2g."
+        )
     return name, value
 
 

@@ -38,12 +38,19 @@ def build(segment: Members, base: Members, chains: int, split: int, *, now: bool
         theirs = _counted(held, base(tables, scalars[first + split :]), "base")
         contracts = tables["contracts"].filter(tables["contracts"].chain_id == chain)
         contracts = contracts.select("contract", "chain_id", "address")
-        found = ours.filter(ours.wallets >= scalars[0]).join(contracts, "contract").left_join(theirs, "contract")
+        found = (
+            ours.filter(ours.wallets >= scalars[0])
+            .join(contracts, "contract")
+            .left_join(theirs, "contract")
+        )
         return found.select("chain_id", "address", "wallets", base=found.base.fill_null(0))
 
     def whole(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
         ends = scalars[1 : 1 + 2 * chains]
-        parts = [of_chain(tables, scalars, chain, end) for chain, end in zip(ends[::2], ends[1::2], strict=True)]
+        parts = [
+            of_chain(tables, scalars, chain, end)
+            for chain, end in zip(ends[::2], ends[1::2], strict=True)
+        ]
         return folded(lambda one, other: one.union(other), parts)
 
     return whole
@@ -64,7 +71,17 @@ def in_common(found: pa.Table, catalog: Catalog) -> list[Common]:
     """Return what was fetched with the contracts, those that the segment holds most beyond the base first."""
     rows = found.to_pylist()
     contracts = catalog.contracts([(row["chain_id"], row["address"]) for row in rows])
-    made = [Common(contract, row["wallets"], row["base"]) for row, contract in zip(rows, contracts, strict=True)]
+    made = [
+        Common(contract, row["wallets"], row["base"])
+        for row, contract in zip(rows, contracts, strict=True)
+    ]
     # Of the same sets, the lift is this ratio times a constant; what the base does not hold at all comes last.
-    return sorted(made, key=lambda one: (-(one.wallets / one.base if one.base else 0), -one.wallets,
-                                         one.contract.chain_id, one.contract.address))  # fmt: skip
+    return sorted(
+        made,
+        key=lambda one: (
+            -(one.wallets / one.base if one.base else 0),
+            -one.wallets,
+            one.contract.chain_id,
+            one.contract.address,
+        ),
+    )

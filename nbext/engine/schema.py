@@ -23,40 +23,70 @@ LIMBS = ("hi", "mid", "lo")
 # The to_block of a current balance.
 FOREVER = 2**62
 # The names that Ibis has for the types, as DuckDB's CREATE TABLE spells them.
-SQL_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN",
-             "decimal(38,0)": "DECIMAL(38,0)"}
+SQL_TYPES = {
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "string": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "decimal(38,0)": "DECIMAL(38,0)",
+}
 
 WALLETS = {"wallet": "int32", "address": "string", "is_contract": "boolean"}
 
 # Balances that are not zero. ERC20: the exact sum of transfers, which can be negative where the data
 # starts after the contract did. ERC721 and ERC1155: how many the wallet owns, in ``lo``.
 BALANCES = {
-    "contract": "int32", "wallet": "int32", "hi": "decimal(38,0)", "mid": "decimal(38,0)", "lo": "decimal(38,0)",
+    "contract": "int32",
+    "wallet": "int32",
+    "hi": "decimal(38,0)",
+    "mid": "decimal(38,0)",
+    "lo": "decimal(38,0)",
     "size": "int64",
 }
 
 # Who owns each token id: ERC721 by the id's last transfer, ERC1155 by sums; ``count`` is 1 for ERC721.
 OWNERS = {
-    "contract": "int32", "id_hi": "decimal(38,0)", "id_mid": "decimal(38,0)", "id_lo": "decimal(38,0)",
-    "wallet": "int32", "count": "int64",
+    "contract": "int32",
+    "id_hi": "decimal(38,0)",
+    "id_mid": "decimal(38,0)",
+    "id_lo": "decimal(38,0)",
+    "wallet": "int32",
+    "count": "int64",
 }
 
 # Each balance that a wallet ever had, and the blocks [from_block, to_block) in which it stood.
 # Self-transfers leave no row. A balance of zero after one that was not is a row too.
 HISTORY = {
-    "contract": "int32", "wallet": "int32", "from_block": "int64", "to_block": "int64", "hi": "decimal(38,0)",
-    "mid": "decimal(38,0)", "lo": "decimal(38,0)", "size": "int64",
+    "contract": "int32",
+    "wallet": "int32",
+    "from_block": "int64",
+    "to_block": "int64",
+    "hi": "decimal(38,0)",
+    "mid": "decimal(38,0)",
+    "lo": "decimal(38,0)",
+    "size": "int64",
 }
 
 # Every transfer once. The limbs are the amount (ERC20), or the token id (ERC721, ERC1155) with its ``count``.
 TRANSFERS = {
-    "contract": "int32", "block": "int64", "log_index": "int64", "sender": "int32", "recipient": "int32",
-    "hi": "decimal(38,0)", "mid": "decimal(38,0)", "lo": "decimal(38,0)", "count": "int64",
+    "contract": "int32",
+    "block": "int64",
+    "log_index": "int64",
+    "sender": "int32",
+    "recipient": "int32",
+    "hi": "decimal(38,0)",
+    "mid": "decimal(38,0)",
+    "lo": "decimal(38,0)",
+    "count": "int64",
 }
 
 # One row per wallet and chain. ``active_days`` (UTC days) is null where the data has no block times.
 ACTIVITY = {
-    "chain_id": "int64", "wallet": "int32", "first_block": "int64", "last_block": "int64", "transfers": "int64",
+    "chain_id": "int64",
+    "wallet": "int32",
+    "first_block": "int64",
+    "last_block": "int64",
+    "transfers": "int64",
     "active_days": "int32",
 }
 
@@ -65,13 +95,30 @@ BLOCKS = {"chain_id": "int64", "block": "int64", "timestamp": "int64"}
 
 # What is known of each contract; null where nothing is. ``standard``: ERC20, ERC721, ERC1155.
 CONTRACTS = {
-    "contract": "int32", "chain_id": "int64", "address": "string", "standard": "string", "name": "string",
-    "symbol": "string", "decimals": "int32", "logo": "string", "verified": "boolean", "spam": "boolean",
-    "deployer": "string", "deployed_block": "int64", "total_supply": "string", "holders": "int64",
+    "contract": "int32",
+    "chain_id": "int64",
+    "address": "string",
+    "standard": "string",
+    "name": "string",
+    "symbol": "string",
+    "decimals": "int32",
+    "logo": "string",
+    "verified": "boolean",
+    "spam": "boolean",
+    "deployer": "string",
+    "deployed_block": "int64",
+    "total_supply": "string",
+    "holders": "int64",
     "transfers": "int64",
 }
 
 TABLES = {
-    "wallets": WALLETS, "balances": BALANCES, "owners": OWNERS, "history": HISTORY, "transfers": TRANSFERS,
-    "activity": ACTIVITY, "blocks": BLOCKS, "contracts": CONTRACTS,
+    "wallets": WALLETS,
+    "balances": BALANCES,
+    "owners": OWNERS,
+    "history": HISTORY,
+    "transfers": TRANSFERS,
+    "activity": ACTIVITY,
+    "blocks": BLOCKS,
+    "contracts": CONTRACTS,
 }

@@ -90,12 +90,20 @@ class Generation:
     def chains(self) -> tuple[ChainExtent, ...]:
         """The extent of each chain in the tables, in the order of the chains' ids."""
         return tuple(
-            ChainExtent(**{**chain, "gaps": tuple(map(tuple, chain.get("gaps", ()))), "differing": {
-                address: Compared(**one) for address, one in self.differing.get(str(chain["chain_id"]), {}).items()
-            }, "covered": {
-                address: tuple(map(tuple, ranges))
-                for address, ranges in self.covered.get(str(chain["chain_id"]), {}).items()
-            }})
+            ChainExtent(
+                **{
+                    **chain,
+                    "gaps": tuple(map(tuple, chain.get("gaps", ()))),
+                    "differing": {
+                        address: Compared(**one)
+                        for address, one in self.differing.get(str(chain["chain_id"]), {}).items()
+                    },
+                    "covered": {
+                        address: tuple(map(tuple, ranges))
+                        for address, ranges in self.covered.get(str(chain["chain_id"]), {}).items()
+                    },
+                }
+            )
             for chain in self.manifest["chains"]
         )
 
@@ -128,8 +136,10 @@ def current(data_dir: Path) -> Generation | None:
     found = read(folder)
     # One wrong digit of a block number would be an answer that nobody could tell from a true one.
     if digest and digest != _digest(folder / MANIFEST):
-        raise StorageError(f"{folder / MANIFEST} is damaged: its SHA-256 is not the one in {data_dir / 'current'}. "
-                           f"{ADVICE}")
+        raise StorageError(
+            f"{folder / MANIFEST} is damaged: its SHA-256 is not the one in {data_dir / 'current'}. "
+            f"{ADVICE}"
+        )
     return found
 
 
@@ -139,10 +149,14 @@ def _pointed(data_dir: Path) -> tuple[str, str | None] | None:
     try:
         text = pointer.read_text("utf-8")
     except FileNotFoundError:
-        left = sorted(path.name for path in (data_dir / "generations").glob("*") if _NAME.match(path.name))
+        left = sorted(
+            path.name for path in (data_dir / "generations").glob("*") if _NAME.match(path.name)
+        )
         if left:
-            raise StorageError(f"{data_dir} is not whole: it has {left[-1]} in {quoted('generations')}, and no file "
-                               f"{quoted('current')}, which says what is served. {ADVICE}") from None
+            raise StorageError(
+                f"{data_dir} is not whole: it has {left[-1]} in {quoted('generations')}, and no file "
+                f"{quoted('current')}, which says what is served. {ADVICE}"
+            ) from None
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{pointer} cannot be read: {error}. {ADVICE}") from None
@@ -151,8 +165,10 @@ def _pointed(data_dir: Path) -> tuple[str, str | None] | None:
     name, _, digest = text.strip().partition(" ")
     # The name is joined to a path: anything but a generation's own name could lead out of the data folder.
     if not _NAME.match(name):
-        raise StorageError(f"{pointer} contains {quoted(text.strip())}, which is not the name of a generation. "
-                           f"{ADVICE}")
+        raise StorageError(
+            f"{pointer} contains {quoted(text.strip())}, which is not the name of a generation. "
+            f"{ADVICE}"
+        )
     return name, digest or None
 
 
@@ -186,7 +202,9 @@ def parsed(folder: Path, text: str) -> Generation:
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{path} cannot be read: {error!r}. {ADVICE}") from None
     if not is_whole(written) or not 1 <= written <= FORMAT:
-        raise StorageError(f"{path} has format {written!r}; this version of nbext reads formats 1 to {FORMAT}.")
+        raise StorageError(
+            f"{path} has format {written!r}; this version of nbext reads formats 1 to {FORMAT}."
+        )
     for number in range(written, FORMAT):
         manifest = _STEPS[number](manifest)
     found = Generation(folder, manifest, written)
@@ -204,14 +222,30 @@ _STEPS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def _of_no_source(files: Any) -> Any:
-    return [{**entry, "source": 0} if isinstance(entry, dict) else entry for entry in files] if files else files
+    return (
+        [{**entry, "source": 0} if isinstance(entry, dict) else entry for entry in files]
+        if files
+        else files
+    )
 
 
 _TYPES: Mapping[str, type] = {
-    "number": int, "fingerprint": str, "name": str, "synthetic": bool, "chains": list, "tables": dict, "files": list,
+    "number": int,
+    "fingerprint": str,
+    "name": str,
+    "synthetic": bool,
+    "chains": list,
+    "tables": dict,
+    "files": list,
     "digests": dict,
 }
-_OF_A_FILE: Mapping[str, type] = {"source": int, "path": str, "sha256": str, "size": int, "mtime": int}
+_OF_A_FILE: Mapping[str, type] = {
+    "source": int,
+    "path": str,
+    "sha256": str,
+    "size": int,
+    "mtime": int,
+}
 
 
 def _fault(found: Generation) -> str | None:
@@ -220,14 +254,29 @@ def _fault(found: Generation) -> str | None:
         if not isinstance(found.manifest.get(name), kind):
             return f"{name!r} is missing or is not of type {kind.__name__}"
     for entry in found.manifest["files"]:
-        if not isinstance(entry, dict) or not all(isinstance(entry.get(key), kind) for key, kind in _OF_A_FILE.items()):
+        if not isinstance(entry, dict) or not all(
+            isinstance(entry.get(key), kind) for key, kind in _OF_A_FILE.items()
+        ):
             return "an entry of 'files' is incomplete"
     try:
-        numbers = [number for chain in found.chains for number in (chain.chain_id, chain.first_block, chain.last_block)]
-        numbers += [number for chain in found.chains for one in chain.differing.values()
-                    for number in (one.block, one.equal, one.of)]
-        numbers += [number for chain in found.chains for ranges in chain.covered.values()
-                    for first, last in ranges for number in (first, last)]
+        numbers = [
+            number
+            for chain in found.chains
+            for number in (chain.chain_id, chain.first_block, chain.last_block)
+        ]
+        numbers += [
+            number
+            for chain in found.chains
+            for one in chain.differing.values()
+            for number in (one.block, one.equal, one.of)
+        ]
+        numbers += [
+            number
+            for chain in found.chains
+            for ranges in chain.covered.values()
+            for first, last in ranges
+            for number in (first, last)
+        ]
         numbers += [block for chain in found.chains for block in chain.snapshots.values()]
     except (TypeError, AttributeError, KeyError, ValueError):
         return "an entry of 'chains' is incomplete"
@@ -254,7 +303,9 @@ def verify(generation: Generation, *, base: bool = True) -> None:
         except OSError as error:
             raise StorageError(f"{path} cannot be read: {error.strerror}. {ADVICE}") from None
         if found != expected:
-            raise StorageError(f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {ADVICE}")
+            raise StorageError(
+                f"{path} is damaged: its SHA-256 is not the one in {MANIFEST}. {ADVICE}"
+            )
 
 
 def _digest(path: Path) -> str:
@@ -280,7 +331,9 @@ def share(path: Path, building: Path) -> None:
     """Have a file of a generation, such as its base, in a folder that is being built, too."""
     try:
         os.link(path, building / path.name)
-    except OSError:  # a file system without links, or a file of another user: a copy is as good, and slower
+    except (
+        OSError
+    ):  # a file system without links, or a file of another user: a copy is as good, and slower
         shutil.copyfile(path, building / path.name)
 
 
@@ -292,9 +345,18 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     """
     before = current(data_dir)
     known = manifest.get("digests", {})
-    digests = {name: known.get(name) or _digest(path) for path in sorted(building.rglob("*")) if path.is_file()
-               for name in [path.relative_to(building).as_posix()]}
-    whole = {"format": FORMAT, "number": before.number + 1 if before else 1, **manifest, "digests": digests}
+    digests = {
+        name: known.get(name) or _digest(path)
+        for path in sorted(building.rglob("*"))
+        if path.is_file()
+        for name in [path.relative_to(building).as_posix()]
+    }
+    whole = {
+        "format": FORMAT,
+        "number": before.number + 1 if before else 1,
+        **manifest,
+        "digests": digests,
+    }
     write_whole(building / MANIFEST, json.dumps(whole, indent=1, ensure_ascii=True) + "\n")
     for path in (*building.rglob("*"), building):
         sync(path)
@@ -312,7 +374,9 @@ def publish(data_dir: Path, building: Path, manifest: Mapping[str, Any]) -> Gene
     except OSError:
         # Where only the folder's own sync failed, `current` names the new one: it is served, and must stay.
         if (_pointed(data_dir) or ("",))[0] != name:
-            shutil.rmtree(folder, ignore_errors=True)  # a full disk: nobody can be served what nothing names
+            shutil.rmtree(
+                folder, ignore_errors=True
+            )  # a full disk: nobody can be served what nothing names
             if before is None:
                 pointer.unlink(missing_ok=True)
             raise
@@ -341,8 +405,13 @@ def about(generation: Generation, engine: str) -> DataAbout:
         # Answers from the same rows have other warnings then: none of those before is given again.
         text = json.dumps([fingerprint, generation.differing], sort_keys=True)
         fingerprint = hashlib.sha256(text.encode()).hexdigest()[: len(fingerprint)]
-    return DataAbout(name=manifest["name"], synthetic=manifest["synthetic"], engine=engine, fingerprint=fingerprint,
-                     chains=generation.chains)
+    return DataAbout(
+        name=manifest["name"],
+        synthetic=manifest["synthetic"],
+        engine=engine,
+        fingerprint=fingerprint,
+        chains=generation.chains,
+    )
 
 
 def damage_of(data_dir: Path) -> Iterator[str]:
@@ -413,4 +482,6 @@ class ProcessLock:
 
 def _open_lock(path: Path) -> sqlite3.Connection:
     # mode=rw: looking for a lock that is gone must not create its file again.
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None
+    )

@@ -22,14 +22,15 @@ _ALL = 30_000_000
 _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads those logs)"
 _DIFFERS = {
     "unlogged": f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
-                "approximate.",
+    "approximate.",
     "left out": "The node left logs out: block {first} has transfers that it did not return. The next fetch reads "
-                "all blocks of the contract again: use another node.",
+    "all blocks of the contract again: use another node.",
     "unknown": f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the old "
-               "states that would show which. Answers about it are approximate.",
+    "states that would show which. Answers about it are approximate.",
 }
 # Holders of those whose balances differ, of which the first block is sought at which they do.
 _LOOKED_INTO = 3
+
 
 @dataclass(frozen=True)
 class Balances:
@@ -54,9 +55,14 @@ class Balances:
         from nbext.engine.open import open_dataset
 
         # Without the first transfers no balance can be equal.
-        whole = [address for address, topics in self.topics.items()
-                 if any(first <= (self.coverage.about.get(address, {}).get("deployed") or 0) and end >= last
-                        for first, end in self.coverage.covered(address, topics))]
+        whole = [
+            address
+            for address, topics in self.topics.items()
+            if any(
+                first <= (self.coverage.about.get(address, {}).get("deployed") or 0) and end >= last
+                for first, end in self.coverage.covered(address, topics)
+            )
+        ]
         if not self.check or not whole:
             return
         compared, left_out = {}, []
@@ -98,7 +104,9 @@ class Balances:
         try:
             said = list(balances(self.node, address, asked, block))
             # Whoever was sent nothing that is stored is not drawn: the supply has them, too.
-            of_all = standard == "ERC20" and supply_differs(self.node, self.coverage, address, block)
+            of_all = standard == "ERC20" and supply_differs(
+                self.node, self.coverage, address, block
+            )
         except NodeError as error:
             return f"balances were not compared: {error}", None
         sums = dict.fromkeys(drawn, 0)
@@ -106,17 +114,34 @@ class Balances:
             # A contract that does not answer has no balance that could be equal.
             sums[wallet] += -1 if amount is None else amount
         wrong = [wallet for wallet, amount in sums.items() if holders[wallet] != amount]
-        partings = [Parting(Cause.UNKNOWN)] if wrong and standard == "ERC1155" else [
-            parting(self.node, self.coverage, Wanted((address,), tuple(self.topics[address])), wallet,
-                    first=self.firsts[address], last=block)
-            for wallet in (*wrong[:_LOOKED_INTO], *([ZERO_ADDRESS] if of_all else []))]
+        partings = (
+            [Parting(Cause.UNKNOWN)]
+            if wrong and standard == "ERC1155"
+            else [
+                parting(
+                    self.node,
+                    self.coverage,
+                    Wanted((address,), tuple(self.topics[address])),
+                    wallet,
+                    first=self.firsts[address],
+                    last=block,
+                )
+                for wallet in (*wrong[:_LOOKED_INTO], *([ZERO_ADDRESS] if of_all else []))
+            ]
+        )
         line = f"{len(drawn) - len(wrong)} of {len(drawn)} balances equal the chain's at block {block:,}."
         if not drawn:
             line = f"nobody has a balance at block {block:,}."
-        found = next((one for one in partings if one.cause is Cause.LEFT_OUT), partings[0] if wrong else None)
+        found = next(
+            (one for one in partings if one.cause is Cause.LEFT_OUT), partings[0] if wrong else None
+        )
         if found is not None:
-            line += " " + _DIFFERS[found.cause.value].format(first=f"{found.block:,}" if found.block else "")
-        return line, Compared(block, len(drawn) - len(wrong), len(drawn), None if found is None else found.cause.value)
+            line += " " + _DIFFERS[found.cause.value].format(
+                first=f"{found.block:,}" if found.block else ""
+            )
+        return line, Compared(
+            block, len(drawn) - len(wrong), len(drawn), None if found is None else found.cause.value
+        )
 
 
 def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str, int]:
@@ -135,7 +160,9 @@ def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str,
     for batch in rows.batches():
         here = [place - start for place in places if start <= place < start + batch.num_rows]
         taken = batch.take(pa.array(here, pa.int64()))
-        found |= dict(zip(taken["address"].to_pylist(), map(int, taken[column].to_pylist()), strict=True))
+        found |= dict(
+            zip(taken["address"].to_pylist(), map(int, taken[column].to_pylist()), strict=True)
+        )
         start += batch.num_rows
     rows.close()
     return found

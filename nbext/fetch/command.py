@@ -43,51 +43,116 @@ def add_arguments(parser: argparse.ArgumentParser, *, on_a_terminal: bool = True
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     if on_a_terminal:
         parser.epilog = _EXAMPLES
-        parser.add_argument("--rpc", action="append", default=[], metavar="URL",
-                            help=f"the URL of a node of your own (one that holds a key: set {URL_VARIABLE}); repeat "
-                                 "the option for several of one chain")
+        parser.add_argument(
+            "--rpc",
+            action="append",
+            default=[],
+            metavar="URL",
+            help=f"the URL of a node of your own (one that holds a key: set {URL_VARIABLE}); repeat "
+            "the option for several of one chain",
+        )
         parser.add_argument("--quiet", action="store_true", help="show no progress bar")
-    parser.add_argument("--contract", action="append", required=True, type=_no_url(str), metavar="SYMBOL|0x...",
-                        help="a token or collection: its address, or a symbol that nbext knows or has fetched; repeat "
-                             "the option for several")
-    parser.add_argument("--chain", default=Request.chain, type=_no_url(str), metavar="CHAIN",
-                        help="the chain's name or id, which the node's must be (default: %(default)s)")
-    parser.add_argument("--from-block", type=_no_url(_block("deployment")), default=Request.from_block,
-                        metavar="N|deployment", help="the first block (default: deployment, which is looked up)")
-    parser.add_argument("--to-block", type=_no_url(_block("latest", "finalized", "auto")), default=Request.to_block,
-                        metavar="N|latest|finalized|auto",
-                        help="the last block (default: auto, which is the finalized one where the node knows it, else "
-                             "12 before the latest)")
-    parser.add_argument("--follow", action="store_true",
-                        help="then read each new block, and replace those that a reorganisation orphans, until SIGTERM "
-                             "or Ctrl-C")
-    parser.add_argument("--confirmations", type=_no_url(_whole), metavar="N",
-                        help="read to N blocks before the latest one")
-    parser.add_argument("--every", type=_no_url(_above_zero), default=EVERY, metavar="S",
-                        help="with --follow: ask for new blocks every S seconds (default: %(default)g)")
-    parser.add_argument("--deposits", action="store_true",
-                        help="also read Deposit and Withdrawal, which are the mints and burns of wrapped ether")
-    parser.add_argument("--check", type=_no_url(_whole), default=CHECKED, metavar="N",
-                        help="after a fetch from deployment compare the balances of N holders with the contract's own "
-                             "(default: %(default)s; 0: of none)")
-    parser.add_argument("--rps", type=_no_url(_above_zero), metavar="N",
-                        help="send at most N calls a second (default: as many as the node takes)")
-    parser.add_argument("--in-flight", type=_no_url(_at_least_one), default=IN_FLIGHT, metavar="N",
-                        help="send up to N requests at once (default: %(default)s)")
-    parser.add_argument("--memory", default=MEMORY, type=_no_url(str), metavar="SIZE",
-                        help="the memory that ingest may use at most, such as 512MB; the rest goes to the disk "
-                             "(default: %(default)s)")
-    parser.add_argument("--data", metavar="DIR", type=_no_url(data_folder),
-                        help="the data folder (default: NBEXT_DATA_DIR, else your user data folder)")
+    parser.add_argument(
+        "--contract",
+        action="append",
+        required=True,
+        type=_no_url(str),
+        metavar="SYMBOL|0x...",
+        help="a token or collection: its address, or a symbol that nbext knows or has fetched; repeat "
+        "the option for several",
+    )
+    parser.add_argument(
+        "--chain",
+        default=Request.chain,
+        type=_no_url(str),
+        metavar="CHAIN",
+        help="the chain's name or id, which the node's must be (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--from-block",
+        type=_no_url(_block("deployment")),
+        default=Request.from_block,
+        metavar="N|deployment",
+        help="the first block (default: deployment, which is looked up)",
+    )
+    parser.add_argument(
+        "--to-block",
+        type=_no_url(_block("latest", "finalized", "auto")),
+        default=Request.to_block,
+        metavar="N|latest|finalized|auto",
+        help="the last block (default: auto, which is the finalized one where the node knows it, else "
+        "12 before the latest)",
+    )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="then read each new block, and replace those that a reorganisation orphans, until SIGTERM "
+        "or Ctrl-C",
+    )
+    parser.add_argument(
+        "--confirmations",
+        type=_no_url(_whole),
+        metavar="N",
+        help="read to N blocks before the latest one",
+    )
+    parser.add_argument(
+        "--every",
+        type=_no_url(_above_zero),
+        default=EVERY,
+        metavar="S",
+        help="with --follow: ask for new blocks every S seconds (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--deposits",
+        action="store_true",
+        help="also read Deposit and Withdrawal, which are the mints and burns of wrapped ether",
+    )
+    parser.add_argument(
+        "--check",
+        type=_no_url(_whole),
+        default=CHECKED,
+        metavar="N",
+        help="after a fetch from deployment compare the balances of N holders with the contract's own "
+        "(default: %(default)s; 0: of none)",
+    )
+    parser.add_argument(
+        "--rps",
+        type=_no_url(_above_zero),
+        metavar="N",
+        help="send at most N calls a second (default: as many as the node takes)",
+    )
+    parser.add_argument(
+        "--in-flight",
+        type=_no_url(_at_least_one),
+        default=IN_FLIGHT,
+        metavar="N",
+        help="send up to N requests at once (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--memory",
+        default=MEMORY,
+        type=_no_url(str),
+        metavar="SIZE",
+        help="the memory that ingest may use at most, such as 512MB; the rest goes to the disk "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        type=_no_url(data_folder),
+        help="the data folder (default: NBEXT_DATA_DIR, else your user data folder)",
+    )
 
 
 def _no_url(read: Callable[[str], T]) -> Callable[[str], T]:
     """Return the type of an argument that takes no URL: what is wrong with a word is said by repeating it."""
+
     def checked(text: str) -> T:
         if could_be_url(text):
             raise argparse.ArgumentTypeError(
                 f"a URL was given, which is not shown: it may hold a key. Set {URL_VARIABLE} to a node's URL. Write ./ "
-                "before the name of a folder that looks like a URL.")
+                "before the name of a folder that looks like a URL."
+            )
         return read(text)
 
     return checked
@@ -98,7 +163,9 @@ def _block(*words: str) -> Callable[[str], str]:
         digits = text.replace(",", "").replace("_", "")
         if text in words or re.fullmatch(r"\d{1,15}", digits):
             return text if text in words else str(int(digits))
-        raise argparse.ArgumentTypeError(f"{quoted(text, 40)} is not a block. Write a number, or {' or '.join(words)}.")
+        raise argparse.ArgumentTypeError(
+            f"{quoted(text, 40)} is not a block. Write a number, or {' or '.join(words)}."
+        )
 
     return read
 
@@ -143,11 +210,15 @@ def run(args: argparse.Namespace) -> int:
     request, folder = read(args)
     try:
         with bar(quiet=args.quiet) as progress:
-            output = Output(lambda line: print(line, flush=True), progress or (lambda text, share: None))
+            output = Output(
+                lambda line: print(line, flush=True), progress or (lambda text, share: None)
+            )
             fetch(urls, request, folder or default_data_dir(Settings()), output, ending=ending)
     except QueryCancelled as cancelled:
         print(cancelled, file=sys.stderr)
-        return 143 if ending.is_set() else 130  # as a shell has it: 128 and the number of SIGTERM, or of SIGINT
+        return (
+            143 if ending.is_set() else 130
+        )  # as a shell has it: 128 and the number of SIGTERM, or of SIGINT
     finally:
         signal.signal(signal.SIGTERM, former)
     return 0

@@ -60,8 +60,10 @@ def urls_of(given: Sequence[str] = ()) -> list[Secret]:
         texts, trouble = _from_keyring()
     found = [Secret(url) for url in re.split(r"[\s,]+", texts) if url]
     if not found:
-        raise ConfigError(f"No node is set. Set {URL_VARIABLE} to its URL, or store it in the system's keyring: "
-                          f"`keyring set nbext {URL_VARIABLE}`.{trouble}")
+        raise ConfigError(
+            f"No node is set. Set {URL_VARIABLE} to its URL, or store it in the system's keyring: "
+            f"`keyring set nbext {URL_VARIABLE}`.{trouble}"
+        )
     return found
 
 
@@ -100,14 +102,25 @@ def addresses_of(
             address = normalised(text, "contract")
         else:
             symbols = {**{one.address: one.symbol or "" for one in here}, **fetched}
-            named = [address for address, symbol in symbols.items() if symbol.casefold() == text.casefold()]
+            named = [
+                address
+                for address, symbol in symbols.items()
+                if symbol.casefold() == text.casefold()
+            ]
             if len(named) != 1:
-                many = f"several contracts: {', '.join(map(checksummed, named))}." if named else None
+                many = (
+                    f"several contracts: {', '.join(map(checksummed, named))}." if named else None
+                )
                 near = did_you_mean(text, filter(None, symbols.values()))
-                raise ValidationError.of("contract", "ambiguous" if named else "unknown", (
-                    f"{quoted(text)} is the symbol of "
-                    f"{many or f'no contract on {chain.name} that nbext knows or has fetched.{near}'} "
-                    "Write the 0x... address: anyone can give a contract any symbol."))
+                raise ValidationError.of(
+                    "contract",
+                    "ambiguous" if named else "unknown",
+                    (
+                        f"{quoted(text)} is the symbol of "
+                        f"{many or f'no contract on {chain.name} that nbext knows or has fetched.{near}'} "
+                        "Write the 0x... address: anyone can give a contract any symbol."
+                    ),
+                )
             address = named[0]
         found[address] = standards.get(address)
     return found
@@ -116,15 +129,25 @@ def addresses_of(
 def check_installed() -> None:
     """Raise a `ConfigError` where a library of the extra ``node`` is missing."""
     if not all(importlib.util.find_spec(name) for name in ("duckdb", "ibis")):
-        raise ConfigError("A fetch ingests what it reads, and the libraries for that are not installed: pip install "
-                          '"nbext[node]"')
+        raise ConfigError(
+            "A fetch ingests what it reads, and the libraries for that are not installed: pip install "
+            '"nbext[node]"'
+        )
 
 
 def check_end(request: Request) -> None:
     """Refuse words that contradict each other on where to end."""
     if request.follow and request.to_block.isdecimal():
-        raise ValidationError.of("to_block", "follow", f"--follow has no last block, and --to-block {request.to_block} "
-                                 "is one. Leave one of them out, or write --to-block latest or finalized.")
+        raise ValidationError.of(
+            "to_block",
+            "follow",
+            f"--follow has no last block, and --to-block {request.to_block} "
+            "is one. Leave one of them out, or write --to-block latest or finalized.",
+        )
     if request.confirmations is not None and request.to_block not in ("auto", "latest"):
-        raise ValidationError.of("confirmations", "to_block", f"--confirmations counts from the latest block, and "
-                                 f"--to-block {request.to_block} names another last block. Leave one of them out.")
+        raise ValidationError.of(
+            "confirmations",
+            "to_block",
+            f"--confirmations counts from the latest block, and "
+            f"--to-block {request.to_block} names another last block. Leave one of them out.",
+        )

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.chains import Chain, chain_of
-from nbext.errors import IngestError, NodeError, OutOfMemory, QueryCancelled, StorageError, ValidationError
+from nbext.errors import (
+    IngestError,
+    NodeError,
+    OutOfMemory,
+    QueryCancelled,
+    StorageError,
+    ValidationError,
+)
 from nbext.fetch.balances import Balances
 from nbext.fetch.request import Output, Request, addresses_of, check_end, check_installed
 from nbext.settings import Secret
@@ -30,7 +37,12 @@ _TRIES = 5
 
 
 def fetch(
-    urls: Sequence[Secret], request: Request, data_dir: Path, output: Output, *, ending: threading.Event | None = None
+    urls: Sequence[Secret],
+    request: Request,
+    data_dir: Path,
+    output: Output,
+    *,
+    ending: threading.Event | None = None,
 ) -> None:
     """Fetch contracts' transfers into a data folder, verify balances, and follow the chain where asked to.
 
@@ -60,14 +72,23 @@ def fetch(
     chain = chain_of(request.chain)
     check_memory(request.memory)
     if not request.contracts:
-        raise ValidationError.of("contract", "required", "a contract is missing. Write --contract UNI, or 0x....")
+        raise ValidationError.of(
+            "contract", "required", "a contract is missing. Write --contract UNI, or 0x...."
+        )
     check_end(request)
     interrupted, refused = False, None
     with opened(data_dir, chain) as coverage:
         standards = addresses_of(request.contracts, chain, coverage.symbols())
         node = Node(urls, rps=request.rps)
-        work = _Fetch(node, coverage, request, standards=standards, data_dir=data_dir, output=output,
-                      ending=ending or threading.Event())
+        work = _Fetch(
+            node,
+            coverage,
+            request,
+            standards=standards,
+            data_dir=data_dir,
+            output=output,
+            ending=ending or threading.Event(),
+        )
         try:
             _check_chain(node, chain, output)
             work.run()
@@ -96,33 +117,57 @@ def _check_chain(node: Node, chain: Chain, output: Output) -> None:
         output.say(f"{refusal} It is left out.")
     for name, answer in answers.items():
         if not isinstance(answer, Refusal) and (found := quantity(answer, "chain id")) != chain.id:
-            raise NodeError(f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}.")
+            raise NodeError(
+                f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
+            )
     if len(node.places) > 1:
         # Anybody may give a chain any id.
         blocks = node.of_each("eth_getBlockByNumber", "0x0", False)
-        hashes = {name: block.get("hash") for name, block in blocks.items() if isinstance(block, Mapping)}
+        hashes = {
+            name: block.get("hash") for name, block in blocks.items() if isinstance(block, Mapping)
+        }
         if len(set(hashes.values())) > 1:
-            raise NodeError(f"The nodes are of different chains: block 0 is not the same at {', '.join(hashes)}.")
+            raise NodeError(
+                f"The nodes are of different chains: block 0 is not the same at {', '.join(hashes)}."
+            )
 
 
 class _Fetch:
     """One run of `fetch`."""
 
     def __init__(
-        self, node: Node, coverage: Coverage, request: Request, *, standards: Mapping[str, str | None],
-        data_dir: Path, output: Output, ending: threading.Event,
-    ) -> None:  # fmt: skip
+        self,
+        node: Node,
+        coverage: Coverage,
+        request: Request,
+        *,
+        standards: Mapping[str, str | None],
+        data_dir: Path,
+        output: Output,
+        ending: threading.Event,
+    ) -> None:
         from nbext.node.contracts import DEPOSIT, TRANSFERS, WITHDRAWAL
         from nbext.node.reader import Reader
 
-        self.node, self.coverage, self.request, self.data_dir, self.output = node, coverage, request, data_dir, output
+        self.node, self.coverage, self.request, self.data_dir, self.output = (
+            node,
+            coverage,
+            request,
+            data_dir,
+            output,
+        )
         self.standards, self.ending = standards, ending
         self.ingested = False
         topics = (*TRANSFERS, *((DEPOSIT, WITHDRAWAL) if request.deposits else ()))
         self.topics = dict.fromkeys(standards, topics)
         self.reader: Reader = Reader(
-            node, coverage, dict(self.topics), request.in_flight,
-            lambda progress: output.progress(progress.text, progress.share), ending=ending)
+            node,
+            coverage,
+            dict(self.topics),
+            request.in_flight,
+            lambda progress: output.progress(progress.text, progress.share),
+            ending=ending,
+        )
 
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
@@ -137,9 +182,12 @@ class _Fetch:
         if self.ending.is_set() and not self.request.follow and self.reader.plan(self.firsts, last):
             raise QueryCancelled(f"The fetch was stopped before block {last:,}. {self.kept()}")
         if not self.ingested and not self.ending.is_set():
-            self.output.say(f"Nothing new: {', '.join(map(self.coverage.name_of, self.topics))} to block {last:,}.")
-        Balances(self.node, self.coverage, self.data_dir, self.topics, self.firsts, self.request.check).verify(
-            last, self.output.say)
+            self.output.say(
+                f"Nothing new: {', '.join(map(self.coverage.name_of, self.topics))} to block {last:,}."
+            )
+        Balances(
+            self.node, self.coverage, self.data_dir, self.topics, self.firsts, self.request.check
+        ).verify(last, self.output.say)
         while self.request.follow and not self.ending.wait(self.request.every):
             try:
                 self._read(self._last())
@@ -159,7 +207,11 @@ class _Fetch:
         from nbext.engine import storage
 
         served = storage.current(self.data_dir)
-        taken = {entry["path"]: entry.get("replaced_from") for entry in served.manifest["files"]} if served else {}
+        taken = (
+            {entry["path"]: entry.get("replaced_from") for entry in served.manifest["files"]}
+            if served
+            else {}
+        )
         lost = self.coverage.only_those_in(taken)
         if lost:
             names = ", ".join(map(self.coverage.name_of, lost))
@@ -186,14 +238,20 @@ class _Fetch:
             if self.ending.wait(0.2 * 2**attempt):
                 break
         else:
-            raise NodeError(f"The node's latest block, {latest:,}, is before block {stored:,}, which was read earlier. "
-                            "It is behind.", meaning="BEHIND")
+            raise NodeError(
+                f"The node's latest block, {latest:,}, is before block {stored:,}, which was read earlier. "
+                "It is behind.",
+                meaning="BEHIND",
+            )
         wanted = self.request.to_block
         if not wanted.isdecimal():
             return head_of(self.node, wanted, self.request.confirmations)
         if int(wanted) > latest:
-            raise ValidationError.of("to_block", "range", f"--to-block {int(wanted):,} is after the chain's last, "
-                                     f"{latest:,}.")
+            raise ValidationError.of(
+                "to_block",
+                "range",
+                f"--to-block {int(wanted):,} is after the chain's last, {latest:,}.",
+            )
         return int(wanted)
 
     def _first(self, address: str, last: int) -> int:
@@ -203,8 +261,11 @@ class _Fetch:
         if self.request.from_block.isdecimal():
             first = int(self.request.from_block)
             if first > last:
-                raise ValidationError.of("from_block", "range", f"--from-block {first:,} is after the last block to "
-                                         f"read, {last:,}.")
+                raise ValidationError.of(
+                    "from_block",
+                    "range",
+                    f"--from-block {first:,} is after the last block to read, {last:,}.",
+                )
             return first
         about = self.coverage.about.setdefault(address, {})
         if about.get("deployed") is None:
@@ -213,11 +274,14 @@ class _Fetch:
                 # Not stored: an archive node, asked later, knows it.
                 self.output.say(
                     f"{self.coverage.name_of(address)}: the node does not have the old states that would show when it "
-                    "was deployed. An archive node does. Its logs are read from block 0 on, or from --from-block N.")
+                    "was deployed. An archive node does. Its logs are read from block 0 on, or from --from-block N."
+                )
                 return 0
             if found > last:
-                self.output.say(f"{self.coverage.name_of(address)}: it was deployed after block {last:,}, the last to "
-                                "read. Write --to-block latest, or fetch it later.")
+                self.output.say(
+                    f"{self.coverage.name_of(address)}: it was deployed after block {last:,}, the last to "
+                    "read. Write --to-block latest, or fetch it later."
+                )
                 return found
             about["deployed"] = found
         return int(about["deployed"])
@@ -227,7 +291,10 @@ class _Fetch:
         while True:
             self._notice_reorganisation()
             for address in self.coverage.owed:
-                self.reader.topics = {address: self.coverage.events_of(address), **self.reader.topics}
+                self.reader.topics = {
+                    address: self.coverage.events_of(address),
+                    **self.reader.topics,
+                }
                 self.firsts.setdefault(address, self.coverage.replacing or 0)
             plan = self.reader.plan(self.firsts, last)
             error: BaseException | None = None
@@ -248,7 +315,9 @@ class _Fetch:
         fork = self.reader.fork()
         if fork is not None:
             self.coverage.drop_from(fork)
-            self.output.say(f"The chain was reorganised: blocks from {fork:,} on are read again and replaced.")
+            self.output.say(
+                f"The chain was reorganised: blocks from {fork:,} on are read again and replaced."
+            )
 
     def _memory(self) -> str:
         """Return the memory to ingest in: little where that is no slower, at most what was asked for."""
@@ -267,22 +336,34 @@ class _Fetch:
         from nbext.engine.ingest.run import compact, ingest
         from nbext.node.coverage import about_cards
 
-        deployed = {address: about.get("deployed") for address, about in self.coverage.about.items()}
+        deployed = {
+            address: about.get("deployed") for address, about in self.coverage.about.items()
+        }
         step = self.coverage.joined(self.cards, deployed)
         if step is None:
             return
         # Arrow would hold on to what the reading needed.
         pa.default_memory_pool().release_unused()
         # Before its deployment a contract has no transfer.
-        complete = {address: [(0 if first <= (deployed.get(address) or 0) else first, end)
-                              for first, end in self.coverage.covered(address, topics)]
-                    for address, topics in {**self.coverage.in_parts(), **self.topics}.items()}
+        complete = {
+            address: [
+                (0 if first <= (deployed.get(address) or 0) else first, end)
+                for first, end in self.coverage.covered(address, topics)
+            ]
+            for address, topics in {**self.coverage.in_parts(), **self.topics}.items()
+        }
         memory = self._memory()
         for allowed in dict.fromkeys((memory, self.request.memory)):
             try:
-                report = ingest(step.files, self.coverage.chain.name, self.data_dir,
-                                replace_from=self.coverage.replacing, covered=complete, memory=allowed,
-                                progress=lambda step, done: self.output.progress(f"ingest: {step}", done))
+                report = ingest(
+                    step.files,
+                    self.coverage.chain.name,
+                    self.data_dir,
+                    replace_from=self.coverage.replacing,
+                    covered=complete,
+                    memory=allowed,
+                    progress=lambda step, done: self.output.progress(f"ingest: {step}", done),
+                )
                 break
             except OutOfMemory:
                 if allowed == self.request.memory:
@@ -297,8 +378,11 @@ class _Fetch:
         if report.refused:
             raise report.refused[0]
         if report.bad_rows:
-            raise IngestError(f"{report.bad_rows:,} of the fetched rows could not be stored, and are listed in "
-                              f"{report.bad_path}.", path=report.bad_path or "")
+            raise IngestError(
+                f"{report.bad_rows:,} of the fetched rows could not be stored, and are listed in "
+                f"{report.bad_path}.",
+                path=report.bad_path or "",
+            )
         self.coverage.commit(step, about_cards(self.cards))
         self.ingested = True
         ranges = {address: spans for address, spans in step.covers.items() if spans}
@@ -307,7 +391,9 @@ class _Fetch:
             self.output.say(f"{self.coverage.name_of(address)}: blocks {read}.")
         for line in report.removed:
             self.output.say(f"replaced: {line}")
-        self.output.say(f"{report.new:,} new transfers are ingested. Services that run on this folder serve them "
-                        "within two seconds.")
+        self.output.say(
+            f"{report.new:,} new transfers are ingested. Services that run on this folder serve them "
+            "within two seconds."
+        )
         if report.uncompacted:
             self.output.say(report.uncompacted)

@@ -42,7 +42,9 @@ class BalanceColumn:
 
     def sort_keys(self, tables: Tables) -> ir.Table:
         """Build ``wallet`` and what orders the balances: sizes decide nearly always, limbs where they are equal."""
-        return self._held(tables).select("wallet", *(["size"] if self.contract.is_nft else ["size", "hi", "mid", "lo"]))
+        return self._held(tables).select(
+            "wallet", *(["size"] if self.contract.is_nft else ["size", "hi", "mid", "lo"])
+        )
 
     def _held(self, tables: Tables) -> ir.Table:
         held, least = history.balances(self.contract, self.at, tables), self.least
@@ -65,7 +67,9 @@ class ActivityColumn:
         """Build ``wallet`` and the fact."""
         facts = self.sort_keys(tables)
         made = exact.time if FACTS[self.fact][1] == "timestamp" else exact.optional
-        return facts.select("wallet", **{name: made(facts.fact) if self.may_be_missing else facts.fact})
+        return facts.select(
+            "wallet", **{name: made(facts.fact) if self.may_be_missing else facts.fact}
+        )
 
     @property
     def may_be_missing(self) -> bool:
@@ -95,7 +99,9 @@ class MatchColumn:
 
     def values(self, name: str, tables: Tables) -> ir.Table:
         """Build ``wallet`` and 1."""
-        return joined(settled(self.whole.wallets(tables))).select("wallet", **{name: ibis.literal(1, "int64")})
+        return joined(settled(self.whole.wallets(tables))).select(
+            "wallet", **{name: ibis.literal(1, "int64")}
+        )
 
 
 # What ``columns`` takes -> its column of the table ``activity``, and its type in an answer.
@@ -136,9 +142,12 @@ def described(shown: Sequence[ShownColumn]) -> list[Column]:
             continue
         contract = one.contract
         column: Column = {
-            "name": next(names), "type": "integer", "symbol": contract.symbol,
-            "chain": chain_name(contract.chain_id), "address": contract.address,
-        }  # fmt: skip
+            "name": next(names),
+            "type": "integer",
+            "symbol": contract.symbol,
+            "chain": chain_name(contract.chain_id),
+            "address": contract.address,
+        }
         if contract.is_nft:
             found.append(column)
             continue
@@ -159,13 +168,18 @@ def _names(contracts: Sequence[Contract]) -> list[str]:
         if len(alike) == len(names):
             break
         # Names that are already their own stay as they are.
-        parts = [length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)]
+        parts = [
+            length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)
+        ]
     return names
 
 
 def _name(contract: Contract, parts: int) -> str:
     # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
-    symbol = re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL] or contract.address[:10]
+    symbol = (
+        re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL]
+        or contract.address[:10]
+    )
     chain = chain_name(contract.chain_id).replace("-", "_")
     kind = "count" if contract.is_nft else "balance"
     return "_".join([*(symbol, chain, contract.address)[:parts], kind])

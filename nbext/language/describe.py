@@ -16,7 +16,14 @@ from nbext.core.chains import CHAINS, Chain
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import shown, visible
 from nbext.engine.query.bounds import NO_BLOCKS, Block, Blocks, Range
-from nbext.errors import MOST_ERRORS, AmbiguousSymbol, FieldError, InvalidSegment, ValidationError, did_you_mean
+from nbext.errors import (
+    MOST_ERRORS,
+    AmbiguousSymbol,
+    FieldError,
+    InvalidSegment,
+    ValidationError,
+    did_you_mean,
+)
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
@@ -109,7 +116,9 @@ def ordered(order_by: str | None) -> str:
     if order_by is None:
         return ""
     name, descending = order_by.removeprefix("-"), order_by.startswith("-")
-    lowest, highest = ("earliest", "latest") if name in ("firstSeen", "lastSeen") else ("smallest", "largest")
+    lowest, highest = (
+        ("earliest", "latest") if name in ("firstSeen", "lastSeen") else ("smallest", "largest")
+    )
     return f"; ordered by {name}, {highest if descending else lowest} first"
 
 
@@ -119,8 +128,13 @@ _SAME = {
     **dict.fromkeys(("erc721", "erc1155", "collection"), ("nft",)),
     **dict.fromkeys(("symbol", "address", "contract", "name"), ("token", "nft", "id", "in")),
     **dict.fromkeys(("wallets", "holder", "holders", "owner", "owners"), ("wallet",)),
-    **dict.fromkeys(("count", "amount", "quantity", "value", "holds", "min", "max"), ("balance", "count", "amount")),
-    "balance": ("count",), "id": ("tokenIds",), "ids": ("tokenIds",),
+    **dict.fromkeys(
+        ("count", "amount", "quantity", "value", "holds", "min", "max"),
+        ("balance", "count", "amount"),
+    ),
+    "balance": ("count",),
+    "id": ("tokenIds",),
+    "ids": ("tokenIds",),
     **dict.fromkeys(("gt", "gte", ">", ">=", "above", "minimum", "atleast"), ("min", "after")),
     **dict.fromkeys(("lt", "lte", "<", "<=", "below", "maximum", "atmost"), ("max", "before")),
     **dict.fromkeys(("since", "start"), ("heldSince", "after", "first")),
@@ -130,8 +144,10 @@ _SAME = {
     **dict.fromkeys(("received", "receive", "incoming"), ("in",)),
     **dict.fromkeys(("notin", "none", "without", "except"), ("not", "exclude")),
     **dict.fromkeys(("sort", "order", "order_by", "sortby"), ("orderBy",)),
-    **dict.fromkeys(("date", "at", "block"), ("asOf",)), "network": ("chain",), "wei": ("raw",),
-}  # fmt: skip
+    **dict.fromkeys(("date", "at", "block"), ("asOf",)),
+    "network": ("chain",),
+    "wei": ("raw",),
+}
 
 
 @dataclass

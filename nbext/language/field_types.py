@@ -50,7 +50,8 @@ _A_TIME = (
 
 # A span as people write it elsewhere, and how many hours or days its unit has.
 _LOOSE_BACK = re.compile(
-    r"-?([0-9]{1,4}) ?(h|hr|hour|d|day|w|wk|week|m|mo|month|y|yr|year)s?( ago)?", re.ASCII | re.IGNORECASE
+    r"-?([0-9]{1,4}) ?(h|hr|hour|d|day|w|wk|week|m|mo|month|y|yr|year)s?( ago)?",
+    re.ASCII | re.IGNORECASE,
 )
 _LOOSE_UNITS = {"h": (1, "h"), "d": (1, "d"), "w": (1, "w"), "m": (30, "d"), "y": (365, "d")}
 
@@ -106,7 +107,9 @@ def _amount_advice(value: Any) -> str:
     plain = re.sub(r"[,_ ']", "", text)
     # The powers that tokens have: the text itself may be of any length, and its value of any size.
     if _SCIENTIFIC.match(plain):
-        return f'Write the digits: "{Decimal(plain):f}", or add "unit": "raw" for the smallest unit.'
+        return (
+            f'Write the digits: "{Decimal(plain):f}", or add "unit": "raw" for the smallest unit.'
+        )
     if AMOUNT.match(plain):
         return f'Write the digits: "{plain}".'
     return 'Write its digits as text, such as "1000" or "0.5".'
@@ -138,13 +141,21 @@ def read_natural(value: Any, pointer: str, field: Field, report: Report) -> int 
 def read_contract(value: Any, pointer: str, field: Field, report: Report) -> str | None:
     """Read a contract: an address, else a symbol."""
     if not isinstance(value, str):
-        wrong_type(report, pointer, "an address or a symbol", value, 'Write a text such as "USDC" or "0x...".')
+        wrong_type(
+            report,
+            pointer,
+            "an address or a symbol",
+            value,
+            'Write a text such as "USDC" or "0x...".',
+        )
         return None
     # Everything that sets out to be an address is read as one: a digit short must not become a symbol.
     if (value[:2] in ("0x", "0X") and len(value) > 10) or _ENS_NAME.match(value):
         return read_address(value, pointer, field, report)
     if not value.strip() or len(value) > MAX_SYMBOL:
-        report.add(pointer, "symbol", f"{shown(value)} is not a symbol of 1 to {MAX_SYMBOL} characters.")
+        report.add(
+            pointer, "symbol", f"{shown(value)} is not a symbol of 1 to {MAX_SYMBOL} characters."
+        )
         return None
     return value
 
@@ -166,11 +177,15 @@ def read_address(value: Any, pointer: str, field: Field, report: Report) -> str 
 def read_chain(value: Any, pointer: str, field: Field, report: Report) -> Any:
     """Read a chain's name, alias or id."""
     if not isinstance(value, str) and not is_whole(value):
-        wrong_type(report, pointer, "a chain", value, 'Write its name or its id, such as "ethereum" or 1.')
+        wrong_type(
+            report, pointer, "a chain", value, 'Write its name or its id, such as "ethereum" or 1.'
+        )
         return None
     try:
         # Long texts and huge integers are no chain, and must not be spelt out in the message.
-        return chain_of(value if is_whole(value) and value.bit_length() < 64 else str(value)[:80], pointer)
+        return chain_of(
+            value if is_whole(value) and value.bit_length() < 64 else str(value)[:80], pointer
+        )
     except ValidationError as error:
         report.take(error)
         return None
@@ -181,7 +196,9 @@ def read_id(value: Any, pointer: str, field: Field, report: Report) -> int | Non
     # The length is bounded first: a million digits would take int() its time.
     number = int(value) if isinstance(value, str) and re.match(r"[0-9]{1,78}\Z", value) else value
     if not is_whole(number):
-        wrong_type(report, pointer, "a token id", value, "Write a whole number, or its digits as text.")
+        wrong_type(
+            report, pointer, "a token id", value, "Write a whole number, or its digits as text."
+        )
         return None
     if not 0 <= number <= MAX_UINT256:
         report.add(pointer, "range", f"{shown(number)} is out of range. Allowed: 0 to 2^256-1.")
@@ -193,7 +210,9 @@ def read_segment(value: Any, pointer: str, field: Field, report: Report) -> str 
     """Read a saved segment's id."""
     if isinstance(value, str) and SEGMENT_ID.match(value):
         return value
-    wrong_type(report, pointer, "a segment id", value, "Ids have 1 to 128 letters, digits, - and _.")
+    wrong_type(
+        report, pointer, "a segment id", value, "Ids have 1 to 128 letters, digits, - and _."
+    )
     return None
 
 
@@ -201,7 +220,13 @@ def read_list(value: Any, pointer: str, field: Field, report: Report) -> str | N
     """Read a list's id."""
     if isinstance(value, str) and re.fullmatch(LIST_ID_PATTERN, value):
         return value
-    wrong_type(report, pointer, "the id of a list", value, 'Write addresses under "in"; POST /lists answers with ids.')
+    wrong_type(
+        report,
+        pointer,
+        "the id of a list",
+        value,
+        'Write addresses under "in"; POST /lists answers with ids.',
+    )
     return None
 
 
@@ -210,7 +235,11 @@ def read_choice(value: Any, pointer: str, field: Field, report: Report) -> str |
     if isinstance(value, str) and value in field.choices:
         return value
     hint = meant(value[:80], field.choices) if isinstance(value, str) and not report.full else ""
-    report.add(pointer, "choice", f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(field.choices)}.")
+    report.add(
+        pointer,
+        "choice",
+        f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(field.choices)}.",
+    )
     return None
 
 
@@ -243,7 +272,9 @@ def read_boolean(value: Any, pointer: str, field: Field, report: Report) -> bool
 def read_moment(value: Any, pointer: str, field: Field, report: Report) -> Any:
     """Read a time: ISO-8601, relative, or a block number."""
     if is_whole(value) and not 0 <= value <= MAX_BLOCK:
-        report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: a block from 0 to 2^62-1.")
+        report.add(
+            pointer, "range", f"{shown(value)} is out of range. Allowed: a block from 0 to 2^62-1."
+        )
         return None
     time = read_time(value)
     if time is None:
@@ -275,7 +306,9 @@ def unix_hint(number: int) -> str:
     """Return the date of a number that cannot be a block, as a sentence; nothing where it can be one."""
     # No chain has a billion blocks: so large a number counts the seconds since 1970, or their thousandths.
     seconds = number // 1000 if number >= 10**12 else number
-    return f' As a Unix time it is "{iso(seconds)}": write that.' if 10**9 <= seconds < 2**32 else ""
+    return (
+        f' As a Unix time it is "{iso(seconds)}": write that.' if 10**9 <= seconds < 2**32 else ""
+    )
 
 
 def read_until(value: Any, pointer: str, field: Field, report: Report) -> Any:
@@ -305,15 +338,24 @@ def read_time(value: object) -> Time | None:
         moment = datetime.fromisoformat(value.upper())
     except ValueError:
         return None
-    return Time(value, timestamp=int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1))
+    return Time(
+        value,
+        timestamp=int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1),
+    )
 
 
-def _pair(low: str, high: str, one: Read, build: Callable[..., Any], last: Read | None = None) -> Read:
+def _pair(
+    low: str, high: str, one: Read, build: Callable[..., Any], last: Read | None = None
+) -> Read:
     """Return a reader of an object of two bounds, of which at least one is given; ``last`` reads the upper one."""
 
     def read(value: Any, pointer: str, field: Field, report: Report) -> Any:
         if not isinstance(value, Mapping):
-            report.add(pointer, "type", f"{_named(field.name)} is an object: {_example({low: value}, value, field)}.")
+            report.add(
+                pointer,
+                "type",
+                f"{_named(field.name)} is an object: {_example({low: value}, value, field)}.",
+            )
             return None
         if not value:
             report.add(pointer, "empty", f"{field.name} is empty. Give {low}, {high} or both.")
@@ -327,7 +369,9 @@ def _pair(low: str, high: str, one: Read, build: Callable[..., Any], last: Read 
                 detail = f'null is not a bound. Leave out "{out}", or give "{key}" a value.'
                 report.add(at(pointer, key), "type", detail)
             elif key in (low, high):
-                bounds[key] = (last if last and key == high else one)(bound, at(pointer, key), field, report)
+                bounds[key] = (last if last and key == high else one)(
+                    bound, at(pointer, key), field, report
+                )
             else:
                 report.unknown(at(pointer, key), key, f"field {{}} of {field.name}", (low, high))
         return build(bounds.get(low), bounds.get(high), pointer, report)
@@ -354,7 +398,9 @@ def _example(own: Any, value: Any, field: Field) -> str:
 def _bounds(low: Any, high: Any, pointer: str, report: Report) -> Bounds:
     if low is None and high == 0:
         # Without min, some is meant: at least some and at most none is nobody.
-        detail = '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'
+        detail = (
+            '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'
+        )
         report.add(pointer, "range", detail)
     return _bounds_from_0(low, high, pointer, report)
 
@@ -376,15 +422,27 @@ def _many(one: Read, what: str) -> Read:
         if not isinstance(value, list | tuple):
             # What is wrong with a text that would be no member either is said by who reads members.
             if not isinstance(value, str) or one(value, pointer, field, report) is not None:
-                wrong_type(report, pointer, f"a list of {what}", value, f"Write {_example([value], value, field)}.")
+                wrong_type(
+                    report,
+                    pointer,
+                    f"a list of {what}",
+                    value,
+                    f"Write {_example([value], value, field)}.",
+                )
             return None
         if not value:
             report.add(pointer, "empty", f"{field.name} is an empty list. Give at least one.")
             return None
         if len(value) > field.most:
-            report.add(pointer, "size", f"{field.name} has {len(value):,} members. At most {field.most:,} are allowed.")
+            report.add(
+                pointer,
+                "size",
+                f"{field.name} has {len(value):,} members. At most {field.most:,} are allowed.",
+            )
             return None
-        return tuple(one(member, at(pointer, index), field, report) for index, member in enumerate(value))
+        return tuple(
+            one(member, at(pointer, index), field, report) for index, member in enumerate(value)
+        )
 
     return read
 
@@ -398,7 +456,11 @@ def read_parties(value: Any, pointer: str, field: Field, report: Report) -> Any:
 
 def read_wallets(value: Any, pointer: str, field: Field, report: Report) -> Any:
     """Read a list of addresses and ids of saved segments, or one such id."""
-    return (value,) if is_saved(value) else _many(_address_or_saved, "addresses")(value, pointer, field, report)
+    return (
+        (value,)
+        if is_saved(value)
+        else _many(_address_or_saved, "addresses")(value, pointer, field, report)
+    )
 
 
 def is_saved(value: Any) -> bool:
@@ -421,14 +483,21 @@ def read_exclude(value: Any, pointer: str, field: Field, report: Report) -> Any:
 def _address_or_burn(value: Any, pointer: str, field: Field, report: Report) -> str | None:
     if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
         hint = "" if report.full else did_you_mean(value[:80], (BURN,))
-        report.add(pointer, "address", f'{shown(value)} is neither an address nor the word "burn".{hint}')
+        report.add(
+            pointer, "address", f'{shown(value)} is neither an address nor the word "burn".{hint}'
+        )
         return None
     return BURN if value == BURN else read_address(value, pointer, field, report)
 
 
 _ADDRESS = {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{40}$"}
 _SAVED = {"type": "string", "pattern": f"^{SAVED_PATTERN}$"}
-_AMOUNT = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$"}, {"type": "number", "minimum": 0}]}
+_AMOUNT = {
+    "anyOf": [
+        {"type": "string", "pattern": "^[0-9]{1,78}(\\.[0-9]{1,78})?$"},
+        {"type": "number", "minimum": 0},
+    ]
+}
 _COUNT = {"type": "integer", "minimum": 0}
 # As text too: ids of 256 bits do not survive JavaScript's or pandas' numbers.
 _ID = {"anyOf": [{"type": "string", "pattern": "^[0-9]{1,78}$"}, _COUNT]}
@@ -441,11 +510,21 @@ _COLLECTION = {**_TOKEN, "x-contract": "collection"}
 
 def _object(low: str, high: str, one: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
     bounds = {low: dict(one), high: dict(one)}
-    return lambda _: {"type": "object", "properties": bounds, "additionalProperties": False, "minProperties": 1}
+    return lambda _: {
+        "type": "object",
+        "properties": bounds,
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
 
 
 def _array(one: Mapping[str, Any], least: int = 1) -> Callable[[Field], dict[str, Any]]:
-    return lambda field: {"type": "array", "items": dict(one), "minItems": least, "maxItems": field.most}
+    return lambda field: {
+        "type": "array",
+        "items": dict(one),
+        "minItems": least,
+        "maxItems": field.most,
+    }
 
 
 def _is(schema: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
@@ -453,8 +532,13 @@ def _is(schema: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
 
 
 # The names come first, so that completion and forms can offer them; an alias or an id is as good.
-_CHAIN = {"anyOf": [{"type": "string", "enum": list(chain_names())}, {"type": "string", "minLength": 1},
-                    {"type": "integer", "minimum": 1}]}  # fmt: skip
+_CHAIN = {
+    "anyOf": [
+        {"type": "string", "enum": list(chain_names())},
+        {"type": "string", "minLength": 1},
+        {"type": "integer", "minimum": 1},
+    ]
+}
 
 KINDS: dict[str, Kind] = {
     "amounts": Kind(_pair("min", "max", read_amount, _bounds), _object("min", "max", _AMOUNT)),
@@ -467,17 +551,27 @@ KINDS: dict[str, Kind] = {
     "collection": Kind(read_contract, _is(_COLLECTION)),
     "collections": Kind(_many(read_contract, "addresses or symbols"), _array(_COLLECTION)),
     "chain": Kind(read_chain, _is(_CHAIN)),
-    "wallets": Kind(read_wallets, lambda field: {"anyOf": [_SAVED, _array({"anyOf": [_ADDRESS, _SAVED]})(field)]}),
+    "wallets": Kind(
+        read_wallets,
+        lambda field: {"anyOf": [_SAVED, _array({"anyOf": [_ADDRESS, _SAVED]})(field)]},
+    ),
     "parties": Kind(read_parties, lambda field: {"anyOf": [_ADDRESS, _array(_ADDRESS)(field)]}),
     "exclude": Kind(read_exclude, _array({"anyOf": [{"const": BURN}, _ADDRESS]}, least=0)),
     "ids": Kind(_many(read_id, "token ids"), _array(_ID)),
     "time": Kind(read_moment, _is(_TIME)),
     "until": Kind(read_until, _is(_TIME)),
-    "window": Kind(_pair("after", "before", read_moment, _span, read_until), _object("after", "before", _TIME)),
+    "window": Kind(
+        _pair("after", "before", read_moment, _span, read_until), _object("after", "before", _TIME)
+    ),
     "choice": Kind(read_choice, lambda field: {"type": "string", "enum": list(field.choices)}),
     "order": Kind(read_order, _is({"type": "string", "pattern": _ORDER.pattern})),
-    "columns": Kind(read_columns, lambda field: {
-        **_array({"type": "string", "enum": list(field.choices)})(field), "maxItems": len(field.choices)}),
+    "columns": Kind(
+        read_columns,
+        lambda field: {
+            **_array({"type": "string", "enum": list(field.choices)})(field),
+            "maxItems": len(field.choices),
+        },
+    ),
     "boolean": Kind(read_boolean, _is({"type": "boolean"})),
     "list": Kind(read_list, _is({"type": "string", "pattern": f"^{LIST_ID_PATTERN}$"})),
     "segment": Kind(read_segment, _is({"type": "string", "pattern": f"^{SEGMENT_ID_PATTERN}$"})),

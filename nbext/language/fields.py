@@ -67,39 +67,86 @@ BAYC = "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"
 VITALIK = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
 
 CHAIN = Field(
-    "chain", "chain", "The chain of this condition; without it, the segment's.", examples=("polygon", "eip155:10", 8453)
+    "chain",
+    "chain",
+    "The chain of this condition; without it, the segment's.",
+    examples=("polygon", "eip155:10", 8453),
 )
 UNIT = Field(
-    "unit", "choice", "What amounts are written in: the token's own unit, or its smallest one.",
-    default="token", choices=("token", "raw"), examples=("raw",),
-)  # fmt: skip
+    "unit",
+    "choice",
+    "What amounts are written in: the token's own unit, or its smallest one.",
+    default="token",
+    choices=("token", "raw"),
+    examples=("raw",),
+)
 HELD_SINCE = Field(
-    "heldSince", "time",
+    "heldSince",
+    "time",
     "Since this time (a date: its 00:00 UTC) the holding never fell below min; without min, never to zero.",
     examples=("90d", "2024-01-01", 19_000_000),
-)  # fmt: skip
+)
 
 SCOPE = (
-    Field("chain", "chain", "The chain of conditions that do not name one.", default="ethereum", examples=("base",)),
-    Field("asOf", "until", "Answer as of this time or block; a date is the end of its day. Without it, the data's last "
-          "block.",
-          examples=("2024-06-30T00:00:00Z", "30d", 19_000_000)),
-    Field("exclude", "exclude", "Wallets never to return: addresses, and \"burn\" for the zero address and 0x...dEaD. "
-          "An empty list excludes none.", default=["burn"], examples=(["burn", VITALIK], [])),
-    Field("orderBy", "order", "The column that orders the rows, with \"-\" in front for the largest first; ties by "
-          "address. The limit returns the first rows of all that match. Without it: by address.",
-          examples=("-UNI_balance", "firstSeen", "-address")),
-    Field("columns", "columns", "More columns beside the balances: when the wallet was first and last seen on the "
-          "segment's chain, how many transfers it took part in there, and on how many days.",
-          choices=("firstSeen", "lastSeen", "transfers", "activeDays"), examples=(["firstSeen", "transfers"],)),
-)  # fmt: skip
+    Field(
+        "chain",
+        "chain",
+        "The chain of conditions that do not name one.",
+        default="ethereum",
+        examples=("base",),
+    ),
+    Field(
+        "asOf",
+        "until",
+        "Answer as of this time or block; a date is the end of its day. Without it, the data's last "
+        "block.",
+        examples=("2024-06-30T00:00:00Z", "30d", 19_000_000),
+    ),
+    Field(
+        "exclude",
+        "exclude",
+        'Wallets never to return: addresses, and "burn" for the zero address and 0x...dEaD. '
+        "An empty list excludes none.",
+        default=["burn"],
+        examples=(["burn", VITALIK], []),
+    ),
+    Field(
+        "orderBy",
+        "order",
+        'The column that orders the rows, with "-" in front for the largest first; ties by '
+        "address. The limit returns the first rows of all that match. Without it: by address.",
+        examples=("-UNI_balance", "firstSeen", "-address"),
+    ),
+    Field(
+        "columns",
+        "columns",
+        "More columns beside the balances: when the wallet was first and last seen on the "
+        "segment's chain, how many transfers it took part in there, and on how many days.",
+        choices=("firstSeen", "lastSeen", "transfers", "activeDays"),
+        examples=(["firstSeen", "transfers"],),
+    ),
+)
 
 GROUPS = (
-    GroupKey("all", "Every one of these holds.", "list", ([{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC"}}],)),
-    GroupKey("any", "At least one of these holds.", "list", ([{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "AZUKI"}}],)),
-    GroupKey("not", "This does not hold. A list is several keys: each of its members does not hold (beside AND).",
-             "map", ({"nft": {"nft": "BAYC"}},)),
-)  # fmt: skip
+    GroupKey(
+        "all",
+        "Every one of these holds.",
+        "list",
+        ([{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC"}}],),
+    ),
+    GroupKey(
+        "any",
+        "At least one of these holds.",
+        "list",
+        ([{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "AZUKI"}}],),
+    ),
+    GroupKey(
+        "not",
+        "This does not hold. A list is several keys: each of its members does not hold (beside AND).",
+        "map",
+        ({"nft": {"nft": "BAYC"}},),
+    ),
+)
 
 GROUP = {group.name: group for group in GROUPS}
 SCOPE_KEY = {field.name: field for field in SCOPE}

@@ -34,7 +34,11 @@ def json_schema() -> dict[str, Any]:
         "required": ["filters"],
         "additionalProperties": False,
         "$defs": {
-            "map": _map("Conditions", "Conditions that all hold. A list under a key is several conditions.", {}),
+            "map": _map(
+                "Conditions",
+                "Conditions that all hold. A list under a key is several conditions.",
+                {},
+            ),
             **{name: condition_schema(condition) for name, condition in CONDITIONS.items()},
         },
     }
@@ -43,10 +47,13 @@ def json_schema() -> dict[str, Any]:
 def condition_schema(condition: type[Condition]) -> dict[str, Any]:
     """Return the schema of one condition."""
     schema: dict[str, Any] = {
-        "title": condition.name, "description": condition.help, "type": "object",
-        "properties": {field.name: _field(field) for field in condition.fields}, "additionalProperties": False,
+        "title": condition.name,
+        "description": condition.help,
+        "type": "object",
+        "properties": {field.name: _field(field) for field in condition.fields},
+        "additionalProperties": False,
         "examples": list(condition.examples),
-    }  # fmt: skip
+    }
     if required := [field.name for field in condition.fields if field.required]:
         schema["required"] = required
     # Where no field is required, one that asks something is.
@@ -58,14 +65,17 @@ def condition_schema(condition: type[Condition]) -> dict[str, Any]:
         schema["allOf"] = [{"not": {"required": list(pair)}} for pair in condition.exclusive]
     if condition.needs:
         schema["dependentSchemas"] = {
-            name: {"anyOf": [{"required": [other]} for other in others]} for name, others in condition.needs
+            name: {"anyOf": [{"required": [other]} for other in others]}
+            for name, others in condition.needs
         }
     return schema
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("condition", nargs="?", metavar="CONDITION", help=f"one of: {', '.join(CONDITIONS)}")
+    parser.add_argument(
+        "condition", nargs="?", metavar="CONDITION", help=f"one of: {', '.join(CONDITIONS)}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,34 +83,65 @@ def run(args: argparse.Namespace) -> int:
     name = args.condition
     if name is not None and name not in CONDITIONS:
         hint = did_you_mean(name, CONDITIONS)
-        raise UsageError(f"Unknown condition {quoted(name)}.{hint} Allowed: {', '.join(CONDITIONS)}.")
-    schema = json_schema() if name is None else {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
+        raise UsageError(
+            f"Unknown condition {quoted(name)}.{hint} Allowed: {', '.join(CONDITIONS)}."
+        )
+    schema = (
+        json_schema() if name is None else {"$schema": DRAFT, **condition_schema(CONDITIONS[name])}
+    )
     print(json.dumps(schema, indent=2, ensure_ascii=False))
     return 0
 
 
 def _request() -> dict[str, Any]:
-    filters = _map("Filters", "The conditions. operator joins them.", {field.name: _field(field) for field in SCOPE})
+    filters = _map(
+        "Filters",
+        "The conditions. operator joins them.",
+        {field.name: _field(field) for field in SCOPE},
+    )
     # A scope key alone asks for nothing.
     names = [*CONDITIONS, *(group.name for group in GROUPS)]
     return {
-        "operator": {"title": "operator", "description": "How the direct children of filters are joined.",
-                     "type": "string", "enum": list(OPERATORS), "default": "AND"},
-        "filters": {**filters, "anyOf": [{"required": [name]} for name in names], "examples": [_EXAMPLE]},
-        "fileType": {"title": "fileType", "description": "The form of the export that links point to first.",
-                     "type": "string", "enum": list(FILE_TYPES), "default": "json"},
-        "limit": {"title": "limit", "description": "How many rows to return, by address. 0 only counts.",
-                  "type": "integer", "minimum": 0, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-    }  # fmt: skip
+        "operator": {
+            "title": "operator",
+            "description": "How the direct children of filters are joined.",
+            "type": "string",
+            "enum": list(OPERATORS),
+            "default": "AND",
+        },
+        "filters": {
+            **filters,
+            "anyOf": [{"required": [name]} for name in names],
+            "examples": [_EXAMPLE],
+        },
+        "fileType": {
+            "title": "fileType",
+            "description": "The form of the export that links point to first.",
+            "type": "string",
+            "enum": list(FILE_TYPES),
+            "default": "json",
+        },
+        "limit": {
+            "title": "limit",
+            "description": "How many rows to return, by address. 0 only counts.",
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MAX_LIMIT,
+            "default": DEFAULT_LIMIT,
+        },
+    }
 
 
 def _map(title: str, description: str, more: dict[str, Any]) -> dict[str, Any]:
     joined = {group.name: _group(group) for group in GROUPS}
     return {
-        "title": title, "description": description, "type": "object",
+        "title": title,
+        "description": description,
+        "type": "object",
         "properties": {**{name: _one_or_many(name) for name in CONDITIONS}, **joined, **more},
-        "additionalProperties": False, "minProperties": 1,
-    }  # fmt: skip
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
 
 
 def _one_or_many(name: str) -> dict[str, Any]:
@@ -111,7 +152,12 @@ def _one_or_many(name: str) -> dict[str, Any]:
 def _group(group: GroupKey) -> dict[str, Any]:
     maps: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/map"}, "minItems": 1}
     shape = maps if group.takes == "list" else {"anyOf": [{"$ref": "#/$defs/map"}, maps]}
-    return {"title": group.name, "description": group.help, **shape, "examples": list(group.examples)}
+    return {
+        "title": group.name,
+        "description": group.help,
+        **shape,
+        "examples": list(group.examples),
+    }
 
 
 def _field(field: Field) -> dict[str, Any]:

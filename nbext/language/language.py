@@ -45,7 +45,7 @@ from nbext.language.model import (
     Query,
     SeenWallets,
     Segment,
-)  # fmt: skip
+)
 from nbext.language.parse import parse
 
 if TYPE_CHECKING:
@@ -54,9 +54,18 @@ if TYPE_CHECKING:
     from nbext.engine.dataset import Contract, Dataset, WalletList
 
 __all__ = [
-    "balance", "changes", "compile", "funnel", "json_schema", "learn_times", "parse", "parts", "resolve", "segment_id",
+    "balance",
+    "changes",
+    "compile",
+    "funnel",
+    "json_schema",
+    "learn_times",
+    "parse",
+    "parts",
+    "resolve",
+    "segment_id",
     "why_none",
-]  # fmt: skip
+]
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
 StoredLists = Callable[[str], "WalletList | None"]
@@ -66,7 +75,10 @@ _UNRESOLVED = AllOf(())
 
 
 def resolve(
-    query: Query, dataset: Dataset, saved: SavedRequest | None = None, lists: StoredLists | None = None,
+    query: Query,
+    dataset: Dataset,
+    saved: SavedRequest | None = None,
+    lists: StoredLists | None = None,
     cancel: Cancel | None = None,
 ) -> Plan:
     """Return what a query means on a dataset.
@@ -145,12 +157,22 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
     held = [one for one in plan.shown if isinstance(one, BalanceColumn)]
     if name is not None:
         asked = name.strip().casefold()
-        found = [one for one in held if asked in (one.contract.address, (one.contract.symbol or "").casefold())]
+        found = [
+            one
+            for one in held
+            if asked in (one.contract.address, (one.contract.symbol or "").casefold())
+        ]
         if len(found) != 1:
             some = "several balances" if found else "no balance"
-            having = f" They have: {listed([describe.contract_name(one.contract) for one in held])}." if held else ""
+            having = (
+                f" They have: {listed([describe.contract_name(one.contract) for one in held])}."
+                if held
+                else ""
+            )
             advice = " Give its address." if found else having
-            raise ValidationError.of("/amounts", "unknown-symbol", f"The rows have {some} of {shown(name)}.{advice}")
+            raise ValidationError.of(
+                "/amounts", "unknown-symbol", f"The rows have {some} of {shown(name)}.{advice}"
+            )
         held = found
     if not held:
         return None
@@ -170,19 +192,27 @@ def changes(now: Plan, then: Plan) -> Plan:
         its: list[ShownColumn] = [one for one in plan.shown if isinstance(one, BalanceColumn)]
         its.append(MatchColumn(plan.whole))
         shown += its
-        described += [{**column, "name": f"{when}_{column['name']}"} for column in columns.described(its)[1:]]
+        described += [
+            {**column, "name": f"{when}_{column['name']}"} for column in columns.described(its)[1:]
+        ]
     return replace(
-        now, whole=Segment(AnyOf((then.whole, now.whole)), now.whole.seen, ()), shown=tuple(shown), columns=described,
-        order=None, canonical={**now.canonical, "since": then.as_of},
+        now,
+        whole=Segment(AnyOf((then.whole, now.whole)), now.whole.seen, ()),
+        shown=tuple(shown),
+        columns=described,
+        order=None,
+        canonical={**now.canonical, "since": then.as_of},
         words=f"{now.words}, at block {then.as_of['block']:,} or now",
         warnings=list(dict.fromkeys([*then.warnings, *now.warnings])),
-    )  # fmt: skip
+    )
 
 
 def parts(plan: Plan) -> list[tuple[str, Question]]:
     """Return each of the plan's conditions alone: its words and its question."""
     whole = plan.whole
-    return [(leaf.words(), question(Segment(leaf, whole.seen, whole.exclude))) for leaf in plan.leaves]
+    return [
+        (leaf.words(), question(Segment(leaf, whole.seen, whole.exclude))) for leaf in plan.leaves
+    ]
 
 
 def why_none(plan: Plan, count: Count) -> list[str]:
@@ -196,7 +226,10 @@ def why_none(plan: Plan, count: Count) -> list[str]:
     each = "; ".join(f"{step.alone:,} {visible(step.words, 120)}" for step in steps)
     left = ", then ".join(f"{step.remaining:,}" for step in steps[: end + 1])
     last = f': nobody is left with "{visible(steps[end].words, 120)}"' if end < len(steps) else ""
-    return [f"No wallet matches. Each condition alone: {each}.", f"Together, in this order: {left}{last}."]
+    return [
+        f"No wallet matches. Each condition alone: {each}.",
+        f"Together, in this order: {left}{last}.",
+    ]
 
 
 @dataclass(frozen=True)
@@ -219,7 +252,9 @@ def funnel(plan: Plan, count: Count) -> list[Step]:
     places = range(len(nodes))
     # Complements of each are taken from the wallets that the whole segment sees.
     questions = [question(replace(whole, node=node)) for node in nodes]
-    counts = count(questions, [*([place] for place in places), *(range(place + 1) for place in places)])
+    counts = count(
+        questions, [*([place] for place in places), *(range(place + 1) for place in places)]
+    )
     return [
         Step(node.words(), _member(node), alone, remaining)
         for node, alone, remaining in zip(nodes, counts, counts[len(nodes) :], strict=False)
@@ -227,36 +262,50 @@ def funnel(plan: Plan, count: Count) -> list[Step]:
 
 
 def question(
-    whole: Segment, shown: Sequence[ShownColumn] = (), described: Sequence[Column] = (), order: RowOrder | None = None
+    whole: Segment,
+    shown: Sequence[ShownColumn] = (),
+    described: Sequence[Column] = (),
+    order: RowOrder | None = None,
 ) -> Question:
     """Return the question for a segment's wallets, with the columns that are shown, in the order of the rows."""
     parameters = Parameters()
     # Of two conditions on one contract the later bound counts: each alone would be right.
     least = dict(whole.node.least_balances())
     segment = parameters.shape_of(whole)
-    rows = parameters.shape_of(tuple(
-        replace(one, least=least.get((one.contract.contract, one.at))) if isinstance(one, BalanceColumn) else one
-        for one in shown
-    ))  # fmt: skip
+    rows = parameters.shape_of(
+        tuple(
+            replace(one, least=least.get((one.contract.contract, one.at)))
+            if isinstance(one, BalanceColumn)
+            else one
+            for one in shown
+        )
+    )
     # A column's name is an alias in the compiled text, so it belongs to the shape. The engine reads exact ones alone.
     names = tuple(column["name"] for column in described[1:] if column["type"] != "float64")
     return Question(
         shape=repr((segment, rows, names, order)),
         wallets=lambda tables, scalars: bound(segment, scalars).wallets(tables),
         columns=lambda tables, scalars: [
-            column.values(name, tables) for column, name in zip(bound(rows, scalars), names, strict=True)
+            column.values(name, tables)
+            for column, name in zip(bound(rows, scalars), names, strict=True)
         ],
         values=tuple(parameters.values),
-        holders=tuple(one.contract.holders if isinstance(one, BalanceColumn) and one.at is None else None
-                      for one in shown),
+        holders=tuple(
+            one.contract.holders if isinstance(one, BalanceColumn) and one.at is None else None
+            for one in shown
+        ),
         order=None if order is None else _order(order, rows, described),
         floats={
             f"{column['name']}_raw": (column["name"], column["decimals"] or 0)
-            for column in described if column["type"] == "float64"
+            for column in described
+            if column["type"] == "float64"
         },
-        sizes={name: one.contract.size for one, name in zip(shown, names, strict=True)
-               if isinstance(one, BalanceColumn) and one.contract.size},
-    )  # fmt: skip
+        sizes={
+            name: one.contract.size
+            for one, name in zip(shown, names, strict=True)
+            if isinstance(one, BalanceColumn) and one.contract.size
+        },
+    )
 
 
 def _order(order: RowOrder, rows: Any, described: Sequence[Column]) -> Order:
@@ -266,14 +315,19 @@ def _order(order: RowOrder, rows: Any, described: Sequence[Column]) -> Order:
     place = sum(column["type"] != "float64" for column in described[1 : order.column])
     missing_last = isinstance(rows[place], ActivityColumn) and rows[place].may_be_missing
     return Order(
-        place, order.descending, lambda tables, scalars: bound(rows[place], scalars).sort_keys(tables), missing_last
+        place,
+        order.descending,
+        lambda tables, scalars: bound(rows[place], scalars).sort_keys(tables),
+        missing_last,
     )
 
 
 def segment_id(plan: Plan, fingerprint: str) -> str:
     """Return the id of a plan on some data: the same question of the same data has the same id."""
     # Keys are not sorted: their order is the order of the columns.
-    text = json.dumps([GRAMMAR, fingerprint, plan.canonical], separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(
+        [GRAMMAR, fingerprint, plan.canonical], separators=(",", ":"), ensure_ascii=True
+    )
     digest = hashlib.sha256(text.encode("ascii")).digest()
     # 144 bits: two segments never meet, and the id still fits a line of a notebook.
     return "sg_" + base64.urlsafe_b64encode(digest[:18]).decode("ascii")
@@ -286,11 +340,20 @@ def _canonical(
     assert isinstance(whole.node, AllOf | AnyOf)
     # The scope is written out in full, defaults too: the id must not change when a default does.
     filters = {**_map(whole.node.children, type(whole.node)), "chain": chain.name}
-    filters |= {"exclude": list(whole.exclude)} if as_of is None else {"asOf": as_of, "exclude": list(whole.exclude)}
+    filters |= (
+        {"exclude": list(whole.exclude)}
+        if as_of is None
+        else {"asOf": as_of, "exclude": list(whole.exclude)}
+    )
     # Not written out where they are not given: what was asked before they existed keeps its id.
     filters |= {"columns": list(query.scope.columns)} if query.scope.columns else {}
     filters |= {"orderBy": order_by} if order_by else {}
-    return {"operator": query.operator, "filters": filters, "fileType": query.file_type, "limit": query.limit}
+    return {
+        "operator": query.operator,
+        "filters": filters,
+        "fileType": query.file_type,
+        "limit": query.limit,
+    }
 
 
 def _map(nodes: Sequence[Node], join: type[AllOf | AnyOf]) -> dict[str, Any]:
@@ -311,7 +374,10 @@ def _map(nodes: Sequence[Node], join: type[AllOf | AnyOf]) -> dict[str, Any]:
     own, other = ("all", "any") if join is AllOf else ("any", "all")
     if len(entries.get(other, ())) > 1:
         groups = [{other: value} for value in entries[other]]
-        entries = {own if key == other else key: [groups] if key == other else one for key, one in entries.items()}
+        entries = {
+            own if key == other else key: [groups] if key == other else one
+            for key, one in entries.items()
+        }
     return {key: values[0] if len(values) == 1 else values for key, values in entries.items()}
 
 
@@ -328,7 +394,9 @@ class _Resolver(Context):
     lists: StoredLists = lambda _: None
     within: tuple[str, ...] = ()  # the saved segments that this query is part of
     cancel: Cancel = field(default_factory=Cancel)
-    counted: list[ParsedCondition] = field(default_factory=list)  # those of saved segments each time they are named
+    counted: list[ParsedCondition] = field(
+        default_factory=list
+    )  # those of saved segments each time they are named
     leaves: list[Condition] = field(default_factory=list)
     shown: dict[Contract, int | None] = field(default_factory=dict)
 
@@ -339,7 +407,9 @@ class _Resolver(Context):
         if scope.chain is not None or scope.as_of is not None:
             self.at(self.default, "/filters/chain")
         node = self.node(self.query.root, positive=True)
-        seen = tuple([SeenWallets(chain.id, self.at(chain, "/filters/chain")) for chain in self.chains()])
+        seen = tuple(
+            [SeenWallets(chain.id, self.at(chain, "/filters/chain")) for chain in self.chains()]
+        )
         excluded: set[str] = set()
         held = node.burned()
         # Counts of holders elsewhere have the burn address among them, and then differ by one.
@@ -380,14 +450,18 @@ class _Resolver(Context):
 
     def columns(self) -> tuple[ShownColumn, ...]:
         """Return the columns of the rows: balances, then the facts that were asked for."""
-        shown: list[ShownColumn] = [BalanceColumn(contract, at) for contract, at in self.shown.items()]
+        shown: list[ShownColumn] = [
+            BalanceColumn(contract, at) for contract, at in self.shown.items()
+        ]
         facts, chains = self.query.scope.columns, self.chains()
         # One chain's: of the segment's, or where no condition is on it, of the first that one is on.
         chain = self.default if self.default in chains else chains[0]
         moment = self.at(chain, "/filters/columns") if facts else None
         for fact in facts:
             if fact != "transfers" and chain.id in self.extents:
-                self.timed(chain, "/filters/columns", f'Leave out "{fact}".', every=fact == "activeDays")
+                self.timed(
+                    chain, "/filters/columns", f'Leave out "{fact}".', every=fact == "activeDays"
+                )
             shown.append(ActivityColumn(fact, chain.id, moment))
         return tuple(shown)
 
@@ -400,25 +474,40 @@ class _Resolver(Context):
         name, descending = written.removeprefix("-"), written.startswith("-")
         names = [column["name"] for column in described]
         # Two columns of one order, which has one canonical form.
-        amounts = {f"{column['name']}_raw": column["name"] for column in described if column["type"] == "float64"}
+        amounts = {
+            f"{column['name']}_raw": column["name"]
+            for column in described
+            if column["type"] == "float64"
+        }
         found = amounts.get(name, name)
         if found not in names:
             hint = did_you_mean(name, names) or f" Allowed: {', '.join(names)}."
             more = f' Add it to "columns": {json.dumps([name])}.' if name in columns.FACTS else hint
-            self.report.add("/filters/orderBy", "column", f"The rows have no column {shown(name)}.{more}")
+            self.report.add(
+                "/filters/orderBy", "column", f"The rows have no column {shown(name)}.{more}"
+            )
             return None
-        return None if found == "address" and not descending else RowOrder(names.index(found), descending)
+        return (
+            None
+            if found == "address" and not descending
+            else RowOrder(names.index(found), descending)
+        )
 
     def saved_segment(self, asked: ParsedCondition) -> Segment | None:
         """Resolve the saved segment that a condition names, on this data, as of this segment's time."""
-        name, pointer = asked.values["id"], at(asked.pointer, "id") if asked.kinds else asked.pointer
+        name, pointer = (
+            asked.values["id"],
+            at(asked.pointer, "id") if asked.kinds else asked.pointer,
+        )
         request = self.saved(name)
         if request is None:
             self.report.add(pointer, "unknown-segment", f"No segment {shown(name)} is saved here.")
             return None
         # Ids are made of contents, so a cycle cannot be written; a damaged registry could still hold one.
         if name in self.within or len(self.within) >= MAX_DEPTH:
-            self.report.add(pointer, "depth", f"Saved segments are nested more than {MAX_DEPTH} deep.")
+            self.report.add(
+                pointer, "depth", f"Saved segments are nested more than {MAX_DEPTH} deep."
+            )
             return None
         try:
             return self._inner(request, name)
@@ -447,12 +536,22 @@ class _Resolver(Context):
         # The list is shared: nested saved segments could multiply 200 conditions to millions.
         within = (*self.within, name)
         inner = _Resolver(
-            query, self.dataset, as_of=self.as_of, saved=self.saved, lists=self.lists, within=within,
-            cancel=self.cancel, counted=self.counted,
+            query,
+            self.dataset,
+            as_of=self.as_of,
+            saved=self.saved,
+            lists=self.lists,
+            within=within,
+            cancel=self.cancel,
+            counted=self.counted,
         )
         segment = inner.segment()
         inner.report.close()
-        self.warnings += [line for line in (*_retaken(request, name), *inner.warnings) if line not in self.warnings]
+        self.warnings += [
+            line
+            for line in (*_retaken(request, name), *inner.warnings)
+            if line not in self.warnings
+        ]
         self.used.extend(chain for chain in inner.chains() if chain not in self.used)
         # It may look at a later time than this segment does, and so hold wallets not seen yet.
         loose = any(self.at(chain, "/filters/asOf") is not None for chain in inner.chains())
@@ -461,7 +560,11 @@ class _Resolver(Context):
 
 def _retaken(request: Mapping[str, Any], name: str) -> list[str]:
     """Return that a saved segment has other wallets now than its rows had, in a line, where that is so."""
-    limit, matched, changed = request.get("limit") or 0, request.get("matched"), bool(request.get("changed"))
+    limit, matched, changed = (
+        request.get("limit") or 0,
+        request.get("matched"),
+        bool(request.get("changed")),
+    )
     is_cut = limit > 0 and (matched is None or matched > limit)
     if not (is_cut or changed):
         return []

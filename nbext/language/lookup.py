@@ -21,7 +21,17 @@ from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Block, Blocks, Range
 from nbext.errors import did_you_mean
 from nbext.language.describe import Report, at, chain_name, contract_name, decimals_of, same_symbol
 from nbext.language.field_types import unix_hint
-from nbext.language.model import Bounds, Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Segment, Span, Time
+from nbext.language.model import (
+    Bounds,
+    Parsed,
+    ParsedCondition,
+    ParsedGroup,
+    ParsedNot,
+    Query,
+    Segment,
+    Span,
+    Time,
+)
 
 if TYPE_CHECKING:
     from nbext.core.operations import AsOf
@@ -103,8 +113,13 @@ class Context(ABC):
         if chain.id not in self.extents and chain.id not in self._unknown_chains:
             self._unknown_chains.add(chain.id)
             held = ", ".join(map(chain_name, self.extents))
-            self.report.add(pointer, "chain", f"The data has nothing on {chain.name}. It has: {held}." if held else
-                            "The data has metadata only: no transfers or holders are ingested.")
+            self.report.add(
+                pointer,
+                "chain",
+                f"The data has nothing on {chain.name}. It has: {held}."
+                if held
+                else "The data has metadata only: no transfers or holders are ingested.",
+            )
         return chain.id in self.extents
 
     # Contracts
@@ -114,7 +129,9 @@ class Context(ABC):
         text = asked.values.get(name)
         if text is None:
             return None
-        return self._contract(text, chain, at(asked.pointer, name), nft=asked.kinds[name] == "collection")
+        return self._contract(
+            text, chain, at(asked.pointer, name), nft=asked.kinds[name] == "collection"
+        )
 
     def contracts(self, asked: ParsedCondition, name: str, chain: Chain) -> tuple[Contract, ...]:
         """Return the collections that a list names, each once."""
@@ -141,7 +158,9 @@ class Context(ABC):
                 self._report_unknown_symbol(text, chain, pointer, nft=nft)
         # Either is the likelier mistake than the question: a copy of a token, or a contract of another chain.
         if contract is not None and (contract.spam or not (contract.transfers or contract.holders)):
-            who = f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
+            who = (
+                f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
+            )
             if contract.spam:
                 self.warnings.append(f"{pointer}: {who} is marked as spam.")
             if not contract.transfers and not contract.holders:
@@ -154,8 +173,16 @@ class Context(ABC):
         """Warn of blocks without a row, where all transfers of a chain are looked at, whichever contract's."""
         extent = self.extents[chain.id]
         fetched = extent.covered
-        gaps = [gap for gap in extent.gaps if not (fetched and all(extent.covers(one, *gap) for one in fetched))]
-        line = f"{chain.name}: transfers are missing: the data has no row of {_widest(gaps)}." if gaps else ""
+        gaps = [
+            gap
+            for gap in extent.gaps
+            if not (fetched and all(extent.covers(one, *gap) for one in fetched))
+        ]
+        line = (
+            f"{chain.name}: transfers are missing: the data has no row of {_widest(gaps)}."
+            if gaps
+            else ""
+        )
         if line and line not in self.warnings:
             self.warnings.append(line)
 
@@ -164,31 +191,43 @@ class Context(ABC):
         extent, lacks = self.extents[chain.id], list[str]()
         gaps = [gap for gap in extent.gaps if not extent.covers(contract.address, *gap)]
         deployed = contract.deployed_block
-        if deployed is not None and deployed < extent.first_block and not extent.covers(
-            contract.address, deployed, extent.first_block
+        if (
+            deployed is not None
+            and deployed < extent.first_block
+            and not extent.covers(contract.address, deployed, extent.first_block)
         ):
-            lacks.append(f"the data starts at block {extent.first_block:,}, and the contract at "
-                         f"{deployed:,}")  # fmt: skip
+            lacks.append(
+                f"the data starts at block {extent.first_block:,}, and the contract at {deployed:,}"
+            )
         if gaps:
             lacks.append(f"the data has no row of {_widest(gaps)}")
         if unread := extent.uncovered(contract.address, deployed or 0):
             lacks.append(f"{_widest(unread)} were not fetched")
         if contract.below_zero:
             wallets = f"{contract.below_zero:,} wallet{'s' * (contract.below_zero != 1)}"
-            lacks.append(f"{wallets} with a balance below zero, which no wallet can have, are left out")
-        line = f"{contract_name(contract)} on {chain.name}: transfers are missing: {'; '.join(lacks)}."
+            lacks.append(
+                f"{wallets} with a balance below zero, which no wallet can have, are left out"
+            )
+        line = (
+            f"{contract_name(contract)} on {chain.name}: transfers are missing: {'; '.join(lacks)}."
+        )
         if lacks and line not in self.warnings:
             self.warnings.append(line)
         if (compared := extent.differing.get(contract.address)) is not None:
-            line = ("transfers are missing: the node that they were fetched from left logs out. Fetch it again, from "
-                    "another node." if compared.cause == "left out" else
-                    f"{compared.of - compared.equal:,} of {compared.of:,} balances differed from the contract's own at "
-                    f"block {compared.block:,}: {_CAUSES[compared.cause or 'unlogged']}")
+            line = (
+                "transfers are missing: the node that they were fetched from left logs out. Fetch it again, from "
+                "another node."
+                if compared.cause == "left out"
+                else f"{compared.of - compared.equal:,} of {compared.of:,} balances differed from the contract's own "
+                f"at block {compared.block:,}: {_CAUSES[compared.cause or 'unlogged']}"
+            )
             line = f"{contract_name(contract)} on {chain.name}: {line}"
             if line not in self.warnings:
                 self.warnings.append(line)
 
-    def _by_address(self, address: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
+    def _by_address(
+        self, address: str, chain: Chain, pointer: str, *, nft: bool
+    ) -> Contract | None:
         catalog = self.dataset.catalog
         found = catalog.contract(chain.id, address)
         if found is None:
@@ -198,15 +237,20 @@ class Context(ABC):
             self.report.add(pointer, "unknown-contract", detail)
         elif found.standard is not None and found.is_nft != nft:
             wanted, other = ("an NFT collection", "token") if nft else ("an ERC20 token", "nft")
-            detail = f"{checksummed(address)} is {found.standard}, not {wanted}. Use {other!r} for it."
+            detail = (
+                f"{checksummed(address)} is {found.standard}, not {wanted}. Use {other!r} for it."
+            )
             self.report.add(pointer, "standard", detail)
             return None
         # Of a contract whose standard nobody knows, what was asked for is believed.
         return found
 
-    def _report_ambiguous(self, symbol: str, found: list[Contract], chain: Chain, pointer: str) -> None:
+    def _report_ambiguous(
+        self, symbol: str, found: list[Contract], chain: Chain, pointer: str
+    ) -> None:
         candidates: list[Any] = [
-            {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name} for one in found
+            {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name}
+            for one in found
         ]
         self.report.ambiguous(pointer, same_symbol(symbol, found, chain), candidates)
 
@@ -220,7 +264,9 @@ class Context(ABC):
         if not hint and catalog.by_symbol(chain.id, symbol, nft=not nft):
             other, key = ("a token", "token") if nft else ("a collection", "nft")
             hint = f" There is {other} with that symbol: use {key!r} for it."
-        elsewhere = [chain_id for chain_id in self.extents if catalog.by_symbol(chain_id, symbol, nft=nft)]
+        elsewhere = [
+            chain_id for chain_id in self.extents if catalog.by_symbol(chain_id, symbol, nft=nft)
+        ]
         hint = _elsewhere(elsewhere) or hint
         if not hint and " " in symbol:
             hint = " It looks like a name: search for it, and write its symbol or its address."
@@ -229,18 +275,30 @@ class Context(ABC):
 
     # Amounts and counts
 
-    def amounts(self, asked: ParsedCondition, name: str, contract: Contract | None, low: int = 1) -> Amounts:
+    def amounts(
+        self, asked: ParsedCondition, name: str, contract: Contract | None, low: int = 1
+    ) -> Amounts:
         """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""
         bounds, pointer = asked.values.get(name) or Bounds(), at(asked.pointer, name)
-        least = None if bounds.min is None else self._raw(asked, bounds.min, contract, at(pointer, "min"))
-        most = None if bounds.max is None else self._raw(asked, bounds.max, contract, at(pointer, "max"))
+        least = (
+            None
+            if bounds.min is None
+            else self._raw(asked, bounds.min, contract, at(pointer, "min"))
+        )
+        most = (
+            None
+            if bounds.max is None
+            else self._raw(asked, bounds.max, contract, at(pointer, "max"))
+        )
         return Amounts(low if least is None else least, most, none_too=bounds.min == 0)
 
     def counts(self, asked: ParsedCondition, name: str, low: int = 1) -> Range:
         """Return bounds of a count; ``low`` is the lower bound where none was given."""
         bounds = asked.values.get(name) or Bounds()
         least = low if bounds.min is None else int(bounds.min)
-        return Range(least, None if bounds.max is None else int(bounds.max), none_too=bounds.min == 0)
+        return Range(
+            least, None if bounds.max is None else int(bounds.max), none_too=bounds.min == 0
+        )
 
     def warn_of_every_wallet(self, asked: ParsedCondition, name: str, within: Range) -> None:
         """Warn of a lower bound of 0 without an upper one: it asks nothing."""
@@ -253,11 +311,16 @@ class Context(ABC):
     ) -> int | None:
         """Return an amount in the smallest unit."""
         label = "the token" if contract is None else contract_name(contract)
-        counted, is_raw = contract is not None and contract.is_nft, asked.values.get("unit") == "raw"
+        counted, is_raw = (
+            contract is not None and contract.is_nft,
+            asked.values.get("unit") == "raw",
+        )
         decimals = 0 if is_raw or counted or contract is None else decimals_of(contract)
         if decimals is None:
             advice = 'Give the amount in its smallest unit, with "unit": "raw".'
-            self.report.add(pointer, "decimals", f"The data does not have the decimals of {label}. {advice}")
+            self.report.add(
+                pointer, "decimals", f"The data does not have the decimals of {label}. {advice}"
+            )
             return None
         try:
             raw = to_raw(amount, decimals)
@@ -270,7 +333,11 @@ class Context(ABC):
             self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.{rounded}")
             return None
         if raw > MAX_UINT256:
-            self.report.add(pointer, "range", f"{amount} is out of range: more than 2^256-1 in the smallest unit.")
+            self.report.add(
+                pointer,
+                "range",
+                f"{amount} is out of range: more than 2^256-1 in the smallest unit.",
+            )
         return raw
 
     # Times
@@ -288,7 +355,9 @@ class Context(ABC):
         """Return the block and the time that the answer holds at."""
         clock, chain_id = self.dataset.clock, self.default.id
         block = self.ats.get(chain_id)
-        block, timestamp = clock.last(chain_id) if block is None else (block, clock.timestamp_of(chain_id, block))
+        block, timestamp = (
+            clock.last(chain_id) if block is None else (block, clock.timestamp_of(chain_id, block))
+        )
         return {"block": int(block), "timestamp": iso(timestamp)}
 
     def canonical_time(self) -> int | str | None:
@@ -313,12 +382,18 @@ class Context(ABC):
         if (line := self.extents[chain.id].unknown_at(block)) and line not in self.warnings:
             self.warnings.append(line)
 
-    def _check_known(self, contract: Contract, chain: Chain, block: int | None, pointer: str) -> None:
+    def _check_known(
+        self, contract: Contract, chain: Chain, block: int | None, pointer: str
+    ) -> None:
         """Check that the balances of a contract are known at a block: before its snapshot nobody would hold any."""
         start = self.extents[chain.id].snapshots.get(contract.address, 0)
         if block is not None and block < start:
-            self.report.add(pointer, "range", f"Block {block:,} is before the balances of {contract_name(contract)} on "
-                            f"{chain.name}: they begin with a snapshot of holders, of block {start:,}.")
+            self.report.add(
+                pointer,
+                "range",
+                f"Block {block:,} is before the balances of {contract_name(contract)} on "
+                f"{chain.name}: they begin with a snapshot of holders, of block {start:,}.",
+            )
 
     def since(self, asked: ParsedCondition, chain: Chain, contract: Contract) -> int | None:
         """Return the block of ``heldSince``."""
@@ -331,17 +406,29 @@ class Context(ABC):
             return None
         end = self.at(chain, pointer)
         if end is not None and block > end:
-            self.report.add(pointer, "range", f"{time.shown()} is after asOf, which is block {end:,}.")
+            self.report.add(
+                pointer, "range", f"{time.shown()} is after asOf, which is block {end:,}."
+            )
         self._check_known(contract, chain, block, pointer)
         return block
 
     def blocks(self, span: Span, chain: Chain, pointer: str) -> Blocks:
         """Return the blocks of a window, up to the segment's time."""
         if self._is_reversed(span, chain):
-            self.report.add(pointer, "range", 'The window is empty: "after" is later than "before".')
-        first = None if span.after is None else self._first_block(span.after, chain, at(pointer, "after"))
+            self.report.add(
+                pointer, "range", 'The window is empty: "after" is later than "before".'
+            )
+        first = (
+            None
+            if span.after is None
+            else self._first_block(span.after, chain, at(pointer, "after"))
+        )
         # Inclusive on both ends: the first block not before "after", the last one not after "before".
-        last = None if span.before is None else self._last_block(span.before, chain, at(pointer, "before"))
+        last = (
+            None
+            if span.before is None
+            else self._last_block(span.before, chain, at(pointer, "before"))
+        )
         # What came after asOf had not happened yet, whatever the window says.
         end = self.at(chain, "/filters/asOf")
         if end is not None and span != Span():
@@ -356,13 +443,22 @@ class Context(ABC):
         return Blocks(first, last)
 
     def timed(
-        self, chain: Chain, pointer: str, advice: str = "Give a block number instead.", *, every: bool = False
+        self,
+        chain: Chain,
+        pointer: str,
+        advice: str = "Give a block number instead.",
+        *,
+        every: bool = False,
     ) -> bool:
         """Check that the data has block times of a chain; where days are counted, of ``every`` block."""
         untimed, blocks = self.dataset.clock.untimed(chain.id)
         if untimed < blocks and not (every and untimed):
             return True
-        some = f"times of {blocks - untimed:,} of {blocks:,} blocks" if untimed < blocks else "no block times"
+        some = (
+            f"times of {blocks - untimed:,} of {blocks:,} blocks"
+            if untimed < blocks
+            else "no block times"
+        )
         self.report.add(pointer, "no-times", f"The data has {some} for {chain.name}. {advice}")
         return False
 
@@ -388,7 +484,9 @@ class Context(ABC):
         last = clock.last(chain.id)[1]
         # Chains end at different times; a minute's lag of one must not refuse a segment across both.
         if last is not None and stamp > last:
-            self.warnings.append(f"the data of {chain.name} ends at {iso(last)}, before asOf: its last block is used.")
+            self.warnings.append(
+                f"the data of {chain.name} ends at {iso(last)}, before asOf: its last block is used."
+            )
             stamp = last
         return Time(time.text, timestamp=stamp)
 
@@ -423,8 +521,12 @@ class Context(ABC):
         if found is None:
             # Blocks without a time may be from before it or after: either guess would be wrong half of the time.
             where = "its last block" if stamp is None else f"some blocks around {time.shown()}"
-            self.report.add(pointer, "no-times", f"The data of {chain.name} has no time for {where}. Give a block "
-                            "number instead, or ingest a file with the times of its blocks.")
+            self.report.add(
+                pointer,
+                "no-times",
+                f"The data of {chain.name} has no time for {where}. Give a block "
+                "number instead, or ingest a file with the times of its blocks.",
+            )
         return found
 
     def _known_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
@@ -439,12 +541,18 @@ class Context(ABC):
     def _within_data(self, block: int, chain: Chain, time: Time, pointer: str) -> bool:
         """Check that a block lies within the data of its chain."""
         extent = self.extents[chain.id]
-        first, last, end = extent.first_block, extent.last_block, self.dataset.clock.last(chain.id)[1]
+        first, last, end = (
+            extent.first_block,
+            extent.last_block,
+            self.dataset.clock.last(chain.id)[1],
+        )
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
         asked = self._timestamp(time, chain) if time.block is None and block == last else None
         late = end is not None and asked is not None and asked > end
         if late and time.day and asked is not None and end is not None and asked - 86_399 <= end:
-            self.warnings.append(f"{pointer}: the data of {chain.name} ends at {iso(end)}, before {time.text} ends.")
+            self.warnings.append(
+                f"{pointer}: the data of {chain.name} ends at {iso(end)}, before {time.text} ends."
+            )
             late = False
         if first <= block <= last and not late:
             return True
@@ -454,9 +562,15 @@ class Context(ABC):
 
     def _report_outside(self, time: Time, chain: Chain, pointer: str, where: str) -> None:
         extent = self.extents[chain.id]
-        until = "" if extent.last_timestamp is None else f", the last at {iso(extent.last_timestamp)}"
+        until = (
+            "" if extent.last_timestamp is None else f", the last at {iso(extent.last_timestamp)}"
+        )
         held = f"{chain.name} has blocks {extent.first_block:,} to {extent.last_block:,}{until}"
-        self.report.add(pointer, "range", f"{time.shown()} is {where} the data: {held}.{unix_hint(time.block or 0)}")
+        self.report.add(
+            pointer,
+            "range",
+            f"{time.shown()} is {where} the data: {held}.{unix_hint(time.block or 0)}",
+        )
 
     def _is_reversed(self, span: Span, chain: Chain) -> bool:
         after, before = span.after, span.before

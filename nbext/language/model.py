@@ -240,10 +240,16 @@ class Segment(Node):
     def wallets(self, tables: Tables) -> Tree:
         """Build its wallets: complements are taken from the wallets that it sees, whatever it is part of."""
         # Its own seen wallets, not those of a segment around it: a saved segment means the same wherever it is named.
-        tree = Among(self.node.wallets(tables), Or([one.wallets(tables) for one in self.seen]), self.loose)
+        tree = Among(
+            self.node.wallets(tables), Or([one.wallets(tables) for one in self.seen]), self.loose
+        )
         excluded: Any = self.exclude
         # An empty list of addresses never became a scalar.
-        return tree if isinstance(excluded, tuple) else And([tree, Not(Leaf(history.listed(excluded, tables)))])
+        return (
+            tree
+            if isinstance(excluded, tuple)
+            else And([tree, Not(Leaf(history.listed(excluded, tables)))])
+        )
 
 
 @dataclass(frozen=True)
@@ -285,4 +291,6 @@ def _joined_words(children: tuple[Node, ...], word: str) -> str:
     if len(children) == 1:
         return children[0].words()
     # Brackets around a group inside a group: "a and b or c" can be read in two ways.
-    return word.join(f"({one.words()})" if isinstance(one, AllOf | AnyOf) else one.words() for one in children)
+    return word.join(
+        f"({one.words()})" if isinstance(one, AllOf | AnyOf) else one.words() for one in children
+    )

@@ -34,7 +34,11 @@ def parse(body: object) -> Query:
     parser = _Parser()
     report = parser.report
     if not isinstance(body, Mapping):
-        report.add("", "type", f"A segment request is an object with {', '.join(EXECUTE_KEYS)}, not {shown(body)}.")
+        report.add(
+            "",
+            "type",
+            f"A segment request is an object with {', '.join(EXECUTE_KEYS)}, not {shown(body)}.",
+        )
         report.close()
     assert isinstance(body, Mapping)
     for key in body:
@@ -73,25 +77,33 @@ class _Parser:
             detail = 'Filters are missing. Write "filters": {...} with at least one condition.'
             self.report.add("/filters", "required", detail)
         elif not isinstance(filters, Mapping):
-            self.report.add("/filters", "type", f"Filters are an object of conditions, not {shown(filters)}.")
+            self.report.add(
+                "/filters", "type", f"Filters are an object of conditions, not {shown(filters)}."
+            )
         if not isinstance(filters, Mapping):
             return (), Scope()
         rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
         scope = {
             key: read(SCOPE_KEY[key], value, at("/filters", key), self.report)
-            for key, value in filters.items() if key in SCOPE_KEY
-        }  # fmt: skip
+            for key, value in filters.items()
+            if key in SCOPE_KEY
+        }
         # A scope key alone asks for nothing: filters need a condition beside it.
         if not rest:
             detail = f"The filters have no condition. Give at least one of: {', '.join(MAP_KEYS)}."
             self.report.add("/filters", "empty-group", detail)
         children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
         return children, Scope(
-            scope.get("chain"), scope.get("asOf"), scope.get("exclude"), scope.get("orderBy"),
+            scope.get("chain"),
+            scope.get("asOf"),
+            scope.get("exclude"),
+            scope.get("orderBy"),
             scope.get("columns") or (),
         )
 
-    def map(self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]) -> Iterator[Parsed]:
+    def map(
+        self, members: Mapping[str, Any], pointer: str, depth: int, allowed: tuple[str, ...]
+    ) -> Iterator[Parsed]:
         """Read the children of a map: one for each key, or for each member of a key's list."""
         # Before going down: a hostile body must not reach Python's own limit.
         if depth > MAX_DEPTH:
@@ -131,13 +143,19 @@ class _Parser:
             self.report.add(pointer, "type", detail)
             return
         if not value:
-            self.report.add(pointer, "empty-group", f'"{key}" is empty. Give at least one object with conditions.')
+            self.report.add(
+                pointer,
+                "empty-group",
+                f'"{key}" is empty. Give at least one object with conditions.',
+            )
         # Each member has at least one condition, or an error: more of them than conditions are allowed are not read.
         if len(value) > MAX_CONDITIONS:
             detail = f'"{key}" has {len(value):,} members. A segment has at most {MAX_CONDITIONS} conditions.'
             self.report.add(pointer, "size", detail)
             value = value[:MAX_CONDITIONS]
-        members = tuple(self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value))
+        members = tuple(
+            self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value)
+        )
         if key == "not":
             yield from (ParsedNot(member) for member in members)
         # An empty group is reported above; joined it would be a segment that every wallet is in.
@@ -151,10 +169,14 @@ class _Parser:
             self.report.add(pointer, "type", detail)
             return ParsedGroup("all", ())
         if not members:
-            self.report.add(pointer, "empty-group", "The object is empty. Give at least one condition.")
+            self.report.add(
+                pointer, "empty-group", "The object is empty. Give at least one condition."
+            )
         return _join("all", tuple(self.map(members, pointer, depth + 1, MAP_KEYS)))
 
-    def conditions_of(self, condition: type[Condition], values: Sequence[Any], pointer: str) -> Iterator[Parsed]:
+    def conditions_of(
+        self, condition: type[Condition], values: Sequence[Any], pointer: str
+    ) -> Iterator[Parsed]:
         """Read a list of one condition."""
         if not values:
             detail = f'"{condition.name}" is an empty list. Give at least one condition.'
@@ -181,14 +203,20 @@ class _Parser:
             for one, index in saved.items()
         ]
         either += [replace(asked, values={"in": addresses})] if addresses else []
-        return _join("all", (_join("any", tuple(either)), *([replace(asked, values=beside)] if beside else [])))
+        return _join(
+            "all",
+            (_join("any", tuple(either)), *([replace(asked, values=beside)] if beside else [])),
+        )
 
     def fields(self, condition: type[Condition], value: Any, pointer: str) -> ParsedCondition:
         """Read the fields of one condition."""
         self.count(pointer)
         if not isinstance(value, Mapping):
             # A contract in the place of a condition is the commonest slip: it is shown as it is written right.
-            takes_it = isinstance(value, str) and condition.fields[0].kind in ("token", "collection")
+            takes_it = isinstance(value, str) and condition.fields[0].kind in (
+                "token",
+                "collection",
+            )
             example = {condition.fields[0].name: value} if takes_it else condition.examples[0]
             text = json.dumps({condition.name: example}, ensure_ascii=False)
             detail = f'{shown(value)} is not an object with the fields of "{condition.name}". Write {text}.'
@@ -202,7 +230,9 @@ class _Parser:
                 values[key] = read(fields[key], one, here, self.report)
             elif key in MAP_KEYS:
                 detail = f"{shown(key)} is a condition, not a field of {condition.name}."
-                self.report.add(here, "unknown-key", f'{detail} Close "{condition.name}" before it.')
+                self.report.add(
+                    here, "unknown-key", f'{detail} Close "{condition.name}" before it.'
+                )
             else:
                 self.report.unknown(here, key, f"field {{}} of {condition.name}", fields)
         # After an unknown key, "asks for nothing" would be noise: the key was meant to ask.
@@ -218,7 +248,9 @@ class _Parser:
         if self.conditions == MAX_CONDITIONS + 1:
             self.report.add(pointer, "size", f"A segment has at most {MAX_CONDITIONS} conditions.")
 
-    def together(self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool) -> None:
+    def together(
+        self, condition: type[Condition], given: Mapping[str, Any], pointer: str, *, all_known: bool
+    ) -> None:
         """Check that a condition has the fields that it needs, and none that do not go together."""
         required = [one for one in condition.fields if one.required]
         for one in required:
@@ -229,14 +261,22 @@ class _Parser:
             return
         for name, other in condition.exclusive:
             if name in given and other in given:
-                self.report.add(pointer, "exclusive", f"{condition.name} takes {name!r} or {other!r}, not both.")
+                self.report.add(
+                    pointer, "exclusive", f"{condition.name} takes {name!r} or {other!r}, not both."
+                )
         for name, others in condition.needs:
             if name in given and not any(other in given for other in others):
                 wanted = " or ".join(repr(other) for other in others)
                 self.report.add(at(pointer, name), "needs", f"{name!r} needs {wanted} beside it.")
         if not required and not given.keys() - condition.idle:
-            names = ", ".join(field.name for field in condition.fields if field.name not in condition.idle)
-            self.report.add(pointer, "empty", f"{condition.name} has nothing to match. Give at least one of: {names}.")
+            names = ", ".join(
+                field.name for field in condition.fields if field.name not in condition.idle
+            )
+            self.report.add(
+                pointer,
+                "empty",
+                f"{condition.name} has nothing to match. Give at least one of: {names}.",
+            )
 
 
 def _join(by: By, members: tuple[Parsed, ...]) -> Parsed:
@@ -252,7 +292,9 @@ def _flat(by: By, members: tuple[Parsed, ...]) -> tuple[Parsed, ...]:
     """
     by_key: dict[str, list[Parsed]] = {}
     for member in members:
-        spliced = member.children if isinstance(member, ParsedGroup) and member.name == by else (member,)
+        spliced = (
+            member.children if isinstance(member, ParsedGroup) and member.name == by else (member,)
+        )
         for child in spliced:
             by_key.setdefault(child.name, []).append(child)
     return tuple(chain.from_iterable(by_key.values()))

@@ -63,14 +63,17 @@ def parting(
         return Parting(Cause.UNKNOWN)
     if there is None:
         return Parting(Cause.UNKNOWN, high)
-    return Parting(Cause.LEFT_OUT if there - coverage.indexes_of(contract, high) else Cause.UNLOGGED, high)
+    return Parting(
+        Cause.LEFT_OUT if there - coverage.indexes_of(contract, high) else Cause.UNLOGGED, high
+    )
 
 
 def supply_differs(node: Node, coverage: Coverage, contract: str, block: int) -> bool:
     """Say whether a token's supply is another than what was minted and not burnt."""
     said = supply(node, contract, block)
-    return said is not None and -said != sum(amount for at, amount in coverage.moves_of(contract, ZERO_ADDRESS)
-                                             if at <= block)
+    return said is not None and -said != sum(
+        amount for at, amount in coverage.moves_of(contract, ZERO_ADDRESS) if at <= block
+    )
 
 
 def _said(node: Node, contract: str, wallet: str, block: int) -> int:

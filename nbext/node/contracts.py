@@ -64,7 +64,9 @@ def moved(topics: Sequence[str], data: str) -> list[Moved]:
         # Old tokens index nothing, or the sender alone: the rest is in the data, in the same order.
         words = [topic[2:] for topic in indexed] + _words(data)
         if len(words) != (3 if kind == TRANSFER else 2):
-            raise Unreadable(f"{len(indexed)} indexed fields and {(len(data) - 2) // 2} bytes of data")
+            raise Unreadable(
+                f"{len(indexed)} indexed fields and {(len(data) - 2) // 2} bytes of data"
+            )
         if kind == TRANSFER:
             return [Moved(_address(words[0]), _address(words[1]), int(words[2], 16))]
         who = _address(words[0])
@@ -86,8 +88,10 @@ def moved(topics: Sequence[str], data: str) -> list[Moved]:
     totals: dict[int, int] = {}
     for number, count in zip(ids, counts, strict=True):
         totals[number] = totals.get(number, 0) + count
-    return [Moved(sender, recipient, number, _items(count), place)
-            for place, (number, count) in enumerate(totals.items())]
+    return [
+        Moved(sender, recipient, number, _items(count), place)
+        for place, (number, count) in enumerate(totals.items())
+    ]
 
 
 def _items(count: int) -> int:
@@ -144,10 +148,14 @@ def read_cards(node: Node, addresses: Sequence[str], known: Mapping[str, str]) -
         if isinstance(code, Refusal):
             raise code.as_error(during=f"Whether {address} is a contract could not be read.")
         if not _has_code(code):
-            raise NodeError(f"There is no contract at {address} on this chain. Check the address and --chain.")
+            raise NodeError(
+                f"There is no contract at {address} on this chain. Check the address and --chain."
+            )
     interfaces = (_SUPPORTS.format(each) for each in (_ERC721, _ERC1155, _NO_INTERFACE))
     asked = [_NAME, _SYMBOL, _DECIMALS, _SUPPLY, *interfaces]
-    answers = read_calls(node, [(address, data) for address in addresses for data in asked], "latest")
+    answers = read_calls(
+        node, [(address, data) for address in addresses for data in asked], "latest"
+    )
     cards = []
     for address in addresses:
         name, symbol, decimals, supply, *supported = (next(answers) for _ in asked)
@@ -156,9 +164,18 @@ def read_cards(node: Node, addresses: Sequence[str], known: Mapping[str, str]) -
         standard = known.get(address)
         if standard is None and not says_yes_to_all:
             standard = "ERC1155" if is_1155 else "ERC721" if is_721 else None
-        cards.append(Card(address, standard, _text(name), _text(symbol),
-                          places if places is not None and places <= 255 and standard in (None, "ERC20") else None,
-                          _number(supply)))
+        cards.append(
+            Card(
+                address,
+                standard,
+                _text(name),
+                _text(symbol),
+                places
+                if places is not None and places <= 255 and standard in (None, "ERC20")
+                else None,
+                _number(supply),
+            )
+        )
     return cards
 
 
@@ -170,21 +187,34 @@ def read_calls(node: Node, calls: Sequence[tuple[str, str]], block: str) -> Iter
     NodeError
         The node refuses for another reason, such as a state that it has pruned.
     """
-    for answer in node.batch([("eth_call", ({"to": to, "data": data}, block)) for to, data in calls]):
+    for answer in node.batch(
+        [("eth_call", ({"to": to, "data": data}, block)) for to, data in calls]
+    ):
         if isinstance(answer, Refusal):
             if answer.meaning not in (Meaning.REVERTED, Meaning.OTHER):
                 raise answer.as_error()
             yield None
         else:
-            yield bytes.fromhex(answer[2:]) if isinstance(answer, str) and _HEX.match(answer) else None
+            yield (
+                bytes.fromhex(answer[2:])
+                if isinstance(answer, str) and _HEX.match(answer)
+                else None
+            )
 
 
 def balances(
     node: Node, address: str, wallets: Sequence[tuple[str, int | None]], block: int
 ) -> Iterable[int | None]:
     """Return what the contract says each wallet has at a block; of one token id where that is given."""
-    calls = [(address, _BALANCE + _padded(int(wallet, 16)) if number is None
-              else _BALANCE_OF_ID + _padded(int(wallet, 16)) + _padded(number)) for wallet, number in wallets]
+    calls = [
+        (
+            address,
+            _BALANCE + _padded(int(wallet, 16))
+            if number is None
+            else _BALANCE_OF_ID + _padded(int(wallet, 16)) + _padded(number),
+        )
+        for wallet, number in wallets
+    ]
     return [_number(each) for each in read_calls(node, calls, hex(block))]
 
 
@@ -235,7 +265,9 @@ def _has_state(node: Node, block: int) -> bool:
             last = node.call("eth_getTransactionByHash", sent[-1])
             if not isinstance(last, Mapping) or last.get("type", "0x0") not in _SIGNED:
                 continue
-            after = quantity(node.call("eth_getTransactionCount", last["from"], hex(number)), "nonce")
+            after = quantity(
+                node.call("eth_getTransactionCount", last["from"], hex(number)), "nonce"
+            )
             return after > quantity(last.get("nonce"), "nonce")
         except (Refusal, KeyError) as why:
             return not (isinstance(why, Refusal) and why.meaning is Meaning.PRUNED)
@@ -263,7 +295,9 @@ def head_of(node: Node, wanted: str, confirmations: int | None) -> int:
         if refusal.meaning is Meaning.TIMEOUT:
             raise
     if wanted == "finalized":
-        raise NodeError("The node does not know which block is finalized. Write --to-block latest, or a number.")
+        raise NodeError(
+            "The node does not know which block is finalized. Write --to-block latest, or a number."
+        )
     return max(0, latest - 12)
 
 

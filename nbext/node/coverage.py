@@ -38,11 +38,20 @@ from nbext.node.windows import Wanted, Window
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
 _HASHES = 512
-_PART = pa.schema({
-    "contract": pa.string(), "sender": pa.string(), "recipient": pa.string(), "value": pa.string(),
-    "count": pa.string(), "place": pa.int32(), "tx": pa.string(), "log_index": pa.int64(), "block": pa.int64(),
-    "is_id": pa.bool_(),
-})  # fmt: skip
+_PART = pa.schema(
+    {
+        "contract": pa.string(),
+        "sender": pa.string(),
+        "recipient": pa.string(),
+        "value": pa.string(),
+        "count": pa.string(),
+        "place": pa.int32(),
+        "tx": pa.string(),
+        "log_index": pa.int64(),
+        "block": pa.int64(),
+        "is_id": pa.bool_(),
+    }
+)
 
 
 @dataclass
@@ -76,10 +85,23 @@ class Coverage:
 
     def covered(self, contract: str, topics: Sequence[str]) -> list[Range]:
         """Return the stored ranges of a contract for these events, in order, none touching another."""
-        ranges = [each for step in self.steps if set(topics) <= set(step.events.get(contract, ()))
-                  for each in step.covers.get(contract, ())]
-        return union([*ranges, *(each for part in self._parts() if contract in part.wanted.contracts
-                                 and set(topics) <= set(part.wanted.topics) for each in [(part.first, part.last)])])
+        ranges = [
+            each
+            for step in self.steps
+            if set(topics) <= set(step.events.get(contract, ()))
+            for each in step.covers.get(contract, ())
+        ]
+        return union(
+            [
+                *ranges,
+                *(
+                    each
+                    for part in self._parts()
+                    if contract in part.wanted.contracts and set(topics) <= set(part.wanted.topics)
+                    for each in [(part.first, part.last)]
+                ),
+            ]
+        )
 
     def recent(self) -> dict[int, str]:
         """Return the hashes of the last blocks that were read, of parts too."""
@@ -90,11 +112,19 @@ class Coverage:
 
     def in_parts(self) -> dict[str, tuple[str, ...]]:
         """Return the contracts of the parts, which a run that was killed has read, and their events."""
-        return {contract: part.wanted.topics for part in self._parts() for contract in part.wanted.contracts}
+        return {
+            contract: part.wanted.topics
+            for part in self._parts()
+            for contract in part.wanted.contracts
+        }
 
     def symbols(self) -> dict[str, str]:
         """Return the symbols of the contracts that were fetched, by address."""
-        return {address: said["card"][2] for address, said in self.about.items() if said.get("card", [None] * 3)[2]}
+        return {
+            address: said["card"][2]
+            for address, said in self.about.items()
+            if said.get("card", [None] * 3)[2]
+        }
 
     def name_of(self, contract: str) -> str:
         """Return how people are told of a contract: by its symbol, and its address."""
@@ -103,13 +133,22 @@ class Coverage:
 
     def events_of(self, contract: str) -> tuple[str, ...]:
         """Return the events that were asked for of a contract that is covered."""
-        return tuple(sorted({topic for step in self.steps for topic in step.events.get(contract, ())}))
+        return tuple(
+            sorted({topic for step in self.steps for topic in step.events.get(contract, ())})
+        )
 
     def keep(self, window: Window, wanted: Wanted) -> None:
         """Store a range as a part: the checkpoint."""
         table = pa.table(vars(window.rows), schema=_PART)
-        known = {"first": window.first, "last": window.last, "contracts": wanted.contracts, "topics": wanted.topics,
-                 "blocks": sorted((number, window.hashes[number], window.times[number]) for number in window.hashes)}
+        known = {
+            "first": window.first,
+            "last": window.last,
+            "contracts": wanted.contracts,
+            "topics": wanted.topics,
+            "blocks": sorted(
+                (number, window.hashes[number], window.times[number]) for number in window.hashes
+            ),
+        }
         table = table.replace_schema_metadata({"nbext": json.dumps(known)})
         name = f"{window.first:012d}-{window.last:012d}-{_digest(wanted)}.parquet"
         with whole_file(self.parts / name, mode=ORDINARY) as path:
@@ -118,15 +157,23 @@ class Coverage:
 
     def receiving(self, wanted: Wanted, first: int, last: int) -> Received:
         """Return where the answers of a range are written until it is a part."""
-        return Received(self.parts / f"{first:012d}-{last:012d}-{_digest(wanted)}{SUFFIX}", {
-            "contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last})
+        return Received(
+            self.parts / f"{first:012d}-{last:012d}-{_digest(wanted)}{SUFFIX}",
+            {"contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last},
+        )
 
     def received(self) -> list[tuple[Wanted, int, int]]:
         """Return the ranges of which a process that ended has left answers."""
         found = []
         for path in sorted(self.parts.glob(f"*{SUFFIX}")):
             if known := range_of(path):
-                found.append((Wanted(tuple(known["contracts"]), tuple(known["topics"])), known["first"], known["last"]))
+                found.append(
+                    (
+                        Wanted(tuple(known["contracts"]), tuple(known["topics"])),
+                        known["first"],
+                        known["last"],
+                    )
+                )
             else:
                 path.unlink()
         return found
@@ -138,9 +185,14 @@ class Coverage:
             for path in step.files if contract in step.covers else ():
                 if not Path(path).name.startswith("erc1155_transfers") or not Path(path).exists():
                     continue
-                rows = pq.read_table(path, columns=["to", "id"], filters=[
-                    ("contract_address", "=", contract), ("to", "in", list(wallets))])
-                for wallet, number in zip(rows["to"].to_pylist(), rows["id"].to_pylist(), strict=True):
+                rows = pq.read_table(
+                    path,
+                    columns=["to", "id"],
+                    filters=[("contract_address", "=", contract), ("to", "in", list(wallets))],
+                )
+                for wallet, number in zip(
+                    rows["to"].to_pylist(), rows["id"].to_pylist(), strict=True
+                ):
                     found.setdefault(wallet, set()).add(int(number))
         return {wallet: sorted(numbers) for wallet, numbers in found.items()}
 
@@ -164,8 +216,14 @@ class Coverage:
         columns = ["block_number", "log_index", "value"]
         for step in self.steps:
             ranges = step.covers.get(contract, ())
-            for path in (name for name in step.files if ranges and Path(name).name.startswith("token_transfers")):
-                rows = pq.read_table(path, columns=columns, filters=[("token_address", "=", contract), where])
+            for path in (
+                name
+                for name in step.files
+                if ranges and Path(name).name.startswith("token_transfers")
+            ):
+                rows = pq.read_table(
+                    path, columns=columns, filters=[("token_address", "=", contract), where]
+                )
                 for row in rows.to_pylist():
                     key = (row["block_number"], row["log_index"])
                     if key not in seen and any(first <= key[0] <= last for first, last in ranges):
@@ -189,7 +247,9 @@ class Coverage:
             if part.last >= block:
                 part.path.unlink()
         for step in self.steps:
-            step.covers = {contract: below(ranges, block) for contract, ranges in step.covers.items()}
+            step.covers = {
+                contract: below(ranges, block) for contract, ranges in step.covers.items()
+            }
         self.hashes = {number: found for number, found in self.hashes.items() if number < block}
         # Of parts alone nothing was ingested, and so nothing is replaced.
         if stored:
@@ -205,10 +265,14 @@ class Coverage:
         for step in self.steps:
             missing = any(name not in taken for name in step.files)
             cuts = [cut for name in step.files if (cut := taken.get(name)) is not None]
-            kept = {contract: [] if missing else below(ranges, min(cuts)) if cuts else ranges
-                    for contract, ranges in step.covers.items()}
+            kept = {
+                contract: [] if missing else below(ranges, min(cuts)) if cuts else ranges
+                for contract, ranges in step.covers.items()
+            }
             # A replacement of our own has been counted before.
-            lost |= {contract for contract, ranges in kept.items() if ranges != step.covers[contract]}
+            lost |= {
+                contract for contract, ranges in kept.items() if ranges != step.covers[contract]
+            }
             step.covers = kept
         self.steps = [step for step in self.steps if any(step.covers.values())]
         # Joined by a process that was killed before they were ingested: what they have is joined anew.
@@ -230,13 +294,27 @@ class Coverage:
             blocks |= {number: (found, seconds) for number, found, seconds in part.blocks}
             digest.update(part.path.read_bytes())
         place = f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest.hexdigest()[:12]}"
-        files = [self._write(f"blocks-{place}", [pa.table({
-            "number": pa.array(sorted(blocks), pa.int64()),
-            "hash": [blocks[number][0] for number in sorted(blocks)],
-            "timestamp": pa.array([blocks[number][1] for number in sorted(blocks)], pa.int64()),
-        })])]
+        files = [
+            self._write(
+                f"blocks-{place}",
+                [
+                    pa.table(
+                        {
+                            "number": pa.array(sorted(blocks), pa.int64()),
+                            "hash": [blocks[number][0] for number in sorted(blocks)],
+                            "timestamp": pa.array(
+                                [blocks[number][1] for number in sorted(blocks)], pa.int64()
+                            ),
+                        }
+                    )
+                ],
+            )
+        ]
         ids: set[str] = set()
-        for name, made in (("token_transfers", _token_transfers), ("erc1155_transfers", _erc1155_transfers)):
+        for name, made in (
+            ("token_transfers", _token_transfers),
+            ("erc1155_transfers", _erc1155_transfers),
+        ):
             # One part at a time: all rows of a step are more than memory should hold.
             tables = (made(part.rows()) for part in parts)
             if first := next((table for table in tables if table.num_rows), None):
@@ -261,46 +339,78 @@ class Coverage:
         for contract, said in about.items():
             self.about.setdefault(contract, {}).update(said)
         self.replacing = None
-        self.owed = {contract: last for contract, last in self.owed.items()
-                     if not any(end >= last for _, end in step.covers.get(contract, ()))}
+        self.owed = {
+            contract: last
+            for contract, last in self.owed.items()
+            if not any(end >= last for _, end in step.covers.get(contract, ()))
+        }
         self.save()
         for part in parts:
             part.path.unlink()
 
     def save(self) -> None:
         """Write coverage.json, in one step."""
-        write_whole(self.folder / "coverage.json", json.dumps({
-            "chain_id": self.chain.id, "steps": [asdict(step) for step in self.steps],
-            "hashes": self.hashes, "about": self.about, "replacing": self.replacing, "owed": self.owed,
-        }))  # fmt: skip
+        write_whole(
+            self.folder / "coverage.json",
+            json.dumps(
+                {
+                    "chain_id": self.chain.id,
+                    "steps": [asdict(step) for step in self.steps],
+                    "hashes": self.hashes,
+                    "about": self.about,
+                    "replacing": self.replacing,
+                    "owed": self.owed,
+                }
+            ),
+        )
 
     def _parts(self) -> list[_Part]:
         return [_Part.of(path) for path in sorted(self.parts.glob("[0-9]*.parquet"))]
 
-    def _metadata(self, cards: Sequence[Card], deployed: Mapping[str, int | None], ids: set[str]) -> list[str]:
+    def _metadata(
+        self, cards: Sequence[Card], deployed: Mapping[str, int | None], ids: set[str]
+    ) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
         for card in cards:
             # Of old collections only the logs tell: four topics have a token id.
             card.standard = card.standard or ("ERC721" if card.address in ids else "ERC20")
-        fresh = [card for card in cards if self.about.get(card.address, {}).get("card") != _said(card)]
+        fresh = [
+            card for card in cards if self.about.get(card.address, {}).get("card") != _said(card)
+        ]
         if not fresh:
             return []
-        tokens = pa.table({
-            "address": [card.address for card in fresh], "symbol": pa.array([c.symbol for c in fresh], pa.string()),
-            "name": pa.array([c.name for c in fresh], pa.string()),
-            "decimals": pa.array([c.decimals if c.standard == "ERC20" else None for c in fresh], pa.int64()),
-            "total_supply": pa.array([None if c.total_supply is None else str(c.total_supply) for c in fresh],
-                                     pa.string()),
-            "standard": [card.standard for card in fresh],
-        })
+        tokens = pa.table(
+            {
+                "address": [card.address for card in fresh],
+                "symbol": pa.array([c.symbol for c in fresh], pa.string()),
+                "name": pa.array([c.name for c in fresh], pa.string()),
+                "decimals": pa.array(
+                    [c.decimals if c.standard == "ERC20" else None for c in fresh], pa.int64()
+                ),
+                "total_supply": pa.array(
+                    [None if c.total_supply is None else str(c.total_supply) for c in fresh],
+                    pa.string(),
+                ),
+                "standard": [card.standard for card in fresh],
+            }
+        )
         files = [self._write_named("tokens", tokens)]
         if placed := [card for card in fresh if deployed.get(card.address) is not None]:
-            files.append(self._write_named("contracts", pa.table({
-                "address": [card.address for card in placed],
-                "is_erc20": [card.standard == "ERC20" for card in placed],
-                "is_erc721": [card.standard == "ERC721" for card in placed],
-                "block_number": pa.array([deployed[card.address] for card in placed], pa.int64()),
-            })))
+            files.append(
+                self._write_named(
+                    "contracts",
+                    pa.table(
+                        {
+                            "address": [card.address for card in placed],
+                            "is_erc20": [card.standard == "ERC20" for card in placed],
+                            "is_erc721": [card.standard == "ERC721" for card in placed],
+                            "block_number": pa.array(
+                                [deployed[card.address] for card in placed], pa.int64()
+                            ),
+                        }
+                    ),
+                )
+            )
         return files
 
     def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
@@ -310,7 +420,9 @@ class Coverage:
             with whole_file(path, mode=ORDINARY) as part, contextlib.ExitStack() as stack:
                 writer = None
                 for table in tables:
-                    writer = writer or stack.enter_context(pq.ParquetWriter(part, table.schema, compression="zstd"))
+                    writer = writer or stack.enter_context(
+                        pq.ParquetWriter(part, table.schema, compression="zstd")
+                    )
                     writer.write_table(table)
         return str(path)
 
@@ -345,15 +457,21 @@ class _Part:
             known = None
         if known is None:
             raise StorageError(f"{path} is damaged. Delete it: its blocks are read again.")
-        return _Part(path, known["first"], known["last"], Wanted(tuple(known["contracts"]), tuple(known["topics"])),
-                     known["blocks"])
-
+        return _Part(
+            path,
+            known["first"],
+            known["last"],
+            Wanted(tuple(known["contracts"]), tuple(known["topics"])),
+            known["blocks"],
+        )
 
     def rows(self) -> pa.Table:
         """Return its rows in order, with the times of their blocks."""
         times = {number: seconds for number, _, seconds in self.blocks}
         rows = pq.read_table(self.path, schema=_PART).replace_schema_metadata()
-        return rows.append_column("time", pa.array([times[n] for n in rows["block"].to_pylist()], pa.int64()))
+        return rows.append_column(
+            "time", pa.array([times[n] for n in rows["block"].to_pylist()], pa.int64())
+        )
 
 
 @contextlib.contextmanager
@@ -371,7 +489,9 @@ def opened(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StorageError(f"{folder}: another `nbext fetch` is running there. Wait until it ends.") from None
+            raise StorageError(
+                f"{folder}: another `nbext fetch` is running there. Wait until it ends."
+            ) from None
         # Of a process that was killed while it wrote.
         for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
             left.unlink()
@@ -384,13 +504,28 @@ def _read(folder: Path, chain: Chain) -> Coverage:
         return Coverage(folder, chain)
     try:
         known = strict_json.parse(path.read_text("utf-8"))
-        steps = [Step(one["files"], {c: [(a, b) for a, b in r] for c, r in one["covers"].items()}, one["events"])
-                 for one in known["steps"]]
-        return Coverage(folder, chain, steps, {int(n): found for n, found in known["hashes"].items()},
-                        known["about"], known["replacing"], known["owed"])
+        steps = [
+            Step(
+                one["files"],
+                {c: [(a, b) for a, b in r] for c, r in one["covers"].items()},
+                one["events"],
+            )
+            for one in known["steps"]
+        ]
+        return Coverage(
+            folder,
+            chain,
+            steps,
+            {int(n): found for n, found in known["hashes"].items()},
+            known["about"],
+            known["replacing"],
+            known["owed"],
+        )
     except (OSError, strict_json.NotJson, KeyError, TypeError, ValueError, AttributeError):
         pass
-    raise StorageError(f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped.")
+    raise StorageError(
+        f"{path} is damaged. Move {folder} away: its blocks are read again, and repeated rows skipped."
+    )
 
 
 def union(ranges: Sequence[Range]) -> list[Range]:
@@ -430,7 +565,9 @@ def missing(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
 
 
 def _ids(rows: pa.Table) -> set[str]:
-    return set(rows.filter(pc.and_(rows["is_id"], pc.is_null(rows["count"])))["contract"].to_pylist())
+    return set(
+        rows.filter(pc.and_(rows["is_id"], pc.is_null(rows["count"])))["contract"].to_pylist()
+    )
 
 
 def _digest(wanted: Wanted) -> str:
@@ -439,13 +576,38 @@ def _digest(wanted: Wanted) -> str:
 
 def _token_transfers(rows: pa.Table) -> pa.Table:
     """Return ERC20 and ERC721 rows as ethereum-etl names them; a token id is the value, as there."""
-    names = {"contract": "token_address", "sender": "from_address", "recipient": "to_address", "value": "value",
-             "tx": "transaction_hash", "log_index": "log_index", "block": "block_number", "time": "block_timestamp"}
-    return rows.filter(pc.is_null(rows["count"])).select(list(names)).rename_columns(list(names.values()))
+    names = {
+        "contract": "token_address",
+        "sender": "from_address",
+        "recipient": "to_address",
+        "value": "value",
+        "tx": "transaction_hash",
+        "log_index": "log_index",
+        "block": "block_number",
+        "time": "block_timestamp",
+    }
+    return (
+        rows.filter(pc.is_null(rows["count"]))
+        .select(list(names))
+        .rename_columns(list(names.values()))
+    )
 
 
 def _erc1155_transfers(rows: pa.Table) -> pa.Table:
     """Return ERC1155 rows as Dune names the events, for which ethereum-etl has no table."""
-    names = {"contract": "contract_address", "tx": "evt_tx_hash", "log_index": "evt_index", "block": "evt_block_number",
-             "time": "evt_block_time", "sender": "from", "recipient": "to", "value": "id", "count": "value"}
-    return rows.filter(pc.is_valid(rows["count"])).select(list(names)).rename_columns(list(names.values()))
+    names = {
+        "contract": "contract_address",
+        "tx": "evt_tx_hash",
+        "log_index": "evt_index",
+        "block": "evt_block_number",
+        "time": "evt_block_time",
+        "sender": "from",
+        "recipient": "to",
+        "value": "id",
+        "count": "value",
+    }
+    return (
+        rows.filter(pc.is_valid(rows["count"]))
+        .select(list(names))
+        .rename_columns(list(names.values()))
+    )

@@ -31,34 +31,79 @@ class Meaning(Enum):
 
 # In order: the first whose words are found counts. Each is worded by at least one of geth, erigon, nethermind, reth,
 # Alchemy, Infura, QuickNode, Ankr, Cloudflare, Tenderly, drpc, publicnode or 1rpc; tests/node/refusals.py has them.
-_WORDINGS = tuple((meaning, re.compile(words, re.IGNORECASE)) for meaning, words in (
-    (Meaning.LESS, r"range should work|try with this block range|retry with the range"),
-    (Meaning.BATCH, r"batch"),
-    (Meaning.REVERTED, r"revert|invalid opcode|out of gas|stack (under|over)flow|vm execution|bad instruction"),
-    (Meaning.PRUNED, r"prun|missing trie node|history unavailable|historical state|archiv|data before txnum|no state "
-                     r"available|state .{0,40}not available|proof window|(pebble|leveldb): not found"),
-    (Meaning.BEHIND, r"beyond (the )?(current )?head|unknown block|block .{0,40}not found|header not found|cannot be "
-                     r"found|after last accepted|not yet (available|synced|imported)|block .{0,30}is not available"),
-    (Meaning.RATE, r"rate.?limit|too many requests|compute units|per second|request count|throttl|quota|capacity"),
-    (Meaning.LESS, r"returned more than|response (size|is|too|body)|too (many|large|big|wide|much)|block.?s? range|"
-                   r"blocks? (span|distance)|range.{0,60}(exceed|limit|bigger|over|large|wide)|ranges over|exceeds? "
-                   r"(the )?max|limited to|results? limit|length limit|size limit|limit exceeded|max range|"
-                   r"maximum.{0,20}(range|blocks)|reduce"),
-    (Meaning.TIMEOUT, r"time.?d? ?out|deadline exceeded|context cancel|too long"),
-    (Meaning.UNKNOWN_METHOD, r"(method|eth_\w+).{0,60}(not|un)|unsupported|not (supported|whitelisted|implemented)"),
-    (Meaning.DENIED, r"unauthorized|forbidden|api.?key|authenticat|project id|access denied|invalid token|tenant"),
-))
-_STATUSES = {401: Meaning.DENIED, 403: Meaning.DENIED, 408: Meaning.TIMEOUT, 413: Meaning.LESS, 429: Meaning.RATE,
-             504: Meaning.TIMEOUT, 524: Meaning.TIMEOUT}
-_CODES = {-32601: Meaning.UNKNOWN_METHOD, -32004: Meaning.UNKNOWN_METHOD, -32005: Meaning.LESS, -32007: Meaning.RATE,
-          -32603: Meaning.BUSY, -32614: Meaning.LESS, -32097: Meaning.RATE, 3: Meaning.REVERTED}
+_WORDINGS = tuple(
+    (meaning, re.compile(words, re.IGNORECASE))
+    for meaning, words in (
+        (Meaning.LESS, r"range should work|try with this block range|retry with the range"),
+        (Meaning.BATCH, r"batch"),
+        (
+            Meaning.REVERTED,
+            r"revert|invalid opcode|out of gas|stack (under|over)flow|vm execution|bad instruction",
+        ),
+        (
+            Meaning.PRUNED,
+            r"prun|missing trie node|history unavailable|historical state|archiv|data before txnum|no state "
+            r"available|state .{0,40}not available|proof window|(pebble|leveldb): not found",
+        ),
+        (
+            Meaning.BEHIND,
+            r"beyond (the )?(current )?head|unknown block|block .{0,40}not found|header not found|cannot be "
+            r"found|after last accepted|not yet (available|synced|imported)|block .{0,30}is not available",
+        ),
+        (
+            Meaning.RATE,
+            r"rate.?limit|too many requests|compute units|per second|request count|throttl|quota|capacity",
+        ),
+        (
+            Meaning.LESS,
+            r"returned more than|response (size|is|too|body)|too (many|large|big|wide|much)|block.?s? range|"
+            r"blocks? (span|distance)|range.{0,60}(exceed|limit|bigger|over|large|wide)|ranges over|exceeds? "
+            r"(the )?max|limited to|results? limit|length limit|size limit|limit exceeded|max range|"
+            r"maximum.{0,20}(range|blocks)|reduce",
+        ),
+        (Meaning.TIMEOUT, r"time.?d? ?out|deadline exceeded|context cancel|too long"),
+        (
+            Meaning.UNKNOWN_METHOD,
+            r"(method|eth_\w+).{0,60}(not|un)|unsupported|not (supported|whitelisted|implemented)",
+        ),
+        (
+            Meaning.DENIED,
+            r"unauthorized|forbidden|api.?key|authenticat|project id|access denied|invalid token|tenant",
+        ),
+    )
+)
+_STATUSES = {
+    401: Meaning.DENIED,
+    403: Meaning.DENIED,
+    408: Meaning.TIMEOUT,
+    413: Meaning.LESS,
+    429: Meaning.RATE,
+    504: Meaning.TIMEOUT,
+    524: Meaning.TIMEOUT,
+}
+_CODES = {
+    -32601: Meaning.UNKNOWN_METHOD,
+    -32004: Meaning.UNKNOWN_METHOD,
+    -32005: Meaning.LESS,
+    -32007: Meaning.RATE,
+    -32603: Meaning.BUSY,
+    -32614: Meaning.LESS,
+    -32097: Meaning.RATE,
+    3: Meaning.REVERTED,
+}
 # A range that would do: in brackets as hex, or as two numbers.
-_OFFERED = re.compile(r"(?:work|range)\D{0,10}\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]|"
-                      r"retry with the range\s+(\d{1,15})\s*-\s*(\d{1,15})", re.IGNORECASE)
+_OFFERED = re.compile(
+    r"(?:work|range)\D{0,10}\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]|"
+    r"retry with the range\s+(\d{1,15})\s*-\s*(\d{1,15})",
+    re.IGNORECASE,
+)
 # A number of blocks, as in "limited to a 10,000 range" or "exceed maximum block range: 5000".
-_AT_MOST = re.compile(r"(?:limited to (?:a |0 - )?|up to an? |max(?:imum)? (?:block )?range:? (?:is )?|limit of |range "
-                      r"limit |max block range |ranges over |maximum is set to )(\d{1,3}(?:,\d{3})+|\d{1,9})(?!\d)"
-                      r"( ?k\b)?", re.IGNORECASE)
+_AT_MOST = re.compile(
+    r"(?:limited to (?:a |0 - )?|up to an? |max(?:imum)? (?:block )?range:? (?:is )?|limit of |range "
+    r"limit |max block range |ranges over |maximum is set to )(\d{1,3}(?:,\d{3})+|\d{1,9})(?!\d)"
+    r"( ?k\b)?",
+    re.IGNORECASE,
+)
 # A message is an attacker's text, and may be as long as the answer.
 _READ = 2000
 
@@ -87,7 +132,9 @@ def blocks_offered(message: str) -> int | None:
     """
     text = message[:_READ]
     if found := _OFFERED.search(text):
-        first, last = (int(each, 16) if each.startswith("0x") else int(each) for each in found.groups() if each)
+        first, last = (
+            int(each, 16) if each.startswith("0x") else int(each) for each in found.groups() if each
+        )
         return last - first + 1 if last >= first else None
     if (found := _AT_MOST.search(text)) and "result" not in text[found.end() : found.end() + 12]:
         return int(found[1].replace(",", "")) * (1000 if found[2] else 1)

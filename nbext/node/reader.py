@@ -13,7 +13,16 @@ from nbext.errors import NbextError, NodeError, QueryCancelled
 from nbext.node.coverage import Coverage, missing
 from nbext.node.limits import Meaning, Span
 from nbext.node.rpc import Node, Refusal
-from nbext.node.windows import NEAR, Lie, Wanted, Window, check_on_chain, read, read_from_receipts, read_headers
+from nbext.node.windows import (
+    NEAR,
+    Lie,
+    Wanted,
+    Window,
+    check_on_chain,
+    read,
+    read_from_receipts,
+    read_headers,
+)
 
 # Times that a range is asked for again after answers that contradict each other.
 _LIES = 4
@@ -56,17 +65,24 @@ class Reader:
 
     def plan(self, firsts: Mapping[str, int], last: int) -> deque[tuple[Wanted, int, int]]:
         """Return what is missing of each contract up to a block, in the order of blocks, those of one range as one."""
-        gaps = {contract: missing(firsts[contract], last, self.coverage.covered(contract, topics))
-                for contract, topics in self.topics.items() if firsts[contract] <= last}
-        edges = sorted({edge for ranges in gaps.values() for first, end in ranges for edge in (first, end + 1)})
+        gaps = {
+            contract: missing(firsts[contract], last, self.coverage.covered(contract, topics))
+            for contract, topics in self.topics.items()
+            if firsts[contract] <= last
+        }
+        edges = sorted(
+            {edge for ranges in gaps.values() for first, end in ranges for edge in (first, end + 1)}
+        )
         plan: deque[tuple[Wanted, int, int]] = deque()
         for first, after in pairwise(edges):
             by_topics: dict[tuple[str, ...], list[str]] = {}
             for contract, ranges in gaps.items():
                 if any(begin <= first and after - 1 <= end for begin, end in ranges):
                     by_topics.setdefault(tuple(self.topics[contract]), []).append(contract)
-            plan += [(Wanted(tuple(sorted(contracts)), topics), first, after - 1)
-                     for topics, contracts in by_topics.items()]
+            plan += [
+                (Wanted(tuple(sorted(contracts)), topics), first, after - 1)
+                for topics, contracts in by_topics.items()
+            ]
         return plan
 
     def read(self, plan: deque[tuple[Wanted, int, int]], last: int) -> bool:
@@ -80,8 +96,10 @@ class Reader:
             A range cannot be read; those before it may be, and are stored.
         """
         work = _Work(self, plan, last)
-        threads = [threading.Thread(target=work.run, name=f"nbext-fetch-{n}", daemon=True)
-                   for n in range(max(1, self.in_flight))]
+        threads = [
+            threading.Thread(target=work.run, name=f"nbext-fetch-{n}", daemon=True)
+            for n in range(max(1, self.in_flight))
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -108,14 +126,18 @@ class Reader:
         numbers = sorted(hashes)
         if not numbers or self._has(numbers[-1], hashes):
             return None
-        low, high = 0, len(numbers) - 1  # the chain agrees up to some number: the first that it does not have is sought
+        low, high = (
+            0,
+            len(numbers) - 1,
+        )  # the chain agrees up to some number: the first that it does not have is sought
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if self._has(numbers[middle], hashes) else (low, middle)
         if low == 0 and len(numbers) > 1:
             raise NodeError(
                 f"None of the {len(numbers):,} stored blocks from {numbers[0]:,} on are the node's. It is a node of "
-                "another chain, or its chain was reorganised further back. Fetch into a new folder with --data.")
+                "another chain, or its chain was reorganised further back. Fetch into a new folder with --data."
+            )
         return numbers[low - 1] + 1 if low else numbers[0]
 
     def _has(self, number: int, hashes: Mapping[int, str]) -> bool:
@@ -168,7 +190,12 @@ class _Work:
 
     def _next(self) -> tuple[Wanted, int, int] | None:
         with self._lock:
-            if self._ended or self.reader.ending.is_set() or self._rows >= STEP_ROWS or not self.plan:
+            if (
+                self._ended
+                or self.reader.ending.is_set()
+                or self._rows >= STEP_ROWS
+                or not self.plan
+            ):
                 return None
             wanted, first, end = self.plan.popleft()
             # The last blocks are read by themselves: of them every header is asked for.
@@ -263,7 +290,10 @@ def _cut_out(
     """Make the ranges of a plan whose answers are there tasks of their own; return them, and delete other answers."""
     found = set()
     for wanted, first, end in coverage.received():
-        around = next((task for task in plan if task[0] == wanted and task[1] <= first and end <= task[2]), None)
+        around = next(
+            (task for task in plan if task[0] == wanted and task[1] <= first and end <= task[2]),
+            None,
+        )
         if around is None or first <= last - NEAR < end:
             coverage.receiving(wanted, first, end).forget()
             continue
@@ -283,4 +313,10 @@ def _unread(first: int, end: int) -> str:
 def _span(seconds: float) -> str:
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return (
+        f"{hours} h {minutes} min"
+        if hours
+        else f"{minutes} min {seconds} s"
+        if minutes
+        else f"{seconds} s"
+    )

@@ -40,7 +40,11 @@ class Received:
     def results(self, calls: Sequence[Call]) -> list[Any] | None:
         """Return what was answered to calls; None where not each was."""
         keys = [_key(method, params) for method, params in calls] if self._known else []
-        return [self._known[key] for key in keys] if keys and all(key in self._known for key in keys) else None
+        return (
+            [self._known[key] for key in keys]
+            if keys and all(key in self._known for key in keys)
+            else None
+        )
 
     def add(self, bodies: Sequence[Mapping[str, Any]], raw: bytes) -> None:
         """Write an answer as it came, and the calls that it is to."""
@@ -86,10 +90,18 @@ def _results(path: Path) -> dict[str, Any]:
                 value, _ = strict_json.read_answer(raw)
             except strict_json.NotJson:
                 continue
-            answers = {each["id"]: each["result"] for each in (value if isinstance(value, list) else [value])
-                       if isinstance(each, Mapping) and each.get("error") is None and {"id", "result"} <= each.keys()}
-            found |= {_key(body["method"], body["params"]): answers[body["id"]] for body in head["calls"]
-                      if body["id"] in answers}
+            answers = {
+                each["id"]: each["result"]
+                for each in (value if isinstance(value, list) else [value])
+                if isinstance(each, Mapping)
+                and each.get("error") is None
+                and {"id", "result"} <= each.keys()
+            }
+            found |= {
+                _key(body["method"], body["params"]): answers[body["id"]]
+                for body in head["calls"]
+                if body["id"] in answers
+            }
     return found
 
 

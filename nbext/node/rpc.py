@@ -62,10 +62,22 @@ class Refusal(Exception):
     """
 
     def __init__(
-        self, meaning: Meaning, text: str = "", *, finding: str = "", pause: float | None = None, node: str = ""
+        self,
+        meaning: Meaning,
+        text: str = "",
+        *,
+        finding: str = "",
+        pause: float | None = None,
+        node: str = "",
     ) -> None:
         super().__init__(text or finding)
-        self.meaning, self.text, self.finding, self.pause, self.node = meaning, text, finding, pause, node
+        self.meaning, self.text, self.finding, self.pause, self.node = (
+            meaning,
+            text,
+            finding,
+            pause,
+            node,
+        )
         self.offered = blocks_offered(text)
 
     def __str__(self) -> str:
@@ -77,7 +89,9 @@ class Refusal(Exception):
         """Return the error that says so to people, with what other nodes said before, and what to do about it."""
         said = list(dict.fromkeys(map(str, (*others, self))))
         advice = dict.fromkeys(_ADVICE.get(each.meaning, "") for each in (*others, self))
-        return NodeError(" ".join(filter(None, (during, *said, *advice))), meaning=self.meaning.name)
+        return NodeError(
+            " ".join(filter(None, (during, *said, *advice))), meaning=self.meaning.name
+        )
 
 
 class _Hides(logging.Filter):
@@ -107,10 +121,20 @@ class Redaction:
         parts: set[str] = set()
         for url in urls:
             split = urlsplit(url.reveal())
-            parts |= {url.reveal(), split.netloc, split.path, split.query, split.username or "", split.password or ""}
+            parts |= {
+                url.reveal(),
+                split.netloc,
+                split.path,
+                split.query,
+                split.username or "",
+                split.password or "",
+            }
             # Hosts too: some providers put the key there. A word such as v3 is none.
-            parts |= {piece for piece in re.split(r"[/&=.?]", f"{split.hostname}/{split.path}?{split.query}")
-                      if len(piece) >= 8 or (any(mark.isdigit() for mark in piece) and len(piece) > 4)}
+            parts |= {
+                piece
+                for piece in re.split(r"[/&=.?]", f"{split.hostname}/{split.path}?{split.query}")
+                if len(piece) >= 8 or (any(mark.isdigit() for mark in piece) and len(piece) > 4)
+            }
         found = sorted((re.escape(part) for part in parts if len(part) > 3), key=len, reverse=True)
         self._parts = Secret("|".join(found))
         self._words = [Secret(part) for part in parts if len(part) > 3]
@@ -121,7 +145,9 @@ class Redaction:
 
     def __call__(self, text: str) -> str:
         """Return the text without them."""
-        return re.sub(self._parts.reveal(), "***", text, flags=re.IGNORECASE) if self._parts else text
+        return (
+            re.sub(self._parts.reveal(), "***", text, flags=re.IGNORECASE) if self._parts else text
+        )
 
 
 @dataclass
@@ -149,10 +175,14 @@ class Node:
 
     def __init__(self, urls: Sequence[Secret], *, rps: float | None = None) -> None:
         if not urls:
-            raise ConfigError("No node is set. Set NBEXT_RPC_URL to its URL, or to several with a space between.")
+            raise ConfigError(
+                "No node is set. Set NBEXT_RPC_URL to its URL, or to several with a space between."
+            )
         many = len(urls) > 1
-        self.places = [Place(f"node {number} of {len(urls)}" if many else "the node", url)
-                       for number, url in enumerate(urls, 1)]
+        self.places = [
+            Place(f"node {number} of {len(urls)}" if many else "the node", url)
+            for number, url in enumerate(urls, 1)
+        ]
         for place in self.places:
             if not _is_http(place.url):
                 raise ConfigError(
@@ -202,10 +232,11 @@ class Node:
 
     def together(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """Return the results of a few calls that one node answers, whichever that is; a refusal is raised."""
+
         def ask(place: Place) -> list[Any]:
             answers: list[Any] = []
             while len(answers) < len(calls):
-                answers += self._some(place, calls[len(answers):])
+                answers += self._some(place, calls[len(answers) :])
             return answers
 
         answers: list[Any] = self._repeated(ask)
@@ -259,7 +290,12 @@ class Node:
         try:
             return self._post(place, calls[:size])
         except Refusal as refusal:
-            if refusal.meaning not in (Meaning.BATCH, Meaning.LESS, Meaning.OTHER, Meaning.UNKNOWN_METHOD):
+            if refusal.meaning not in (
+                Meaning.BATCH,
+                Meaning.LESS,
+                Meaning.OTHER,
+                Meaning.UNKNOWN_METHOD,
+            ):
                 raise
         # Whatever it dislikes, fewer at once are no worse: at last one, in no batch.
         place.batch = size // 2
@@ -284,7 +320,10 @@ class Node:
                 return answer
             # Not with a traceback: its frames are the libraries', whose locals hold the URL.
             found = failures | {place.name: refused.with_traceback(None)}
-            if not (refused.meaning in _AGAIN or (refused.meaning in _ELSEWHERE and len(found) < len(self.places))):
+            if not (
+                refused.meaning in _AGAIN
+                or (refused.meaning in _ELSEWHERE and len(found) < len(self.places))
+            ):
                 if answer is None:
                     raise refused
                 return answer
@@ -299,9 +338,14 @@ class Node:
         """Return the place whose turn it is: of those that may be asked now, else the one that may be first."""
         with self._lock:
             turn = getattr(self._local, "turn", 0)
-            order = [self.places[(turn + step) % len(self.places)] for step in range(len(self.places))]
+            order = [
+                self.places[(turn + step) % len(self.places)] for step in range(len(self.places))
+            ]
             now = time.monotonic()
-            return next((place for place in order if place.not_before <= now), min(order, key=lambda p: p.not_before))
+            return next(
+                (place for place in order if place.not_before <= now),
+                min(order, key=lambda p: p.not_before),
+            )
 
     def _pause(self, place: Place, refusal: Refusal) -> None:
         """Let a place rest, and have this thread ask another one meanwhile."""
@@ -309,7 +353,11 @@ class Node:
             now = time.monotonic()
             if refusal.meaning in _AGAIN:
                 longest = LONGEST_ASKED if len(self.places) > 1 else LONGEST_PAUSE
-                wait = min(FIRST_PAUSE * 2**place.failed, longest) if refusal.pause is None else refusal.pause
+                wait = (
+                    min(FIRST_PAUSE * 2**place.failed, longest)
+                    if refusal.pause is None
+                    else refusal.pause
+                )
                 # Of several threads that it failed at once, the first counts; each may be asked to wait longer.
                 rests = place.not_before > now
                 place.failed += not rests
@@ -332,15 +380,19 @@ class Node:
             self.stopped.wait(until - now)
         raise QueryCancelled("The fetch was stopped.")
 
-    def _post(self, place: Place, calls: Sequence[tuple[str, Sequence[Any]]], *, single: bool = False) -> list[Any]:
+    def _post(
+        self, place: Place, calls: Sequence[tuple[str, Sequence[Any]]], *, single: bool = False
+    ) -> list[Any]:
         received: Received | None = getattr(self._local, "received", None)
         if received is not None and (known := received.results(calls)) is not None:
             return known
         self._wait(place, len(calls))
         with self._lock:
             first, self._id = self._id + 1, self._id + len(calls)
-        bodies = [{"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
-                  for number, (method, params) in enumerate(calls, first)]
+        bodies = [
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
+            for number, (method, params) in enumerate(calls, first)
+        ]
         started = time.monotonic()
         most = RANGE_BYTES if any(map(_is_range, calls)) else MOST_BYTES
         body = strict_json.to_json(bodies[0] if single else bodies)
@@ -349,12 +401,19 @@ class Node:
                 stack.enter_context(self._reading.taken())
             status, headers, raw, refused = self._exchange(place, body, most)
             # Before it is even parsed: a process that follows a killed one does not ask for what had come.
-            if received is not None and status == 200 and refused is None and not self.redact.is_needed(raw):
+            if (
+                received is not None
+                and status == 200
+                and refused is None
+                and not self.redact.is_needed(raw)
+            ):
                 received.add(bodies, raw)
         with self._lock:
             self.waited += time.monotonic() - started
         if refused is not None:
-            finding = f"Its answer is larger than {most // 10**6} MB" if refused is Meaning.LESS else ""
+            finding = (
+                f"Its answer is larger than {most // 10**6} MB" if refused is Meaning.LESS else ""
+            )
             raise Refusal(refused, finding=finding, node=place.name)
         pause = _retry_after(headers)
         value, wrong = _read(raw)
@@ -362,18 +421,27 @@ class Node:
             # Cut, or the page of a proxy.
             raise Refusal(Meaning.BUSY, finding="Its answer is not JSON", node=place.name)
         if status != 200:
-            raise self._refusal(place, status, value if not wrong else raw[:500].decode("utf-8", "replace"), pause)
+            raise self._refusal(
+                place, status, value if not wrong else raw[:500].decode("utf-8", "replace"), pause
+            )
         answers = [value] if single else value
         if not isinstance(answers, list):
             raise self._refusal(place, status, value, pause)
         found = {each.get("id"): each for each in answers if isinstance(each, Mapping)}
         if single and len(found) == 1 and "error" in (only := next(iter(found.values()))):
             found = {first: only}  # an error may have no id
-        return [self._result(place, status, found.get(number), pause) for number in range(first, first + len(calls))]
+        return [
+            self._result(place, status, found.get(number), pause)
+            for number in range(first, first + len(calls))
+        ]
 
-    def _result(self, place: Place, status: int, answer: Mapping[str, Any] | None, pause: float | None) -> Any:
+    def _result(
+        self, place: Place, status: int, answer: Mapping[str, Any] | None, pause: float | None
+    ) -> Any:
         if answer is None:
-            return Refusal(Meaning.BUSY, finding="An answer of the batch is missing", node=place.name)
+            return Refusal(
+                Meaning.BUSY, finding="An answer of the batch is missing", node=place.name
+            )
         if answer.get("error") is not None or "result" not in answer:
             return self._refusal(place, status, answer, pause)
         return answer["result"]
@@ -386,28 +454,47 @@ class Node:
             code = error.get("code") if isinstance(error.get("code"), int) else None
             data = error.get("data")
             more = strict_json.to_json(data).decode("ascii") if isinstance(data, Mapping) else data
-            text = " ".join(str(each) for each in (error.get("message"), more) if isinstance(each, str))
+            text = " ".join(
+                str(each) for each in (error.get("message"), more) if isinstance(each, str)
+            )
             if isinstance(more, str) and more.startswith("0x"):
                 text = str(error.get("message"))  # a revert's reason, encoded
         elif isinstance(error, str):
             text = error
         elif not text:
-            finding = "Its answer is not one of JSON-RPC" if status == 200 else f"The HTTP status is {status}"
+            finding = (
+                "Its answer is not one of JSON-RPC"
+                if status == 200
+                else f"The HTTP status is {status}"
+            )
         meaning = meaning_of(status, code, text)
-        return Refusal(meaning, self.redact(text[:500]), finding=finding, pause=pause, node=place.name)
+        return Refusal(
+            meaning, self.redact(text[:500]), finding=finding, pause=pause, node=place.name
+        )
 
-    def _exchange(self, place: Place, body: bytes, most: int) -> tuple[int, Mapping[str, str], bytes, Meaning | None]:
+    def _exchange(
+        self, place: Place, body: bytes, most: int
+    ) -> tuple[int, Mapping[str, str], bytes, Meaning | None]:
         """Return status, headers and body; in place of a library's error, which would name the URL, its meaning."""
         refused = None
         try:
             response = self._session().post(
-                place.url.reveal(), data=body, headers={"Content-Type": "application/json"}, stream=True,
-                timeout=(CONNECT, SILENCE), allow_redirects=False,
+                place.url.reveal(),
+                data=body,
+                headers={"Content-Type": "application/json"},
+                stream=True,
+                timeout=(CONNECT, SILENCE),
+                allow_redirects=False,
                 proxies=requests.utils.get_environ_proxies(place.url.reveal()),
-            )  # fmt: skip
+            )
             with response:
                 raw = self._body(response, most)
-            return response.status_code, response.headers, raw, None if len(raw) <= most else Meaning.LESS
+            return (
+                response.status_code,
+                response.headers,
+                raw,
+                None if len(raw) <= most else Meaning.LESS,
+            )
         except requests.exceptions.SSLError:
             refused = Meaning.UNTRUSTED
         except requests.ConnectTimeout:
@@ -450,7 +537,9 @@ def quantity(value: Any, what: str) -> int:
     """Return the number that a quantity writes, such as 0x10; NodeError where it is none below 2**256."""
     if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,64}", value):
         return int(value, 16)
-    raise NodeError(f"The node's answer has no {what}: {visible(value, 40)} is not a quantity such as 0x10.")
+    raise NodeError(
+        f"The node's answer has no {what}: {visible(value, 40)} is not a quantity such as 0x10."
+    )
 
 
 def _is_range(call: tuple[str, Sequence[Any]]) -> bool:

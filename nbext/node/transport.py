@@ -77,5 +77,7 @@ class Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make the pools, as requests does."""
-        super().init_poolmanager(*args, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **options)
+        super().init_poolmanager(
+            *args, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **options
+        )
         self.poolmanager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}

@@ -78,7 +78,12 @@ class Wanted:
     def filter(self, first: int, last: int) -> dict[str, Any]:
         """Return the filter of eth_getLogs."""
         address = self.contracts[0] if len(self.contracts) == 1 else list(self.contracts)
-        return {"address": address, "fromBlock": hex(first), "toBlock": hex(last), "topics": [list(self.topics)]}
+        return {
+            "address": address,
+            "fromBlock": hex(first),
+            "toBlock": hex(last),
+            "topics": [list(self.topics)],
+        }
 
 
 @dataclass(frozen=True)
@@ -110,18 +115,28 @@ def read(node: Node, wanted: Wanted, first: int, last: int, *, near_end: bool) -
     """
     # Of one node: another may have the last block, and this one only what comes before it.
     ends = sorted({first, last})
-    logs, *answers = node.together([("eth_getLogs", [wanted.filter(first, last)]),
-                                    *(("eth_getBlockByNumber", [hex(number), False]) for number in ends)])
+    logs, *answers = node.together(
+        [
+            ("eth_getLogs", [wanted.filter(first, last)]),
+            *(("eth_getBlockByNumber", [hex(number), False]) for number in ends),
+        ]
+    )
     if answers[0] is None and answers[-1] is not None:
         raise Refusal(Meaning.PRUNED, finding=f"It has no block {first:,}")
-    headers = {number: _header(answer, number) for number, answer in zip(ends, answers, strict=True)}
+    headers = {
+        number: _header(answer, number) for number, answer in zip(ends, answers, strict=True)
+    }
     found = _logs(logs, wanted, first, last)
     _check_round(len(found), first, last)
     by_block: dict[int, list[_Log]] = {}
     for log in found:
         by_block.setdefault(log.block, []).append(log)
     # Their times, unless the logs have them: most nodes add them to each log.
-    needed = set(range(first, last + 1)) if near_end else {n for n, logs in by_block.items() if logs[0].time is None}
+    needed = (
+        set(range(first, last + 1))
+        if near_end
+        else {n for n, logs in by_block.items() if logs[0].time is None}
+    )
     headers |= read_headers(node, sorted(needed - headers.keys()))
     _check_hashes(by_block, headers)
     _check_parents(headers)
@@ -141,13 +156,23 @@ def read_from_receipts(node: Node, wanted: Wanted, block: int) -> Window:
     header = read_headers(node, [block])[block]
     receipts = _receipts(node, block)
     if receipts is None:
-        raise Refusal(Meaning.LESS, finding=f"Block {block:,} has more logs than one answer, and its receipts are not "
-                                            "offered")
+        raise Refusal(
+            Meaning.LESS,
+            finding=f"Block {block:,} has more logs than one answer, and its receipts are not "
+            "offered",
+        )
     logs = [log for log in receipts if _is_of(log, wanted)]
     found = _logs(logs, wanted, block, block)
     _check_hashes({block: found}, {block: header})
-    return Window(block, block, _rows(found), {block: header}, {block: header.timestamp}, {block: header.hash},
-                  len(found))
+    return Window(
+        block,
+        block,
+        _rows(found),
+        {block: header},
+        {block: header.timestamp},
+        {block: header.hash},
+        len(found),
+    )
 
 
 def transfers_in(node: Node, wanted: Wanted, number: int) -> set[int] | None:
@@ -163,16 +188,24 @@ def transfers_in(node: Node, wanted: Wanted, number: int) -> set[int] | None:
     if bloom is not None and receipts == []:
         raise Lie(f"The node has no receipts of block {number:,}, which has logs.")
     logs = receipts or node.call("eth_getLogs", wanted.filter(number, number))
-    there = {log.index for log in _logs([log for log in logs if _is_of(log, wanted)], wanted, number, number)}
+    there = {
+        log.index
+        for log in _logs([log for log in logs if _is_of(log, wanted)], wanted, number, number)
+    }
     (contract,) = map(_bits, wanted.contracts)
     excluded = bloom is not None and (
-        bloom & contract != contract or not any(bloom & bits == bits for bits in map(_bits, wanted.topics)))
+        bloom & contract != contract
+        or not any(bloom & bits == bits for bits in map(_bits, wanted.topics))
+    )
     return there if there or receipts or excluded else None
 
 
 def _is_of(log: Any, wanted: Wanted) -> bool:
-    return isinstance(log, Mapping) and str(log.get("address")).lower() in wanted.contracts and (
-        log.get("topics") or [""])[0] in wanted.topics
+    return (
+        isinstance(log, Mapping)
+        and str(log.get("address")).lower() in wanted.contracts
+        and (log.get("topics") or [""])[0] in wanted.topics
+    )
 
 
 def read_headers(node: Node, numbers: Sequence[int]) -> dict[int, Header]:
@@ -194,14 +227,26 @@ def check_on_chain(node: Node, number: int, known: str) -> None:
 
 def _header(value: Any, number: int) -> Header:
     if not isinstance(value, Mapping):
-        raise Lie(f"The node has no block {number:,}, though its latest block is beyond it.", meaning="BEHIND")
+        raise Lie(
+            f"The node has no block {number:,}, though its latest block is beyond it.",
+            meaning="BEHIND",
+        )
     if quantity(value.get("number"), "block number") != number:
         raise Lie(f"The node returned another block than {number:,}.")
     bloom = value.get("logsBloom")
     # Some chains leave the filter empty, whatever the block holds: that one says nothing.
-    bits = int(bloom, 16) if isinstance(bloom, str) and len(bloom) == 514 and bloom.startswith("0x") else 0
-    return Header(number, _hash(value.get("hash")), _hash(value.get("parentHash")),
-                  quantity(value.get("timestamp"), "time of a block"), bits or None)
+    bits = (
+        int(bloom, 16)
+        if isinstance(bloom, str) and len(bloom) == 514 and bloom.startswith("0x")
+        else 0
+    )
+    return Header(
+        number,
+        _hash(value.get("hash")),
+        _hash(value.get("parentHash")),
+        quantity(value.get("timestamp"), "time of a block"),
+        bits or None,
+    )
 
 
 def _hash(value: Any) -> str:
@@ -219,9 +264,13 @@ def _logs(logs: Any, wanted: Wanted, first: int, last: int) -> list[_Log]:
     for raw in logs:
         log = _log(raw)
         if not first <= log.block <= last:
-            raise Lie(f"The node answers with a log of block {log.block:,} to a question for {first:,} to {last:,}.")
+            raise Lie(
+                f"The node answers with a log of block {log.block:,} to a question for {first:,} to {last:,}."
+            )
         if log.contract not in contracts:
-            raise Lie(f"The node answers with a log of {visible(log.contract, 60)}, which was not asked for.")
+            raise Lie(
+                f"The node answers with a log of {visible(log.contract, 60)}, which was not asked for."
+            )
         if not log.topics or log.topics[0] not in topics:
             raise Lie(f"The node answers with a log of another event, in block {log.block:,}.")
         key = (log.block, log.index)
@@ -239,13 +288,20 @@ def _log(raw: Any) -> _Log:
             raise Lie("The node answers with a log that a reorganisation has removed.")
         time = raw.get("blockTimestamp")
         return _Log(
-            raw["address"].lower(), [topic.lower() for topic in raw["topics"]], raw["data"],
-            int(raw["blockNumber"], 16), _hash(raw["blockHash"]), _hash(raw["transactionHash"]),
-            int(raw["logIndex"], 16), None if time is None else int(time, 16),
-        )  # fmt: skip
+            raw["address"].lower(),
+            [topic.lower() for topic in raw["topics"]],
+            raw["data"],
+            int(raw["blockNumber"], 16),
+            _hash(raw["blockHash"]),
+            _hash(raw["transactionHash"]),
+            int(raw["logIndex"], 16),
+            None if time is None else int(time, 16),
+        )
     except (KeyError, TypeError, AttributeError, ValueError):
         pass
-    raise Lie(f"A log that the node answers with lacks a field, or has a wrong one: {visible(raw, 300)}")
+    raise Lie(
+        f"A log that the node answers with lacks a field, or has a wrong one: {visible(raw, 300)}"
+    )
 
 
 def _check_round(count: int, first: int, last: int) -> None:
@@ -260,8 +316,13 @@ def _check_hashes(by_block: Mapping[int, list[_Log]], headers: Mapping[int, Head
         hashes = {log.hash for log in logs}
         if len(hashes) > 1 or (number in headers and headers[number].hash not in hashes):
             # Of a reorganisation between two answers, too: both are then of one chain when they are asked for again.
-            raise Lie(f"The logs of block {number:,} are of another block than its header.", meaning="BEHIND")
-        if number in headers and any(log.time not in (None, headers[number].timestamp) for log in logs):
+            raise Lie(
+                f"The logs of block {number:,} are of another block than its header.",
+                meaning="BEHIND",
+            )
+        if number in headers and any(
+            log.time not in (None, headers[number].timestamp) for log in logs
+        ):
             raise Lie(f"The logs of block {number:,} have another time than its header.")
 
 
@@ -272,7 +333,12 @@ def _check_parents(headers: Mapping[int, Header]) -> None:
 
 
 def _check_blooms(
-    node: Node, wanted: Wanted, by_block: Mapping[int, list[_Log]], headers: Mapping[int, Header], *, near_end: bool
+    node: Node,
+    wanted: Wanted,
+    by_block: Mapping[int, list[_Log]],
+    headers: Mapping[int, Header],
+    *,
+    near_end: bool,
 ) -> None:
     """Hold logs against the filters of their blocks, and look into blocks that may hold more than came."""
     of = {text: _bits(text) for text in (*wanted.contracts, *wanted.topics)}
@@ -282,11 +348,16 @@ def _check_blooms(
         if bloom is None:
             continue
         came = by_block.get(number, [])
-        if any(bloom & of[each] != of[each] for log in came for each in (log.contract, log.topics[0])):
-            raise Lie(f"Block {number:,} cannot hold the logs that came of it: its bloom filter excludes them.")
+        if any(
+            bloom & of[each] != of[each] for log in came for each in (log.contract, log.topics[0])
+        ):
+            raise Lie(
+                f"Block {number:,} cannot hold the logs that came of it: its bloom filter excludes them."
+            )
         silent = set(wanted.contracts) - {log.contract for log in came}
         if any(bloom & of[each] == of[each] for each in wanted.topics) and any(
-                bloom & of[each] == of[each] for each in silent):
+            bloom & of[each] == of[each] for each in silent
+        ):
             suspects.append(number)
     # A filter may be wrong in this direction, of busy blocks one time in eight: only the receipts say.
     looked_at = suspects if near_end else suspects[:_LOOKED_AT]
@@ -303,8 +374,10 @@ def _check_receipts(logs: list[Any], wanted: Wanted, number: int, came: list[_Lo
     there = {int(log["logIndex"], 16) for log in logs if _is_of(log, wanted)}
     if there != (here := {log.index for log in came}):
         missing, more = len(there - here), len(here - there)
-        raise Lie(f"Of block {number:,} the node's answer lacks {missing:,} logs that its receipts have, "
-                  f"and has {more:,} that they lack.")
+        raise Lie(
+            f"Of block {number:,} the node's answer lacks {missing:,} logs that its receipts have, "
+            f"and has {more:,} that they lack."
+        )
 
 
 def _receipts(node: Node, number: int) -> list[Any] | None:
@@ -322,13 +395,20 @@ def _receipts(node: Node, number: int) -> list[Any] | None:
         return None
     if not isinstance(receipts, list):
         return None
-    return [log for receipt in receipts if isinstance(receipt, Mapping) for log in receipt.get("logs") or ()]
+    return [
+        log
+        for receipt in receipts
+        if isinstance(receipt, Mapping)
+        for log in receipt.get("logs") or ()
+    ]
 
 
 def _check_not_pruned(node: Node, header: Header) -> None:
     """Refuse an empty answer of a node that no longer has the logs: some say nothing of it."""
     if header.bloom is not None and _receipts(node, header.number) == []:
-        raise Refusal(Meaning.PRUNED, finding=f"It has no receipts of block {header.number:,}, which has logs")
+        raise Refusal(
+            Meaning.PRUNED, finding=f"It has no receipts of block {header.number:,}, which has logs"
+        )
 
 
 def _bits(text: str) -> int:
@@ -364,6 +444,8 @@ def _rows(logs: Sequence[_Log]) -> Rows:
                 rows.is_id.append(is_id)
             continue
         # To leave it out would make every balance after it wrong, without a word.
-        raise NodeError(f"Log {log.index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
-                        f"be stored as a transfer: {why}.")
+        raise NodeError(
+            f"Log {log.index:,} of transaction {log.tx}, in block {log.block:,}, of {log.contract}, cannot "
+            f"be stored as a transfer: {why}."
+        )
     return rows

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _EMPTY_CELL = re.compile(r"%%(segment_query|segment|token|nft|nbext)\b")
-_TRAITS: dict[type, type[TraitType[Any, Any]]] = {bool: Bool, int: Int, float: Float, dict: Dict, str: Unicode}
+_TRAITS: dict[type, type[TraitType[Any, Any]]] = {
+    bool: Bool,
+    int: Int,
+    float: Float,
+    dict: Dict,
+    str: Unicode,
+}
 
 
 def _trait(setting: Setting) -> TraitType[Any, Any]:
@@ -56,7 +62,9 @@ def _trait(setting: Setting) -> TraitType[Any, Any]:
                 raise TraitError(str(error)) from None
 
     arguments: dict[str, Any] = {"values": list(setting.choices)} if setting.choices else {}
-    made = Effective(default_value=setting.default, allow_none=True, help=setting.help, **arguments).tag(config=True)
+    made = Effective(
+        default_value=setting.default, allow_none=True, help=setting.help, **arguments
+    ).tag(config=True)
     # %config prints the class's name as the type.
     Effective.__name__ = base.__name__
     return cast("TraitType[Any, Any]", made)
@@ -75,7 +83,9 @@ class Nbext(Configurable):
         super().__init__(**options)
 
 
-def _magic(grammar: Grammar, run: Callable[[Session, Args, str | None], Any], *, body: bool = False) -> Any:
+def _magic(
+    grammar: Grammar, run: Callable[[Session, Args, str | None], Any], *, body: bool = False
+) -> Any:
     """Return a magic that parses its line, shows its help, refuses a body that it does not take, and runs."""
 
     def magic(self: NbextMagics, line: str, cell: str | None = None) -> Any:
@@ -143,7 +153,9 @@ def load(shell: InteractiveShell) -> None:
     configurable.settings = Settings(ipython=configurable.values)
     made = Session(shell, configurable.settings)
     magics = NbextMagics(shell, made)
-    loaded = Loaded(made, magics, matcher.matcher(made), tables.install(shell, made.suspicious), configurable)
+    loaded = Loaded(
+        made, magics, matcher.matcher(made), tables.install(shell, made.suspicious), configurable
+    )
     # A user may have a %token of their own: unloading brings it back.
     for kind, names in magics.magics.items():
         for name in names:
@@ -175,7 +187,10 @@ def unload(shell: InteractiveShell) -> None:
     places: tuple[tuple[list[Any], Any], ...] = (
         (shell.Completer.custom_matchers, loaded.matcher),
         (cast("list[Any]", shell.configurables), loaded.configurable),
-        (cast("list[Any]", shell.configurables), loaded.magics),  # IPython's Magics puts itself there
+        (
+            cast("list[Any]", shell.configurables),
+            loaded.magics,
+        ),  # IPython's Magics puts itself there
         (shell.input_transformers_cleanup, with_a_body),
     )
     for things, ours in places:

@@ -54,7 +54,11 @@ def from_keyring(base_url: str) -> Secret | None:
 
 def keep(base_url: str, secret: Secret) -> bool:
     """Store the key in the system's keyring; False where there is no usable keyring."""
-    return bool(_in_keyring(lambda keyring: keyring.set_password(_KEYRING_NAME, base_url, secret.reveal()) or True))
+    return bool(
+        _in_keyring(
+            lambda keyring: keyring.set_password(_KEYRING_NAME, base_url, secret.reveal()) or True
+        )
+    )
 
 
 def forget(base_url: str) -> None:
@@ -86,6 +90,8 @@ def _in_keyring(action: Callable[[Any], Any]) -> Any:
     thread.start()
     thread.join(KEYRING_SECONDS)
     if trouble:
-        print(f"nbext: the keyring cannot be used ({trouble[0]}). Set {KEY_VARIABLE}, or type the key when asked.")
+        print(
+            f"nbext: the keyring cannot be used ({trouble[0]}). Set {KEY_VARIABLE}, or type the key when asked."
+        )
         return None
     return found[0]

@@ -16,7 +16,14 @@ from nbext import __version__
 from nbext.core.atomic_files import write_whole
 from nbext.core.constants import is_whole
 from nbext.core.untrusted_text import quoted, visible
-from nbext.errors import ConfigError, NbextError, QueryCancelled, StorageError, UsageError, did_you_mean
+from nbext.errors import (
+    ConfigError,
+    NbextError,
+    QueryCancelled,
+    StorageError,
+    UsageError,
+    did_you_mean,
+)
 from nbext.notebook import keys
 from nbext.notebook.cell.request import Query
 from nbext.notebook.completion.vocabulary import Vocabulary
@@ -31,8 +38,18 @@ if TYPE_CHECKING:
     from nbext.client import Client
     from nbext.client.decode import Outline
 
-HISTORY_COLUMNS = ["number", "segment_id", "operator", "filters", "limit", "matched", "returned", "block", "seconds",
-                   "service"]
+HISTORY_COLUMNS = [
+    "number",
+    "segment_id",
+    "operator",
+    "filters",
+    "limit",
+    "matched",
+    "returned",
+    "block",
+    "seconds",
+    "service",
+]
 _QUERY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -68,7 +85,9 @@ class History:
             raise UsageError("%nbext: no query has run in this session yet.")
         wanted = len(self.runs) if number is None else number
         if not 1 <= wanted <= len(self.runs):
-            raise UsageError(f"%nbext: there is no query {wanted}. This session has queries 1 to {len(self.runs)}.")
+            raise UsageError(
+                f"%nbext: there is no query {wanted}. This session has queries 1 to {len(self.runs)}."
+            )
         return self.runs[wanted - 1]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -83,8 +102,11 @@ class History:
                 "filters": json.dumps(one.query.filters, default=str),
                 "limit": one.query.limit,
                 # Another service may say anything, or nothing, of its answer.
-                "matched": _whole(one.about.get("matched")), "returned": _whole(one.about.get("returned")),
-                "block": _whole(one.about["as_of"].get("block")) if isinstance(one.about.get("as_of"), dict) else None,
+                "matched": _whole(one.about.get("matched")),
+                "returned": _whole(one.about.get("returned")),
+                "block": _whole(one.about["as_of"].get("block"))
+                if isinstance(one.about.get("as_of"), dict)
+                else None,
                 **{name: one.about.get(name) for name in ("segment_id", "seconds", "service")},
             }
             for one in self.runs
@@ -231,7 +253,9 @@ class Session:
         secret = self._typed_keys[url] = keys.prompt(url)
         self.disconnect()
         stored = keep and keys.keep(url, secret)
-        print("nbext: key set for this session" + (" and stored in the keyring." if stored else "."))
+        print(
+            "nbext: key set for this session" + (" and stored in the keyring." if stored else ".")
+        )
 
     def log_out(self) -> None:
         """Remove the key from this session and from the keyring."""
@@ -239,7 +263,9 @@ class Session:
         self.disconnect()
         if url := self.settings["base_url"]:
             keys.forget(url)
-        print("nbext: key removed from this session and the keyring. NBEXT_API_KEY is used as long as it is set.")
+        print(
+            "nbext: key removed from this session and the keyring. NBEXT_API_KEY is used as long as it is set."
+        )
 
     def _new_client(self) -> Client:
         client = self.unasked_client()
@@ -283,7 +309,12 @@ def save_query(folder: Path, name: str, query: Query) -> None:
 
     # The request, not the cell: the variables of its {{expressions}} are gone in the next session.
     filters = remembered(query.filters, by_id=True)
-    request = {"operator": query.operator, "filters": filters, "fileType": query.file_type, "limit": query.limit}
+    request = {
+        "operator": query.operator,
+        "filters": filters,
+        "fileType": query.file_type,
+        "limit": query.limit,
+    }
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(request, default=str, indent=2))
@@ -298,8 +329,12 @@ def saved_query(folder: Path, name: str) -> str:
         return path.read_text("utf-8")
     except FileNotFoundError:
         names = saved_names(folder)
-        known = f" Saved: {', '.join(names)}." if names else " `%nbext save NAME` saves the last query."
-        raise UsageError(f"No query is saved as {name!r}.{did_you_mean(name, names)}{known}") from None
+        known = (
+            f" Saved: {', '.join(names)}." if names else " `%nbext save NAME` saves the last query."
+        )
+        raise UsageError(
+            f"No query is saved as {name!r}.{did_you_mean(name, names)}{known}"
+        ) from None
     except (OSError, UnicodeDecodeError):
         raise StorageError(f"{path} cannot be read. Delete it and save the query again.") from None
 
@@ -312,7 +347,9 @@ def saved_names(folder: Path) -> list[str]:
 def _query_path(folder: Path, name: str) -> Path:
     # The name becomes a file's: it must not lead out of the folder.
     if not _QUERY_NAME.match(name):
-        raise UsageError(f"{quoted(name)} is not a name for a query. Names use letters, digits, _ and -, at most 64.")
+        raise UsageError(
+            f"{quoted(name)} is not a name for a query. Names use letters, digits, _ and -, at most 64."
+        )
     return folder / "queries" / f"{name}.json"
 
 
@@ -352,8 +389,12 @@ def loaded_line(settings: Settings) -> str:
         own = (folder / "current").is_file()
     except ConfigError as error:
         return f"nbext {__version__}: {error} `%nbext config` lists every setting."
-    whose = f"your data in {folder}" if own else "synthetic sample data (`nbext ingest` loads your own)"
-    return f"nbext {__version__}: the embedded service answers, on {whose}. Start with `%nbext help`."
+    whose = (
+        f"your data in {folder}" if own else "synthetic sample data (`nbext ingest` loads your own)"
+    )
+    return (
+        f"nbext {__version__}: the embedded service answers, on {whose}. Start with `%nbext help`."
+    )
 
 
 def connected_line(about: Mapping[str, Any] | None, base_url: str, *, answered: bool) -> str:
@@ -369,7 +410,9 @@ def connected_line(about: Mapping[str, Any] | None, base_url: str, *, answered: 
 def data_in_words(data: Mapping[str, Any]) -> str:
     """Return the name of the data, marked where it is synthetic."""
     name = visible(data.get("name"))
-    return name if not data.get("synthetic") or "synthetic" in name.lower() else f"{name} (synthetic)"
+    return (
+        name if not data.get("synthetic") or "synthetic" in name.lower() else f"{name} (synthetic)"
+    )
 
 
 def _data_of(about: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -388,7 +431,10 @@ def new_data_in_words(data: Mapping[str, Any], before: Mapping[str, Any]) -> str
 def chains_in_words(data: Mapping[str, Any]) -> str:
     """Return each chain of the data, with its last block."""
     chains = data.get("chains") or []
-    words = [f"{visible(chain.get('chain'))} to block {_number(chain.get('lastBlock'))}" for chain in chains]
+    words = [
+        f"{visible(chain.get('chain'))} to block {_number(chain.get('lastBlock'))}"
+        for chain in chains
+    ]
     return ", ".join(words) or "no chain yet"
 
 

@@ -60,12 +60,23 @@ def create_app(
         The folder's registry cannot be used.
     """
     container = Container(
-        dataset, state_dir, newer=newer, registry=registry or state_dir / REGISTRY_FILE, owner=owner,
-        limits=limits or Limits(), log=log or Log(sys.stderr),
+        dataset,
+        state_dir,
+        newer=newer,
+        registry=registry or state_dir / REGISTRY_FILE,
+        owner=owner,
+        limits=limits or Limits(),
+        log=log or Log(sys.stderr),
     )
     app = FastAPI(
-        title="nbext", version=__version__, lifespan=_lifespan, openapi_url=None, docs_url=None, redoc_url=None,
-        redirect_slashes=False, generate_unique_id_function=lambda route: route.name,
+        title="nbext",
+        version=__version__,
+        lifespan=_lifespan,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.container = container
     for router in _ROUTERS:
@@ -76,7 +87,10 @@ def create_app(
     # The last one added is the outermost: a refused request is counted and logged, too.
     app.add_middleware(Security, keys=container.keys, rates=container.rates, hosts=hosts)
     app.add_middleware(
-        Observe, log=container.log, metrics=container.metrics, root_path=root_path,
+        Observe,
+        log=container.log,
+        metrics=container.metrics,
+        root_path=root_path,
         fingerprint=lambda: container.generations.newest.about.fingerprint,
     )
     return app
@@ -107,14 +121,20 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request) -> set[str]:
     """Return the methods of the request's path: each is a route of its own, and the router names only one of them."""
-    path = next((route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE), None)
+    path = next(
+        (route.path for route in ROUTES if route.matches(request.scope)[0] is not Match.NONE), None
+    )
     return {method for route in ROUTES if route.path == path for method in route.methods or ()}
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors: list[FieldError] = [
-        {"pointer": "/".join(str(part) for part in each["loc"][1:]), "code": each["type"], "detail": each["msg"]}
+        {
+            "pointer": "/".join(str(part) for part in each["loc"][1:]),
+            "code": each["type"],
+            "detail": each["msg"],
+        }
         for each in error.errors()
     ]
     # FastAPI's own answer repeats the caller's input, and fails with 500 where that is NaN.

@@ -49,8 +49,15 @@ class Container:
     """The parts of one service over one dataset and one folder of its own (``state_dir``)."""
 
     def __init__(
-        self, dataset: Dataset, state_dir: Path, *, newer: Newer, registry: Path | str, owner: Secret | None,
-        limits: Limits, log: Log,
+        self,
+        dataset: Dataset,
+        state_dir: Path,
+        *,
+        newer: Newer,
+        registry: Path | str,
+        owner: Secret | None,
+        limits: Limits,
+        log: Log,
     ) -> None:
         self.limits, self.log = limits, log
         if _make_room(state_dir):
@@ -67,29 +74,53 @@ class Container:
         self.metrics = Metrics()
         self.generations = Generations(dataset, newer, self.metrics.serves, log)
         self.segments = SegmentService(
-            self.generations, store=self.store, owners=Owners(self.database), results=self.results, lists=self.lists,
-            lease=self.lease, limits=limits, log=log,
+            self.generations,
+            store=self.store,
+            owners=Owners(self.database),
+            results=self.results,
+            lists=self.lists,
+            lease=self.lease,
+            limits=limits,
+            log=log,
         )
         self.audit = Audit(self.database)
-        self.maintenance = Maintenance(self.segments, self.audit, log, lambda: _keep_reserve(state_dir))
+        self.maintenance = Maintenance(
+            self.segments, self.audit, log, lambda: _keep_reserve(state_dir)
+        )
         self._waiting = CapacityLimiter(limits.waiting)
         self.exports = Share("exports", per_key=limits.exports_per_key, in_all=limits.exports)
-        self.receiving = Share("lists of wallets", per_key=limits.lists_per_key, in_all=limits.lists)
-        self.large_bodies = Share("large requests", per_key=limits.large_per_key, in_all=limits.large)
+        self.receiving = Share(
+            "lists of wallets", per_key=limits.lists_per_key, in_all=limits.lists
+        )
+        self.large_bodies = Share(
+            "large requests", per_key=limits.large_per_key, in_all=limits.large
+        )
         self.planning = Turns(
             "requests", threads=limits.planning, each=1, per_key=limits.per_key, in_all=limits.queue
         )
         self.explaining = Turns(
-            "explanations", threads=limits.workers, each=1, per_key=limits.explained_per_key, in_all=limits.queue
+            "explanations",
+            threads=limits.workers,
+            each=1,
+            per_key=limits.explained_per_key,
+            in_all=limits.queue,
         )
         self._has_contracts: str | None = None
         self.metrics.watch(
-            "nbext_disk_free_bytes", "Bytes free for results", lambda: shutil.disk_usage(self.results.folder).free
+            "nbext_disk_free_bytes",
+            "Bytes free for results",
+            lambda: shutil.disk_usage(self.results.folder).free,
         )
         self.metrics.watch("nbext_segments_queued", "Segments that wait", self.store.queued)
-        self.metrics.watch("nbext_queue_age_seconds", "Age of the oldest segment that waits", self.store.queue_age)
-        self.metrics.watch("nbext_segments_running", "Segments that run", lambda: self.segments.jobs.running)
-        self.metrics.watch("nbext_exports", "Exports that are being sent", lambda: self.exports.total)
+        self.metrics.watch(
+            "nbext_queue_age_seconds", "Age of the oldest segment that waits", self.store.queue_age
+        )
+        self.metrics.watch(
+            "nbext_segments_running", "Segments that run", lambda: self.segments.jobs.running
+        )
+        self.metrics.watch(
+            "nbext_exports", "Exports that are being sent", lambda: self.exports.total
+        )
 
     def open(self) -> None:
         """Begin to look after the folder, and after what the last service left."""
@@ -129,7 +160,9 @@ class Container:
         """Return what keeps the service from running segments, in the operator's words, by the name of the check."""
         wrong: dict[str, str] = {}
         if shutil.disk_usage(self.results.folder).free < _LEAST_FREE:
-            wrong["disk"] = f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
+            wrong["disk"] = (
+                f"The disk of the data folder has less than {_LEAST_FREE >> 20} MiB free."
+            )
         for name, read, what in (
             ("registry", self._read_registry, "The registry cannot be read."),
             ("data", lambda: _read_data(dataset), "The chain data cannot be read."),
@@ -218,7 +251,10 @@ def allowed(scope: str) -> Any:
     async def check(request: Request) -> Key:
         key: Key = request.scope["nbext.key"]
         if scope not in key.scopes:
-            raise Problem("scope", f"This needs the scope {scope}; the key has {', '.join(sorted(key.scopes))}.")
+            raise Problem(
+                "scope",
+                f"This needs the scope {scope}; the key has {', '.join(sorted(key.scopes))}.",
+            )
         return key
 
     return Depends(check)

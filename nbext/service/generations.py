@@ -25,7 +25,9 @@ class Generations:
     A request or a job is lent one generation, and is answered from it to its end, whatever is served meanwhile.
     """
 
-    def __init__(self, dataset: Dataset, newer: Newer, served: Callable[[DataAbout], None], log: Log) -> None:
+    def __init__(
+        self, dataset: Dataset, newer: Newer, served: Callable[[DataAbout], None], log: Log
+    ) -> None:
         self._newer, self._served, self._log = newer, served, log
         # The last is the newest; that a generation has no new row gives it no other fingerprint.
         self._open = [dataset]
@@ -48,7 +50,11 @@ class Generations:
     def lent(self, fingerprint: str | None = None) -> Iterator[Dataset]:
         """Lend the newest generation, or the one of that fingerprint; the problem is `not_open`."""
         with self._changing:
-            found = [dataset for dataset in self._open if fingerprint in (None, dataset.about.fingerprint)]
+            found = [
+                dataset
+                for dataset in self._open
+                if fingerprint in (None, dataset.about.fingerprint)
+            ]
             if not found:
                 raise not_open()
             self._lent[id(found[-1])] += 1
@@ -88,7 +94,9 @@ class Generations:
             except Exception as error:  # noqa: BLE001 - the outermost handler of the thread that looks: it has to go on
                 dataset = None
                 if not self._failing:
-                    self._log.error("new data cannot be opened; the data before is served", **described(error))
+                    self._log.error(
+                        "new data cannot be opened; the data before is served", **described(error)
+                    )
                 self._failing = True
             if dataset is not None:
                 self._serve(dataset)
@@ -131,4 +139,6 @@ class Generations:
 
 def not_open() -> Problem:
     """Return the problem of a segment that was to be answered from data that is not served any more."""
-    return Problem("expired", "The data has changed before the segment could run. Execute the segment again.")
+    return Problem(
+        "expired", "The data has changed before the segment could run. Execute the segment again."
+    )

@@ -18,7 +18,12 @@ from nbext.service.http.problems import Problem
 MAX_HITS = 100
 DEFAULT_HITS = 20
 MAX_OFFSET = 1_000_000
-STANDARDS_OF = {"nft": NFT_STANDARDS, "erc721": ("ERC721",), "erc1155": ("ERC1155",), "token": (ERC20,)}
+STANDARDS_OF = {
+    "nft": NFT_STANDARDS,
+    "erc721": ("ERC721",),
+    "erc1155": ("ERC1155",),
+    "token": (ERC20,),
+}
 
 
 class Metadata:
@@ -39,7 +44,10 @@ class Metadata:
         """
         found = self._find(chain, given, nft=False)
         if found.standard in NFT_STANDARDS:
-            raise Problem("not-found", f"{found.address} on {chain.name} is an NFT collection. Read it under /v1/nfts.")
+            raise Problem(
+                "not-found",
+                f"{found.address} on {chain.name} is an NFT collection. Read it under /v1/nfts.",
+            )
         values = {**self._base(chain, found), "decimals": found.decimals, "holders": found.holders}
         return {name: values[name] for name in TOKEN_FIELDS}
 
@@ -47,9 +55,14 @@ class Metadata:
         """Return the metadata of an NFT collection, named by address or symbol; errors as `token`."""
         found = self._find(chain, given, nft=True)
         if found.standard == ERC20:
-            raise Problem("not-found", f"{found.address} on {chain.name} is an ERC20 token. Read it under /v1/tokens.")
+            raise Problem(
+                "not-found",
+                f"{found.address} on {chain.name} is an ERC20 token. Read it under /v1/tokens.",
+            )
         values = {
-            **self._base(chain, found), "tokenType": found.standard, "ownerCount": found.holders,
+            **self._base(chain, found),
+            "tokenType": found.standard,
+            "ownerCount": found.holders,
             "contractDeployer": found.deployer,
             # A price is not in chain data. The remote service has the field: null says that it is unknown.
             "floorPrice": None,
@@ -67,11 +80,21 @@ class Metadata:
         wanted = {"type": "nft", "limit": DEFAULT_HITS, "offset": 0, **body}
         chain = _checked(wanted)
         self._check_chain(chain)
-        term, page = wanted["searchTerm"].strip(), {"limit": wanted["limit"], "offset": wanted["offset"]}
-        total, hits = self._dataset.catalog.search(chain.id, term, standards=STANDARDS_OF[wanted["type"]], **page)
+        term, page = (
+            wanted["searchTerm"].strip(),
+            {"limit": wanted["limit"], "offset": wanted["offset"]},
+        )
+        total, hits = self._dataset.catalog.search(
+            chain.id, term, standards=STANDARDS_OF[wanted["type"]], **page
+        )
         items = [_hit(chain, hit) for hit in hits]
         return {
-            "type": wanted["type"], "chain": chain.name, "searchTerm": term, "total": total, **page, "items": items
+            "type": wanted["type"],
+            "chain": chain.name,
+            "searchTerm": term,
+            "total": total,
+            **page,
+            "items": items,
         }
 
     def as_of(self, chain: Chain) -> AsOf | None:
@@ -98,28 +121,46 @@ class Metadata:
         if len(found) > 1:
             message = same_symbol(symbol, found, chain)
             candidates = [
-                {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name} for one in found
+                {
+                    "chain": chain.name,
+                    "address": one.address,
+                    "symbol": one.symbol,
+                    "name": one.name,
+                }
+                for one in found
             ]
             raise AmbiguousSymbol([_error("address", "ambiguous-symbol", message)], candidates)
         if not found:
             near = did_you_mean(symbol, self._dataset.catalog.symbols(chain.id, nft=nft))
-            raise Problem("not-found", f"The data has no symbol {quoted(symbol)} on {chain.name}.{near}")
+            raise Problem(
+                "not-found", f"The data has no symbol {quoted(symbol)} on {chain.name}.{near}"
+            )
         return found[0]
 
     def _check_chain(self, chain: Chain) -> None:
         known = [extent.chain_id for extent in self._dataset.about.chains]
         # Metadata may be all that was ingested of a chain: look-ups need no transfers.
-        if chain.id not in known and not any(self._dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)):
+        if chain.id not in known and not any(
+            self._dataset.catalog.symbols(chain.id, nft=nft) for nft in (False, True)
+        ):
             names = ", ".join(chain_of(chain_id).name for chain_id in known) or "no chain"
             raise Problem("not-found", f"The data does not cover {chain.name}. It covers: {names}.")
 
     def _base(self, chain: Chain, found: Contract) -> dict[str, Any]:
         return {
-            "chain": chain.name, "chainId": chain.id, "address": found.address,
-            "checksumAddress": checksummed(found.address), "name": found.name, "symbol": found.symbol,
+            "chain": chain.name,
+            "chainId": chain.id,
+            "address": found.address,
+            "checksumAddress": checksummed(found.address),
+            "name": found.name,
+            "symbol": found.symbol,
             # Text: 256 bits do not fit a JSON number.
-            "totalSupply": _digits(found.total_supply), "logo": found.logo, "verified": found.verified,
-            "possibleSpam": found.spam, "deployedBlockNumber": found.deployed_block, "transfers": found.transfers,
+            "totalSupply": _digits(found.total_supply),
+            "logo": found.logo,
+            "verified": found.verified,
+            "possibleSpam": found.spam,
+            "deployedBlockNumber": found.deployed_block,
+            "transfers": found.transfers,
             "asOf": self.as_of(chain),
         }
 
@@ -131,9 +172,18 @@ def _digits(number: int | None) -> str | None:
 def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
     found = hit.contract
     return {
-        "chain": chain.name, "chainId": chain.id, "address": found.address, "name": found.name, "symbol": found.symbol,
-        "tokenType": found.standard, "totalSupply": _digits(found.total_supply), "ownerCount": found.holders,
-        "verified": found.verified, "possibleSpam": found.spam, "imageUrl": found.logo, "score": hit.score,
+        "chain": chain.name,
+        "chainId": chain.id,
+        "address": found.address,
+        "name": found.name,
+        "symbol": found.symbol,
+        "tokenType": found.standard,
+        "totalSupply": _digits(found.total_supply),
+        "ownerCount": found.holders,
+        "verified": found.verified,
+        "possibleSpam": found.spam,
+        "imageUrl": found.logo,
+        "score": hit.score,
     }
 
 
@@ -143,7 +193,8 @@ def _checked(body: Mapping[str, Any]) -> Chain:
     # The first are shown and the others counted: a body may have a hundred thousand, of any length.
     errors: list[FieldError] = [
         _error(
-            f"/{visible(name, 80)}", "unknown-key",
+            f"/{visible(name, 80)}",
+            "unknown-key",
             f"Unknown field {quoted(name)}.{did_you_mean(name[:80], SEARCH_KEYS)}",
         )
         for name in unknown[:MOST_ERRORS]
@@ -179,7 +230,9 @@ def _term_errors(given: Any) -> list[FieldError]:
         detail = 'A search needs a term: a name, a symbol or an address, or "" for all by holders.'
         return [_error("/searchTerm", "required", detail)]
     if len(given) > MAX_SEARCH_TERM:
-        detail = f"A search term has at most {MAX_SEARCH_TERM} characters; this one has {len(given):,}."
+        detail = (
+            f"A search term has at most {MAX_SEARCH_TERM} characters; this one has {len(given):,}."
+        )
         return [_error("/searchTerm", "length", detail)]
     if "\x00" in given:
         return [_error("/searchTerm", "character", "A search term cannot have a NUL character.")]

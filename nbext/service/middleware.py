@@ -19,7 +19,14 @@ from traceback import walk_tb
 from typing import Any, TextIO
 from urllib.parse import urlsplit
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+)
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
 from starlette.concurrency import run_in_threadpool
@@ -50,7 +57,9 @@ MOST_KEYS = 1_000
 # None reveals anything of the data or of who asks; a browser and a load balancer carry no key.
 OPEN_PATHS = (HEALTH, READY, DOCS)
 # A URL's parser would also take a user in front, as in evil@127.0.0.1.
-_HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9._-]{1,253}))(?::\d{1,5})?")
+_HOST = re.compile(
+    r"(?:\[(?P<v6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9._-]{1,253}))(?::\d{1,5})?"
+)
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
@@ -58,7 +67,13 @@ class Observe:
     """Watches every request from its first byte to the last of its answer."""
 
     def __init__(
-        self, app: ASGIApp, *, log: Log, metrics: Metrics, fingerprint: Callable[[], str], root_path: str = ""
+        self,
+        app: ASGIApp,
+        *,
+        log: Log,
+        metrics: Metrics,
+        fingerprint: Callable[[], str],
+        root_path: str = "",
     ) -> None:
         self._app, self._log, self._metrics, self._root_path = app, log, metrics, root_path
         self._fingerprint = fingerprint
@@ -93,7 +108,11 @@ class Observe:
             status = 499  # nobody is there to be answered; the number is nginx's
         except Exception as error:  # noqa: BLE001 - the service's outermost handler
             # Our own errors are answers; where one cuts an answer short, or another comes, the operator has to look.
-            if status is not None or not isinstance(error, NbextError) or isinstance(error, StorageError):
+            if (
+                status is not None
+                or not isinstance(error, NbextError)
+                or isinstance(error, StorageError)
+            ):
                 self._log.error("request failed", request_id=request_id, **described(error))
             if status is not None:
                 # Headers and a part of the body are out: only an early end shows the caller that the rest is missing.
@@ -102,7 +121,9 @@ class Observe:
         finally:
             self._record(scope, request_id, status, time.perf_counter() - began, sent)
 
-    def _record(self, scope: Scope, request_id: str, status: int | None, seconds: float, sent: int) -> None:
+    def _record(
+        self, scope: Scope, request_id: str, status: int | None, seconds: float, sent: int
+    ) -> None:
         route = getattr(scope.get("route"), "path", "unknown")
         method = scope["method"] if scope["method"] in _METHODS else "other"
         key = scope.get("nbext.key")
@@ -110,8 +131,13 @@ class Observe:
         if key:
             self._metrics.count_key(key.id, seconds, sent, scope.get("nbext.rows", 0))
         self._log.info(
-            "request", request_id=request_id, method=method, route=route, status=status,
-            ms=round(seconds * 1000, 1), key=key.id if key else None,
+            "request",
+            request_id=request_id,
+            method=method,
+            route=route,
+            status=status,
+            ms=round(seconds * 1000, 1),
+            key=key.id if key else None,
         )
 
 
@@ -148,19 +174,25 @@ class Security:
         same = origin is None or urlsplit(origin).netloc.lower() == host.lower()
         # A script of this page sends same-origin; a person who types the address sends none.
         if not same or site not in ("none", "same-origin"):
-            raise Problem("foreign-origin", "A page of another origin may not send requests to this service.")
+            raise Problem(
+                "foreign-origin", "A page of another origin may not send requests to this service."
+            )
         if path in OPEN_PATHS:
             return None
         sent = headers.getlist(KEY_HEADER)
         # A proxy in front may have read another one of them.
         if len(sent) > 1:
-            raise Problem("bad-header", f"The request has {len(sent)} {KEY_HEADER} headers. Send one.")
+            raise Problem(
+                "bad-header", f"The request has {len(sent)} {KEY_HEADER} headers. Send one."
+            )
         if not sent or not sent[0]:
             raise Problem("key-missing", f"Send your key in the {KEY_HEADER} header.")
         # The event loop waits for no disk: a key that was not found lately is looked up in a thread.
         key = self._keys.known(sent[0]) or await run_in_threadpool(self._keys.find, sent[0])
         if key is None:
-            raise Problem("key-unknown", f"The service does not know the key in the {KEY_HEADER} header.")
+            raise Problem(
+                "key-unknown", f"The service does not know the key in the {KEY_HEADER} header."
+            )
         if not self._rates.spend(key):
             await run_in_threadpool(self._rates.take, key)
         return key
@@ -188,7 +220,9 @@ class _OfProcess(CollectorRegistry):
         for metric in super().collect():
             if multiprocessing.parent_process() is not None:
                 label = {"process": multiprocessing.current_process().name}
-                metric.samples = [each._replace(labels={**each.labels, **label}) for each in metric.samples]
+                metric.samples = [
+                    each._replace(labels={**each.labels, **label}) for each in metric.samples
+                ]
             yield metric
 
 
@@ -202,20 +236,36 @@ class Metrics:
             "nbext_requests", "Requests answered", ["method", "route", "status"], registry=self._all
         )
         self._seconds = Histogram(
-            "nbext_request_seconds", "Seconds to answer", ["route"], buckets=_SECONDS, registry=self._all
+            "nbext_request_seconds",
+            "Seconds to answer",
+            ["route"],
+            buckets=_SECONDS,
+            registry=self._all,
         )
         self._of_keys = [
             Counter(f"nbext_key_{name}", text, ["key"], registry=self._all)
             for name, text in (
-                ("requests", "Requests by key"), ("seconds", "Seconds that a key's requests took"),
-                ("sent_bytes", "Bytes of the answers to a key"), ("rows", "Rows exported to a key"),
+                ("requests", "Requests by key"),
+                ("seconds", "Seconds that a key's requests took"),
+                ("sent_bytes", "Bytes of the answers to a key"),
+                ("rows", "Rows exported to a key"),
             )
         ]
         self._keys: set[str] = set()
-        self._data = Gauge("nbext_data", "1 for the data that is served", ["name", "fingerprint"], registry=self._all)
-        self._last_block = Gauge("nbext_data_last_block", "The data's last block", ["chain"], registry=self._all)
+        self._data = Gauge(
+            "nbext_data",
+            "1 for the data that is served",
+            ["name", "fingerprint"],
+            registry=self._all,
+        )
+        self._last_block = Gauge(
+            "nbext_data_last_block", "The data's last block", ["chain"], registry=self._all
+        )
         self._last_time = Gauge(
-            "nbext_data_last_timestamp_seconds", "The time of the data's last block", ["chain"], registry=self._all
+            "nbext_data_last_timestamp_seconds",
+            "The time of the data's last block",
+            ["chain"],
+            registry=self._all,
         )
 
     def watch(self, name: str, help_text: str, read: Callable[[], float]) -> None:
@@ -289,7 +339,9 @@ class Log:
             structlog.processors.JSONRenderer(sort_keys=True),
         )
         bound = structlog.make_filtering_bound_logger(0)
-        return structlog.wrap_logger(structlog.WriteLogger(self._stream), processors=processors, wrapper_class=bound)
+        return structlog.wrap_logger(
+            structlog.WriteLogger(self._stream), processors=processors, wrapper_class=bound
+        )
 
 
 def described(error: BaseException) -> dict[str, str]:

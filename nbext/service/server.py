@@ -45,7 +45,9 @@ class TimelyProtocol(H11Protocol):
         # The system would buffer up to 4 MB for a caller who stalls. Not SO_SNDBUF, which bounds what is under way,
         # too: a caller far away would read slowly.
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
+            transport.get_extra_info("socket").setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES
+            )
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -84,10 +86,14 @@ class TimelyProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is not HTTP with a problem, too."""
-        problem = Problem("not-http", "The request is not HTTP/1.1. Speak plain HTTP to this port, without TLS.")
+        problem = Problem(
+            "not-http", "The request is not HTTP/1.1. Speak plain HTTP to this port, without TLS."
+        )
         body = to_json(problem.body(instance="", request_id=""))
         headers = [
-            (b"content-type", PROBLEM_TYPE.encode()), (b"content-length", b"%d" % len(body)), (b"connection", b"close"),
+            (b"content-type", PROBLEM_TYPE.encode()),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
         ]
         response = h11.Response(status_code=400, headers=headers, reason=STATUS_PHRASES[400])
         for event in (response, h11.Data(data=body), h11.EndOfMessage()):
@@ -100,17 +106,32 @@ class Server(uvicorn.Server):
     """One service on one socket."""
 
     def __init__(
-        self, app: FastAPI, *, grace: float = GRACE_SECONDS, on_ready: Callable[[], None] | None = None,
+        self,
+        app: FastAPI,
+        *,
+        grace: float = GRACE_SECONDS,
+        on_ready: Callable[[], None] | None = None,
         proxies: Sequence[str] = (),
     ) -> None:
         container: Container = app.state.container
         # uvicorn makes the protocol itself, so that the limit has to be on the class.
-        protocol = type("Protocol", (TimelyProtocol,), {"arrive_seconds": container.limits.arrive_seconds})
+        protocol = type(
+            "Protocol", (TimelyProtocol,), {"arrive_seconds": container.limits.arrive_seconds}
+        )
         super().__init__(
             uvicorn.Config(
-                app, http=protocol, ws="none", lifespan="on", loop="asyncio", log_config=None, access_log=False,
-                server_header=False, timeout_keep_alive=10, timeout_graceful_shutdown=int(grace) + 5,
-                proxy_headers=bool(proxies), forwarded_allow_ips=list(proxies),
+                app,
+                http=protocol,
+                ws="none",
+                lifespan="on",
+                loop="asyncio",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=10,
+                timeout_graceful_shutdown=int(grace) + 5,
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=list(proxies),
             )
         )
         self._container, self._grace, self._on_ready = container, grace, on_ready
@@ -124,7 +145,9 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End in order: segments finish or are put back, then answers go out, then connections close."""
         # A thread of its own: when the interpreter ends, asyncio's executor takes no more work.
-        winding_down = threading.Thread(target=self._container.wind_down, args=(self._grace,), name="nbext-wind-down")
+        winding_down = threading.Thread(
+            target=self._container.wind_down, args=(self._grace,), name="nbext-wind-down"
+        )
         winding_down.start()
         await super().shutdown(sockets)
         while winding_down.is_alive():

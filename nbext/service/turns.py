@@ -53,7 +53,11 @@ class Share:
                 detail = f"This key has {self._per_key} {self._what} under way. Wait until one has ended."
                 raise Problem("too-many-at-once", detail, headers=_RETRY)
             if self._taken.total() >= self._in_all:
-                raise Problem("busy", f"{self._in_all} {self._what} are under way. Try again soon.", headers=_RETRY)
+                raise Problem(
+                    "busy",
+                    f"{self._in_all} {self._what} are under way. Try again soon.",
+                    headers=_RETRY,
+                )
             self._taken[key_id] += 1
         try:
             yield
@@ -75,7 +79,9 @@ class Turns:
         self._running: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
-    async def run(self, key_id: str, work: Callable[[Cancel], Result], cancel: Cancel, seconds: float) -> Result:
+    async def run(
+        self, key_id: str, work: Callable[[Cancel], Result], cancel: Cancel, seconds: float
+    ) -> Result:
         """Do work in a thread when it is the key's turn; it has ``seconds`` from then on, and heeds ``cancel``.
 
         The problem is 429 or 503 where too much waits already.

@@ -12,7 +12,15 @@ from nbext.settings import Settings
 from tests.engine import forms
 from tests.language.oracle import Oracle
 from tests.language.tables import ZERO, Transfer, World
-from tests.language.test_against_oracle import AMOUNTS, CONTRACTS, IDS, LAST, SECONDS, WALLETS, minted
+from tests.language.test_against_oracle import (
+    AMOUNTS,
+    CONTRACTS,
+    IDS,
+    LAST,
+    SECONDS,
+    WALLETS,
+    minted,
+)
 from tests.service.conftest import KEY, Running
 
 EVERYONE = [*WALLETS, *(f"0x{number:040x}" for number in range(100, 120))]
@@ -26,12 +34,18 @@ def random_world(seed: int, transfers: int = 300) -> World:
         contract = draw.choice(CONTRACTS)
         nft = contract.standard != "ERC20"
         sender = draw.choice([ZERO, *EVERYONE])
-        moves.append(Transfer(
-            contract.contract, draw.randint(0, LAST[contract.chain_id]), index, sender,
-            # One in ten is to oneself.
-            sender if draw.random() < 0.1 else draw.choice(EVERYONE), draw.choice(IDS if nft else AMOUNTS),
-            draw.randint(0, 3) if contract.standard == "ERC1155" else 1,
-        ))  # fmt: skip
+        moves.append(
+            Transfer(
+                contract.contract,
+                draw.randint(0, LAST[contract.chain_id]),
+                index,
+                sender,
+                # One in ten is to oneself.
+                sender if draw.random() < 0.1 else draw.choice(EVERYONE),
+                draw.choice(IDS if nft else AMOUNTS),
+                draw.randint(0, 3) if contract.standard == "ERC1155" else 1,
+            )
+        )
     # In the order of the chain, so that the first of each token id is its mint.
     moves.sort(key=lambda one: (one.block, one.log_index))
     moves = [replace(one, log_index=number) for number, one in enumerate(moves)]

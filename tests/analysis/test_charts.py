@@ -32,12 +32,17 @@ def tables(client):
         "overlap": nbext.overlap(dict(zip(HOSTILE, symbols, strict=True)), client=client),
         "concentration": nbext.concentration("USDC", client=client),
         "trend": nbext.trend("USDC", every="1h", since="1d", client=client),
-        "funnel": nbext.funnel({"nft": {"nft": "BAYC"}, "not": {"token": {"token": "USDC"}}}, client=client),
+        "funnel": nbext.funnel(
+            {"nft": {"nft": "BAYC"}, "not": {"token": {"token": "USDC"}}}, client=client
+        ),
     }
 
 
 def texts(chart):
-    return [one.get_text() for one in chart.figure.findobj(lambda artist: hasattr(artist, "get_parse_math"))]
+    return [
+        one.get_text()
+        for one in chart.figure.findobj(lambda artist: hasattr(artist, "get_parse_math"))
+    ]
 
 
 def drawn(chart):
@@ -45,7 +50,12 @@ def drawn(chart):
 
 
 def test_each_chart_is_a_picture_with_title_source_block_and_words(tables):
-    all_kinds = {"overlap": ["heatmap", "upset"], "funnel": ["bars"], "concentration": ["lorenz"], "trend": ["line"]}
+    all_kinds = {
+        "overlap": ["heatmap", "upset"],
+        "funnel": ["bars"],
+        "concentration": ["lorenz"],
+        "trend": ["line"],
+    }
     for name, kinds in all_kinds.items():
         for kind in kinds:
             chart = tables[name].chart(kind)
@@ -61,14 +71,21 @@ def test_each_chart_is_a_picture_with_title_source_block_and_words(tables):
 
 
 def test_names_from_a_chain_are_drawn_literally_and_cut_in_the_middle(tables):
-    shown = ["$\\frac{1}{0}$ and $$$", "a\\u202eb <script>", "\U0001f680" * 13 + "…" + "\U0001f680" * 13, "_{x}^{y}"]
+    shown = [
+        "$\\frac{1}{0}$ and $$$",
+        "a\\u202eb <script>",
+        "\U0001f680" * 13 + "…" + "\U0001f680" * 13,
+        "_{x}^{y}",
+    ]
     for kind in ("heatmap", "upset"):
         chart = tables["overlap"].chart(kind)
         drawn(chart)
         names = [one for one in texts(chart) if any(one.startswith(name) for name in shown)]
         assert [name for name in shown if any(one.startswith(name) for one in names)] == shown
         for artist in chart.figure.findobj(lambda one: hasattr(one, "get_parse_math")):
-            assert not artist.get_parse_math() or not any(artist.get_text().startswith(name) for name in shown)
+            assert not artist.get_parse_math() or not any(
+                artist.get_text().startswith(name) for name in shown
+            )
 
 
 def test_names_of_any_width_leave_room_for_the_cells_and_dots_beside_them(tables):
@@ -83,26 +100,48 @@ def test_names_of_any_width_leave_room_for_the_cells_and_dots_beside_them(tables
 
 
 # Maths that matplotlib cannot read, names for its legend alone, format strings, half of a pair, nothing at all.
-ODD = ["$\\frac{", "$$", "\\$a$", "$x^", "_nolegend_", "%s {0} {x:,.0f}", "a\nb\tc", "\u0301" * 300, "", " ",
-       "\u0e33" * 100, "$" * 20_000]  # fmt: skip
+ODD = [
+    "$\\frac{",
+    "$$",
+    "\\$a$",
+    "$x^",
+    "_nolegend_",
+    "%s {0} {x:,.0f}",
+    "a\nb\tc",
+    "\u0301" * 300,
+    "",
+    " ",
+    "\u0e33" * 100,
+    "$" * 20_000,
+]
 
 
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
 def test_whatever_stands_in_a_label_is_drawn_and_never_read_as_maths(text):
-    names, about = [text, f"{text}b", f"{text}c"], {"service": text, "as_of": {"block": 1, "timestamp": text}}
+    names, about = (
+        [text, f"{text}b", f"{text}c"],
+        {"service": text, "as_of": {"block": 1, "timestamp": text}},
+    )
     table = pd.DataFrame([[1, 2, 3]] * 3, index=names, columns=names)
     counted = pd.DataFrame({"at": [pd.NaT, pd.NaT], "block": [1, 2], "count": [1, 2]})
-    for chart in (charts.heatmap(table, text, "wallets", about), charts.upset(names, [1, 2, 3], {1: 5, 7: 1}, about),
-                  charts.steps(names, [3, 2, 1], [3, 2, 1], about), charts.bars(names, [1, 2, 3], text, about),
-                  charts.lifts(names, [0.5, 2.0, 3.0], text, about), charts.lorenz([3, 2, 1], text, 0.5, about),
-                  charts.line(counted, text, about)):  # fmt: skip
+    for chart in (
+        charts.heatmap(table, text, "wallets", about),
+        charts.upset(names, [1, 2, 3], {1: 5, 7: 1}, about),
+        charts.steps(names, [3, 2, 1], [3, 2, 1], about),
+        charts.bars(names, [1, 2, 3], text, about),
+        charts.lifts(names, [0.5, 2.0, 3.0], text, about),
+        charts.lorenz([3, 2, 1], text, 0.5, about),
+        charts.line(counted, text, about),
+    ):
         chart.figure.set_dpi(72)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph ", UserWarning)
             chart.figure.canvas.draw()
         for artist in chart.figure.findobj(lambda one: hasattr(one, "get_parse_math")):
             assert not artist.get_parse_math() or not {"$", "\\"} & set(artist.get_text())
-            assert artist.get_text() == "\n".join(visible(line, None) for line in artist.get_text().split("\n"))
+            assert artist.get_text() == "\n".join(
+                visible(line, None) for line in artist.get_text().split("\n")
+            )
 
 
 def test_a_chart_is_saved_as_a_picture_of_any_kind(tables, tmp_path):
@@ -115,7 +154,11 @@ def test_a_chart_is_saved_as_a_picture_of_any_kind(tables, tmp_path):
 def test_cells_whose_numbers_span_decades_are_shaded_by_their_logarithms(client):
     from matplotlib.colors import LogNorm, Normalize
 
-    for numbers, norm in (([[1, 2], [2, 40]], Normalize), ([[1, 0], [0, 5_000_000]], LogNorm), ([[0]], Normalize)):
+    for numbers, norm in (
+        ([[1, 2], [2, 40]], Normalize),
+        ([[1, 0], [0, 5_000_000]], LogNorm),
+        ([[0]], Normalize),
+    ):
         chart = charts.heatmap(pd.DataFrame(numbers), "title", "wallets", {})
         (image,) = chart.figure.axes[0].images
         assert type(image.norm) is norm
@@ -147,40 +190,77 @@ class Parsed(HTMLParser):
 PAYLOADS = names("http://127.0.0.1:9")
 
 
-@pytest.fixture(scope="module", params=[
-    *(pytest.param(first, marks=pytest.mark.long) for first in (0, 10, 20)), 30,
-])  # fmt: skip
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(pytest.param(first, marks=pytest.mark.long) for first in (0, 10, 20)),
+        30,
+    ],
+)
 def hostile(request, tmp_path_factory):
     """A client of a chain whose contracts have hostile symbols and names, and analyses of it by hostile names."""
     texts = PAYLOADS[request.param :][:10]
     world = random_world(1)
-    world.contracts = [replace(one, symbol=texts[place], name=texts[place + 4])
-                       for place, one in enumerate(world.contracts)]  # fmt: skip
+    world.contracts = [
+        replace(one, symbol=texts[place], name=texts[place + 4])
+        for place, one in enumerate(world.contracts)
+    ]
     usdc, wei, bayc, items, *_ = (one.address for one in world.contracts)
     held, owned = {"token": {"token": usdc}}, {"nft": {"nft": bayc}}
     with served(world, tmp_path_factory.mktemp("hostile")) as (client, _):
-        segments = dict(zip(texts, [held, {"token": {"token": wei}}, owned, {"nft": {"nft": items}}], strict=False))
+        segments = dict(
+            zip(
+                texts,
+                [held, {"token": {"token": wei}}, owned, {"nft": {"nft": items}}],
+                strict=False,
+            )
+        )
         yield [
-            nbext.overlap(segments, client=client), nbext.overlap(list(segments.values()), share=True, client=client),
+            nbext.overlap(segments, client=client),
+            nbext.overlap(list(segments.values()), share=True, client=client),
             nbext.overlap([held, owned], lift=True, client=client),
-            nbext.changes({**held, **owned}, 3, client=client), nbext.concentration(usdc, client=client),
+            nbext.changes({**held, **owned}, 3, client=client),
+            nbext.concentration(usdc, client=client),
             nbext.trend({**held, **owned}, every="5h", since="2d", client=client),
             nbext.trend(usdc, every="5h", since="2d", client=client),
             nbext.retention({**held, **owned}, "day", since="2d", client=client),
             nbext.profile({"any": [held, owned]}, base=wei, least=1, client=client),
             nbext.funnel({**held, **owned, "not": {"token": {"token": wei}}}, client=client),
             nbext.wallet(WALLETS[2:], client=client),
-        ]  # fmt: skip
+        ]
 
 
-def test_hostile_names_are_literal_in_every_chart_as_a_picture_as_a_file_and_as_html(hostile, tmp_path):
+def test_hostile_names_are_literal_in_every_chart_as_a_picture_as_a_file_and_as_html(
+    hostile, tmp_path
+):
     drawings = [table.chart(kind) for table in hostile for kind in table._drawn]
     assert len(drawings) == len(hostile) + 3, "an overlap is drawn in two ways"
     for chart in drawings:
         chart.save(str(tmp_path / "chart.svg"))
-        found = {one.tag.rpartition("}")[2] for one in ElementTree.parse(tmp_path / "chart.svg").iter()}
-        assert found <= {"svg", "metadata", "RDF", "Work", "type", "date", "format", "creator", "Agent", "title",
-                         "defs", "style", "g", "path", "use", "clipPath", "rect", "image", "pattern"}  # fmt: skip
+        found = {
+            one.tag.rpartition("}")[2] for one in ElementTree.parse(tmp_path / "chart.svg").iter()
+        }
+        assert found <= {
+            "svg",
+            "metadata",
+            "RDF",
+            "Work",
+            "type",
+            "date",
+            "format",
+            "creator",
+            "Agent",
+            "title",
+            "defs",
+            "style",
+            "g",
+            "path",
+            "use",
+            "clipPath",
+            "rect",
+            "image",
+            "pattern",
+        }
         html = Parsed(chart.html())
         assert (html.tags, html.attributes) == ({"img"}, {"class", "src", "alt", "style"})
         for artist in chart.figure.findobj(lambda one: hasattr(one, "get_parse_math")):
@@ -199,17 +279,24 @@ def test_hostile_names_are_literal_in_every_table(hostile):
         assert html.tags <= {"div", "style", "table", "thead", "tbody", "tr", "th", "td", "p", "br"}
         assert html.attributes <= {"class", "border", "scoped", "style"}
         assert "mathjax_ignore" in shown["text/html"]
-        assert shown["text/plain"].replace("\n", "") == visible(shown["text/plain"].replace("\n", ""), None)
+        assert shown["text/plain"].replace("\n", "") == visible(
+            shown["text/plain"].replace("\n", ""), None
+        )
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_a_long_name_is_cut_in_the_middle_and_a_long_title_goes_on_in_another_line():
     assert charts.cut("a" * 50_000 + "b" * 50_000) == "a" * 13 + "…" + "b" * 13
     assert charts.cut("$x$\u202e", 28) == "$x$\\u202e"
-    for title in ("Wallets that " + "hold at least 1,000 UNI on ethereum and " * 9, "\U0001f680" * 200):
+    for title in (
+        "Wallets that " + "hold at least 1,000 UNI on ethereum and " * 9,
+        "\U0001f680" * 200,
+    ):
         chart = charts.bars(["one"], [1], title, {})
         drawn(chart)
-        (shown,) = [one for one in chart.figure.texts if one.get_text() == chart.figure.get_suptitle()]
+        (shown,) = [
+            one for one in chart.figure.texts if one.get_text() == chart.figure.get_suptitle()
+        ]
         extent = shown.get_window_extent()
         assert extent.x0 > 0
         assert extent.x1 < chart.figure.bbox.width

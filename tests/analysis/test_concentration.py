@@ -23,8 +23,11 @@ ON_ETHEREUM = [one for one in CONTRACTS if one.chain_id == 1]
 @pytest.mark.parametrize("contract", ON_ETHEREUM, ids=lambda one: one.symbol)
 def test_each_row_is_the_sum_of_that_many_of_the_largest_balances(client, oracle, contract):
     asked = One(oracle, {"filters": {}})
-    held = {wallet: asked.balance(contract, wallet, LAST[1]) for wallet in oracle.world.addresses
-            if wallet not in BURN_ADDRESSES}  # fmt: skip
+    held = {
+        wallet: asked.balance(contract, wallet, LAST[1])
+        for wallet in oracle.world.addresses
+        if wallet not in BURN_ADDRESSES
+    }
     ranked = sorted(((-amount, wallet) for wallet, amount in held.items() if amount > 0))
     table = nbext.concentration(contract.symbol, client=client)
     number, total = len(ranked), -sum(amount for amount, _ in ranked)
@@ -36,7 +39,9 @@ def test_each_row_is_the_sum_of_that_many_of_the_largest_balances(client, oracle
         assert int(table.at[name, "amount_raw"]) == amount
         assert table.at[name, "amount"] == amount / 10 ** (contract.decimals or 0)
         assert table.at[name, "share"] == amount / total
-        assert list(table.segment(name).open()["address"]) == [wallet for _, wallet in ranked[:size]]
+        assert list(table.segment(name).open()["address"]) == [
+            wallet for _, wallet in ranked[:size]
+        ]
     assert table.attrs["nbext"]["gini"] == gini([-amount for amount, _ in ranked])
     assert f"{number:,} holders" in table.chart().words
 
@@ -49,9 +54,14 @@ def test_the_gini_coefficient_is_half_the_mean_difference_of_all_pairs(amounts):
 
 
 def test_without_holders_there_are_no_rows_and_without_amounts_an_error(client):
-    nobody = {"token": {"token": "USDC", "balance": {"min": "1"}}, "wallet": {"in": ["0x" + "9" * 40]}}
+    nobody = {
+        "token": {"token": "USDC", "balance": {"min": "1"}},
+        "wallet": {"in": ["0x" + "9" * 40]},
+    }
     none = nbext.concentration(nobody, client=client)
     assert (len(none), math.isnan(none.attrs["nbext"]["gini"])) == (0, True)
-    assert matched(nbext.funnel({"token": {"token": "USDC"}}, client=client).segment(0, "alone")) > 0
+    assert (
+        matched(nbext.funnel({"token": {"token": "USDC"}}, client=client).segment(0, "alone")) > 0
+    )
     with pytest.raises(ValidationError, match="its rows have no amount"):
         nbext.concentration({"activity": {"transfers": {"min": 1}}}, client=client)

@@ -28,34 +28,62 @@ def test_a_denied_condition_takes_wallets_away(client, oracle):
     bayc, usdc = {"nft": {"nft": "BAYC"}}, {"token": {"token": "USDC"}}
     asked = {**bayc, "not": usdc, "transfer": {"direction": "in", "chain": "optimism"}}
     table = nbext.funnel(asked, client=client)
-    sets = [oracle.wallets({"filters": one}) for one in (bayc, usdc, {"transfer": asked["transfer"]})]
-    seen = oracle.wallets({"filters": {"any": [{"activity": {"transfers": {"min": 1}}}, {"activity": {
-        "transfers": {"min": 1}, "chain": "optimism"}}]}})  # fmt: skip
-    words = ["own BAYC on ethereum", "do not hold USDC on ethereum", "received anything on optimism"]
-    expected = pd.DataFrame({
-        "condition": pd.Series(words, dtype="str"),
-        "alone": [len(sets[0]), len(seen - sets[1]), len(sets[2])],
-        "remaining": [len(sets[0]), len(sets[0] - sets[1]), len((sets[0] - sets[1]) & sets[2])],
-    })  # fmt: skip
+    sets = [
+        oracle.wallets({"filters": one}) for one in (bayc, usdc, {"transfer": asked["transfer"]})
+    ]
+    seen = oracle.wallets(
+        {
+            "filters": {
+                "any": [
+                    {"activity": {"transfers": {"min": 1}}},
+                    {"activity": {"transfers": {"min": 1}, "chain": "optimism"}},
+                ]
+            }
+        }
+    )
+    words = [
+        "own BAYC on ethereum",
+        "do not hold USDC on ethereum",
+        "received anything on optimism",
+    ]
+    expected = pd.DataFrame(
+        {
+            "condition": pd.Series(words, dtype="str"),
+            "alone": [len(sets[0]), len(seen - sets[1]), len(sets[2])],
+            "remaining": [len(sets[0]), len(sets[0] - sets[1]), len((sets[0] - sets[1]) & sets[2])],
+        }
+    )
     pd.testing.assert_frame_equal(pd.DataFrame(table), expected)
     with pytest.raises(ValidationError, match="The column 'condition' counts no wallets"):
         table.segment(0, "condition")
 
 
-def test_what_is_denied_on_one_chain_is_taken_from_the_wallets_of_all_chains_of_the_segment(client, oracle):
+def test_what_is_denied_on_one_chain_is_taken_from_the_wallets_of_all_chains_of_the_segment(
+    client, oracle
+):
     quest = {"nft": {"nft": "QUEST", "chain": "optimism"}}
     saved = client.execute_segment({**quest, "exclude": []}).attrs["nbext"]["segment_id"]
     bayc = {"not": {"nft": {"nft": "BAYC"}}}
-    for asked in ({"not": quest, "transfer": {"nft": "BAYC"}}, {"segment": {"id": saved}, **bayc},
-                  {"wallet": {"contract": False}, **bayc, **quest}):  # fmt: skip
+    for asked in (
+        {"not": quest, "transfer": {"nft": "BAYC"}},
+        {"segment": {"id": saved}, **bayc},
+        {"wallet": {"contract": False}, **bayc, **quest},
+    ):
         table = nbext.funnel({**asked, "exclude": []}, client=client)
         for row in table.index:
             for column in ("alone", "remaining"):
-                assert matched(table.segment(row, column)) == table.at[row, column], (asked, row, column)
+                assert matched(table.segment(row, column)) == table.at[row, column], (
+                    asked,
+                    row,
+                    column,
+                )
 
 
 def test_a_strangers_service_is_asked_condition_by_condition(client, stranger):
     asked = {"token": [{"token": "USDC"}, {"token": "WEI"}], "nft": {"nft": "BAYC"}}
     ours, theirs = nbext.funnel(asked, client=client), nbext.funnel(asked, client=stranger)
-    assert theirs[["alone", "remaining"]].to_numpy().tolist() == ours[["alone", "remaining"]].to_numpy().tolist()
+    assert (
+        theirs[["alone", "remaining"]].to_numpy().tolist()
+        == ours[["alone", "remaining"]].to_numpy().tolist()
+    )
     assert theirs["condition"][1] == '{"token": {"token": "WEI"}}'

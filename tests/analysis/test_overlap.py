@@ -19,7 +19,9 @@ from nbext.settings import Settings
 from tests.language.test_against_oracle import PHASES, requests
 from tests.service.conftest import KEY
 
-EACH = settings(max_examples=2, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+EACH = settings(
+    max_examples=2, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck)
+)
 
 
 @st.composite
@@ -27,8 +29,17 @@ def segments(draw, most=4):
     asked = draw(st.lists(requests(saved=False), min_size=1, max_size=most))
     # A list of wallets has to be stored first, and rows are not asked for here.
     assume('"list"' not in json.dumps(asked))
-    return [{"operator": one["operator"], "filters": {key: value for key, value in one["filters"].items()
-                                                      if key not in ("orderBy", "columns")}} for one in asked]
+    return [
+        {
+            "operator": one["operator"],
+            "filters": {
+                key: value
+                for key, value in one["filters"].items()
+                if key not in ("orderBy", "columns")
+            },
+        }
+        for one in asked
+    ]
 
 
 def matched(segment):
@@ -54,15 +65,25 @@ def test_each_cell_is_the_oracles_and_opens_as_that_many_wallets(client, oracle,
 @given(asked=segments())
 def test_shares_and_lifts_are_made_of_the_same_numbers(client, oracle, asked):
     sets = [oracle.wallets(one) for one in asked]
-    scope = {key: asked[0]["filters"][key] for key in ("chain", "asOf", "exclude") if key in asked[0]["filters"]}
+    scope = {
+        key: asked[0]["filters"][key]
+        for key in ("chain", "asOf", "exclude")
+        if key in asked[0]["filters"]
+    }
     everyone = len(oracle.wallets({"filters": {"activity": {"transfers": {"min": 1}}, **scope}}))
     share, lift = (nbext.overlap(asked, client=client, **{how: True}) for how in ("share", "lift"))
     for row, one in enumerate(sets):
         for column, other in enumerate(sets):
             both = len(one & other)
-            assert share.iat[row, column] == both / len(one) if one else math.isnan(share.iat[row, column])
+            assert (
+                share.iat[row, column] == both / len(one)
+                if one
+                else math.isnan(share.iat[row, column])
+            )
             expected = both * everyone / (len(one) * len(other)) if one and other else math.nan
-            assert lift.iat[row, column] == expected or (math.isnan(expected) and math.isnan(lift.iat[row, column]))
+            assert lift.iat[row, column] == expected or (
+                math.isnan(expected) and math.isnan(lift.iat[row, column])
+            )
 
 
 @EACH
@@ -79,7 +100,9 @@ def test_the_groups_of_an_upset_plot_are_each_wallet_once(client, oracle, asked)
 
 @EACH
 @given(asked=segments(most=2))
-def test_segments_are_joined_and_taken_from_one_another_whatever_their_times_and_chains(client, oracle, asked):
+def test_segments_are_joined_and_taken_from_one_another_whatever_their_times_and_chains(
+    client, oracle, asked
+):
     asked = [*asked, *asked][:2]
     one, other = (Segment(each["filters"], each["operator"], client=client) for each in asked)
     sets = [oracle.wallets(each) for each in asked]
@@ -91,14 +114,30 @@ def test_a_segment_is_a_symbol_a_table_an_id_or_filters(client, oracle):
     filters = {"nft": {"nft": "BAYC"}}
     run = client.execute_segment(filters)
     size = len(oracle.wallets({"filters": filters}))
-    given = ["BAYC", run, run.attrs["nbext"]["segment_id"], filters, {"operator": "OR", "filters": filters}]
+    given = [
+        "BAYC",
+        run,
+        run.attrs["nbext"]["segment_id"],
+        filters,
+        {"operator": "OR", "filters": filters},
+    ]
     table = nbext.overlap(given, client=client)
     assert table.to_numpy().tolist() == [[size] * 5] * 5
     name = "own BAYC on ethereum"
-    assert list(table.index) == ["BAYC", name, run.attrs["nbext"]["segment_id"], f"{name} (2)", f"{name} (3)"]
+    assert list(table.index) == [
+        "BAYC",
+        name,
+        run.attrs["nbext"]["segment_id"],
+        f"{name} (2)",
+        f"{name} (3)",
+    ]
     assert matched(table.segment("BAYC", name)) == size
     about = table.attrs["nbext"]
-    assert (about["operation"], about["as_of"]["block"], len(about["segments"])) == ("overlap", 12, 5)
+    assert (about["operation"], about["as_of"]["block"], len(about["segments"])) == (
+        "overlap",
+        12,
+        5,
+    )
 
 
 def test_what_pandas_makes_of_the_table_is_a_plain_table(client):
@@ -108,13 +147,19 @@ def test_what_pandas_makes_of_the_table_is_a_plain_table(client):
         assert plain.attrs == table.attrs
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ([], "/segments: There is no segment to compare."),
-    ("BAYC", "/segments: Give a list of segments, or a dict of them by name."),
-    (["BAYC", 5], "/segments/1: A segment is given as filters, as the table of one, as its id, or as a symbol or an"
-                  ' address; wallets of your own as {"wallet": {"in": [...]}}.'),
-    (["NOPE"], "/segments/0: There is no token and no collection 'NOPE' on ethereum."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "/segments: There is no segment to compare."),
+        ("BAYC", "/segments: Give a list of segments, or a dict of them by name."),
+        (
+            ["BAYC", 5],
+            "/segments/1: A segment is given as filters, as the table of one, as its id, or as a symbol or an"
+            ' address; wallets of your own as {"wallet": {"in": [...]}}.',
+        ),
+        (["NOPE"], "/segments/0: There is no token and no collection 'NOPE' on ethereum."),
+    ],
+)
 def test_what_is_no_segment_is_named(client, given, message):
     with pytest.raises(ValidationError) as caught:
         nbext.overlap(given, client=client)
@@ -129,23 +174,36 @@ def test_a_cell_and_a_chart_that_are_not_there_are_named(client):
         table.chart("pie")
     with pytest.raises(ValidationError, match="Ask for share or for lift"):
         nbext.overlap(["BAYC"], share=True, lift=True, client=client)
-    many = nbext.overlap({f"s{place}": {"token": {"token": "USDC"}} for place in range(31)}, client=client)
+    many = nbext.overlap(
+        {f"s{place}": {"token": {"token": "USDC"}} for place in range(31)}, client=client
+    )
     for kind, most in (("heatmap", 30), ("upset", 12)):
-        with pytest.raises(ValidationError, match=f"has room for {most} segments, and these are 31"):
+        with pytest.raises(
+            ValidationError, match=f"has room for {most} segments, and these are 31"
+        ):
             many.chart(kind)
 
 
 def test_more_segments_than_one_request_takes_are_asked_in_several(client, oracle):
-    table = nbext.overlap({f"s{place}": {"activity": {"transfers": {"min": place}}} for place in range(1, 131)},
-                          client=client)  # fmt: skip
-    sizes = [len(oracle.wallets({"filters": {"activity": {"transfers": {"min": place}}}})) for place in range(1, 131)]
+    table = nbext.overlap(
+        {f"s{place}": {"activity": {"transfers": {"min": place}}} for place in range(1, 131)},
+        client=client,
+    )
+    sizes = [
+        len(oracle.wallets({"filters": {"activity": {"transfers": {"min": place}}}}))
+        for place in range(1, 131)
+    ]
     assert table.to_numpy().tolist() == [[min(one, other) for other in sizes] for one in sizes]
 
 
 def test_a_strangers_service_is_asked_segment_by_segment(client, stranger):
-    filters = [{"nft": {"nft": "BAYC"}}, {"token": {"token": "USDC"}, "nft": {"nft": "QUEST", "chain": "optimism"}}]
+    filters = [
+        {"nft": {"nft": "BAYC"}},
+        {"token": {"token": "USDC"}, "nft": {"nft": "QUEST", "chain": "optimism"}},
+    ]
     pd.testing.assert_frame_equal(
-        nbext.overlap(dict(enumerate(filters)), client=stranger), nbext.overlap(dict(enumerate(filters)), client=client)
+        nbext.overlap(dict(enumerate(filters)), client=stranger),
+        nbext.overlap(dict(enumerate(filters)), client=client),
     )
 
 

@@ -21,26 +21,42 @@ def test_each_contract_is_held_by_as_many_as_the_oracle_says(client, oracle, ask
     segment, base = asked[0], asked[1] if len(asked) > 1 else None
     table = nbext.profile(segment, base=base, least=least, client=client)
     one = One(oracle, segment)
-    chains = one.own_chains({key: value for key, value in segment["filters"].items() if key not in SCOPE})
+    chains = one.own_chains(
+        {key: value for key, value in segment["filters"].items() if key not in SCOPE}
+    )
     wallets = oracle.wallets(segment)
-    scope = {key: segment["filters"][key] for key in ("chain", "asOf", "exclude") if key in segment["filters"]}
-    everyone = {"any": [{"activity": {"transfers": {"min": 1}, "chain": str(chain)}} for chain in sorted(chains)]}
+    scope = {
+        key: segment["filters"][key]
+        for key in ("chain", "asOf", "exclude")
+        if key in segment["filters"]
+    }
+    everyone = {
+        "any": [
+            {"activity": {"transfers": {"min": 1}, "chain": str(chain)}} for chain in sorted(chains)
+        ]
+    }
     others = oracle.wallets(base or {"filters": {**everyone, **scope}})
     expected = {}
     for contract in CONTRACTS:
         if contract.chain_id not in chains:
             continue
-        counts = [sum(one.balance(contract, wallet, one.end(contract.chain_id)) > 0 for wallet in side)
-                  for side in (wallets, others)]  # fmt: skip
+        counts = [
+            sum(one.balance(contract, wallet, one.end(contract.chain_id)) > 0 for wallet in side)
+            for side in (wallets, others)
+        ]
         if counts[0] >= least:
             expected[contract.symbol] = counts
-    assert {row.symbol: row.wallets for row in table.itertuples()} == {key: both[0] for key, both in expected.items()}
+    assert {row.symbol: row.wallets for row in table.itertuples()} == {
+        key: both[0] for key, both in expected.items()
+    }
     for row in table.itertuples():
         ours, theirs = expected[row.symbol]
         assert row.share == ours / len(wallets)
         if theirs:
             assert (row.base_share, row.lift) == (
-                theirs / len(others), ours * len(others) / (len(wallets) * theirs))
+                theirs / len(others),
+                ours * len(others) / (len(wallets) * theirs),
+            )
         else:
             assert math.isnan(row.lift)
     known = table["lift"].dropna().tolist()
@@ -68,18 +84,24 @@ def test_a_profile_is_a_segment_of_its_own_that_counts_and_is_read_again(client,
     assert nbext.profile("USDC", least=1, client=client).attrs["nbext"]["segment_id"] == first
     counted = client.execute_segment({"token": {"token": "USDC"}}, limit=0).attrs["nbext"]
     assert counted["segment_id"] != first
-    others = [nbext.profile("USDC", least=2, client=client), nbext.profile("USDC", base="WEI", least=1, client=client)]
+    others = [
+        nbext.profile("USDC", least=2, client=client),
+        nbext.profile("USDC", base="WEI", least=1, client=client),
+    ]
     assert len({first, *(one.attrs["nbext"]["segment_id"] for one in others)}) == 3
     said = service.get(f"/v1/segment/{first}").json()
     assert (said["status"], said["counts"]["matched"]) == ("completed", counted["matched"])
     assert said["profile"]["wallets"] == counted["matched"]
 
 
-@pytest.mark.parametrize(("segment", "options", "pointer"), [
-    ({"token": {"token": "NOPE"}}, {}, "/filters/token/token"),
-    ("USDC", {"base": {"token": {"token": "NOPE"}}}, "/base/filters/token/token"),
-    ("USDC", {"least": 0}, "/least"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("segment", "options", "pointer"),
+    [
+        ({"token": {"token": "NOPE"}}, {}, "/filters/token/token"),
+        ("USDC", {"base": {"token": {"token": "NOPE"}}}, "/base/filters/token/token"),
+        ("USDC", {"least": 0}, "/least"),
+    ],
+)
 def test_what_cannot_be_asked_names_the_field(client, segment, options, pointer):
     with pytest.raises(ValidationError) as caught:
         nbext.profile(segment, client=client, **options)

@@ -37,22 +37,39 @@ from tests.service.conftest import KEY, Running
 CHAINS = st.tuples(st.integers(0, 2**32 - 1), st.sampled_from([1, 10, 40, 300]))
 # What is asked of each chain: the arguments of the tests that ask it of the two chains of this folder.
 ASKED = {
-    "wallet": (test_wallet.test_each_row_is_the_oracles_balance_of_that_wallet, {
-        "wallets": st.lists(st.sampled_from(WALLETS), min_size=1, max_size=4, unique=True),
-        "as_of": test_wallet.MOMENTS, "chain": st.sampled_from([None, "eth", "optimism"]),
-    }),
-    "changes": (test_changes.test_each_wallet_is_in_the_oracles_sets_of_both_times,
-                {"asked": segments(most=1), "hours": st.integers(0, 55)}),
-    "profile": (test_profile.test_each_contract_is_held_by_as_many_as_the_oracle_says,
-                {"asked": segments(most=2), "least": st.integers(1, 3)}),
-    "retention": (test_retention.test_each_share_is_that_of_the_oracles_sets,
-                  {"asked": segments(most=1), "cohort": st.sampled_from(["held", "seen"])}),
-    "trend": (test_trend.test_each_point_is_the_oracles_as_of_that_time,
-              {"asked": segments(most=1), "every": st.integers(1, 9)}),
-    "funnel": (test_funnel.test_the_last_row_is_the_segment_and_each_cell_opens_as_its_number,
-               {"asked": segments(most=1)}),
-    "overlap": (test_overlap.test_each_cell_is_the_oracles_and_opens_as_that_many_wallets, {"asked": segments()}),
-}  # fmt: skip
+    "wallet": (
+        test_wallet.test_each_row_is_the_oracles_balance_of_that_wallet,
+        {
+            "wallets": st.lists(st.sampled_from(WALLETS), min_size=1, max_size=4, unique=True),
+            "as_of": test_wallet.MOMENTS,
+            "chain": st.sampled_from([None, "eth", "optimism"]),
+        },
+    ),
+    "changes": (
+        test_changes.test_each_wallet_is_in_the_oracles_sets_of_both_times,
+        {"asked": segments(most=1), "hours": st.integers(0, 55)},
+    ),
+    "profile": (
+        test_profile.test_each_contract_is_held_by_as_many_as_the_oracle_says,
+        {"asked": segments(most=2), "least": st.integers(1, 3)},
+    ),
+    "retention": (
+        test_retention.test_each_share_is_that_of_the_oracles_sets,
+        {"asked": segments(most=1), "cohort": st.sampled_from(["held", "seen"])},
+    ),
+    "trend": (
+        test_trend.test_each_point_is_the_oracles_as_of_that_time,
+        {"asked": segments(most=1), "every": st.integers(1, 9)},
+    ),
+    "funnel": (
+        test_funnel.test_the_last_row_is_the_segment_and_each_cell_opens_as_its_number,
+        {"asked": segments(most=1)},
+    ),
+    "overlap": (
+        test_overlap.test_each_cell_is_the_oracles_and_opens_as_that_many_wallets,
+        {"asked": segments()},
+    ),
+}
 
 
 @contextmanager
@@ -63,10 +80,16 @@ def served(world, folder, engine="duckdb://"):
     (folder / "client" / "pyproject.toml").write_text("")
     forms.generation(folder / "data", world)
     # Spark answers its first question after half a minute where other work runs beside it.
-    running = Running(folder / "data", folder / "state", Limits(query_seconds=600),
-                      dataset=open_dataset(folder / "data", engine))
+    running = Running(
+        folder / "data",
+        folder / "state",
+        Limits(query_seconds=600),
+        dataset=open_dataset(folder / "data", engine),
+    )
     try:
-        with Client(running.url, KEY, settings=Settings(environ={}, folder=folder / "client")) as client:
+        with Client(
+            running.url, KEY, settings=Settings(environ={}, folder=folder / "client")
+        ) as client:
             yield client, Oracle(world)
     finally:
         running.stop()
@@ -76,8 +99,13 @@ def check(name, chains, examples, serve):
     """Ask of drawn chains, each of which ``serve`` serves."""
     test, arguments = ASKED[name]
 
-    @settings(max_examples=examples, deadline=None, phases=PHASES, derandomize=examples == 1,
-              suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        phases=PHASES,
+        derandomize=examples == 1,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(chain=chains, asked=st.fixed_dictionaries(arguments))
     def each(chain, asked):
         with serve(chain) as (client, oracle):
@@ -86,18 +114,32 @@ def check(name, chains, examples, serve):
     each()
 
 
-@pytest.mark.parametrize("examples", [3, pytest.param(50, marks=pytest.mark.long)], ids=["a few", "many"])
+@pytest.mark.parametrize(
+    "examples", [3, pytest.param(50, marks=pytest.mark.long)], ids=["a few", "many"]
+)
 @pytest.mark.parametrize("name", ASKED)
 def test_each_analysis_of_a_chain_is_the_oracles(name, examples, tmp_path_factory):
-    check(name, CHAINS, examples, lambda chain: served(random_world(*chain), tmp_path_factory.mktemp("chain")))
+    check(
+        name,
+        CHAINS,
+        examples,
+        lambda chain: served(random_world(*chain), tmp_path_factory.mktemp("chain")),
+    )
 
 
 def test_contracts_that_a_segment_holds_by_the_same_ratio_have_the_same_lift(tmp_path_factory):
-    never = {"direction": "burn", "token": "usdc", "unit": "raw", "amount": {"min": 0}, "total": {"min": 2**127}}
+    never = {
+        "direction": "burn",
+        "token": "usdc",
+        "unit": "raw",
+        "amount": {"min": 0},
+        "total": {"min": 2**127},
+    }
     asked = [{"filters": {"not": {"transfer": [never]}, "asOf": "2023-11-14", "exclude": []}}]
     with served(random_world(16118, 300), tmp_path_factory.mktemp("chain")) as (client, oracle):
         test_profile.test_each_contract_is_held_by_as_many_as_the_oracle_says.hypothesis.inner_test(
-            client, oracle, asked=asked, least=2)
+            client, oracle, asked=asked, least=2
+        )
         lifts = profile(asked[0], least=2, client=client)["lift"].tolist()
     assert lifts == [1.1875, 0.95, 0.95]
 
@@ -108,16 +150,23 @@ def on_spark(tmp_path_factory):
     with cluster(tmp_path_factory.mktemp("cluster")) as url:
         # What waits for a few rows waits longest for tasks without any.
         options = "spark.sql.shuffle.partitions=1&spark.default.parallelism=1"
-        with served(random_world(3, 60), tmp_path_factory.mktemp("chain"), f"{url}?{options}") as both:
+        with served(
+            random_world(3, 60), tmp_path_factory.mktemp("chain"), f"{url}?{options}"
+        ) as both:
             yield both
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize(("name", "examples"), [
-    *((name, 1) for name in ("changes", "profile")),
-    *(pytest.param(name, 15, marks=pytest.mark.long) for name in ASKED),
-])  # fmt: skip
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
+@pytest.mark.parametrize(
+    ("name", "examples"),
+    [
+        *((name, 1) for name in ("changes", "profile")),
+        *(pytest.param(name, 15, marks=pytest.mark.long) for name in ASKED),
+    ],
+)
 def test_each_analysis_of_a_chain_on_spark_is_the_oracles(name, examples, on_spark):
     @contextmanager
     def again(_):

@@ -35,9 +35,18 @@ def test_each_share_is_that_of_the_oracles_sets(client, oracle, asked, cohort):
         cohorts = [one.difference(*at[:place]) for place, one in enumerate(at)]
     else:
         excluded = {"exclude": filters["exclude"]} if "exclude" in filters else {}
-        cohorts = [oracle.wallets({"filters": {
-            "activity": {"first": {"after": str(day), "before": str(day)}}, "chain": "eth", **excluded,
-        }}) for day in DAYS]  # fmt: skip
+        cohorts = [
+            oracle.wallets(
+                {
+                    "filters": {
+                        "activity": {"first": {"after": str(day), "before": str(day)}},
+                        "chain": "eth",
+                        **excluded,
+                    }
+                }
+            )
+            for day in DAYS
+        ]
     assert table["wallets"].tolist() == list(map(len, cohorts))
     for row, wallets in enumerate(cohorts):
         for step in range(len(DAYS)):
@@ -66,13 +75,28 @@ def test_the_triangle_is_a_heatmap_with_the_sizes_beside_the_cohorts(client):
     assert matched(table.segment(table.index[0], "wallets")) == table["wallets"].iloc[0]
 
 
-@pytest.mark.parametrize(("segment", "options", "message"), [
-    ({"token": {"token": "USDC"}, "asOf": 5}, {}, "/segment/asOf: retention sets asOf itself. Leave it out."),
-    ("USDC", {"by": "year"}, "/by: 'year' is not one of: day, week, month, quarter."),
-    ("USDC", {"cohort": "new"}, "/cohort: 'new' is not one of: held, seen."),
-    ("USDC", {"by": "day", "since": "90d"}, "/since: These are 91 periods. At most 60 are compared."),
-    ("USDC", {"by": "day", "since": "9d"}, "/since: '9d' reaches back too far. Choose a shorter span. '2023-"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("segment", "options", "message"),
+    [
+        (
+            {"token": {"token": "USDC"}, "asOf": 5},
+            {},
+            "/segment/asOf: retention sets asOf itself. Leave it out.",
+        ),
+        ("USDC", {"by": "year"}, "/by: 'year' is not one of: day, week, month, quarter."),
+        ("USDC", {"cohort": "new"}, "/cohort: 'new' is not one of: held, seen."),
+        (
+            "USDC",
+            {"by": "day", "since": "90d"},
+            "/since: These are 91 periods. At most 60 are compared.",
+        ),
+        (
+            "USDC",
+            {"by": "day", "since": "9d"},
+            "/since: '9d' reaches back too far. Choose a shorter span. '2023-",
+        ),
+    ],
+)
 def test_what_cannot_be_asked_is_named(client, segment, options, message):
     with pytest.raises(ValidationError) as caught:
         nbext.retention(segment, client=client, **options)

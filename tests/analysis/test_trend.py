@@ -28,30 +28,52 @@ def test_each_point_is_the_oracles_as_of_that_time(client, oracle, asked, every)
         # Its heldSince lies after some of the points, or its other chain ends before them.
         return
     hours = range(20 // every * every, -1, -every)
-    counts = [len(oracle.wallets({**asked, "filters": {**asked["filters"], "asOf": f"{hour}h"}})) for hour in hours]
+    counts = [
+        len(oracle.wallets({**asked, "filters": {**asked["filters"], "asOf": f"{hour}h"}}))
+        for hour in hours
+    ]
     assert table["count"].tolist() == counts
-    assert [row.open(0).attrs["nbext"]["matched"] for row in map(table.segment, table.index)] == counts
+    assert [
+        row.open(0).attrs["nbext"]["matched"] for row in map(table.segment, table.index)
+    ] == counts
 
 
 def test_a_trend_says_the_block_and_the_time_of_each_point(client, stranger, oracle):
     table = nbext.trend("USDC", every="1d", since="2d", amounts=True, client=client)
     ends = [LAST[1] * SECONDS[1] - 86_400 * day for day in (2, 1, 0)]
     blocks = [end // SECONDS[1] for end in ends]
-    counts = [len(oracle.wallets({"filters": {"token": {"token": "USDC"}, "asOf": block}})) for block in blocks]
+    counts = [
+        len(oracle.wallets({"filters": {"token": {"token": "USDC"}, "asOf": block}}))
+        for block in blocks
+    ]
     times = pd.to_datetime([iso(GENESIS + block * SECONDS[1]) for block in blocks], utc=True)
     assert table["block"].tolist() == blocks
     assert set(table["at"]) <= {*times, *(pd.Timestamp(iso(GENESIS + end)) for end in ends)}
     assert table["count"].tolist() == counts
     # Of these times and no others, whatever comes in later.
-    assert [table.segment(row).filters["asOf"] for row in range(3)] == [iso(GENESIS + end) for end in ends]
+    assert [table.segment(row).filters["asOf"] for row in range(3)] == [
+        iso(GENESIS + end) for end in ends
+    ]
     assert [len(table.segment(row).open()) for row in range(3)] == counts
-    assert table.dtypes.astype(str).tolist()[:4] == ["datetime64[s, UTC]", "Int64", "int64", "float64"]
+    assert table.dtypes.astype(str).tolist()[:4] == [
+        "datetime64[s, UTC]",
+        "Int64",
+        "int64",
+        "float64",
+    ]
     theirs = nbext.trend({"token": {"token": "USDC"}}, every="1d", since="2d", client=stranger)
-    pd.testing.assert_frame_equal(pd.DataFrame(theirs), pd.DataFrame(table)[["at", "block", "count"]])
-    assert table.chart().words == f"Wallets that hold USDC on ethereum: {counts[0]:,} to {counts[-1]:,}"
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(theirs), pd.DataFrame(table)[["at", "block", "count"]]
+    )
+    assert (
+        table.chart().words
+        == f"Wallets that hold USDC on ethereum: {counts[0]:,} to {counts[-1]:,}"
+    )
 
 
-@pytest.mark.parametrize("contract", [one for one in CONTRACTS if one.chain_id == 1], ids=lambda one: one.symbol)
+@pytest.mark.parametrize(
+    "contract", [one for one in CONTRACTS if one.chain_id == 1], ids=lambda one: one.symbol
+)
 def test_what_is_held_together_is_the_exact_sum_of_the_oracles_balances(client, oracle, contract):
     kind = "token" if contract.standard == "ERC20" else "nft"
     filters = {kind: {kind: contract.symbol}, "not": {"wallet": {"in": [EVERYONE[3]]}}}
@@ -62,46 +84,80 @@ def test_what_is_held_together_is_the_exact_sum_of_the_oracles_balances(client, 
         assert (row.count, int(row.amount_raw)) == (len(asked.wallets()), held)
         assert row.amount == held / 10 ** (contract.decimals or 0)
     assert table.attrs["nbext"]["amounts"] == contract.symbol
-    assert "amount" not in nbext.trend({"activity": {"transfers": {"min": 1}}}, since="1d", every="1d", amounts=True,
-                                      client=client)  # fmt: skip
+    assert "amount" not in nbext.trend(
+        {"activity": {"transfers": {"min": 1}}}, since="1d", every="1d", amounts=True, client=client
+    )
 
 
-def test_what_is_held_of_the_only_token_is_added_up_unless_it_is_left_out_and_one_of_several_is_named(client):
+def test_what_is_held_of_the_only_token_is_added_up_unless_it_is_left_out_and_one_of_several_is_named(
+    client,
+):
     def columns(filters, **options):
-        return list(nbext.trend(filters, every="10h", since="20h", client=client, **options).columns)
+        return list(
+            nbext.trend(filters, every="10h", since="20h", client=client, **options).columns
+        )
 
     counts, both = ["at", "block", "count"], ["at", "block", "count", "amount", "amount_raw"]
-    usdc, wei, bayc = {"token": {"token": "USDC"}}, {"token": {"token": "WEI"}}, {"nft": {"nft": "BAYC"}}
+    usdc, wei, bayc = (
+        {"token": {"token": "USDC"}},
+        {"token": {"token": "WEI"}},
+        {"nft": {"nft": "BAYC"}},
+    )
     two = {"any": [usdc, {"all": [wei, {"not": bayc}]}]}
-    assert [columns(one) for one in ("USDC", {"any": [usdc, {"wallet": {"contract": True}}]}, {**usdc, "not": wei},
-                                     {"token": [usdc["token"]]})] == [both] * 4  # fmt: skip
+    assert [
+        columns(one)
+        for one in (
+            "USDC",
+            {"any": [usdc, {"wallet": {"contract": True}}]},
+            {**usdc, "not": wei},
+            {"token": [usdc["token"]]},
+        )
+    ] == [both] * 4
     assert [columns(one) for one in (two, {**usdc, **bayc}, "BAYC", {"not": usdc})] == [counts] * 4
     assert [columns(usdc, amounts=False), columns(two, amounts=True)] == [counts, both]
     for name in ("wei", CONTRACTS[1].address):
         named = nbext.trend(two, every="10h", since="20h", amounts=name, client=client)
-        alone = nbext.trend({**two, "any": two["any"][::-1]}, every="10h", since="20h", amounts=True, client=client)
+        alone = nbext.trend(
+            {**two, "any": two["any"][::-1]}, every="10h", since="20h", amounts=True, client=client
+        )
         assert named["amount_raw"].tolist() == alone["amount_raw"].tolist()
         assert named.attrs["nbext"]["amounts"] == alone.attrs["nbext"]["amounts"] == "WEI"
 
 
-@pytest.mark.parametrize(("name", "message"), [
-    ("BAYC", "/amounts: The rows have no balance of 'BAYC'. They have: USDC."),
-    ("none", "/amounts: The rows have no balance of 'none'. They have: USDC."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("BAYC", "/amounts: The rows have no balance of 'BAYC'. They have: USDC."),
+        ("none", "/amounts: The rows have no balance of 'none'. They have: USDC."),
+    ],
+)
 def test_amounts_of_what_the_segment_does_not_name_are_an_error(client, stranger, name, message):
     with pytest.raises(ValidationError) as caught:
-        nbext.trend({"token": {"token": "USDC"}}, every="10h", since="20h", amounts=name, client=client)
+        nbext.trend(
+            {"token": {"token": "USDC"}}, every="10h", since="20h", amounts=name, client=client
+        )
     assert str(caught.value) == message
     with pytest.raises(ConfigError, match="the only one that adds up amounts"):
-        nbext.trend({"token": {"token": "USDC"}}, every="10h", since="20h", amounts=True, client=stranger)
+        nbext.trend(
+            {"token": {"token": "USDC"}}, every="10h", since="20h", amounts=True, client=stranger
+        )
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"every": "week"}, "/every: 'week' is not a span. Write one such as \"12h\", \"30d\" or \"1y\"."),
-    ({"since": 5}, "/since: '5' is not a span."),
-    ({"every": "1h", "since": "1y"}, "/every: These are more than 1,000 points."),
-    ({"every": "1w", "since": "1y"}, "/since: '1y' reaches back too far. Choose a shorter span. '8736h' is before the"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"every": "week"},
+            '/every: \'week\' is not a span. Write one such as "12h", "30d" or "1y".',
+        ),
+        ({"since": 5}, "/since: '5' is not a span."),
+        ({"every": "1h", "since": "1y"}, "/every: These are more than 1,000 points."),
+        (
+            {"every": "1w", "since": "1y"},
+            "/since: '1y' reaches back too far. Choose a shorter span. '8736h' is before the",
+        ),
+    ],
+)
 def test_a_span_that_cannot_be_asked_for_is_named(client, options, message):
     with pytest.raises(ValidationError) as caught:
         nbext.trend("USDC", client=client, **options)

@@ -19,14 +19,19 @@ from tests.language.tables import GENESIS
 from tests.language.test_against_oracle import CONTRACTS, LAST, SECONDS, WALLETS
 
 MOMENTS = st.one_of(
-    st.none(), st.integers(0, LAST[1]), st.integers(0, 55).map(lambda hours: f"{hours}h"),
+    st.none(),
+    st.integers(0, LAST[1]),
+    st.integers(0, 55).map(lambda hours: f"{hours}h"),
     st.integers(0, LAST[1] * SECONDS[1]).map(lambda seconds: iso(GENESIS + seconds)),
-)  # fmt: skip
+)
 
 
 @EACH
-@given(wallets=st.lists(st.sampled_from(WALLETS), min_size=1, max_size=4, unique=True), as_of=MOMENTS,
-       chain=st.sampled_from([None, "eth", "optimism"]))  # fmt: skip
+@given(
+    wallets=st.lists(st.sampled_from(WALLETS), min_size=1, max_size=4, unique=True),
+    as_of=MOMENTS,
+    chain=st.sampled_from([None, "eth", "optimism"]),
+)
 def test_each_row_is_the_oracles_balance_of_that_wallet(client, oracle, wallets, as_of, chain):
     # A block is one of the chain that is named, or of ethereum.
     as_of = min(as_of, LAST[10]) if chain == "optimism" and isinstance(as_of, int) else as_of
@@ -40,7 +45,9 @@ def test_each_row_is_the_oracles_balance_of_that_wallet(client, oracle, wallets,
     on = {"eth": {1}, "optimism": {10}}.get(chain, {1, 10})
     expected = {
         (wallet, one.address, one.chain_id): asked.balance(one, wallet, asked.end(one.chain_id))
-        for wallet in wallets for one in CONTRACTS if one.chain_id in on
+        for wallet in wallets
+        for one in CONTRACTS
+        if one.chain_id in on
     }
     found = {
         (row.address, row.contract, {"ethereum": 1, "optimism": 10}[row.chain]): int(row.amount_raw)
@@ -61,9 +68,9 @@ def test_each_row_is_the_oracles_balance_of_that_wallet(client, oracle, wallets,
 
 def test_a_table_has_its_dtypes_chains_and_chart_and_no_rows_where_nothing_is_held(client):
     table = nbext.wallet(WALLETS[2:], client=client)
-    assert dict(table.dtypes.astype(str)) == dict(nbext.wallet("0x" + "ee" * 20, client=client).dtypes.astype(str)) | {
-        "amount_raw": str(table["amount_raw"].dtype)
-    }
+    assert dict(table.dtypes.astype(str)) == dict(
+        nbext.wallet("0x" + "ee" * 20, client=client).dtypes.astype(str)
+    ) | {"amount_raw": str(table["amount_raw"].dtype)}
     nobody = f"0x{'ee' * 20}: no holdings in this data."
     about = nbext.wallet([WALLETS[2], "0x" + "EE" * 20], client=client).attrs["nbext"]
     assert about["warnings"][-1] == nobody
@@ -78,13 +85,16 @@ def test_a_table_has_its_dtypes_chains_and_chart_and_no_rows_where_nothing_is_he
     assert then.attrs["nbext"]["as_of"]["block"] == 0
 
 
-@pytest.mark.parametrize(("given", "options", "message"), [
-    ([], {}, "/wallets: wallets is a list of 1 to 100 addresses."),
-    (["0x1"], {}, "/wallets/0: "),
-    ("vitalik.eth", {}, "/wallets/0: A wallet is an address: 0x and 40 hex digits."),
-    (WALLETS[2:3], {"chain": "base"}, "/chain: "),
-    (WALLETS[2:3], {"as_of": 99}, "/asOf: "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ([], {}, "/wallets: wallets is a list of 1 to 100 addresses."),
+        (["0x1"], {}, "/wallets/0: "),
+        ("vitalik.eth", {}, "/wallets/0: A wallet is an address: 0x and 40 hex digits."),
+        (WALLETS[2:3], {"chain": "base"}, "/chain: "),
+        (WALLETS[2:3], {"as_of": 99}, "/asOf: "),
+    ],
+)
 def test_what_cannot_be_asked_names_the_field(client, given, options, message):
     with pytest.raises(ValidationError) as caught:
         nbext.wallet(given, client=client, **options)
@@ -92,5 +102,7 @@ def test_what_cannot_be_asked_names_the_field(client, given, options, message):
 
 
 def test_only_our_own_service_lists_what_a_wallet_holds(stranger):
-    with pytest.raises(ConfigError, match="is not nbext's own service, the only one that lists what a wallet holds"):
+    with pytest.raises(
+        ConfigError, match="is not nbext's own service, the only one that lists what a wallet holds"
+    ):
         nbext.wallet(WALLETS[2], client=stranger)

@@ -1,6 +1,6 @@
 """Days added to a data folder: what a day costs, what queries cost after thirty of them, and what compaction takes.
 
-    python -m tests.benchmarks append --rows 10_000_000 --folder FOLDER
+python -m tests.benchmarks append --rows 10_000_000 --folder FOLDER
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def days(folder: Path, world: World) -> list[list[str]]:
             day = chunk.slice(start, A_DAY)
             blocks = np.unique(day["block_number"].to_numpy())
             times = FIRST_TIME + (blocks - FIRST_BLOCK) * SECONDS_PER_BLOCK
-            paths = [folder / f"day-{len(files)}-{name}.parquet" for name in ("transfers", "blocks")]
+            paths = [
+                folder / f"day-{len(files)}-{name}.parquet" for name in ("transfers", "blocks")
+            ]
             pq.write_table(day, paths[0])
             pq.write_table(pa.table({"number": blocks, "timestamp": times}), paths[1])
             files.append(list(map(str, paths)))
@@ -71,7 +73,9 @@ def compact(data_dir: str) -> Took:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``append``."""
     add_kept_world_arguments(parser)
-    parser.add_argument("--rounds", type=int, default=5, help="a third of how often each question is asked")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="a third of how often each question is asked"
+    )
 
 
 def rows(args: argparse.Namespace) -> Iterator[Row]:
@@ -84,8 +88,10 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
         shutil.copytree(base, grown, copy_function=os.link)
         costs = [apart(add, str(grown), files) for files in days(Path(work), world)]
         memory = max(cost.megabytes or 0 for cost in costs)
-        yield Row(f"`nbext ingest` of {A_DAY:,} transfers more, onto {args.rows:,}",
-                  replace(median([cost.seconds for cost in costs]), megabytes=memory))
+        yield Row(
+            f"`nbext ingest` of {A_DAY:,} transfers more, onto {args.rows:,}",
+            replace(median([cost.seconds for cost in costs]), megabytes=memory),
+        )
         shutil.copytree(grown, compacted, copy_function=os.link)
         yield Row(f"`nbext compact` after {DAYS} such runs", apart(compact, str(compacted)))
         yield from beside(world, Ours(grown), Ours(compacted), 3 * args.rounds)
@@ -94,7 +100,9 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
 def beside(world: World, grown: Ours, compacted: Ours, rounds: int) -> Iterator[Row]:
     """Ask both in turns, so that what else the machine does is felt by both."""
     cases = [case_of(compacted, world, name, ranks) for name, ranks in HOLDERS.items()]
-    questions = {f'"at least X of A, and B, and not C", {case.name} contracts': plain(case) for case in cases}
+    questions = {
+        f'"at least X of A, and B, and not C", {case.name} contracts': plain(case) for case in cases
+    }
     for name, filters in {**questions, **other_kinds(cases[0], world)}.items():
         taken: list[list[float]] = [[], []]
         for _ in range(rounds + 1):

@@ -57,7 +57,9 @@ def baseline(url: str, segment: str) -> Any:
 def download(url: str, segment: str) -> bytes:
     import requests
 
-    return requests.get(f"{url}/v1/segment/{segment}/csv", headers={"x-api-key": KEY}, timeout=600).content
+    return requests.get(
+        f"{url}/v1/segment/{segment}/csv", headers={"x-api-key": KEY}, timeout=600
+    ).content
 
 
 def pyarrow_csv(url: str, segment: str) -> Any:
@@ -83,10 +85,18 @@ def _rows(url: str, segment: str, *, arrow: bool) -> Any:
     client._service.ours = True
     run = Run(client._service, "download_deadline", "csv", None, segment)
     links = {"arrow": described["links"]["arrow"]} if arrow else {}
-    return run.fetch(frames.types_of(described["columns"]), {"returned": described["counts"]["returned"]}, links)
+    return run.fetch(
+        frames.types_of(described["columns"]), {"returned": described["counts"]["returned"]}, links
+    )
 
 
-WAYS = {"baseline": baseline, "download": download, "pyarrow": pyarrow_csv, "csv": client_csv, "arrow": client_arrow}
+WAYS = {
+    "baseline": baseline,
+    "download": download,
+    "pyarrow": pyarrow_csv,
+    "csv": client_csv,
+    "arrow": client_arrow,
+}
 BESIDE = {
     "baseline": "`requests` and typed `pd.read_csv`",
     "pyarrow": "`requests` and `pyarrow.csv`, to Arrow",
@@ -116,7 +126,9 @@ def went(way: str, url: str, segment: str, runs: int) -> Took:
 def measured(way: str, url: str, segment: str, runs: int) -> Took:
     """Return the median of some runs in one process, with the peak of one run in another."""
     took = apart(went, way, url, segment, runs)
-    return took if runs == 1 else replace(took, megabytes=apart(went, way, url, segment, 1).megabytes)
+    return (
+        took if runs == 1 else replace(took, megabytes=apart(went, way, url, segment, 1).megabytes)
+    )
 
 
 # ------------------------------------------------------------------ services to ask
@@ -127,11 +139,35 @@ def serve(folder: Path) -> tuple[subprocess.Popen, str]:
     snapshot = folder / "holders.csv"
     snapshot.write_bytes(b"address,balance\r\n" + body(MORE * ROWS))
     nbext = [sys.executable, "-m", "nbext.cli"]
-    subprocess.run([*nbext, "ingest", str(snapshot), "--chain", "ethereum", "--token", UNI, "--decimals", "18",
-                    "--unit", "raw", "--block", "1", "--data", str(folder / "data"), "--quiet"],
-                   check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    process = subprocess.Popen([*nbext, "serve", "--data", str(folder / "data")], stdout=subprocess.PIPE, text=True,
-                               stderr=subprocess.DEVNULL, env={**os.environ, "NBEXT_API_KEY": KEY})  # fmt: skip
+    subprocess.run(
+        [
+            *nbext,
+            "ingest",
+            str(snapshot),
+            "--chain",
+            "ethereum",
+            "--token",
+            UNI,
+            "--decimals",
+            "18",
+            "--unit",
+            "raw",
+            "--block",
+            "1",
+            "--data",
+            str(folder / "data"),
+            "--quiet",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    process = subprocess.Popen(
+        [*nbext, "serve", "--data", str(folder / "data")],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "NBEXT_API_KEY": KEY},
+    )
     found = None
     while found is None:
         found = re.search(r"http://[\d.:]+", process.stdout.readline())
@@ -152,7 +188,9 @@ def look_ups(count: int) -> Row:
     """Ask for many contracts at once, and for one after the other."""
     from tests.client.faultserver import FaultServer, reply
 
-    server = FaultServer(handler=lambda r: reply({"address": r.path[-42:], "symbol": "X"}), latency=0.02)
+    server = FaultServer(
+        handler=lambda r: reply({"address": r.path[-42:], "symbol": "X"}), latency=0.02
+    )
     addresses = [f"0x{i:040x}" for i in range(count)]
     client = Client(server.url, KEY)
     began = time.perf_counter()
@@ -162,8 +200,11 @@ def look_ups(count: int) -> Row:
     client.tokens("ethereum", addresses)
     together = time.perf_counter() - halfway
     server.close()
-    return Row(f"metadata of {count:,} contracts from a service that takes 20 ms", Took(together),
-               {"one after the other": Took(halfway - began)})  # fmt: skip
+    return Row(
+        f"metadata of {count:,} contracts from a service that takes 20 ms",
+        Took(together),
+        {"one after the other": Took(halfway - began)},
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

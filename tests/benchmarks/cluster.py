@@ -19,7 +19,11 @@ from tests.benchmarks.measure import Took, apart, high_water
 from tests.benchmarks.table import Row
 from tests.engine.cluster import cluster
 
-CONF = {"spark.driver.memory": "1g", "spark.executor.memory": "2g", "spark.sql.shuffle.partitions": "16"}
+CONF = {
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "2g",
+    "spark.sql.shuffle.partitions": "16",
+}
 
 
 def on_spark(source: str, url: str, master: str) -> Took:
@@ -27,8 +31,16 @@ def on_spark(source: str, url: str, master: str) -> Took:
     from nbext.engine.ingest.cluster.run import ingest
 
     started = time.monotonic()
-    ingest([source], "ethereum", url, master, CONF,
-           progress=lambda step, done: print(f"{step} {done:.0%}: {time.monotonic() - started:.0f} s", flush=True))
+    ingest(
+        [source],
+        "ethereum",
+        url,
+        master,
+        CONF,
+        progress=lambda step, done: print(
+            f"{step} {done:.0%}: {time.monotonic() - started:.0f} s", flush=True
+        ),
+    )
     return Took(time.monotonic() - started)
 
 
@@ -57,9 +69,13 @@ def differing(data_dir: Path, there: Path) -> list[str]:
         attach(connection.execute, served, "here")
         for name, columns in TABLES.items():
             # Sums and XOR of hashes do not depend on the order of rows, as sorting them first would not.
-            hashed = [connection.execute(f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM "
-                                         f"(SELECT {', '.join(columns)} FROM {place}) t").fetchall()
-                      for place in (f"here.{name}", f"read_parquet('{made}/{name}.parquet/*.parquet')")]
+            hashed = [
+                connection.execute(
+                    f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM "
+                    f"(SELECT {', '.join(columns)} FROM {place}) t"
+                ).fetchall()
+                for place in (f"here.{name}", f"read_parquet('{made}/{name}.parquet/*.parquet')")
+            ]
             found += [name] if hashed[0] != hashed[1] else []
     return found
 
@@ -79,6 +95,10 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
         duckdb = apart(on_duckdb, str(source), str(work / "here"))
         if found := differing(work / "here", work / "there"):
             raise AssertionError(f"these tables differ from DuckDB's: {', '.join(found)}")
-        yield Row(f"{args.rows:,} transfers ingested on Spark, two workers of 2 GB", spark, {"on DuckDB": duckdb})
+        yield Row(
+            f"{args.rows:,} transfers ingested on Spark, two workers of 2 GB",
+            spark,
+            {"on DuckDB": duckdb},
+        )
     finally:
         shutil.rmtree(work)

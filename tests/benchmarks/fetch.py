@@ -1,6 +1,6 @@
 """`nbext fetch` from a server on loopback that answers at once: rows a second, memory, and the time spent waiting.
 
-    python -m tests.benchmarks fetch --logs 1_000_000
+python -m tests.benchmarks fetch --logs 1_000_000
 """
 
 from __future__ import annotations
@@ -50,17 +50,31 @@ class Many:
 
     def answer(self, call: dict[str, Any]) -> str:
         """Return a result as JSON."""
-        method, params = call["method"], call.get("params", [])  # cryo leaves out those that are empty
+        method, params = (
+            call["method"],
+            call.get("params", []),
+        )  # cryo leaves out those that are empty
         if method == "eth_getLogs":
             first, last = (int(params[0][name], 16) for name in ("fromBlock", "toBlock"))
-            return "[" + ",".join(self._logs(number) for number in range(first, last + 1) if number) + "]"
+            return (
+                "["
+                + ",".join(self._logs(number) for number in range(first, last + 1) if number)
+                + "]"
+            )
         if method == "eth_getBlockByNumber":
             number = int(params[0], 16)
-            return (f'{{"number":"{number:#x}","hash":"0x{number:064x}","parentHash":"0x{max(0, number - 1):064x}",'
-                    f'"timestamp":"{1_600_000_000 + 12 * number:#x}","logsBloom":"{self._bloom if number else "0x"}"}}')
+            return (
+                f'{{"number":"{number:#x}","hash":"0x{number:064x}","parentHash":"0x{max(0, number - 1):064x}",'
+                f'"timestamp":"{1_600_000_000 + 12 * number:#x}","logsBloom":"{self._bloom if number else "0x"}"}}'
+            )
         if method == "eth_getBlockReceipts":
             return f'[{{"logs":[{self._logs(number) if (number := int(params[0], 16)) else ""}]}}]'
-        answers = {"eth_chainId": "0x1", "eth_blockNumber": hex(self.head), "eth_getCode": "0x60", "eth_call": "0x"}
+        answers = {
+            "eth_chainId": "0x1",
+            "eth_blockNumber": hex(self.head),
+            "eth_getCode": "0x60",
+            "eth_call": "0x",
+        }
         return json.dumps(answers[method])
 
     def _logs(self, number: int) -> str:
@@ -68,13 +82,17 @@ class Many:
         for index in range(IN_A_BLOCK):
             nth = (number - 1) * IN_A_BLOCK + index
             is_mint = nth < WALLETS
-            sender, receiver = 0 if is_mint else nth * 7919 % WALLETS + 1, nth * 104_729 % WALLETS + 1
+            sender, receiver = (
+                0 if is_mint else nth * 7919 % WALLETS + 1,
+                nth * 104_729 % WALLETS + 1,
+            )
             amount = 10**24 if is_mint else nth % 10**6 * 10**12
             found.append(
                 f'{{"address":"{COIN}","topics":["{TRANSFER}","0x{sender:064x}","0x{receiver:064x}"],'
                 f'"data":"0x{amount:064x}","blockNumber":"{number:#x}","blockHash":"0x{number:064x}",'
                 f'"blockTimestamp":"{1_600_000_000 + 12 * number:#x}","transactionHash":"0x{nth:064x}",'
-                f'"transactionIndex":"{index:#x}","logIndex":"{index:#x}","removed":false}}')
+                f'"transactionIndex":"{index:#x}","logIndex":"{index:#x}","removed":false}}'
+            )
         return ",".join(found)
 
 
@@ -87,8 +105,10 @@ def _serve(logs: int, said: Connection) -> None:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            made = [f'{{"jsonrpc":"2.0","id":{one["id"]},"result":{node.answer(one)}}}'
-                    for one in (body if isinstance(body, list) else [body])]
+            made = [
+                f'{{"jsonrpc":"2.0","id":{one["id"]},"result":{node.answer(one)}}}'
+                for one in (body if isinstance(body, list) else [body])
+            ]
             raw = (f"[{','.join(made)}]" if isinstance(body, list) else made[0]).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(raw)))
@@ -123,9 +143,18 @@ def _cryo(url: str, folder: Path, head: int) -> Took | str:
     except ImportError:
         return "not installed"
     started = time.monotonic()
-    cryo.freeze("erc20_transfers", blocks=[f"1:{head + 1}"], contract=[COIN], rpc=url, output_dir=str(folder),
-                u256_types=["string"], inner_request_size=CRYO_BLOCKS, chunk_size=8 * CRYO_BLOCKS,
-                max_concurrent_requests=IN_FLIGHT, verbose=False)
+    cryo.freeze(
+        "erc20_transfers",
+        blocks=[f"1:{head + 1}"],
+        contract=[COIN],
+        rpc=url,
+        output_dir=str(folder),
+        u256_types=["string"],
+        inner_request_size=CRYO_BLOCKS,
+        chunk_size=8 * CRYO_BLOCKS,
+        max_concurrent_requests=IN_FLIGHT,
+        verbose=False,
+    )
     took = Took(time.monotonic() - started, megabytes=high_water())
     found = sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
     if found != head * IN_A_BLOCK:
@@ -142,14 +171,21 @@ def _fetch(url: str, folder: Path) -> Took:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``fetch``."""
-    parser.add_argument("--logs", type=int, default=1_000_000, help="how many logs the node has (default: %(default)s)")
+    parser.add_argument(
+        "--logs",
+        type=int,
+        default=1_000_000,
+        help="how many logs the node has (default: %(default)s)",
+    )
 
 
 def rows(args: argparse.Namespace) -> Iterator[Row]:
     """Yield the rows of reading alone, and of a whole fetch with ingest."""
     logs = getattr(args, "logs", 1_000_000)
     ours, theirs = multiprocessing.Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=_serve, args=(logs, theirs), daemon=True)
+    server = multiprocessing.get_context("spawn").Process(
+        target=_serve, args=(logs, theirs), daemon=True
+    )
     server.start()
     try:
         url = f"http://127.0.0.1:{ours.recv()}/"
@@ -157,8 +193,12 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
             took, waited = apart(_read, url, Path(work) / "read", logs // IN_A_BLOCK)
             (Path(work) / "cryo").mkdir()
             cryo = apart(_cryo, url, Path(work) / "cryo", logs // IN_A_BLOCK)
-            yield Row(f"{logs:,} logs from a node into files: {logs / took.seconds:,.0f} a second, {waited:.0%} of the "
-                      "time waiting for the node", took, {"cryo, unchecked and without times": cryo, **RIVALS})
+            yield Row(
+                f"{logs:,} logs from a node into files: {logs / took.seconds:,.0f} a second, {waited:.0%} of the "
+                "time waiting for the node",
+                took,
+                {"cryo, unchecked and without times": cryo, **RIVALS},
+            )
             took = apart(_fetch, url, Path(work) / "whole")
             name = f"`nbext fetch --memory {MEMORY}` of {logs:,} logs, ingested: {logs / took.seconds:,.0f} a second"
             yield Row(name, took)

@@ -50,8 +50,15 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
 def in_a_new_kernel(wait: float, cache: str) -> tuple[float, float]:
     """Return the seconds of the main thread that `%load_ext` took, and the seconds until a query's answer."""
     with tempfile.TemporaryDirectory() as home:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("NBEXT_")}
-        environ |= {"HOME": home, "IPYTHONDIR": home, "XDG_CACHE_HOME": cache, "NBEXT_DATA_DIR": f"{home}/data"}
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith("NBEXT_")
+        }
+        environ |= {
+            "HOME": home,
+            "IPYTHONDIR": home,
+            "XDG_CACHE_HOME": cache,
+            "NBEXT_DATA_DIR": f"{home}/data",
+        }
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
         manager, client = start_new_kernel(env=environ)
         kernel = Kernel(manager, client)

@@ -100,15 +100,17 @@ def _table(world: World, row: np.ndarray, contract: np.ndarray, place: np.ndarra
     value = np.where(collection, "", "").astype(object)
     value[collection] = _token_ids(place[collection])
     value[~collection] = _amounts(world, contract[~collection], place[~collection])
-    return pa.table({
-        "token_address": addresses(contract, seed * 4 + 1),
-        "from_address": pc.if_else(pa.array(sent_on), sender, zero),
-        "to_address": addresses(_recipient(world, contract, place), seed * 4 + 2),
-        "value": pa.array(value, pa.string()),
-        "transaction_hash": _hexed(row // 2, seed * 4 + 3, 32),
-        "log_index": pa.array(row % ROWS_PER_BLOCK, pa.int64()),
-        "block_number": pa.array(block, pa.int64()),
-    })
+    return pa.table(
+        {
+            "token_address": addresses(contract, seed * 4 + 1),
+            "from_address": pc.if_else(pa.array(sent_on), sender, zero),
+            "to_address": addresses(_recipient(world, contract, place), seed * 4 + 2),
+            "value": pa.array(value, pa.string()),
+            "transaction_hash": _hexed(row // 2, seed * 4 + 3, 32),
+            "log_index": pa.array(row % ROWS_PER_BLOCK, pa.int64()),
+            "block_number": pa.array(block, pa.int64()),
+        }
+    )
 
 
 def _places(contract: np.ndarray, seen: np.ndarray) -> np.ndarray:
@@ -145,7 +147,9 @@ def _amounts(world: World, contract: np.ndarray, place: np.ndarray) -> list[str]
     parts = (share * 1e15).astype(np.int64) // (place + 1)
     # Six decimals for every fifth contract, like the stablecoins; 18 and large supplies for the others.
     zeros = np.where(contract % 5 == 0, 0, 9)
-    return [f"{part}{'0' * zero}" for part, zero in zip(parts.tolist(), zeros.tolist(), strict=True)]
+    return [
+        f"{part}{'0' * zero}" for part, zero in zip(parts.tolist(), zeros.tolist(), strict=True)
+    ]
 
 
 def _facts(folder: Path, world: World) -> list[Path]:
@@ -154,7 +158,10 @@ def _facts(folder: Path, world: World) -> list[Path]:
     nft = ranks % 7 == 3
     blocks = np.arange(FIRST_BLOCK, FIRST_BLOCK + (world.rows - 1) // ROWS_PER_BLOCK + 1)
     tables = {
-        "blocks.parquet": {"number": blocks, "timestamp": FIRST_TIME + (blocks - FIRST_BLOCK) * SECONDS_PER_BLOCK},
+        "blocks.parquet": {
+            "number": blocks,
+            "timestamp": FIRST_TIME + (blocks - FIRST_BLOCK) * SECONDS_PER_BLOCK,
+        },
         "contracts.parquet": {"address": address, "is_erc20": ~nft, "is_erc721": nft},
         "tokens.parquet": {
             "address": address,
@@ -196,7 +203,9 @@ def _hexed(number: np.ndarray, salt: int, width: int) -> pa.Array:
     text[:, 2::2] = _HEX[raw >> 4]
     text[:, 3::2] = _HEX[raw & 15]
     offsets = np.arange(len(number) + 1, dtype=np.int32) * (2 + 2 * width)
-    return pa.StringArray.from_buffers(len(number), pa.py_buffer(offsets), pa.py_buffer(text.tobytes()))
+    return pa.StringArray.from_buffers(
+        len(number), pa.py_buffer(offsets), pa.py_buffer(text.tobytes())
+    )
 
 
 def add_world_arguments(parser: argparse.ArgumentParser) -> None:
@@ -208,7 +217,9 @@ def add_world_arguments(parser: argparse.ArgumentParser) -> None:
 def add_kept_world_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the same, and where they are kept from one run to the next."""
     add_world_arguments(parser)
-    parser.add_argument("--folder", type=Path, required=True, help="where the generated files and the data are kept")
+    parser.add_argument(
+        "--folder", type=Path, required=True, help="where the generated files and the data are kept"
+    )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

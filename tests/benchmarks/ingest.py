@@ -22,10 +22,14 @@ def duckdb_alone(source: str, target: str, memory: str) -> None:
     """Read, sort by contract, write."""
     import duckdb
 
-    connection = duckdb.connect(config={"memory_limit": memory, "temp_directory": f"{target}/spill"})
+    connection = duckdb.connect(
+        config={"memory_limit": memory, "temp_directory": f"{target}/spill"}
+    )
     connection.execute("SET enable_progress_bar = false")
-    connection.execute(f"COPY (FROM '{source}/{TRANSFERS}' ORDER BY token_address, block_number, log_index) "
-                       f"TO '{target}/sorted.parquet'")
+    connection.execute(
+        f"COPY (FROM '{source}/{TRANSFERS}' ORDER BY token_address, block_number, log_index) "
+        f"TO '{target}/sorted.parquet'"
+    )
 
 
 def nbext_ingest(source: str, target: str, memory: str) -> None:
@@ -61,8 +65,11 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
     for _ in range(args.ingests):
         alone.append(cost(duckdb_alone, source, args.memory))
         ours.append(cost(nbext_ingest, source, args.memory))
-    yield Row(f"`nbext ingest` of {args.rows:,} transfers, all tables prepared", _middle(ours),
-              {"DuckDB to read, sort and write them alone": _middle(alone)})
+    yield Row(
+        f"`nbext ingest` of {args.rows:,} transfers, all tables prepared",
+        _middle(ours),
+        {"DuckDB to read, sort and write them alone": _middle(alone)},
+    )
 
 
 def _middle(costs: list[Took]) -> Took:

@@ -47,7 +47,9 @@ class Installed:
 
     def largest(self, count: int) -> str:
         """Name the distributions that are largest, with their megabytes."""
-        return ", ".join(f"{name} {size:.0f}" for name, size in list(self.megabytes.items())[:count])
+        return ", ".join(
+            f"{name} {size:.0f}" for name, size in list(self.megabytes.items())[:count]
+        )
 
 
 def installed(wheel: Path, extras: str, folder: Path, *, cold: bool = False) -> Installed:
@@ -55,10 +57,15 @@ def installed(wheel: Path, extras: str, folder: Path, *, cold: bool = False) -> 
     venv.create(folder, with_pip=True)
     python = folder / "bin/python"
     wanted = f"nbext{extras} @ {wheel.as_uri()}"
-    seconds = run([python, "-m", "pip", "install", "-q", wanted], folder, folder if cold else Path.home())
+    seconds = run(
+        [python, "-m", "pip", "install", "-q", wanted], folder, folder if cold else Path.home()
+    )
     (site,) = folder.glob("lib/python*/site-packages")
-    sizes = {found.name: sum(_size(path.locate()) for path in found.files or ()) / 1e6
-             for found in distributions(path=[str(site)]) if found.name not in ("pip", "setuptools")}  # fmt: skip
+    sizes = {
+        found.name: sum(_size(path.locate()) for path in found.files or ()) / 1e6
+        for found in distributions(path=[str(site)])
+        if found.name not in ("pip", "setuptools")
+    }
     return Installed(python, seconds, dict(sorted(sizes.items(), key=lambda item: -item[1])))
 
 
@@ -108,8 +115,15 @@ def run(command: list[str | Path], cwd: Path, home: Path) -> float:
     mine = ("NBEXT_", "PYTHON", "IPYTHON", "JUPYTER", "VIRTUAL_ENV")
     environ = {name: value for name, value in os.environ.items() if not name.startswith(mine)}
     began = time.monotonic()
-    ran = subprocess.run([*map(str, command)], cwd=cwd, env=environ | {"HOME": str(home)}, text=True,
-                         capture_output=True, timeout=900, check=False)  # fmt: skip
+    ran = subprocess.run(
+        [*map(str, command)],
+        cwd=cwd,
+        env=environ | {"HOME": str(home)},
+        text=True,
+        capture_output=True,
+        timeout=900,
+        check=False,
+    )
     if ran.returncode:
         raise RuntimeError(f"{command}\n{ran.stdout}{ran.stderr}")
     return time.monotonic() - began
@@ -134,8 +148,12 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
         for extras in ("", "[local]"):
             warm = installed(wheel, extras, folder / f"warm{extras}")
             cold = installed(wheel, extras, folder / f"cold{extras}", cold=True)
-            yield Row(f'`pip install "nbext{extras}"`, {len(warm.megabytes)} packages, fetched before',
-                      Took(warm.seconds, megabytes=warm.total),
-                      {"nothing fetched before": Took(cold.seconds), "largest, in MB": warm.largest(10)})  # fmt: skip
+            yield Row(
+                f'`pip install "nbext{extras}"`, {len(warm.megabytes)} packages, fetched before',
+                Took(warm.seconds, megabytes=warm.total),
+                {"nothing fetched before": Took(cold.seconds), "largest, in MB": warm.largest(10)},
+            )
         arrived = newcomer(folder / "newcomer")
-        yield Row("from a fresh environment to the first DataFrame, nothing fetched before", str(arrived))
+        yield Row(
+            "from a fresh environment to the first DataFrame, nothing fetched before", str(arrived)
+        )

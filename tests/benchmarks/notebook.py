@@ -31,7 +31,11 @@ from tests.benchmarks.table import Row
 
 # Answers after the first, in each shell.
 WARM = 3
-OURS, PARQUET, TABLES = "nbext", "JupySQL over the Parquet files", "JupySQL over nbext's prepared tables"
+OURS, PARQUET, TABLES = (
+    "nbext",
+    "JupySQL over the Parquet files",
+    "JupySQL over nbext's prepared tables",
+)
 OVER_TABLES = """
     SELECT address AS wallet FROM balances JOIN wallets USING (wallet)
     WHERE contract = (SELECT contract FROM contracts WHERE address = $token) AND size >= $size
@@ -73,15 +77,24 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
     source, data_dir = prepared(args, world)
     name = next(iter(HOLDERS))
     cases = apart(cases_of, data_dir, world, name, WARM + 1)
-    told = {side: in_new_shells(cells, data_dir, args.rounds) for side, cells in sides(source, data_dir, cases).items()}
+    told = {
+        side: in_new_shells(cells, data_dir, args.rounds)
+        for side, cells in sides(source, data_dir, cases).items()
+    }
     answers = [one[0].wallets for one in told.values() if not isinstance(one, str)]
     assert all(answer == answers[0] for answer in answers), "the sides find different wallets"
     loaded = took(told, "load")
     yield Row("`%load_ext`", loaded[OURS], {"JupySQL": loaded[PARQUET]})
     asked = f"{args.rows:,} transfers, {name} contracts, {len(answers[0][0]):,} wallets"
     first, warm = took(told, "first"), took(told, "warm")
-    yield Row(f"from there to the first answer (service started, modules loaded): {asked}", first.pop(OURS), first)
-    yield Row(f"a `%%segment_query` cell after that, beside a `%%sql` cell: {asked}", warm.pop(OURS), warm)
+    yield Row(
+        f"from there to the first answer (service started, modules loaded): {asked}",
+        first.pop(OURS),
+        first,
+    )
+    yield Row(
+        f"a `%%segment_query` cell after that, beside a `%%sql` cell: {asked}", warm.pop(OURS), warm
+    )
 
 
 def cases_of(data_dir: Path, world: World, name: str, count: int) -> list[Case]:
@@ -100,7 +113,9 @@ def sides(source: Path, data_dir: Path, cases: list[Case]) -> dict[str, Cells]:
     path = str(source / TRANSFERS)
     settings = {"displaycon": False, "feedback": 0, "autopandas": True}
     config = "".join(f"%config SqlMagic.{name} = {value}\n" for name, value in settings.items())
-    connect = config + "import duckdb\nconnection = duckdb.connect({})\n%sql connection --alias duckdb"
+    connect = (
+        config + "import duckdb\nconnection = duckdb.connect({})\n%sql connection --alias duckdb"
+    )
     tables = f"{str(ours_tables(data_dir))!r}, read_only=True"
     over_parquet = [_sql(RawDuckDB.SQL, case, path=path) for case in cases]
     over_tables = [_sql(OVER_TABLES, case, size=size(case.least)) for case in cases]
@@ -115,8 +130,15 @@ def _sql(query: str, case: Case, **more: Any) -> str:
     """Return the query as a cell, with its values written out."""
     from nbext.core.addresses import BURN_ADDRESSES
 
-    values = {"token": case.token, "collection": case.collection, "without": case.without, "least": case.least,
-              "limit": case.limit, "burn": tuple(sorted(BURN_ADDRESSES)), **more}  # fmt: skip
+    values = {
+        "token": case.token,
+        "collection": case.collection,
+        "without": case.without,
+        "least": case.least,
+        "limit": case.limit,
+        "burn": tuple(sorted(BURN_ADDRESSES)),
+        **more,
+    }
     for name, value in values.items():
         query = query.replace(f"${name}", repr(value))
     return f"%%sql\n{query.strip()}"
@@ -177,15 +199,23 @@ def _environment(data_dir: Path, home: Path) -> None:
     for name in [name for name in os.environ if name.startswith("NBEXT_")]:
         del os.environ[name]
     # JupySQL would otherwise tell its makers of each use, and ask whether there is a newer one.
-    os.environ |= {"HOME": str(home), "NBEXT_DATA_DIR": str(home / "data"), "NBEXT_PROGRESS": "false",
-                   "PLOOMBER_STATS_ENABLED": "false", "PLOOMBER_VERSION_CHECK_DISABLED": "true"}  # fmt: skip
+    os.environ |= {
+        "HOME": str(home),
+        "NBEXT_DATA_DIR": str(home / "data"),
+        "NBEXT_PROGRESS": "false",
+        "PLOOMBER_STATS_ENABLED": "false",
+        "PLOOMBER_VERSION_CHECK_DISABLED": "true",
+    }
     # It cannot be loaded beside a pyspark that has no grpcio, as ours has none.
     sys.modules["pyspark"] = None  # type: ignore[assignment]
 
 
 def took(told: dict[str, list[Told] | str], what: str) -> dict[str, Took | str]:
     """Return each side's median of one thing that its shells told."""
-    return {side: shells if isinstance(shells, str) else median(_all(shells, what)) for side, shells in told.items()}
+    return {
+        side: shells if isinstance(shells, str) else median(_all(shells, what))
+        for side, shells in told.items()
+    }
 
 
 def _all(shells: list[Told], what: str) -> list[float]:

@@ -53,7 +53,11 @@ class Ours:
     def ask(self, case: Case) -> Found:
         answer = self.rows(plain(case), case.limit)
         (balance,) = [name for name in answer.rows.column_names if name.endswith("_balance_raw")]
-        return answer.matched, answer.rows["address"].to_pylist(), answer.rows[balance].cast("string").to_pylist()
+        return (
+            answer.matched,
+            answer.rows["address"].to_pylist(),
+            answer.rows[balance].cast("string").to_pylist(),
+        )
 
 
 def plain(case: Case) -> dict[str, Any]:
@@ -70,7 +74,10 @@ def other_kinds(case: Case, world: World) -> dict[str, dict[str, Any]]:
     then, later, late = (at_share(world, share) for share in (0.6, 0.75, 0.9))
     collections = [world.contract_address(rank) for rank in (3, 10, 17, 24, 31)]
     return {
-        "heldSince": {"token": {**plain(case)["token"], "heldSince": then}, "nft": plain(case)["nft"]},
+        "heldSince": {
+            "token": {**plain(case)["token"], "heldSince": then},
+            "nft": plain(case)["nft"],
+        },
         "transfer in a window": {
             "transfer": {"direction": "in", "token": case.token, "after": then, "before": later}
         },
@@ -91,7 +98,9 @@ def least_of(ours: Ours, token: str) -> int:
 
     def middle(tables: Tables, scalars: Any) -> Any:
         balances = tables["balances"]
-        return balances.filter(balances.contract == scalars[0]).agg(size=balances.size.median().cast("int64"))
+        return balances.filter(balances.contract == scalars[0]).agg(
+            size=balances.size.median().cast("int64")
+        )
 
     contract = ours.dataset.catalog.contract(1, token)
     found = ours.dataset._read("benchmark", middle, (contract.contract,))["size"][0].as_py()
@@ -131,7 +140,9 @@ def prepared(args: argparse.Namespace, world: World) -> tuple[Path, Path]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``query``."""
     add_kept_world_arguments(parser)
-    parser.add_argument("--rounds", type=int, default=5, help="of each rival; ours has three times as many")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="of each rival; ours has three times as many"
+    )
 
 
 def rows(args: argparse.Namespace) -> Iterator[Row]:
@@ -150,7 +161,10 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
     everything = [plain(case) for case in cases] + list(others.values())
     opened = median([apart(first_query, str(data_dir), everything[0]) for _ in range(args.rounds)])
     memory = apart(memory_of, str(data_dir), everything)
-    yield Row("to open those transfers and answer first; memory after all of these", replace(opened, megabytes=memory))
+    yield Row(
+        "to open those transfers and answer first; memory after all of these",
+        replace(opened, megabytes=memory),
+    )
 
 
 def ours_tables(data_dir: Path) -> Path:
@@ -190,5 +204,7 @@ def asked(rival: type, source: Path, case: Case, found: Found, rounds: int) -> T
             took, expected = timed(lambda: side.ask(case), rounds)
     except ModuleNotFoundError as missing:
         return f"{missing.name} is not installed"
-    assert found == expected, f"{case.name}: {rival.__name__} finds {expected[0]} wallets, we {found[0]}"
+    assert found == expected, (
+        f"{case.name}: {rival.__name__} finds {expected[0]} wallets, we {found[0]}"
+    )
     return took

@@ -61,8 +61,15 @@ class RawDuckDB:
         self._path = str(source / TRANSFERS)
 
     def ask(self, case: Case) -> Found:
-        values = {"path": self._path, "token": case.token, "collection": case.collection, "without": case.without,
-                  "least": case.least, "burn": list(BURN_ADDRESSES), "limit": case.limit}  # fmt: skip
+        values = {
+            "path": self._path,
+            "token": case.token,
+            "collection": case.collection,
+            "without": case.without,
+            "least": case.least,
+            "burn": list(BURN_ADDRESSES),
+            "limit": case.limit,
+        }
         rows = self._connection.execute(self.SQL, values).fetchall()
         return (rows[0][2] if rows else 0), [row[0] for row in rows], [row[1] for row in rows]
 
@@ -79,14 +86,24 @@ class Polars:
         moved = pl.scan_parquet(self._path)
         least = pl.lit(case.least, dtype=pl.Int128)
         of_collection = moved.filter(pl.col("token_address") == case.collection)
-        owners = of_collection.sort("block_number", "log_index").group_by("value").agg(pl.col("to_address").last())
+        owners = (
+            of_collection.sort("block_number", "log_index")
+            .group_by("value")
+            .agg(pl.col("to_address").last())
+        )
         matched = (
             self._balances(moved, case.token)
             .filter(pl.col("balance") >= least, ~pl.col("wallet").is_in(BURN_ADDRESSES))
             .join(owners.select(wallet="to_address").unique(), on="wallet", how="semi")
-            .join(self._balances(moved, case.without).filter(pl.col("balance") > 0), on="wallet", how="anti")
-            .select("wallet", pl.col("balance").cast(pl.String)).sort("wallet").collect()
-        )  # fmt: skip
+            .join(
+                self._balances(moved, case.without).filter(pl.col("balance") > 0),
+                on="wallet",
+                how="anti",
+            )
+            .select("wallet", pl.col("balance").cast(pl.String))
+            .sort("wallet")
+            .collect()
+        )
         first = matched.head(case.limit)
         return matched.height, first["wallet"].to_list(), first["balance"].to_list()
 
@@ -98,7 +115,10 @@ class Polars:
         amount = pl.col("value").cast(pl.Int128)
         # polars does not negate 128-bit integers.
         lost = pl.lit(0, dtype=pl.Int128) - amount
-        sides = [own.select(wallet="to_address", balance=amount), own.select(wallet="from_address", balance=lost)]
+        sides = [
+            own.select(wallet="to_address", balance=amount),
+            own.select(wallet="from_address", balance=lost),
+        ]
         return pl.concat(sides).group_by("wallet").agg(pl.col("balance").sum())
 
 
@@ -113,9 +133,14 @@ class Pandas:
 
         contracts = [case.token, case.collection, case.without]
         moved = pd.read_parquet(self._path, filters=[("token_address", "in", contracts)])
-        own = moved[moved.token_address == case.collection].sort_values(["block_number", "log_index"])
+        own = moved[moved.token_address == case.collection].sort_values(
+            ["block_number", "log_index"]
+        )
         owners = set(own.drop_duplicates("value", keep="last").to_address)
-        held, others = (self._balances(moved[moved.token_address == token]) for token in (case.token, case.without))
+        held, others = (
+            self._balances(moved[moved.token_address == token])
+            for token in (case.token, case.without)
+        )
         matched = set(held[held >= case.least].index) & owners
         wallets = sorted(matched - set(others[others > 0].index) - set(BURN_ADDRESSES))
         first = wallets[: case.limit]
@@ -135,7 +160,9 @@ class Arrays:
         import duckdb
 
         self._connection = duckdb.connect(str(tables), read_only=True)
-        addresses = self._connection.execute("SELECT address FROM wallets ORDER BY wallet").to_arrow_table()
+        addresses = self._connection.execute(
+            "SELECT address FROM wallets ORDER BY wallet"
+        ).to_arrow_table()
         self._addresses = addresses["address"].combine_chunks()
         self._held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self._digits: dict[str, pa.StringArray] = {}
@@ -148,7 +175,9 @@ class Arrays:
                 "(SELECT contract FROM contracts WHERE address = ?) ORDER BY wallet",
                 [address],
             ).to_arrow_table()
-            wallets, sizes, digits = (rows[name].combine_chunks() for name in ("wallet", "size", "digits"))
+            wallets, sizes, digits = (
+                rows[name].combine_chunks() for name in ("wallet", "size", "digits")
+            )
             self._held[address] = wallets.to_numpy(), sizes.to_numpy()
             self._digits[address] = digits
 
@@ -156,7 +185,9 @@ class Arrays:
         from nbext.engine.query.sort_key import size
 
         wallets, sizes = self._held[case.token]
-        found = np.intersect1d(wallets[sizes >= size(case.least)], self._held[case.collection][0], assume_unique=True)
+        found = np.intersect1d(
+            wallets[sizes >= size(case.least)], self._held[case.collection][0], assume_unique=True
+        )
         found = np.setdiff1d(found, self._held[case.without][0], assume_unique=True)
         first = found[: case.limit]
         digits = self._digits[case.token].take(pa.array(np.searchsorted(wallets, first)))

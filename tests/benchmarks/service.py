@@ -30,7 +30,9 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
     """Yield the figures of the load tests, which fail where one request does; on PostgreSQL where it is installed."""
     named = [f"tests/service/test_load.py::{test}" for test in TESTS]
     words = ["-m", "pytest", "-q", "-rP", "-m", "load", "-p", "no:cacheprovider", *named]
-    ran = subprocess.run([sys.executable, *words], cwd=REPO, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, *words], cwd=REPO, capture_output=True, text=True, check=False
+    )
     _, *told = HEADING.split(ran.stdout)
     if ran.returncode or not told:
         raise RuntimeError(ran.stdout + ran.stderr)
@@ -40,4 +42,7 @@ def rows(args: argparse.Namespace) -> Iterator[Row]:
             yield Row(f"{asked}: {where}", printed[2])
         elif gained := GAINED.findall(text):
             # The last attempt is the one that had the machine to itself.
-            yield Row(f"explanations of forty conditions, eight at once: one process and two on {where}", gained[-1])
+            yield Row(
+                f"explanations of forty conditions, eight at once: one process and two on {where}",
+                gained[-1],
+            )

@@ -31,6 +31,7 @@ HOLDERS = """def held_by(s):
 
 def allowed(length: int) -> Callable[[dict[str, Any]], None]:
     """Return what makes a list of so many wallets, some of which hold UNI."""
+
     def make(names: dict[str, Any]) -> None:
         import pandas as pd
 
@@ -86,7 +87,9 @@ def told(home: str, rounds: int) -> dict[str, Took]:
 
     run("%load_ext nbext\nimport pandas as pd\n" + HOLDERS)
     run('members = %segment {"token": {"token": "UNI"}} --all\nmembers = members["address"][::2]')
-    run('symbols = %nft search "" --type token --chain ethereum --limit 20\nsymbols = symbols["address"]')
+    run(
+        'symbols = %nft search "" --type token --chain ethereum --limit 20\nsymbols = symbols["address"]'
+    )
     found = {}
     for question, (prepare, cell) in STORIES.items():
         taken = []

@@ -33,13 +33,24 @@ class Row:
         rounds = [str(side.rounds) for side in sides if isinstance(side, Took)]
         beside = [f"{name}: {_beside(self.ours, side)}" for name, side in self.beside.items()]
         alike = len(set(rounds)) == 1
-        return [self.question, _shown(self.ours), "; ".join(beside), rounds[0] if alike else ", ".join(rounds)]
+        return [
+            self.question,
+            _shown(self.ours),
+            "; ".join(beside),
+            rounds[0] if alike else ", ".join(rounds),
+        ]
 
 
 def rendered(rows: Iterable[Row], when: str, machine: str) -> str:
     """Return the table in Markdown, under its date and machine."""
-    lines = [["question", "nbext", "beside it (times ours)", "rounds"], ["---"] * 4, *(row.cells() for row in rows)]
-    table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    lines = [
+        ["question", "nbext", "beside it (times ours)", "rounds"],
+        ["---"] * 4,
+        *(row.cells() for row in rows),
+    ]
+    table = "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
     return f"{when}, on {machine}. Times are medians of the rounds in the last column, nbext's first.\n\n{table}\n"
 
 
@@ -53,8 +64,10 @@ def machine() -> str:
     """Return what the figures hang on: processors, memory, and the versions of what is compared."""
     pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     model = f" ({_model()})" if _model() else ""
-    return (f"{os.cpu_count()} cores{model}, {pages / 2**30:.0f} GB, {platform.system()}, "
-            f"Python {platform.python_version()}, {', '.join(filter(None, map(_version, NAMED)))}")  # fmt: skip
+    return (
+        f"{os.cpu_count()} cores{model}, {pages / 2**30:.0f} GB, {platform.system()}, "
+        f"Python {platform.python_version()}, {', '.join(filter(None, map(_version, NAMED)))}"
+    )
 
 
 def write(table: str, page: Path = PAGE) -> None:

@@ -24,16 +24,24 @@ def args(tmp_path_factory):
 def test_cells_beside_jupysqls_give_the_same_wallets(args):
     loaded, first, warm = notebook.rows(args)
     assert [isinstance(row.ours, Took) for row in (loaded, first, warm)] == [True] * 3
-    assert (list(loaded.beside), list(first.beside), list(warm.beside)) == (["JupySQL"], *[[PARQUET, TABLES]] * 2)
+    assert (list(loaded.beside), list(first.beside), list(warm.beside)) == (
+        ["JupySQL"],
+        *[[PARQUET, TABLES]] * 2,
+    )
     kind = Took if find_spec("sql") else str
-    assert all(isinstance(side, kind) for row in (loaded, first, warm) for side in row.beside.values())
+    assert all(
+        isinstance(side, kind) for row in (loaded, first, warm) for side in row.beside.values()
+    )
 
 
 def test_segments_side_by_side_are_those_of_sql_and_pandas(args):
     found = list(analysis.rows(args))
     assert [row.question.split(" of ")[0] for row in found] == [
-        "overlap", "changes over half", "what the wallet with most contracts holds", "a profile",
-    ]  # fmt: skip
+        "overlap",
+        "changes over half",
+        "what the wallet with most contracts holds",
+        "a profile",
+    ]
     assert all(isinstance(side, Took) for row in found for side in (row.ours, *row.beside.values()))
 
 
@@ -49,7 +57,10 @@ def test_the_first_answer_is_measured_in_new_kernels(args, monkeypatch):
 
 
 def test_an_extension_that_is_not_installed_is_told(args):
-    assert in_new_shells(Cells("%load_ext no_such_extension", "", []), args.folder, 1) == "jupysql is not installed"
+    assert (
+        in_new_shells(Cells("%load_ext no_such_extension", "", []), args.folder, 1)
+        == "jupysql is not installed"
+    )
 
 
 def test_ingest_is_measured_beside_duckdb(args, capfd):
@@ -63,7 +74,11 @@ def test_ingest_is_measured_beside_duckdb(args, capfd):
 def test_days_are_added_and_asked_beside_compacted_data(args, monkeypatch):
     monkeypatch.setattr(append, "DAYS", 2)
     added, compacted, *asked = append.rows(args)
-    assert (added.ours.rounds, added.ours.megabytes > 0, compacted.ours.megabytes > 0) == (2, True, True)
+    assert (added.ours.rounds, added.ours.megabytes > 0, compacted.ours.megabytes > 0) == (
+        2,
+        True,
+        True,
+    )
     assert [list(row.beside) for row in asked] == [["compacted"]] * 7
 
 
@@ -82,7 +97,9 @@ def test_the_client_is_measured_beside_requests_and_the_floors(args, monkeypatch
 
 
 def test_a_part_that_fails_takes_no_other_with_it_and_writes_nothing(args, monkeypatch, capfd):
-    monkeypatch.setattr(together.table, "write", lambda made: pytest.fail("a table that lacks rows was written"))
+    monkeypatch.setattr(
+        together.table, "write", lambda made: pytest.fail("a table that lacks rows was written")
+    )
     args = Namespace(**vars(args) | {"write": True})
     assert together.run(["no_such_part", "ingest"], args) == 1
     printed = capfd.readouterr()

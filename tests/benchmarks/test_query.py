@@ -8,7 +8,16 @@ import pytest
 
 from nbext.engine.ingest import ingest
 from tests.benchmarks.generate import World, generate
-from tests.benchmarks.query import HOLDERS, RIVALS, Ours, asked, beside, case_of, other_kinds, ours_tables
+from tests.benchmarks.query import (
+    HOLDERS,
+    RIVALS,
+    Ours,
+    asked,
+    beside,
+    case_of,
+    other_kinds,
+    ours_tables,
+)
 from tests.benchmarks.rivals import Arrays, Pandas, Polars, RawDuckDB
 
 WORLD = World(30_000, contracts=200, wallets=2_000)
@@ -53,7 +62,9 @@ def test_polars_finds_the_same_wallets(folders, ours):
 
 def test_the_other_kinds_of_conditions_are_answered(ours):
     case = case_of(ours, WORLD, "very large", HOLDERS["very large"])
-    answers = {name: ours.rows(filters).matched for name, filters in other_kinds(case, WORLD).items()}
+    answers = {
+        name: ours.rows(filters).matched for name, filters in other_kinds(case, WORLD).items()
+    }
     assert all(answers.values()), answers
 
 

@@ -8,7 +8,9 @@ from tests.benchmarks.table import Row
 
 
 def test_a_row_shows_medians_ratios_and_rounds():
-    row = Row("a | b", Took(0.0369, 15, 100), {"SQL": Took(1.4194, 5, 250), "arrays": Took(0.007, 15)})
+    row = Row(
+        "a | b", Took(0.0369, 15, 100), {"SQL": Took(1.4194, 5, 250), "arrays": Took(0.007, 15)}
+    )
     assert table.rendered([row], "1 May 2026", "2 cores") == (
         "1 May 2026, on 2 cores. Times are medians of the rounds in the last column, nbext's first.\n\n"
         "| question | nbext | beside it (times ours) | rounds |\n"
@@ -18,7 +20,12 @@ def test_a_row_shows_medians_ratios_and_rounds():
 
 
 def test_sides_of_as_many_rounds_say_so_once_and_long_ones_are_whole_seconds():
-    assert Row("q", Took(39.6), {"alone": Took(18.7)}).cells() == ["q", "40 s", "alone: 19 s (0.47x)", "1"]
+    assert Row("q", Took(39.6), {"alone": Took(18.7)}).cells() == [
+        "q",
+        "40 s",
+        "alone: 19 s (0.47x)",
+        "1",
+    ]
 
 
 def test_a_side_without_a_time_says_why():

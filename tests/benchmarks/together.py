@@ -1,6 +1,6 @@
 """All comparisons, one after the other, each in a process of its own: what fails takes nothing else with it.
 
-    python -m tests.benchmarks all --rows 10_000_000 --folder FOLDER --write
+python -m tests.benchmarks all --rows 10_000_000 --folder FOLDER --write
 """
 
 from __future__ import annotations
@@ -18,15 +18,29 @@ from tests.benchmarks.measure import apart
 from tests.benchmarks.table import Row
 
 # Each has add_arguments(parser) and rows(args).
-PARTS = ("query", "analysis", "ingest", "append", "cluster", "notebook", "first", "stories", "client", "service",
-         "fetch", "install")
+PARTS = (
+    "query",
+    "analysis",
+    "ingest",
+    "append",
+    "cluster",
+    "notebook",
+    "first",
+    "stories",
+    "client",
+    "service",
+    "fetch",
+    "install",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``all``: those of its parts."""
     add_kept_world_arguments(parser)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="write the table into nbext/reference/performance.md")
+    parser.add_argument(
+        "--write", action="store_true", help="write the table into nbext/reference/performance.md"
+    )
     parser.set_defaults(memory="4GB", ingests=1)
 
 
@@ -58,5 +72,9 @@ def _told(part: str, rows: Iterator[Row]) -> Iterator[Row]:
     began = time.monotonic()
     print(f"{part} ...", file=sys.stderr, flush=True)
     for row in rows:
-        print(f"{part}, {time.monotonic() - began:.0f} s: {' | '.join(row.cells())}", file=sys.stderr, flush=True)
+        print(
+            f"{part}, {time.monotonic() - began:.0f} s: {' | '.join(row.cells())}",
+            file=sys.stderr,
+            flush=True,
+        )
         yield row

@@ -17,13 +17,17 @@ import pytest
 
 from tests.browser import lab
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 MISSING = [name for name in ("playwright", "jupyterlab") if importlib.util.find_spec(name) is None]
 Open = Callable[..., lab.Notebook]
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    reason = "Chromium is not installed" if not CHROMIUM else f"{' and '.join(MISSING)} not installed"
+    reason = (
+        "Chromium is not installed" if not CHROMIUM else f"{' and '.join(MISSING)} not installed"
+    )
     for item in items:
         if item.path.parent.name == "browser":
             item.add_marker(pytest.mark.browser)
@@ -74,17 +78,25 @@ def context(chromium: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture
-def open_notebook(server: lab.Server, context: Any, request: pytest.FixtureRequest) -> Iterator[Open]:
+def open_notebook(
+    server: lab.Server, context: Any, request: pytest.FixtureRequest
+) -> Iterator[Open]:
     """Open a notebook of the given cells; afterwards nothing may have left this machine."""
     opened: list[lab.Notebook] = []
 
     def open_cells(
-        *cells: str, name: str = "", kernel: bool = True, checked: bool = True, application: str = "doc/tree"
+        *cells: str,
+        name: str = "",
+        kernel: bool = True,
+        checked: bool = True,
+        application: str = "doc/tree",
     ) -> lab.Notebook:
         name = name or request.node.name.split("[")[0][:60]
         if cells:
             server.write(name, cells)
-        notebook = lab.Notebook(context.new_page(), server, name).open(kernel=kernel, application=application)
+        notebook = lab.Notebook(context.new_page(), server, name).open(
+            kernel=kernel, application=application
+        )
         if checked:
             opened.append(notebook)
         return notebook
@@ -102,7 +114,17 @@ def signups(server: lab.Server) -> Callable[[], str]:
     """Return what tells the sign-ups that the embedded service has stored."""
 
     def stored() -> str:
-        command = [sys.executable, "-m", "nbext.cli", "signups", "export", "--data", str(server.home / "nbext")]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        command = [
+            sys.executable,
+            "-m",
+            "nbext.cli",
+            "signups",
+            "export",
+            "--data",
+            str(server.home / "nbext"),
+        ]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=60
+        ).stdout
 
     return stored

@@ -1,6 +1,6 @@
 """A cell's text: it defines what makes a builder show all that it can."""
 
-FULL_BUILDER = '''import nbext
+FULL_BUILDER = """import nbext
 def full_builder(query, client=None):
     "The builder with every kind of condition and of group beside the query, and every line opened."
     form = nbext.segment_form(query, client=client)
@@ -10,4 +10,4 @@ def full_builder(query, client=None):
         form.add(key)
     form.lines.opened = [0, *(part.id for part in form.edits.now.root.walk())]
     return form
-'''
+"""

@@ -26,7 +26,7 @@ _SHAPES = (
     "<svg><animate onbegin=window.pwned=6 attributeName=x dur=1s>",
     "<iframe src=javascript:window.top.pwned=7></iframe>",
     "<iframe srcdoc='<script>top.pwned=8</script>'></iframe>",
-    "<a href=\"javascript:window.pwned=9\">click</a>",
+    '<a href="javascript:window.pwned=9">click</a>',
     "javascript:window.pwned=10",
     "<body onload=window.pwned=11>",
     "<input autofocus onfocus=window.pwned=12>",
@@ -42,10 +42,10 @@ _SHAPES = (
     "<form action={trap}><button autofocus>x</button></form>",
     "<math><mtext></mtext><script>window.pwned=16</script></math>",
     "<template><script>window.pwned=17</script></template>",
-    "\"><script>window.pwned=18</script>",
+    '"><script>window.pwned=18</script>',
     "'><img src=x onerror=window.pwned=19>",
     "' onmouseover='window.pwned=20' autofocus onfocus='window.pwned=21",
-    "\" onfocus=\"window.pwned=22\" autofocus=\"",
+    '" onfocus="window.pwned=22" autofocus="',
     "&lt;script&gt;window.pwned=23&lt;/script&gt;",
     "&#60;img src=x onerror=window.pwned=24&#62;",
     "$PEPE and $WIF",
@@ -57,13 +57,16 @@ _SHAPES = (
     "\x1b[31mred\x1b[0m \x1b]8;;{trap}/osc\x07link\x1b]8;;\x07 \r\n\x08",
     "{{{{2*2}}}} {{{{__import__('os').system('true')}}}} ${{7*7}} `id`",
     "<b>{long}</b>",
-)  # fmt: skip
+)
 COUNT = len(_SHAPES)
 
 
 def names(trap: str) -> list[str]:
     """Return the hostile names; each begins with a mark that says which it is, so that it can be looked for."""
-    return [f"{MARK}{i:02d} " + shape.format(trap=trap, long="x" * 20_000) for i, shape in enumerate(_SHAPES)]
+    return [
+        f"{MARK}{i:02d} " + shape.format(trap=trap, long="x" * 20_000)
+        for i, shape in enumerate(_SHAPES)
+    ]
 
 
 def leaves(value: Any, pointer: str = "") -> Iterator[str]:
@@ -103,14 +106,23 @@ class Hostile:
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any]:
         """Answer one request, or catch it."""
-        key = (method, path.split("/")[1] if path.count("/") < 2 else "/".join(path.split("/")[1:3]))
+        key = (
+            method,
+            path.split("/")[1] if path.count("/") < 2 else "/".join(path.split("/")[1:3]),
+        )
         make = {
-            ("GET", "about"): self._about, ("GET", "schema"): self._schema, ("POST", "v1/search"): self._search,
-            ("GET", "v1/nfts"): self._metadata, ("GET", "v1/tokens"): self._metadata,
-            ("POST", "v1/signup"): self._sign_up, ("POST", "v1/segment"): self._execute,
-            ("GET", "v1/segment"): self._rows, ("POST", "explain"): self._explain,
-            ("POST", "funnel"): self._funnel, ("POST", "counts"): self._counts,
-        }.get(key)  # fmt: skip
+            ("GET", "about"): self._about,
+            ("GET", "schema"): self._schema,
+            ("POST", "v1/search"): self._search,
+            ("GET", "v1/nfts"): self._metadata,
+            ("GET", "v1/tokens"): self._metadata,
+            ("POST", "v1/signup"): self._sign_up,
+            ("POST", "v1/segment"): self._execute,
+            ("GET", "v1/segment"): self._rows,
+            ("POST", "explain"): self._explain,
+            ("POST", "funnel"): self._funnel,
+            ("POST", "counts"): self._counts,
+        }.get(key)
         if make is None:
             self.caught.append(f"{method} {path}")
             return 404, {}
@@ -122,8 +134,14 @@ class Hostile:
             return 404, {}
         everything = " ".join(name[:80] for name in self.texts)
         data = {"name": everything, "synthetic": True, "fingerprint": "f", "chains": []}
-        return 200, {"service": "nbext", "version": everything, "grammar": 1, "engine": everything, "data": data,
-                     "links": {}}  # fmt: skip
+        return 200, {
+            "service": "nbext",
+            "version": everything,
+            "grammar": 1,
+            "engine": everything,
+            "data": data,
+            "links": {},
+        }
 
     def _schema(self, *_: Any) -> tuple[int, Any]:
         """The schema that we serve, its words exchanged for hostile ones."""
@@ -131,32 +149,60 @@ class Hostile:
 
         def spoilt(value: Any) -> Any:
             if isinstance(value, dict):
-                return {k: next(supply) if k in ("description", "title") and isinstance(v, str) else
-                        [next(supply)] if k == "examples" else
-                        [*v, next(supply)] if k == "enum" else spoilt(v) for k, v in value.items()}  # fmt: skip
+                return {
+                    k: next(supply)
+                    if k in ("description", "title") and isinstance(v, str)
+                    else [next(supply)]
+                    if k == "examples"
+                    else [*v, next(supply)]
+                    if k == "enum"
+                    else spoilt(v)
+                    for k, v in value.items()
+                }
             return [spoilt(one) for one in value] if isinstance(value, list) else value
 
         schema = spoilt(json_schema())
         # Also the name of a field is the service's.
         for condition in CONDITIONS:
             name = next(supply)
-            schema["$defs"][condition]["properties"][name] = {"type": "string", "description": name, "default": name}
+            schema["$defs"][condition]["properties"][name] = {
+                "type": "string",
+                "description": name,
+                "default": name,
+            }
         return 200, schema
 
     def _record(self, index: int) -> dict[str, Any]:
         text = self.texts[index % COUNT]
         other = self.texts[(index + 1) % COUNT]
         return {
-            "chain": "ethereum", "chainId": 1, "address": f"0x{index + 1:040x}", "checksumAddress": text, "name": text,
-            "symbol": other, "tokenType": text, "totalSupply": text, "ownerCount": 7, "contractDeployer": other,
-            "floorPrice": None, "logo": f"{self.url}/logo.png", "imageUrl": f"{self.url}/image.png", "verified": True,
-            "possibleSpam": True, "deployedBlockNumber": 1, "transfers": 1, "asOf": {"block": 1, "timestamp": text},
+            "chain": "ethereum",
+            "chainId": 1,
+            "address": f"0x{index + 1:040x}",
+            "checksumAddress": text,
+            "name": text,
+            "symbol": other,
+            "tokenType": text,
+            "totalSupply": text,
+            "ownerCount": 7,
+            "contractDeployer": other,
+            "floorPrice": None,
+            "logo": f"{self.url}/logo.png",
+            "imageUrl": f"{self.url}/image.png",
+            "verified": True,
+            "possibleSpam": True,
+            "deployedBlockNumber": 1,
+            "transfers": 1,
+            "asOf": {"block": 1, "timestamp": text},
             "score": 1.0,
-        }  # fmt: skip
+        }
 
     def _search(self, _: str, body: Any) -> tuple[int, Any]:
         offset, limit = body.get("offset", 0), body.get("limit", 20 if self.ours else self.found)
-        items = [self._record(index) for index in range(self.found)[offset : offset + min(limit, self.most)]]
+        items = [
+            self._record(index)
+            for index in range(self.found)[offset : offset + min(limit, self.most)]
+        ]
         found = {"type": "nft", "chain": "ethereum", "searchTerm": body["searchTerm"]}
         return 200, found | {"items": items} | ({"total": self.found} if self.ours else {})
 
@@ -165,51 +211,116 @@ class Hostile:
 
     def _sign_up(self, _: str, body: Any) -> tuple[int, Any]:
         if "refused" in body["email"]:
-            detail = f"{body['email']} is refused: " + " ".join(name[:60] for name in self.texts[:6])
-            return 422, {"title": "Refused", "status": 422, "detail": detail, "code": "x",
-                         "errors": [{"pointer": "/email", "code": "x", "detail": detail}]}  # fmt: skip
+            detail = f"{body['email']} is refused: " + " ".join(
+                name[:60] for name in self.texts[:6]
+            )
+            return 422, {
+                "title": "Refused",
+                "status": 422,
+                "detail": detail,
+                "code": "x",
+                "errors": [{"pointer": "/email", "code": "x", "detail": detail}],
+            }
         self.delay.wait(0.5)
         return 202, {"email": body["email"], "status": "recorded", "delivered": False}
 
     def _funnel(self, _: str, body: Any) -> tuple[int, Any]:
-        if errors := self._errors(body, counts=self.only is not None and "counted" not in json.dumps(body)):
-            return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
-        steps = [{"words": text, "filters": {}, "alone": 2 * COUNT, "remaining": COUNT} for text in self.texts]
-        return 200, {"words": self.texts[0], "canonical": {}, "asOf": {"block": 1, "timestamp": self.texts[1]},
-                     "warnings": self.texts, "chains": [], "steps": steps, "sample": self.texts[:3]}  # fmt: skip
+        if errors := self._errors(
+            body, counts=self.only is not None and "counted" not in json.dumps(body)
+        ):
+            return 422, {
+                "title": "No",
+                "status": 422,
+                "detail": "No",
+                "code": "invalid-segment",
+                "errors": errors,
+            }
+        steps = [
+            {"words": text, "filters": {}, "alone": 2 * COUNT, "remaining": COUNT}
+            for text in self.texts
+        ]
+        return 200, {
+            "words": self.texts[0],
+            "canonical": {},
+            "asOf": {"block": 1, "timestamp": self.texts[1]},
+            "warnings": self.texts,
+            "chains": [],
+            "steps": steps,
+            "sample": self.texts[:3],
+        }
 
     def _counts(self, _: str, body: Any) -> tuple[int, Any]:
-        return 200, {"counts": [COUNT for _ in body["counts"]], "segments": [{"warnings": self.texts}]}
+        return 200, {
+            "counts": [COUNT for _ in body["counts"]],
+            "segments": [{"warnings": self.texts}],
+        }
 
     def _errors(self, body: Any, *, counts: bool) -> list[dict[str, str]]:
         if counts:
             # Every field of the query is wrong, and hostile words say why.
             details = {f"/filters{pointer}": str(self.only) for pointer in leaves(body["filters"])}
         elif "refused" in json.dumps(body["filters"]):
-            details = {"/filters/token/token": self.texts[2], f"/filters/{self.texts[0]}": self.texts[4]}
+            details = {
+                "/filters/token/token": self.texts[2],
+                f"/filters/{self.texts[0]}": self.texts[4],
+            }
         else:
             details = {}
-        return [{"pointer": pointer, "code": "x", "detail": detail} for pointer, detail in details.items()]
+        return [
+            {"pointer": pointer, "code": "x", "detail": detail}
+            for pointer, detail in details.items()
+        ]
 
     def _execute(self, _: str, body: Any) -> tuple[int, Any]:
         if errors := self._errors(body, counts=self.only is not None and body["limit"] == 0):
-            return 422, {"title": "No", "status": 422, "detail": "No", "code": "invalid-segment", "errors": errors}
+            return 422, {
+                "title": "No",
+                "status": 422,
+                "detail": "No",
+                "code": "invalid-segment",
+                "errors": errors,
+            }
         returned = min(COUNT, body["limit"])
         return 200, {
-            "id": "sg_hostile", "status": "completed", "operator": body["operator"], "filters": body["filters"],
-            "fileType": "json", "limit": body["limit"], "chain": self.texts[0], "chainId": 1,
-            "asOf": {"block": 1, "timestamp": self.texts[1]}, "counts": {"matched": COUNT, "returned": returned},
-            "truncated": False, "columns": self._columns(), "preview": [], "createdAt": "2024-01-01T00:00:00Z",
-            "completedAt": "2024-01-01T00:00:00Z", "durationMs": 1, "cached": False, "error": None,
+            "id": "sg_hostile",
+            "status": "completed",
+            "operator": body["operator"],
+            "filters": body["filters"],
+            "fileType": "json",
+            "limit": body["limit"],
+            "chain": self.texts[0],
+            "chainId": 1,
+            "asOf": {"block": 1, "timestamp": self.texts[1]},
+            "counts": {"matched": COUNT, "returned": returned},
+            "truncated": False,
+            "columns": self._columns(),
+            "preview": [],
+            "createdAt": "2024-01-01T00:00:00Z",
+            "completedAt": "2024-01-01T00:00:00Z",
+            "durationMs": 1,
+            "cached": False,
+            "error": None,
             "warnings": self.texts,
             "links": {"self": "/v1/segment/sg_hostile", "json": "/v1/segment/sg_hostile/json"},
-        }  # fmt: skip
+        }
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
             {"name": self.texts[0], "type": "string"},
-            {"name": "balance", "type": "float64", "unit": "token", "decimals": 2, "symbol": self.texts[31]},
-            {"name": "balance_raw", "type": "uint256", "unit": "raw", "decimals": 2, "symbol": self.texts[31]},
+            {
+                "name": "balance",
+                "type": "float64",
+                "unit": "token",
+                "decimals": 2,
+                "symbol": self.texts[31],
+            },
+            {
+                "name": "balance_raw",
+                "type": "uint256",
+                "unit": "raw",
+                "decimals": 2,
+                "symbol": self.texts[31],
+            },
         ]
 
     def _rows(self, path: str, _: Any) -> tuple[int, Any]:
@@ -225,7 +336,14 @@ class Hostile:
     def _explain(self, *_: Any) -> tuple[int, Any]:
         parts = [{"words": name, "matched": i} for i, name in enumerate(self.texts)]
         everything = " ".join(name[:60] for name in self.texts)
-        return 200, {"id": "sg_hostile", "canonical": {}, "words": everything, "sql": "", "plan": "", "parts": parts}
+        return 200, {
+            "id": "sg_hostile",
+            "canonical": {},
+            "words": everything,
+            "sql": "",
+            "plan": "",
+            "parts": parts,
+        }
 
 
 @contextmanager

@@ -54,7 +54,9 @@ def _environment(home: Path) -> dict[str, str]:
         "NBEXT_DATA_DIR": "nbext",
         "MPLCONFIGDIR": "matplotlib",
     }
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NBEXT_", "JUPYTER", "IPYTHON"))}
+    kept = {
+        k: v for k, v in os.environ.items() if not k.startswith(("NBEXT_", "JUPYTER", "IPYTHON"))
+    }
     kept |= {name: str(home / folder) for name, folder in own.items()}
     kept["JUPYTER_PATH"] = os.pathsep.join([str(home / "kernels"), str(share())])
     kept["JUPYTERLAB_DIR"] = str(share() / "lab")
@@ -68,9 +70,17 @@ def _prepare(home: Path) -> dict[str, str]:
     kernel = home / "kernels" / "kernels" / "python3"
     kernel.mkdir(parents=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}))
+    (kernel / "kernel.json").write_text(
+        json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"})
+    )
     # The news pop-up goes away only by its settings file.
-    quiet = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
+    quiet = (
+        home
+        / "settings"
+        / "@jupyterlab"
+        / "apputils-extension"
+        / "notification.jupyterlab-settings"
+    )
     quiet.parent.mkdir(parents=True)
     quiet.write_text('{"fetchNews": "false", "checkForUpdates": false}')
     return environment
@@ -85,8 +95,14 @@ class Server:
 
     def write(self, name: str, cells: Sequence[str]) -> str:
         """Write a notebook of code cells; return its path for the browser."""
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
-        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(source) for source in cells]
+        )
+        notebook.metadata["kernelspec"] = {
+            "name": "python3",
+            "display_name": "Python 3",
+            "language": "python",
+        }
         nbformat.write(notebook, self.root / f"{name}.ipynb")
         return f"{name}.ipynb"
 
@@ -120,7 +136,15 @@ def running(home: Path) -> Iterator[Server]:
     root.mkdir(parents=True)
     environment = _prepare(home)
     command = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"),
+        *(
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--no-browser",
+            "--ip=127.0.0.1",
+            "--port=0",
+            "--allow-root",
+        ),
         "--LabApp.expose_app_in_browser=True",
         "--JupyterNotebookApp.expose_app_in_browser=True",
         "--LabApp.extension_manager=readonly",
@@ -142,7 +166,9 @@ def running(home: Path) -> Iterator[Server]:
                 process.wait()
 
 
-def _wait_for(process: subprocess.Popen[bytes], home: Path, token: str, environment: dict[str, str]) -> Server:
+def _wait_for(
+    process: subprocess.Popen[bytes], home: Path, token: str, environment: dict[str, str]
+) -> Server:
     end = time.monotonic() + 90
     while time.monotonic() < end and process.poll() is None:
         for found in (home / "runtime").glob("jpserver-*.json"):
@@ -162,10 +188,20 @@ def voila(server: Server, name: str, template: str = "lab") -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "voila", f"{name}.ipynb", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1"]
+    command = [
+        sys.executable,
+        "-m",
+        "voila",
+        f"{name}.ipynb",
+        "--no-browser",
+        f"--port={port}",
+        "--Voila.ip=127.0.0.1",
+    ]
     command.append(f"--template={template}")
     with (server.home / "voila.log").open("w") as log:
-        process = subprocess.Popen(command, env=server.environment, stdout=log, stderr=log, cwd=server.root)
+        process = subprocess.Popen(
+            command, env=server.environment, stdout=log, stderr=log, cwd=server.root
+        )
         try:
             _wait_for_port(process, port, server.home / "voila.log")
             yield f"http://127.0.0.1:{port}/"
@@ -227,7 +263,9 @@ class Notebook:
 
     def open(self, *, kernel: bool = True, application: str = "doc/tree") -> Notebook:
         """Open it, and wait until its kernel answers and is heard (or, without one, until its cells are there)."""
-        self.page.goto(f"{self.server.url}{application}/{self.name}.ipynb?reset&token={self.server.token}")
+        self.page.goto(
+            f"{self.server.url}{application}/{self.name}.ipynb?reset&token={self.server.token}"
+        )
         self._wait_until_ready(kernel=kernel)
         return self
 
@@ -256,12 +294,16 @@ class Notebook:
 
     def run_cell(self, index: int) -> None:
         """Run one cell; the next becomes the active one."""
-        self.page.evaluate("i => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i }", index)
+        self.page.evaluate(
+            "i => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = i }", index
+        )
         self.command("notebook:run-cell")
 
     def restart(self) -> None:
         """Restart the kernel, and wait until it answers."""
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+        self.page.evaluate(
+            "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
+        )
         self._wait_until_ready(kernel=True)
 
     def sources(self) -> list[str]:
@@ -299,4 +341,6 @@ class Notebook:
         """Nothing was asked of any machine but this one, no dialog opened, and no planted script ran."""
         assert leaving(self.requests) == [], "requests left loopback"
         assert self.dialogs == [], "a dialog opened"
-        assert self.page.evaluate("() => window.pwned === undefined"), "a script out of the data ran"
+        assert self.page.evaluate("() => window.pwned === undefined"), (
+            "a script out of the data ran"
+        )

@@ -22,12 +22,23 @@ def looked_at(page: Any, selector: str) -> tuple[list[str], list[str]]:
     """What axe finds wrong below a selector, a line each; and of what it judged the contrast without seeing it."""
     from axe_playwright_python.sync_playwright import Axe
 
-    told = Axe().run(page, context=[selector], options={"resultTypes": ["violations", "passes"]}).response
-    wrong = [f"{rule['id']}: {node['html'][:160]}: {' '.join(node['failureSummary'].split())}"
-             for rule in told["violations"] for node in rule["nodes"]]  # fmt: skip
-    contrasts = [node for rule in told["passes"] if rule["id"] == "color-contrast" for node in rule["nodes"]]
+    told = (
+        Axe()
+        .run(page, context=[selector], options={"resultTypes": ["violations", "passes"]})
+        .response
+    )
+    wrong = [
+        f"{rule['id']}: {node['html'][:160]}: {' '.join(node['failureSummary'].split())}"
+        for rule in told["violations"]
+        for node in rule["nodes"]
+    ]
+    contrasts = [
+        node for rule in told["passes"] if rule["id"] == "color-contrast" for node in rule["nodes"]
+    ]
     assert len(contrasts) > 80
-    return wrong, [node["html"] for node in contrasts if node["any"][0]["data"].get("messageKey") == "hidden"]
+    return wrong, [
+        node["html"] for node in contrasts if node["any"][0]["data"].get("messageKey") == "hidden"
+    ]
 
 
 # What is cut off by its own box or by that of its form, and has no title with the whole of it. What is for screen
@@ -67,7 +78,9 @@ def test_axe_finds_no_violation_in_any_form_in_any_theme(open_notebook):
     page.locator(".nbext-wrong").wait_for()
     found = {}
     for theme in THEMES:
-        page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+        page.evaluate(
+            "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme
+        )
         page.locator(f"body[data-jp-theme-name='{theme}']").wait_for(state="attached")
         page.locator("#jupyterlab-splash").wait_for(state="detached")
         found[theme] = looked_at(page, ".nbext-form")

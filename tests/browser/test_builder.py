@@ -48,7 +48,9 @@ def where_the_json_is(form):
     return "below" if text["y"] >= lines["y"] + lines["height"] else "on top of it"
 
 
-def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_rows_of_one_by_hand(open_notebook):
+def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_rows_of_one_by_hand(
+    open_notebook,
+):
     notebook = open_notebook(
         START,
         "import nbext",
@@ -85,8 +87,11 @@ def test_a_nested_segment_takes_eight_clicks_and_twelve_keys_and_runs_with_the_r
     assert json.loads(form.locator(".nbl-json").input_value()) == WANTED
     assert (hand.clicks, hand.keys) == (8, 12)
     assert form.locator(".nbl-summary").all_inner_texts() == [
-        "TokenUNI · balance >= 1,000 · held for 180 days", "NFTBAYC", "NFTAZUKI", "NFTMAYC",
-    ]  # fmt: skip
+        "TokenUNI · balance >= 1,000 · held for 180 days",
+        "NFTBAYC",
+        "NFTAZUKI",
+        "NFTMAYC",
+    ]
     assert form.locator(".nbl-join").all_inner_texts() == ["AND", "AND", "OR"]
     counts = [one.split("\n")[-1] for one in form.locator(".nbl-head .nbl-count").all_inner_texts()]
     assert counts[1].startswith("\N{MINUS SIGN}")
@@ -160,7 +165,9 @@ def test_a_double_click_on_remove_removes_one_condition_and_enter_brings_it_back
     focused_on(page, "TokenUNI")
 
 
-def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_and_leads(open_notebook):
+def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_and_leads(
+    open_notebook,
+):
     notebook = open_notebook(THREE)
     page, form = notebook.page, notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
@@ -169,7 +176,9 @@ def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_a
 
     def becomes(names):
         expected = ", ".join(f'{{"token": "{name}"}}' for name in names)
-        page.wait_for_function("e => document.querySelector('.nbl-json').value.includes(e)", arg=f"[{expected}]")
+        page.wait_for_function(
+            "e => document.querySelector('.nbl-json').value.includes(e)", arg=f"[{expected}]"
+        )
         page.wait_for_function(f"names => ({SYMBOLS}).join() === names", arg=",".join(names))
 
     form.locator(".nbl-summary").first.focus()
@@ -194,7 +203,9 @@ def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_a
     # What is wrong stands at its field, and Run moves the focus there.
     form.locator(".nbl-summary").nth(1).click()
     form.get_by_label("Token *").fill("AAAVE")
-    form.locator(".nbl-fields .nbext-error").get_by_text("The data has no token", exact=False).wait_for()
+    form.locator(".nbl-fields .nbext-error").get_by_text(
+        "The data has no token", exact=False
+    ).wait_for()
     notebook.screenshot("builder-error")
     assert form.get_by_label("Token *").get_attribute("aria-invalid") == "true"
     form.get_by_label("Token *").fill("")
@@ -211,14 +222,17 @@ def test_lines_are_moved_removed_and_brought_back_by_keys_and_the_json_follows_a
     page.wait_for_function("() => document.activeElement.value === 'class'")
     below = variable.get_attribute("aria-describedby")
     assert (variable.get_attribute("aria-invalid"), page.locator(f"#{below}").inner_text()) == (
-        "true", "'class' is a Python keyword. Choose another name for the result.",
-    )  # fmt: skip
+        "true",
+        "'class' is a Python keyword. Choose another name for the result.",
+    )
     variable.fill("mine")
     form.get_by_text("is a Python keyword").wait_for(state="detached")
     assert variable.get_attribute("aria-invalid") is None
 
 
-@pytest.mark.skipif(importlib.util.find_spec("notebook") is None, reason="notebook is not installed")
+@pytest.mark.skipif(
+    importlib.util.find_spec("notebook") is None, reason="notebook is not installed"
+)
 def test_in_notebook_7_a_cell_is_inserted_at_once_too(open_notebook):
     notebook = open_notebook(THREE, "print('last')", application="notebooks")
     form = notebook.page.locator(".nbext-form").first
@@ -229,8 +243,10 @@ def test_in_notebook_7_a_cell_is_inserted_at_once_too(open_notebook):
     notebook.wait_for_cells(3)
     notebook.screenshot("notebook-7")
     assert [source.split("\n")[0] for source in notebook.sources()] == [
-        "import nbext", "%%segment_query segment", "print('last')",
-    ]  # fmt: skip
+        "import nbext",
+        "%%segment_query segment",
+        "print('last')",
+    ]
 
 
 SLOW = """form.client.about()
@@ -242,8 +258,12 @@ def slow(*asked, **options):
 form.client.funnel = slow"""
 
 
-def test_a_count_that_takes_long_says_for_how_long_and_is_cancelled_and_asked_for_again(open_notebook):
-    notebook = open_notebook(THREE.replace("\nnbext", "\nform = nbext") + "\nform", SLOW, "go_on.set()")
+def test_a_count_that_takes_long_says_for_how_long_and_is_cancelled_and_asked_for_again(
+    open_notebook,
+):
+    notebook = open_notebook(
+        THREE.replace("\nnbext", "\nform = nbext") + "\nform", SLOW, "go_on.set()"
+    )
     page, form = notebook.page, notebook.page.locator(".nbext-form").first
     notebook.run_cell(0)
     form.locator(".nbext-big").wait_for()

@@ -20,7 +20,9 @@ CELL = """%%segment_query
 }"""
 
 
-def test_a_thousand_rows_are_sorted_filtered_and_turned_and_the_filters_run_as_a_segment(open_notebook, context):
+def test_a_thousand_rows_are_sorted_filtered_and_turned_and_the_filters_run_as_a_segment(
+    open_notebook, context
+):
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     notebook = open_notebook(*CELLS)
     page = notebook.page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-LEAK = "from IPython.display import HTML\nHTML('<img src=\"http://leak.invalid/a.png\" onerror=\"{script}\">')"
+LEAK = 'from IPython.display import HTML\nHTML(\'<img src="http://leak.invalid/a.png" onerror="{script}">\')'
 
 
 def test_a_request_that_leaves_this_machine_and_a_script_that_runs_are_both_seen(open_notebook):

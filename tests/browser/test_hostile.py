@@ -25,10 +25,16 @@ def hostile() -> Iterator[service.Hostile]:
 CONNECT = """import nbext
 client = nbext.connect("{url}", "a-key-that-must-not-be-shown")
 """
-BUILT = {"token": {"token": "refused"}, "all": [{"nft": {"nft": "x"}}], "novel <script>window.pwned=27</script>": {}}
+BUILT = {
+    "token": {"token": "refused"},
+    "all": [{"nft": {"nft": "x"}}],
+    "novel <script>window.pwned=27</script>": {},
+}
 
 
-def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(open_notebook, server, hostile):
+def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(
+    open_notebook, server, hostile
+):
     names = hostile.names
     notebook = open_notebook(
         CONNECT.format(url=hostile.url),
@@ -43,8 +49,12 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(o
     search, signup, build, card = (page.locator(".nbext-form").nth(index) for index in range(4))
     # Every name as a result, and some of them picked.
     search.get_by_label("Name or symbol").fill("x")
-    search.locator(".nbext-status").get_by_text(f"1 to {service.COUNT} of {service.COUNT}").wait_for()
-    assert search.locator(".nbext-name:visible").all_inner_texts() == [visible(name, 80) for name in names]
+    search.locator(".nbext-status").get_by_text(
+        f"1 to {service.COUNT} of {service.COUNT}"
+    ).wait_for()
+    assert search.locator(".nbext-name:visible").all_inner_texts() == [
+        visible(name, 80) for name in names
+    ]
     for place in range(2, service.COUNT, 10):
         search.locator(".nbext-name").nth(place).click()
         search.locator(".nbext-picked").get_by_text(f"{service.MARK}{place:02d}").first.wait_for()
@@ -61,7 +71,9 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(o
     build.get_by_label("+ Add", exact=True).fill("x")
     offered = build.locator(".nbl-option")
     offered.nth(15).wait_for()
-    assert offered.locator(".nbl-symbol").all_inner_texts()[:8] == [visible(name, 60) for name in names[1:9]]
+    assert offered.locator(".nbl-symbol").all_inner_texts()[:8] == [
+        visible(name, 60) for name in names[1:9]
+    ]
     offered.nth(2).click()
     build.get_by_label("Token *").wait_for()
     assert build.get_by_label("Token *").input_value() == f"0x{3:040x}"
@@ -73,10 +85,17 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(o
     card.scroll_into_view_if_needed()
     notebook.screenshot("hostile-card")
     page.wait_for_timeout(1000)
-    assert page.locator(".nbext-form mjx-container, .nbext-form .MathJax, .nbext-snapshot mjx-container").count() == 0
+    assert (
+        page.locator(
+            ".nbext-form mjx-container, .nbext-form .MathJax, .nbext-snapshot mjx-container"
+        ).count()
+        == 0
+    )
     saved = notebook.save()
     notebook.check_nothing_left()
-    assert "a-key-that-must-not-be-shown" not in str([cell["outputs"] for cell in saved["cells"]] + [saved["metadata"]])
+    assert "a-key-that-must-not-be-shown" not in str(
+        [cell["outputs"] for cell in saved["cells"]] + [saved["metadata"]]
+    )
     assert "refused@example.org" not in str(saved)
     # The same without a kernel, from the static snapshots.
     server.end_sessions()
@@ -95,7 +114,9 @@ def test_forty_hostile_names_run_nothing_fetch_nothing_and_are_shown_literally(o
 
 # One round: every form with one name in every field, every table and card with it in every cell, all answers full
 # of it. What is typed is set from the kernel, which renders it in the page as typing does, many times as fast.
-ROUND = CONNECT + """import json, os, time, ipywidgets
+ROUND = (
+    CONNECT
+    + """import json, os, time, ipywidgets
 {full_builder}os.environ["NBEXT_API_KEY"] = "a-key-that-must-not-be-shown"
 %load_ext nbext
 %nbext connect {url}
@@ -147,6 +168,7 @@ def magic(kind, line, cell=None):
     except Exception:
         shell.showtraceback()
 """
+)
 TURN = """close_all()
 name = next(names)
 count = 0
@@ -244,13 +266,34 @@ SEEN = """([mark, places]) => {
     };
 }"""
 PLACES = (
-    ".nbext-name", ".nbext-rows [role=gridcell]", ".nbext-facts td", ".nbext-help", ".nbext-error", ".nbext-bad",
-    ".nbext-kind", "option", ".nbl-words", ".nbl-symbol", ".nbl-name", ".nbl-step",
-    ".nbext-table th", ".nbext-table td", ".nbext-form .nbext-code",
-    ".nbext-snapshot td", ".nbext-snapshot p", ".nbext-snapshot .nbext-code", "table.dataframe th",
-    "table.dataframe td", ".nbx-sort", ".nbx-table td", "pre", "input[placeholder]", "button[title]", ".nbext-step",
+    ".nbext-name",
+    ".nbext-rows [role=gridcell]",
+    ".nbext-facts td",
+    ".nbext-help",
+    ".nbext-error",
+    ".nbext-bad",
+    ".nbext-kind",
+    "option",
+    ".nbl-words",
+    ".nbl-symbol",
+    ".nbl-name",
+    ".nbl-step",
+    ".nbext-table th",
+    ".nbext-table td",
+    ".nbext-form .nbext-code",
+    ".nbext-snapshot td",
+    ".nbext-snapshot p",
+    ".nbext-snapshot .nbext-code",
+    "table.dataframe th",
+    "table.dataframe td",
+    ".nbx-sort",
+    ".nbx-table td",
+    "pre",
+    "input[placeholder]",
+    "button[title]",
+    ".nbext-step",
     ".nbext-asked code",
-)  # fmt: skip
+)
 
 
 def beginnings(name: str) -> set[str]:
@@ -270,7 +313,9 @@ def literal(text: str, name: str) -> bool:
     plain = unquote(text).replace("\N{NO-BREAK SPACE}", " ")
     found = [plain[one.start() :][:18].split("…")[0] for one in re.finditer(mark, plain)]
     split = (f'{mark}"', f"{mark},")
-    return all(any(way.startswith(part) for way in known) or part.startswith(split) for part in found)
+    return all(
+        any(way.startswith(part) for way in known) or part.startswith(split) for part in found
+    )
 
 
 # In two notebooks: rounds get slower the more of them a kernel and a page have behind them.
@@ -286,14 +331,23 @@ def test_each_of_forty_names_in_every_field_of_every_form_table_and_card_is_show
     for name in names:
         hostile.only = name
         notebook.run_cell(1)
-        notebook.page.wait_for_function("() => document.body.innerText.includes('fields are filled')")
+        notebook.page.wait_for_function(
+            "() => document.body.innerText.includes('fields are filled')"
+        )
         count = int(re.search(r"(\d+) fields are filled", notebook.output(1))[1])
         assert count >= 60
-        notebook.page.wait_for_function(f"([value, count]) => ({FILLED})(value) === count", arg=[name, count])
+        notebook.page.wait_for_function(
+            f"([value, count]) => ({FILLED})(value) === count", arg=[name, count]
+        )
         notebook.page.get_by_label("+ Add", exact=True).last.fill("x")
         notebook.page.locator(".nbl-option").nth(15).wait_for()
         seen = notebook.page.evaluate(SEEN, [name[: len(service.MARK) + 2], PLACES])
-        assert (seen["alive"], seen["pwned"], notebook.dialogs, hostile.caught) == ([], None, [], []), name
+        assert (seen["alive"], seen["pwned"], notebook.dialogs, hostile.caught) == (
+            [],
+            None,
+            [],
+            [],
+        ), name
         without = {place for place, count in zip(PLACES, seen["places"], strict=True) if not count}
         assert without == set(), name
         assert [text for text in seen["texts"] if not literal(text, name)] == []

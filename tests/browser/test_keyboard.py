@@ -8,7 +8,9 @@ from tests.browser.full_builder import FULL_BUILDER
 
 FIELDS = "input, select, textarea, button"
 ROLES = {"textbox", "searchbox", "combobox", "checkbox", "button", "spinbutton", "listbox"}
-ALL_FORMS = FULL_BUILDER + """
+ALL_FORMS = (
+    FULL_BUILDER
+    + """
 search = nbext.search_form("ape")
 assert search.background.join(30)
 search.pick(0)
@@ -24,6 +26,7 @@ line = {"number": 1, "operator": "AND", "filters": '{"token": {"token": "USDC"}}
 asked = nbext.notebook.forms.show_history([(line, {"filters": {"token": {"token": "USDC"}}})])
 display(search, nbext.signup_form(), build, card, table, token, asked)
 """
+)
 
 
 FOCUSED = "() => { const e = document.activeElement; return ((e.labels && e.labels[0] || e).innerText || '').trim() }"
@@ -33,9 +36,15 @@ def named(page: Any, index: int) -> list[tuple[str, str]]:
     """The role and the accessible name of each field of a form, as Chromium tells a screen reader."""
     chromium = page.context.new_cdp_session(page)
     document = chromium.send("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
-    forms = chromium.send("DOM.querySelectorAll", {"nodeId": document, "selector": ".nbext-form"})["nodeIds"]
+    forms = chromium.send("DOM.querySelectorAll", {"nodeId": document, "selector": ".nbext-form"})[
+        "nodeIds"
+    ]
     nodes = chromium.send("Accessibility.queryAXTree", {"nodeId": forms[index]})["nodes"]
-    told = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes if not node["ignored"]]
+    told = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in nodes
+        if not node["ignored"]
+    ]
     return [(role, name) for role, name in told if role in ROLES]
 
 
@@ -51,25 +60,42 @@ def test_every_field_of_every_form_has_a_name_for_screen_readers(open_notebook):
         assert [field for field in fields if not field[1].strip()] == []
         if index == 2:  # a date's own parts are fields to Chromium
             continue
-        assert len(fields) == page.locator(".nbext-form").nth(index).locator(FIELDS).locator("visible=true").count()
+        assert (
+            len(fields)
+            == page.locator(".nbext-form")
+            .nth(index)
+            .locator(FIELDS)
+            .locator("visible=true")
+            .count()
+        )
     assert named(page, 0)[:4] == [
-        ("textbox", "Name or symbol"), ("combobox", "Chain"), ("combobox", "What"), ("button", "Search"),
-    ]  # fmt: skip
+        ("textbox", "Name or symbol"),
+        ("combobox", "Chain"),
+        ("combobox", "What"),
+        ("button", "Search"),
+    ]
     assert named(page, 0)[-2:] == [("textbox", "Variable"), ("button", "Use")]
     assert named(page, 1) == [
-        ("textbox", "E-mail address"), ("checkbox", "I agree that this address is stored for the newsletter."),
+        ("textbox", "E-mail address"),
+        ("checkbox", "I agree that this address is stored for the newsletter."),
         ("button", "Sign up"),
-    ]  # fmt: skip
+    ]
     assert [name for role, name in named(page, 3)] == ["File", "Save CSV", "Save JSON", "Edit"]
     assert named(page, 4)[3:6] == [
-        ("button", "address"), ("button", "USDC_balance (USDC)"), ("textbox", "Contains: address"),
-    ]  # fmt: skip
+        ("button", "address"),
+        ("button", "USDC_balance (USDC)"),
+        ("textbox", "Contains: address"),
+    ]
     texts = {name for role, name in named(page, 2) if role == "textbox"}
     picked = {name for role, name in named(page, 2) if role == "combobox"}
     assert {"Held since", "Token IDs", "Balance, min", "As JSON", "Variable"} <= texts
     assert {"Token *", "NFT *", "+ Add", "+ Add to this group"} <= picked
     typed = [role for role, _ in named(page, 2) if role in ("textbox", "combobox", "listbox")]
-    assert len(typed) == builder.locator("input[type=text], textarea, select").locator("visible=true").count() > 60
+    assert (
+        len(typed)
+        == builder.locator("input[type=text], textarea, select").locator("visible=true").count()
+        > 60
+    )
 
 
 def focused_on(page: Any, name: str) -> None:
@@ -88,9 +114,11 @@ def go_to(page: Any, name: str, key: str = "Tab") -> None:
 
 def test_search_sign_up_and_builder_are_worked_by_keys_alone(open_notebook):
     notebook = open_notebook(
-        "import nbext\nnbext.search_form()", "nbext.signup_form()", "nbext.segment_form()",
+        "import nbext\nnbext.search_form()",
+        "nbext.signup_form()",
+        "nbext.segment_form()",
         "print(mine['symbol'][0], len(segment))",
-    )  # fmt: skip
+    )
     page, keys = notebook.page, notebook.page.keyboard
     for index in range(3):
         notebook.run_cell(index)

@@ -25,7 +25,9 @@ def test_every_line_of_a_large_query_arrives_in_the_page_and_costs_no_widget(ope
     lines.nth(count - 1).wait_for(state="attached")
     print(f"{count} conditions in {time.monotonic() - began:.2f} s")
     notebook.screenshot(f"builder-{count}")
-    assert [one.split("Token")[-1] for one in lines.all_inner_texts()] == [f"T{number}" for number in range(count)]
+    assert [one.split("Token")[-1] for one in lines.all_inner_texts()] == [
+        f"T{number}" for number in range(count)
+    ]
     assert int(notebook.output(0).rsplit(" widgets", 1)[0].split()[-1]) < 60
     # Twice: the first line that is opened and left is one line again.
     for place in (0, 1):

@@ -9,7 +9,9 @@ CONSENT = "I agree that this address is stored for the newsletter."
 MESSAGE = "form => getComputedStyle(form, '::before').content"
 
 
-def test_after_a_restart_a_form_says_that_it_is_dead_and_its_cell_brings_it_back(open_notebook, signups):
+def test_after_a_restart_a_form_says_that_it_is_dead_and_its_cell_brings_it_back(
+    open_notebook, signups
+):
     notebook = open_notebook(SIGN_UP, SEARCH)
     signup, search = (notebook.page.locator(".nbext-form").nth(index) for index in range(2))
     notebook.run_cell(0)
@@ -23,7 +25,9 @@ def test_after_a_restart_a_form_says_that_it_is_dead_and_its_cell_brings_it_back
     notebook.restart()
     notebook.page.locator(".nbext-form.jupyter-widgets-disconnected").nth(1).wait_for()
     for form in (signup, search):
-        assert form.evaluate(MESSAGE).startswith('"The kernel of this form was restarted or is gone')
+        assert form.evaluate(MESSAGE).startswith(
+            '"The kernel of this form was restarted or is gone'
+        )
     notebook.screenshot("restarted")
     # A click on what is dead reaches nobody, and the address that was typed is no longer in a widget that is saved.
     signup.locator(".nbext-signup").click(force=True)

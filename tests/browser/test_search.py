@@ -8,19 +8,28 @@ from tests.browser.test_accessibility import TALL, THEMES, WITH_A_HEIGHT, looked
 FORM = "import nbext\nform = nbext.search_form()\nform"
 
 
-def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_shown(open_notebook, server):
+def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_shown(
+    open_notebook, server
+):
     notebook = open_notebook(FORM, "mine[['symbol', 'tokenType']].values.tolist()")
     form = notebook.page.locator(".nbext-form")
     notebook.run_cell(0)
     form.get_by_label("Name or symbol").press_sequentially("ape", delay=40)
     form.locator(".nbext-name").first.wait_for()
-    assert form.locator(".nbext-name:visible").all_inner_texts() == ["MutantApeYachtClub", "BoredApeYachtClub"]
+    assert form.locator(".nbext-name:visible").all_inner_texts() == [
+        "MutantApeYachtClub",
+        "BoredApeYachtClub",
+    ]
     # Beside the button, in the row's last cell.
     row = form.locator(".nbext-line:visible").nth(1)
     row.click(position={"x": row.bounding_box()["width"] - 20, "y": 12})
-    form.locator(".nbext-facts").get_by_text("0x60E4d786628Fea6478F785A6d7e704777c86a7c6").wait_for()
+    form.locator(".nbext-facts").get_by_text(
+        "0x60E4d786628Fea6478F785A6d7e704777c86a7c6"
+    ).wait_for()
     form.get_by_role("button", name="BoredApeYachtClub").press("Enter")
-    form.locator(".nbext-facts").get_by_text("0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D").wait_for()
+    form.locator(".nbext-facts").get_by_text(
+        "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"
+    ).wait_for()
     form.get_by_label("Variable").fill("mine")
     form.get_by_label("Variable").press("Enter")
     form.get_by_text("mine is set.").wait_for()
@@ -36,7 +45,13 @@ def test_search_pick_and_use_then_reopened_without_a_kernel_the_last_state_is_sh
     server.write_saved("search-static", saved)
     again = open_notebook(name="search-static", kernel=False)
     again.page.locator(".nbext-snapshot").wait_for()
-    for text in ("'ape' in NFT collections on ethereum", "MutantApeYachtClub", "BoredApeYachtClub", "203", "Address"):
+    for text in (
+        "'ape' in NFT collections on ethereum",
+        "MutantApeYachtClub",
+        "BoredApeYachtClub",
+        "203",
+        "Address",
+    ):
         assert text in again.output(0)
     assert again.page.locator(".nbext-form").count() == 0
     again.screenshot("search-static")
@@ -50,7 +65,9 @@ def test_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
     form.get_by_label("What").select_option("ERC-20 tokens")
     term = form.get_by_label("Name or symbol")
     term.fill("no such thing <b>at all</b>")
-    form.get_by_text("No name or symbol on ethereum contains 'no such thing <b>at all</b>'.").wait_for()
+    form.get_by_text(
+        "No name or symbol on ethereum contains 'no such thing <b>at all</b>'."
+    ).wait_for()
     assert form.locator(".nbext-name:visible").count() == 0
     notebook.screenshot("search-empty")
     notebook.run_cell(1)
@@ -63,10 +80,14 @@ def test_nothing_found_says_so_and_an_error_is_shown_in_the_form(open_notebook):
     assert form.locator("[role=alert]").count() == 0
 
 
-def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds_nothing_wrong(open_notebook):
+def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds_nothing_wrong(
+    open_notebook,
+):
     with hostile.running() as service:
         service.found = 1000
-        notebook = open_notebook(f"import nbext\nnbext.search_form('x', client=nbext.connect({service.url!r}, 'key'))")
+        notebook = open_notebook(
+            f"import nbext\nnbext.search_form('x', client=nbext.connect({service.url!r}, 'key'))"
+        )
         page, keys = notebook.page, notebook.page.keyboard
         notebook.run_cell(0)
         form = page.locator(".nbext-form")
@@ -78,7 +99,10 @@ def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds
         keys.press("Enter")
         said.get_by_text("651 to 700 of 1,000").wait_for()
         grid = form.get_by_role("grid", name="Results")
-        assert (grid.get_attribute("aria-rowcount"), grid.get_by_role("row").count()) == ("1001", 51)
+        assert (grid.get_attribute("aria-rowcount"), grid.get_by_role("row").count()) == (
+            "1001",
+            51,
+        )
         keys.press("Shift+Tab")
         keys.press("Shift+Tab")
         assert page.evaluate(place) == "652"
@@ -89,8 +113,13 @@ def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds
         assert grid.locator("[aria-selected=true]").get_attribute("aria-rowindex") == "701"
         notebook.screenshot("search-pages")
         # The focus stays in the rows as the page turns, also where there is no further one.
-        for key, first, row in [("ArrowUp", 651, "700"), ("PageDown", 701, "702"), ("ArrowDown", 701, "703"),
-                                ("PageUp", 651, "652"), ("Home", 651, "652")]:  # fmt: skip
+        for key, first, row in [
+            ("ArrowUp", 651, "700"),
+            ("PageDown", 701, "702"),
+            ("ArrowDown", 701, "703"),
+            ("PageUp", 651, "652"),
+            ("Home", 651, "652"),
+        ]:
             keys.press(key)
             said.get_by_text(f"{first} to {first + 49} of 1,000").wait_for()
             page.wait_for_function(f"row => ({place})() === row", arg=row)
@@ -107,7 +136,10 @@ def test_pages_of_a_thousand_results_are_turned_and_walked_by_keys_and_axe_finds
         page.add_style_tag(content=WITH_A_HEIGHT)
         found = {}
         for theme in THEMES:
-            page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+            page.evaluate(
+                "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})",
+                theme,
+            )
             page.locator(f"body[data-jp-theme-name='{theme}']").wait_for(state="attached")
             page.locator("#jupyterlab-splash").wait_for(state="detached")
             found[theme] = tuple(looked_at(page, ".nbext-form")[0])

@@ -9,7 +9,9 @@ FORM = "import nbext\nform = nbext.signup_form()\nform"
 ADDRESS = "someone.unlikely+tag@example.org"
 
 
-def test_a_double_click_and_enter_store_one_sign_up_and_the_notebook_does_not_hold_the_address(open_notebook, signups):
+def test_a_double_click_and_enter_store_one_sign_up_and_the_notebook_does_not_hold_the_address(
+    open_notebook, signups
+):
     notebook = open_notebook(
         FORM,
         "sent, real = [], form.client.sign_up\n"
@@ -24,10 +26,13 @@ def test_a_double_click_and_enter_store_one_sign_up_and_the_notebook_does_not_ho
     form.locator(".nbext-error").wait_for()
     notebook.screenshot("signup-wrong")
     assert form.locator(".nbext-signup").is_disabled()
-    told = [address.get_attribute(f"aria-{name}") for name in ("invalid", "required", "describedby")]
+    told = [
+        address.get_attribute(f"aria-{name}") for name in ("invalid", "required", "describedby")
+    ]
     assert (told[:2], form.locator(f"#{told[2]}").inner_text()) == (
-        ["true", "true"], form.locator(".nbext-error").inner_text(),
-    )  # fmt: skip
+        ["true", "true"],
+        form.locator(".nbext-error").inner_text(),
+    )
     address.fill(ADDRESS)
     form.get_by_label("I agree that this address is stored for the newsletter.").check()
     form.locator(".nbext-signup:enabled").dblclick()
@@ -51,7 +56,10 @@ def test_a_double_click_and_enter_store_one_sign_up_and_the_notebook_does_not_ho
 def test_an_address_that_is_not_sent_is_in_no_saved_notebook_unless_widgets_are_saved_and_then_for_two_minutes(
     open_notebook, server
 ):
-    cells = (FORM, "form.forgetting.hurry()\nprint(form.forgetting.join(10), 'example.org' in form.email.value)")
+    cells = (
+        FORM,
+        "form.forgetting.hurry()\nprint(form.forgetting.join(10), 'example.org' in form.email.value)",
+    )
     notebook = open_notebook(*cells)
     fill(notebook)
     saved = notebook.save()
@@ -91,7 +99,13 @@ def fill(notebook):
 @contextmanager
 def saving_widgets(server):
     """Tell JupyterLab to save the state of widgets with the notebook, for pages that are opened now."""
-    setting = server.home / "settings" / "@jupyter-widgets" / "jupyterlab-manager" / "plugin.jupyterlab-settings"
+    setting = (
+        server.home
+        / "settings"
+        / "@jupyter-widgets"
+        / "jupyterlab-manager"
+        / "plugin.jupyterlab-settings"
+    )
     setting.parent.mkdir(parents=True, exist_ok=True)
     setting.write_text('{"saveState": true}')
     try:

@@ -12,14 +12,18 @@ import pytest
 import nbext
 from tests.browser import lab
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("voila") is None, reason="voila is not installed")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("voila") is None, reason="voila is not installed"
+)
 
 
 def offline_template(server) -> str:
     """Install the template that the reference tells of; return its name."""
     page = (Path(nbext.__file__).parent / "reference" / "team.md").read_text("utf-8")
     told = page.split("voila/templates/offline")[1]
-    configuration, template = (textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n)+", told, re.MULTILINE))
+    configuration, template = (
+        textwrap.dedent(block) for block in re.findall(r"(?:^    .*\n)+", told, re.MULTILINE)
+    )
     folder = server.home / "data" / "voila" / "templates" / "offline"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "index.html.j2").write_text(template)
@@ -41,17 +45,23 @@ def test_the_search_form_works_under_voila_and_asks_nothing_of_others(server, co
         form.get_by_role("button", name="Use").click()
         form.get_by_text("mine is set.").wait_for()
         page.screenshot(path=lab.ARTEFACTS / "voila.png")
-        assert form.locator(".nbext-name:visible").all_inner_texts() == ["MutantApeYachtClub", "BoredApeYachtClub"]
+        assert form.locator(".nbext-name:visible").all_inner_texts() == [
+            "MutantApeYachtClub",
+            "BoredApeYachtClub",
+        ]
         assert page.locator(".nbext-snapshot").is_hidden()
     assert lab.leaving(requests) == []
 
 
 def test_the_other_forms_and_the_card_work_under_voila_too(server, context, signups):
-    server.write("audience", [
-        "import nbext\nnbext.signup_form()",
-        "nbext.segment_form({'token': {'token': 'USDC'}, 'nft': {'nft': 'BAYC'}})",
-        "nbext.show(nbext.connect().execute_segment({'token': {'token': 'USDC'}, 'nft': {'nft': 'BAYC'}}))",
-    ])  # fmt: skip
+    server.write(
+        "audience",
+        [
+            "import nbext\nnbext.signup_form()",
+            "nbext.segment_form({'token': {'token': 'USDC'}, 'nft': {'nft': 'BAYC'}})",
+            "nbext.show(nbext.connect().execute_segment({'token': {'token': 'USDC'}, 'nft': {'nft': 'BAYC'}}))",
+        ],
+    )
     requests: list[str] = []
     with lab.voila(server, "audience", offline_template(server)) as url:
         page = context.new_page()

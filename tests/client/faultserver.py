@@ -31,7 +31,12 @@ class Request:
 Reply = Iterable[Any]
 
 
-def reply(body: Any = b"", status: int = 200, content_type: str | None = "application/json", **headers: str) -> bytes:
+def reply(
+    body: Any = b"",
+    status: int = 200,
+    content_type: str | None = "application/json",
+    **headers: str,
+) -> bytes:
     """A whole answer; a body that is not bytes is sent as JSON. Header names are written with _ for -."""
     if not isinstance(body, bytes):
         body = json.dumps(body).encode()

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from nbext.client.checksums import checksums_match
 from nbext.core.addresses import checksummed
 
-ADDRESSES = st.lists(st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex()), min_size=1, max_size=20)
+ADDRESSES = st.lists(
+    st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex()), min_size=1, max_size=20
+)
 
 
 def matching(texts):

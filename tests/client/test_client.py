@@ -11,14 +11,25 @@ from tests.client.conftest import KEY
 from tests.client.faultserver import reply
 
 WALLET = "0x" + "ab" * 20
-TOKEN = {"chain": "ethereum", "chainId": 1, "address": WALLET, "name": "Not A Number", "symbol": "NA", "decimals": 18,
-         "totalSupply": str(2**200)}
+TOKEN = {
+    "chain": "ethereum",
+    "chainId": 1,
+    "address": WALLET,
+    "name": "Not A Number",
+    "symbol": "NA",
+    "decimals": 18,
+    "totalSupply": str(2**200),
+}
 
 
 def test_a_token_is_one_row_with_every_field_and_exact_digits(server, client):
     server.script(f"GET /v1/tokens/ethereum/{WALLET}", reply(TOKEN))
     table = client.tokens("ethereum", WALLET)
-    assert table.loc[0, ["symbol", "decimals", "totalSupply"]].tolist() == ["NA", 18, Decimal(2**200)]
+    assert table.loc[0, ["symbol", "decimals", "totalSupply"]].tolist() == [
+        "NA",
+        18,
+        Decimal(2**200),
+    ]
     assert [r.headers["x-api-key"] for r in server.requests] == [KEY]
 
 

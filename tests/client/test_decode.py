@@ -17,12 +17,27 @@ ADDRESS = "0x" + "ab" * 20
 COLUMNS = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
 ROWS = [{"address": f"0x{i:040x}", "UNI_balance": str(10**i)} for i in (1, 20)]
 SEGMENT = {
-    "id": "seg-1", "status": "completed", "operator": "AND", "filters": {}, "fileType": "json", "limit": 1000,
-    "chain": "ethereum", "chainId": 1, "asOf": {"block": 1, "timestamp": None},
-    "counts": {"matched": 2, "returned": 2}, "truncated": False, "columns": COLUMNS, "preview": [],
-    "links": {"json": "/v1/segment/seg-1/json"}, "createdAt": "", "completedAt": "", "durationMs": 1, "cached": False,
-    "warnings": [], "error": None,
-}  # fmt: skip
+    "id": "seg-1",
+    "status": "completed",
+    "operator": "AND",
+    "filters": {},
+    "fileType": "json",
+    "limit": 1000,
+    "chain": "ethereum",
+    "chainId": 1,
+    "asOf": {"block": 1, "timestamp": None},
+    "counts": {"matched": 2, "returned": 2},
+    "truncated": False,
+    "columns": COLUMNS,
+    "preview": [],
+    "links": {"json": "/v1/segment/seg-1/json"},
+    "createdAt": "",
+    "completedAt": "",
+    "durationMs": 1,
+    "cached": False,
+    "warnings": [],
+    "error": None,
+}
 PAGE = {"limit": 1000, "offset": 0, "total": 2, "next": None}
 PAGES = {"id": "seg-1", "columns": COLUMNS, "data": ROWS, "page": PAGE}
 
@@ -43,7 +58,10 @@ def test_a_segment_is_its_rows_in_the_types_that_its_columns_state(ours):
 
 
 def test_the_rows_of_several_pages_are_one_table(server, ours):
-    server.script("GET /v1/segment/seg-1/json", reply({**PAGES, "data": ROWS[:1], "page": {**PAGE, "next": "/page2"}}))
+    server.script(
+        "GET /v1/segment/seg-1/json",
+        reply({**PAGES, "data": ROWS[:1], "page": {**PAGE, "next": "/page2"}}),
+    )
     server.script("GET /page2", reply({**PAGES, "data": ROWS[1:]}))
     assert ours.execute_segment({"a": 1})["address"].tolist() == [row["address"] for row in ROWS]
 
@@ -55,13 +73,25 @@ def without(name):
 @pytest.mark.parametrize(
     "answer",
     [
-        reply([SEGMENT]), reply(ROWS), reply({"data": ROWS}), reply({"result": SEGMENT}), reply(without("id")),
-        reply(without("status")), reply(without("counts")), reply(without("columns")), reply({**SEGMENT, "id": 7}),
-        reply({**SEGMENT, "id": "../x"}), reply({**SEGMENT, "status": "COMPLETED"}), reply({**SEGMENT, "counts": []}),
-        reply({**PAGES, "data": ["0x1"]}), reply({**PAGES, "page": {"next": None}}), reply(b"", 204, None),
-        reply(b"<html>", content_type="text/html"), reply(b'{"id": "seg-1", "id": "seg-2"}'),
+        reply([SEGMENT]),
+        reply(ROWS),
+        reply({"data": ROWS}),
+        reply({"result": SEGMENT}),
+        reply(without("id")),
+        reply(without("status")),
+        reply(without("counts")),
+        reply(without("columns")),
+        reply({**SEGMENT, "id": 7}),
+        reply({**SEGMENT, "id": "../x"}),
+        reply({**SEGMENT, "status": "COMPLETED"}),
+        reply({**SEGMENT, "counts": []}),
+        reply({**PAGES, "data": ["0x1"]}),
+        reply({**PAGES, "page": {"next": None}}),
+        reply(b"", 204, None),
+        reply(b"<html>", content_type="text/html"),
+        reply(b'{"id": "seg-1", "id": "seg-2"}'),
     ],
-)  # fmt: skip
+)
 def test_an_answer_in_another_shape_is_refused(server, ours, answer):
     server.script("POST /v1/segment/execute", answer)
     with pytest.raises(ProtocolError):
@@ -75,7 +105,9 @@ def test_metadata_in_another_shape_is_refused(server, ours, answer):
         ours.tokens("ethereum", ADDRESS)
 
 
-@pytest.mark.parametrize("answer", [{"items": []}, {"items": [1], "total": 1}, {"items": {}, "total": 0}])
+@pytest.mark.parametrize(
+    "answer", [{"items": []}, {"items": [1], "total": 1}, {"items": {}, "total": 0}]
+)
 def test_hits_in_another_shape_are_refused(server, ours, answer):
     server.script("POST /v1/search", reply(answer))
     with pytest.raises(ProtocolError):
@@ -83,16 +115,26 @@ def test_hits_in_another_shape_are_refused(server, ours, answer):
 
 
 def test_metadata_has_all_fields_of_the_contract(server, ours):
-    record = {**dict.fromkeys(TOKEN_FIELDS), "chain": "ethereum", "address": ADDRESS, "symbol": "NA"}
+    record = {
+        **dict.fromkeys(TOKEN_FIELDS),
+        "chain": "ethereum",
+        "address": ADDRESS,
+        "symbol": "NA",
+    }
     server.script(f"GET /v1/tokens/ethereum/{ADDRESS}", reply(record))
     assert ours.tokens("ethereum", ADDRESS)["symbol"].tolist() == ["NA"]
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [("failed", SegmentFailed), ("expired", SegmentExpired), ("cancelled", QueryCancelled)]
+    ("status", "kind"),
+    [("failed", SegmentFailed), ("expired", SegmentExpired), ("cancelled", QueryCancelled)],
 )
 def test_a_segment_that_ended_without_a_result_says_why(server, ours, status, kind):
-    ended = {**SEGMENT, "status": status, "error": {"code": "internal", "detail": "The disk is full."}}
+    ended = {
+        **SEGMENT,
+        "status": status,
+        "error": {"code": "internal", "detail": "The disk is full."},
+    }
     server.script("POST /v1/segment/execute", reply(ended))
     with pytest.raises(kind, match="seg-1") as caught:
         ours.execute_segment({"a": 1})
@@ -133,9 +175,17 @@ print([name for name in sys.modules if name.startswith("nbext.client.remote")])
 def test_the_code_for_strangers_is_not_loaded_for_a_service_that_is_ours(server, ours):
     server.script("GET /about", reply({"service": "nbext"}))
     server.script("GET /v1/segment/seg-1", reply(SEGMENT))
-    server.script("GET /v1/segment/seg-1/csv", reply(b"address,UNI_balance\n0x1,1\n0x2,2\n", content_type="text/csv"))
-    server.script(f"GET /v1/tokens/ethereum/{ADDRESS}", reply(dict.fromkeys(TOKEN_FIELDS, None) | {"address": ADDRESS}))
+    server.script(
+        "GET /v1/segment/seg-1/csv",
+        reply(b"address,UNI_balance\n0x1,1\n0x2,2\n", content_type="text/csv"),
+    )
+    server.script(
+        f"GET /v1/tokens/ethereum/{ADDRESS}",
+        reply(dict.fromkeys(TOKEN_FIELDS, None) | {"address": ADDRESS}),
+    )
     hits = {"type": "nft", "chain": "ethereum", "searchTerm": "ape", "total": 0, "items": []}
     server.script("POST /v1/search", reply(hits))
-    ran = subprocess.run([sys.executable, "-c", ASK, server.url], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", ASK, server.url], capture_output=True, text=True, check=True
+    )
     assert ran.stdout == "[]\n"

@@ -21,7 +21,13 @@ import nbext
 from nbext.client.files import writer
 from nbext.client.frames import columns_with_as_of as columns_of
 from nbext.connect import connect
-from nbext.core.operations import NFT_FIELDS, SEARCH_FIELDS, SEGMENT_FIELDS, SIGN_UP_FIELDS, TOKEN_FIELDS
+from nbext.core.operations import (
+    NFT_FIELDS,
+    SEARCH_FIELDS,
+    SEGMENT_FIELDS,
+    SIGN_UP_FIELDS,
+    TOKEN_FIELDS,
+)
 from nbext.engine.duckdb import dataset
 from nbext.errors import AmbiguousSymbol, InvalidSegment, NotFound, ServiceDied, ValidationError
 from nbext.settings import Settings
@@ -58,7 +64,12 @@ def test_the_embedded_service_is_ours_and_says_whose_data_it_has(embedded):
 def test_a_segment_is_the_same_rows_by_every_way(embedded, tmp_path):
     table = embedded.execute_segment(UNI, limit=50)
     told = table.attrs["nbext"]
-    assert (len(table), told["returned"], told["truncated"], told["operator"]) == (50, 50, True, "AND")
+    assert (len(table), told["returned"], told["truncated"], told["operator"]) == (
+        50,
+        50,
+        True,
+        "AND",
+    )
     assert table["address"].is_monotonic_increasing
     for other in (
         embedded.execute_segment(UNI, limit=50, file_type="csv"),
@@ -72,31 +83,53 @@ def test_a_segment_is_the_same_rows_by_every_way(embedded, tmp_path):
 
 
 def test_an_answer_without_rows_says_which_condition_leaves_none(embedded):
-    filters = {**UNI, "nft": {"nft": "BAYC"}, "transfer": {"direction": "mint", "token": "USDC", "count": {"min": 99}}}
-    alone = [embedded.execute_segment({key: one}, limit=0).attrs["nbext"]["matched"] for key, one in filters.items()]
-    both = embedded.execute_segment({**UNI, "nft": {"nft": "BAYC"}}, limit=0).attrs["nbext"]["matched"]
+    filters = {
+        **UNI,
+        "nft": {"nft": "BAYC"},
+        "transfer": {"direction": "mint", "token": "USDC", "count": {"min": 99}},
+    }
+    alone = [
+        embedded.execute_segment({key: one}, limit=0).attrs["nbext"]["matched"]
+        for key, one in filters.items()
+    ]
+    both = embedded.execute_segment({**UNI, "nft": {"nft": "BAYC"}}, limit=0).attrs["nbext"][
+        "matched"
+    ]
     for limit in (0, 10):
         none = embedded.execute_segment(filters, limit=limit)
         assert (len(none), none.attrs["nbext"]["matched"]) == (0, 0)
         each, together = none.attrs["nbext"]["warnings"]
         start = f"No wallet matches. Each condition alone: {alone[0]:,} hold at least 10 UNI on ethereum; "
-        assert each.startswith(f"{start}{alone[1]:,} own BAYC on ethereum; {alone[2]:,} were minted ")
+        assert each.startswith(
+            f"{start}{alone[1]:,} own BAYC on ethereum; {alone[2]:,} were minted "
+        )
         left = f"{alone[0]:,}, then {both:,}, then 0: nobody is left with "
         assert together.startswith(f"Together, in this order: {left}")
-    assert embedded.segment(none.attrs["nbext"]["segment_id"])["warnings"].iloc[0] == [each, together]
+    assert embedded.segment(none.attrs["nbext"]["segment_id"])["warnings"].iloc[0] == [
+        each,
+        together,
+    ]
     either = embedded.execute_segment(filters, "OR", limit=1).attrs["nbext"]["warnings"]
-    assert either == ['BAYC: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.']
+    assert either == [
+        'BAYC: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
+    ]
 
 
 def test_the_largest_holders_come_first_of_all_that_match(embedded):
     whole = embedded.execute_segment({"token": {"token": "UNI"}}, limit=100_000)
-    wanted = whole.assign(exactly=whole["UNI_balance_raw"].map(int)).sort_values(["exactly", "address"],
-                                                                            ascending=[False, True])  # fmt: skip
+    wanted = whole.assign(exactly=whole["UNI_balance_raw"].map(int)).sort_values(
+        ["exactly", "address"], ascending=[False, True]
+    )
     for name in ("UNI_balance", "UNI_balance_raw"):
-        top = embedded.execute_segment({"token": {"token": "UNI"}, "orderBy": f"-{name}"}, limit=100)
+        top = embedded.execute_segment(
+            {"token": {"token": "UNI"}, "orderBy": f"-{name}"}, limit=100
+        )
         assert top["address"].tolist() == wanted["address"].tolist()[:100]
         assert top.attrs["nbext"]["matched"] == len(whole)
-    assert "ordered by UNI_balance, largest first" in embedded.explain({**UNI, "orderBy": "-UNI_balance"})["words"]
+    assert (
+        "ordered by UNI_balance, largest first"
+        in embedded.explain({**UNI, "orderBy": "-UNI_balance"})["words"]
+    )
 
 
 @pytest.mark.parametrize("sign", ["", "-"])
@@ -110,7 +143,10 @@ def test_more_rows_than_are_ordered_at_once_have_the_same_order(embedded, monkey
 
 
 def test_the_month_in_which_holders_were_first_seen_is_one_query_by_every_way(embedded, tmp_path):
-    filters = {"nft": {"nft": "BAYC"}, "columns": ["firstSeen", "lastSeen", "transfers", "activeDays"]}
+    filters = {
+        "nft": {"nft": "BAYC"},
+        "columns": ["firstSeen", "lastSeen", "transfers", "activeDays"],
+    }
     table = embedded.execute_segment(filters, limit=1000)
     types = ["str", "int64", "datetime64[s, UTC]", "datetime64[s, UTC]", "int64", "int64"]
     assert table.dtypes.astype(str).tolist() == types
@@ -123,10 +159,17 @@ def test_the_month_in_which_holders_were_first_seen_is_one_query_by_every_way(em
         months[months.index <= "2022-01"]
     )
     found = table.attrs["nbext"]["segment_id"]
-    for other in (embedded.execute_segment(filters, limit=1000, file_type="csv"), embedded.export_json(found)):
+    for other in (
+        embedded.execute_segment(filters, limit=1000, file_type="csv"),
+        embedded.export_json(found),
+    ):
         pd.testing.assert_frame_equal(other, table)
     first = f"{table['firstSeen'].iloc[0]:%Y-%m-%dT%H:%M:%SZ}"
-    for ending, read in (("csv", pd.read_csv), ("json", pd.read_json), ("parquet", pd.read_parquet)):
+    for ending, read in (
+        ("csv", pd.read_csv),
+        ("json", pd.read_json),
+        ("parquet", pd.read_parquet),
+    ):
         embedded.export_csv(found, to=tmp_path / f"rows.{ending}")
         back = read(tmp_path / f"rows.{ending}")["firstSeen"]
         assert pd.to_datetime(back, utc=True).tolist() == table["firstSeen"].tolist()
@@ -146,7 +189,10 @@ def test_the_block_of_an_answer_is_typed_columns_and_missing_where_nothing_was_f
     assert found.dtypes[["asOfBlock", "asOfTimestamp"]].astype(str).tolist() == ["Int64", "str"]
     block = embedded.about()["data"]["chains"][0]["lastBlock"]
     assert found["asOfBlock"].tolist() == [block, pd.NA]
-    assert found["asOfTimestamp"].str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").tolist() == [True, False]
+    assert found["asOfTimestamp"].str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ").tolist() == [
+        True,
+        False,
+    ]
     segment = embedded.execute_segment(UNI, limit=1).attrs["nbext"]["segment_id"]
     assert embedded.segment(segment)["asOfBlock"].tolist() == [block]
 
@@ -170,7 +216,11 @@ def test_what_the_service_refuses_is_the_error_of_its_field(embedded):
     with pytest.raises(InvalidSegment) as caught:
         embedded.execute_segment({"tokn": {"token": "UNI"}})
     assert caught.value.errors == [
-        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "Unknown condition 'tokn'. Did you mean 'token'?"}
+        {
+            "pointer": "/filters/tokn",
+            "code": "unknown-key",
+            "detail": "Unknown condition 'tokn'. Did you mean 'token'?",
+        }
     ]
     with pytest.raises(ValidationError, match="Unknown chain 'etherum'"):
         embedded.tokens("etherum", "UNI")
@@ -211,14 +261,18 @@ def test_a_service_that_died_is_started_again_once_for_all(embedded):
     assert embedded._transport._born == 1
 
 
-def test_a_segment_that_died_with_its_service_is_asked_again_under_the_same_key(server, settings, tmp_path):
+def test_a_segment_that_died_with_its_service_is_asked_again_under_the_same_key(
+    server, settings, tmp_path
+):
     from nbext import embedded as door
     from tests.client.faultserver import RESET
 
     running = door.start(tmp_path)
 
     def die(request):
-        server._listener.shutdown(socket.SHUT_RDWR)  # nobody listens any more when the caller comes again
+        server._listener.shutdown(
+            socket.SHUT_RDWR
+        )  # nobody listens any more when the caller comes again
         return [RESET]
 
     server.handler = die
@@ -226,7 +280,9 @@ def test_a_segment_that_died_with_its_service_is_asked_again_under_the_same_key(
     try:
         assert len(client.execute_segment(UNI, limit=10)) == 10
         (asked,) = server.requests
-        with contextlib.closing(sqlite3.connect(tmp_path / "service" / "registry.sqlite")) as registry:
+        with contextlib.closing(
+            sqlite3.connect(tmp_path / "service" / "registry.sqlite")
+        ) as registry:
             claims = registry.execute("SELECT name FROM idempotency").fetchall()
         assert claims == [(asked.headers["idempotency-key"],)]
     finally:
@@ -255,8 +311,13 @@ running = embedded.start(pathlib.Path(sys.argv[1]))
 
 
 def test_no_service_starts_while_python_ends(tmp_path):
-    ran = subprocess.run([sys.executable, "-c", ENDING, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert ran.stdout == "ServiceDied: Python is ending, so the embedded service does not start again.\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", ENDING, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert (
+        ran.stdout
+        == "ServiceDied: Python is ending, so the embedded service does not start again.\n"
+    )
     assert ran.stderr == ""
 
 
@@ -275,7 +336,9 @@ def test_an_ambiguous_symbol_names_its_candidates(server, settings):
     problem = {"code": "ambiguous-symbol", "detail": "two bear it", "candidates": candidates}
     server.script("*", reply(problem, 409, "application/problem+json"))
     with pytest.raises(AmbiguousSymbol) as caught:
-        nbext.Client(server.url, "key", settings=settings(), restart=lambda: None).tokens("eth", "USDC")
+        nbext.Client(server.url, "key", settings=settings(), restart=lambda: None).tokens(
+            "eth", "USDC"
+        )
     assert [c["address"] for c in caught.value.candidates] == ["0x1", "0x2"]
 
 
@@ -289,12 +352,17 @@ def test_both_columns_of_an_amount_sort_compare_and_sum_as_pandas_columns_do(emb
     assert (int(raw.max()), int(raw.min()), int(raw.sum())) == (max(exact), min(exact), sum(exact))
     # As a Decimal: pyarrow takes a Python integer for one of 64 bits, and says so where it is none.
     assert (raw >= Decimal(10**21)).tolist() == [value >= 10**21 for value in exact]
-    assert table.nlargest(3, "UNI_balance")["UNI_balance_raw"].tolist() == sorted(exact, reverse=True)[:3]
+    assert (
+        table.nlargest(3, "UNI_balance")["UNI_balance_raw"].tolist()
+        == sorted(exact, reverse=True)[:3]
+    )
     assert units.describe()["max"] == units.max() == max(exact) / 10**18
 
 
 def test_the_type_of_an_exact_column_is_its_tokens_and_not_that_of_the_rows_returned(embedded):
-    few, all_ = (embedded.execute_segment({"token": {"token": "MAX"}}, limit=limit) for limit in (1, 1000))
+    few, all_ = (
+        embedded.execute_segment({"token": {"token": "MAX"}}, limit=limit) for limit in (1, 1000)
+    )
     assert (len(few), len(all_)) == (1, 13)
     assert [str(table["MAX_balance_raw"].dtype) for table in (few, all_)] == ["str", "str"]
     assert few.attrs["nbext"]["warnings"] == all_.attrs["nbext"]["warnings"]
@@ -304,11 +372,18 @@ def test_the_type_of_an_exact_column_is_its_tokens_and_not_that_of_the_rows_retu
 def test_a_query_writes_the_file_that_an_export_of_its_segment_writes(embedded, tmp_path, ending):
     filters = {"token": [{"token": "UNI"}, {"token": "MAX"}], "columns": ["firstSeen"]}
     table = embedded.execute_segment(filters, "OR", limit=50)
-    query, *exports = (tmp_path / f"{name}.{ending}" for name in ("query", "export_csv", "export_json"))
+    query, *exports = (
+        tmp_path / f"{name}.{ending}" for name in ("query", "export_csv", "export_json")
+    )
     told = embedded.execute_segment(filters, "OR", limit=50, to=query)
-    assert told.to_dict("records") == [{"file": str(query), "rows": 50, "bytes": query.stat().st_size}]
+    assert told.to_dict("records") == [
+        {"file": str(query), "rows": 50, "bytes": query.stat().st_size}
+    ]
     assert told.attrs["nbext"]["warnings"] == table.attrs["nbext"]["warnings"]
-    assert (told.attrs["nbext"]["matched"], told.attrs["nbext"]["returned"]) == (table.attrs["nbext"]["matched"], 50)
+    assert (told.attrs["nbext"]["matched"], told.attrs["nbext"]["returned"]) == (
+        table.attrs["nbext"]["matched"],
+        50,
+    )
     for file in exports:
         getattr(embedded, file.stem)(table.attrs["nbext"]["segment_id"], to=file)
         assert file.read_bytes() == query.read_bytes()
@@ -322,17 +397,26 @@ def test_a_query_writes_the_file_that_an_export_of_its_segment_writes(embedded, 
 def read_rows(file):
     if file.suffix in (".csv", ".json"):
         return file.read_text("utf-8")
-    table = pa.parquet.read_table(file) if file.suffix == ".parquet" else pa.ipc.open_file(file).read_all()
+    table = (
+        pa.parquet.read_table(file)
+        if file.suffix == ".parquet"
+        else pa.ipc.open_file(file).read_all()
+    )
     return table.to_pylist()
 
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
-def test_a_file_of_amounts_is_read_back_exactly_under_the_same_names_by_duckdb_and_polars(embedded, tmp_path, ending):
+def test_a_file_of_amounts_is_read_back_exactly_under_the_same_names_by_duckdb_and_polars(
+    embedded, tmp_path, ending
+):
     table = embedded.execute_segment(UNI, limit=50)
     exact, file = [int(value) for value in table["UNI_balance_raw"]], tmp_path / f"rows.{ending}"
     embedded.export_csv(table.attrs["nbext"]["segment_id"], to=file)
-    read = {"csv": "read_csv('{}', types={{'UNI_balance_raw': 'VARCHAR'}})", "json": "read_json('{}')",
-            "parquet": "read_parquet('{}')"}[ending]  # fmt: skip
+    read = {
+        "csv": "read_csv('{}', types={{'UNI_balance_raw': 'VARCHAR'}})",
+        "json": "read_json('{}')",
+        "parquet": "read_parquet('{}')",
+    }[ending]
     rows = duckdb.sql(f"SELECT * FROM {read.format(file)}")
     assert rows.columns == list(table.columns)
     assert [(a, u, int(r)) for a, u, r in rows.fetchall()] == list(
@@ -344,5 +428,6 @@ def test_a_file_of_amounts_is_read_back_exactly_under_the_same_names_by_duckdb_a
         found = polars.read_json(file) if ending == "json" else polars.read_parquet(file)
     assert found.columns == list(table.columns)
     assert (found["UNI_balance"].to_list(), list(map(int, found["UNI_balance_raw"]))) == (
-        table["UNI_balance"].tolist(), exact,
-    )  # fmt: skip
+        table["UNI_balance"].tolist(),
+        exact,
+    )

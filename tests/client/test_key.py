@@ -25,33 +25,49 @@ def verbose(error):
     """A traceback with the locals of every frame, causes included, as %xmode Verbose prints it."""
     from IPython.core.ultratb import VerboseTB
 
-    printed = VerboseTB(theme_name="nocolor").text(type(error), error, error.__traceback__, context=5)
-    printed += "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    printed = VerboseTB(theme_name="nocolor").text(
+        type(error), error, error.__traceback__, context=5
+    )
+    printed += "".join(
+        traceback.TracebackException.from_exception(error, capture_locals=True).format()
+    )
     found, seen = error.__traceback__, []
     while found is not None:
-        seen += [pprint.pformat(value) + str(vars(value) if hasattr(value, "__dict__") else "")
-                 for value in found.tb_frame.f_locals.values() if not isinstance(value, type(sys))]  # fmt: skip
+        seen += [
+            pprint.pformat(value) + str(vars(value) if hasattr(value, "__dict__") else "")
+            for value in found.tb_frame.f_locals.values()
+            if not isinstance(value, type(sys))
+        ]
         found = found.tb_next
     # What the test itself knows is not what leaked: its own frame is the first.
     return printed + "".join(seen)
 
 
 FAULTS = {
-    "401 that echoes": reply({"detail": KEY, "errors": [{"pointer": KEY, "detail": KEY}], KEY: KEY}, 401),
+    "401 that echoes": reply(
+        {"detail": KEY, "errors": [{"pointer": KEY, "detail": KEY}], KEY: KEY}, 401
+    ),
     "500 that echoes": reply(KEY.encode(), 500, "text/plain"),
     "reset": [RESET],
     "garbage": [KEY.encode() + b"\r\n\r\n", None],
     "html that echoes": reply(f"<html><title>{KEY}</title>".encode(), 200, "text/html"),
-    "html that is cut inside of it": reply(f"<html><title>{'x' * 64}{KEY}</title>".encode(), 200, "text/html"),
+    "html that is cut inside of it": reply(
+        f"<html><title>{'x' * 64}{KEY}</title>".encode(), 200, "text/html"
+    ),
     "csv that is cut inside of it": reply(f"a,b\n{'x' * 140}{KEY}\n".encode(), 200, "text/csv"),
     "names that are cut inside of it": reply({f"{'x' * 62}{KEY} {n}": [{"x": 1}] for n in "ab"}),
     "error inside that echoes": reply({"error": f"bad {KEY}"}),
-    "failed segment that echoes": reply({"id": "x", "status": f"failed {KEY} failed", "error": KEY}),
+    "failed segment that echoes": reply(
+        {"id": "x", "status": f"failed {KEY} failed", "error": KEY}
+    ),
     "cut": [b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + KEY.encode(), None],
     "names that echo": reply({KEY: 1}),
     "id that echoes": reply({"id": f"/{KEY}"}),
     "json that breaks": reply(f'{{"a": {KEY}'.encode()),
-    "status line": [b"HTTP/1.1 200 " + KEY.encode() + b"\r\nContent-Encoding: " + KEY.encode() + b"\r\n\r\n", None],
+    "status line": [
+        b"HTTP/1.1 200 " + KEY.encode() + b"\r\nContent-Encoding: " + KEY.encode() + b"\r\n\r\n",
+        None,
+    ],
     "redirect": reply(b"", 302, None, Location=f"ftp://{KEY}/"),
     "two tables": reply({f"{KEY} a": [{"x": 1}], f"{KEY} b": [{"x": 1}]}),
     "csv": reply(f"{KEY};a\n".encode(), 200, "text/csv"),
@@ -63,7 +79,11 @@ FAULTS = {
 @pytest.fixture
 def caught(server, settings, monkeypatch):
     monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
-    client = Client(server.url, KEY, settings=settings(deadline=3.0, execute_deadline=0.5, download_deadline=0.5))
+    client = Client(
+        server.url,
+        KEY,
+        settings=settings(deadline=3.0, execute_deadline=0.5, download_deadline=0.5),
+    )
 
     def all_of(fault):
         server.script("*", fault)
@@ -87,10 +107,18 @@ def test_no_error_holds_the_key(caught, fault, monkeypatch):
     for error in caught(fault):
         printed = verbose(error.with_traceback(error.__traceback__.tb_next))
         monkeypatch.setenv("NBEXT_TRACEBACK", "1")
-        told = repr(error) + str(error) + repr(error.args) + repr(vars(error)) + "".join(error._render_traceback_())
+        told = (
+            repr(error)
+            + str(error)
+            + repr(error.args)
+            + repr(vars(error))
+            + "".join(error._render_traceback_())
+        )
         monkeypatch.delenv("NBEXT_TRACEBACK")
         # Not `in` on the texts themselves: a failing assertion would print them, and take its time.
-        leaks = [where for where, text in {"told": told, "printed": printed}.items() if KEY[:12] in text]
+        leaks = [
+            where for where, text in {"told": told, "printed": printed}.items() if KEY[:12] in text
+        ]
         assert (leaks, error.__cause__, error.__context__) == ([], None, None)
 
 
@@ -108,10 +136,29 @@ def test_no_view_of_a_client_holds_the_key(server, settings):
     client = Client(server.url, Secret(KEY), settings=settings())
     client.about()
     views = [
-        *(repr(thing) for thing in (client, vars(client), vars(client._transport), vars(client._transport.session))),
-        *(repr(thing) for thing in (dir(client), client.settings.all(), client.request_for({"a": 1}), client.key)),
-        str(client), f"{client} {client.key}", pprint.pformat(vars(client)), repr(client._transport.session.headers),
-    ]  # fmt: skip
+        *(
+            repr(thing)
+            for thing in (
+                client,
+                vars(client),
+                vars(client._transport),
+                vars(client._transport.session),
+            )
+        ),
+        *(
+            repr(thing)
+            for thing in (
+                dir(client),
+                client.settings.all(),
+                client.request_for({"a": 1}),
+                client.key,
+            )
+        ),
+        str(client),
+        f"{client} {client.key}",
+        pprint.pformat(vars(client)),
+        repr(client._transport.session.headers),
+    ]
     assert KEY not in "".join(views)
 
 

@@ -22,13 +22,17 @@ from tests.client.faultserver import reply
 
 ADDRESSES = st.binary(min_size=20, max_size=20).map(lambda raw: "0x" + raw.hex())
 SPELLED = st.one_of(
-    ADDRESSES, ADDRESSES.map(checksummed), ADDRESSES.map(lambda one: "0x" + one[2:].upper()),
-    ADDRESSES.map(lambda one: checksummed(one).swapcase().replace("X", "x", 1)), ADDRESSES.map(str.upper),
+    ADDRESSES,
+    ADDRESSES.map(checksummed),
+    ADDRESSES.map(lambda one: "0x" + one[2:].upper()),
+    ADDRESSES.map(lambda one: checksummed(one).swapcase().replace("X", "x", 1)),
+    ADDRESSES.map(str.upper),
     st.tuples(ADDRESSES, st.integers(0, 41), st.characters(codec="utf-8")).map(
         lambda one: one[0][: one[1]] + one[2] + one[0][one[1] + 1 :]
     ),
-    st.text(st.characters(codec="utf-8"), max_size=50), st.none(),
-)  # fmt: skip
+    st.text(st.characters(codec="utf-8"), max_size=50),
+    st.none(),
+)
 
 
 def one_by_one(values):
@@ -55,7 +59,9 @@ def test_many_are_read_as_one_is(values):
         with pytest.raises(InvalidSegment) as caught:
             lists.settled({"wallet": {"in": Wallets(values, "x")}}, ours=True)
         rows = caught.value.errors[0]["detail"].split("\n")[1:]
-        assert [row.split(":")[0] for row in rows if row.startswith("  row ")] == [f"  row {row}" for row in wrong][:20]
+        assert [row.split(":")[0] for row in rows if row.startswith("  row ")] == [
+            f"  row {row}" for row in wrong
+        ][:20]
 
 
 def test_every_checksum_is_checked_whatever_the_number_of_addresses():
@@ -64,17 +70,29 @@ def test_every_checksum_is_checked_whatever_the_number_of_addresses():
     # The last of them, in the case that no checksum has.
     wrong[-1] = checksummed("0x" + "ab" * 20).swapcase().replace("X", "x")
     assert Wallets(spelled, "x").count == 9_000
-    with pytest.raises(InvalidSegment, match=r"wallet/in: 1 of 9,000 values of x is not(?s:.)*row 8999: The che"):
+    with pytest.raises(
+        InvalidSegment, match=r"wallet/in: 1 of 9,000 values of x is not(?s:.)*row 8999: The che"
+    ):
         lists.settled({"wallet": {"in": Wallets(wrong, "x")}}, ours=True)
 
 
-@pytest.mark.parametrize(("values", "fault"), [
-    ([2**70], str(2**70)), ({2**70}, str(2**70)), (pd.Series([2**70], dtype=object), str(2**70)),
-    (pd.DataFrame({"address": [2**70]}), str(2**70)), ([10**5000], "int of too many digits"),
-    ([["0x0013"]], "['0x0013']"), (pd.Series([["0x0013"]]), "['0x0013']"), (pa.array([["0x0013"]]), "['0x0013']"),
-    ([{"a": 1}], "{'a': 1}"), ([[10**5000]], "list of too many digits"),
-    (np.array("0x0013"), "0x0013"), (np.array([["0x0013"]]), "array(['0x0013'], dtype='<U6')"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ([2**70], str(2**70)),
+        ({2**70}, str(2**70)),
+        (pd.Series([2**70], dtype=object), str(2**70)),
+        (pd.DataFrame({"address": [2**70]}), str(2**70)),
+        ([10**5000], "int of too many digits"),
+        ([["0x0013"]], "['0x0013']"),
+        (pd.Series([["0x0013"]]), "['0x0013']"),
+        (pa.array([["0x0013"]]), "['0x0013']"),
+        ([{"a": 1}], "{'a': 1}"),
+        ([[10**5000]], "list of too many digits"),
+        (np.array("0x0013"), "0x0013"),
+        (np.array([["0x0013"]]), "array(['0x0013'], dtype='<U6')"),
+    ],
+)
 def test_a_value_of_any_type_is_a_row_that_is_no_address(values, fault):
     with pytest.raises(InvalidSegment) as caught:
         lists.settled({"wallet": {"in": Wallets(values, "{{x}}")}}, ours=True)
@@ -92,7 +110,9 @@ def test_an_empty_list_is_left_to_the_service_which_refuses_it(values):
 def test_an_empty_file_says_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "allow.csv").write_text("\n")
-    with pytest.raises(InvalidSegment, match=r"^/filters/wallet/in: allow.csv is empty. Write one address a line.$"):
+    with pytest.raises(
+        InvalidSegment, match=r"^/filters/wallet/in: allow.csv is empty. Write one address a line.$"
+    ):
         lists.settled({"wallet": {"in": "@allow.csv"}}, ours=True)
 
 
@@ -101,15 +121,21 @@ def test_lists_are_found_wherever_conditions_are_and_nowhere_else():
     name = Wallets(long, "").id
     filters = {
         "all": [
-            {"wallet": [{"in": long}, {"in": long[:3]}]}, {"not": {"wallet": {"in": tuple(long), "contract": False}}}
+            {"wallet": [{"in": long}, {"in": long[:3]}]},
+            {"not": {"wallet": {"in": tuple(long), "contract": False}}},
         ],
-        "nft": {"nft": "BAYC", "tokenIds": [1]}, "exclude": ["burn"],
-    }  # fmt: skip
+        "nft": {"nft": "BAYC", "tokenIds": [1]},
+        "exclude": ["burn"],
+    }
     settled, named = lists.settled(filters, ours=True)
     assert settled == {
-        "all": [{"wallet": [{"list": name}, {"in": long[:3]}]}, {"not": {"wallet": {"list": name, "contract": False}}}],
-        "nft": {"nft": "BAYC", "tokenIds": [1]}, "exclude": ["burn"],
-    }  # fmt: skip
+        "all": [
+            {"wallet": [{"list": name}, {"in": long[:3]}]},
+            {"not": {"wallet": {"list": name, "contract": False}}},
+        ],
+        "nft": {"nft": "BAYC", "tokenIds": [1]},
+        "exclude": ["burn"],
+    }
     assert list(named) == [name]
     # Two lists in one condition: the service says that it takes one of them.
     both = {"wallet": {"in": long, "list": name}}
@@ -127,10 +153,18 @@ def test_a_stranger_gets_the_values_as_they_are_written(server, settings, tmp_pa
     client = Client(server.url, KEY, settings=settings())
     many = [f"user-{number}" for number in range(2_000)]
     for given_, sent in (
-        (many, many), (np.array(many), many), ("@allow.csv", ["0xABC", "nobody"]), ("@handle", "@handle")
-    ):  # fmt: skip
+        (many, many),
+        (np.array(many), many),
+        ("@allow.csv", ["0xABC", "nobody"]),
+        ("@handle", "@handle"),
+    ):
         client.execute_segment({"wallet": {"in": given_}, "in": {"in": Wallets(many[:3], "x")}})
-        assert server.requests[-1].json["filters"] == {"wallet": {"in": sent}, "in": {"in": many[:3]}}
-    with pytest.raises(InvalidSegment, match="The filters have more than 50,000 values, the most that a"):
+        assert server.requests[-1].json["filters"] == {
+            "wallet": {"in": sent},
+            "in": {"in": many[:3]},
+        }
+    with pytest.raises(
+        InvalidSegment, match="The filters have more than 50,000 values, the most that a"
+    ):
         client.execute_segment({"wallet": {"in": many * 26}})
     assert {request.path for request in server.requests} == {"/about", "/v1/segment/execute"}

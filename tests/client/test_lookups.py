@@ -23,7 +23,9 @@ def told(request, **headers):
 
 
 def test_what_is_neither_an_address_nor_several_is_refused(client):
-    with pytest.raises(ValidationError, match=r"^address: Expected an address or several, got int\.$"):
+    with pytest.raises(
+        ValidationError, match=r"^address: Expected an address or several, got int\.$"
+    ):
         client.tokens("ethereum", 5)
     with pytest.raises(ValidationError, match=r"^address: Expected addresses, got a list\.$"):
         client.tokens("ethereum", [ADDRESSES[0], [ADDRESSES[1]]])
@@ -55,16 +57,24 @@ def test_at_most_eight_are_under_way(server, client):
 
 
 def test_one_bad_address_is_one_row_with_its_error(server, client):
-    server.handler = lambda request: reply({"detail": "none"}, 404) if request.path.endswith("05") else told(request)
+    server.handler = lambda request: (
+        reply({"detail": "none"}, 404) if request.path.endswith("05") else told(request)
+    )
     table = client.nfts("ethereum", [ADDRESSES[4], ADDRESSES[5], "0xbad", ADDRESSES[6]])
     assert table["symbol"].isna().tolist() == [False, True, True, False]
     assert table["address"].tolist() == [ADDRESSES[4], ADDRESSES[5], "0xbad", ADDRESSES[6]]
     assert table["error"].tolist()[1] == "NotFound: The service answered 404: none"
-    assert table["error"].tolist()[2].startswith("ValidationError: address: '0xbad' is not an address.")
+    assert (
+        table["error"]
+        .tolist()[2]
+        .startswith("ValidationError: address: '0xbad' is not an address.")
+    )
 
 
 def test_strict_raises_for_the_bad_address(server, client):
-    server.handler = lambda request: reply({}, 404) if request.path.endswith("05") else told(request)
+    server.handler = lambda request: (
+        reply({}, 404) if request.path.endswith("05") else told(request)
+    )
     with pytest.raises(NotFound):
         client.tokens("ethereum", ADDRESSES, strict=True)
     with pytest.raises(ValidationError):
@@ -78,7 +88,9 @@ def test_one_address_raises_its_error(server, client):
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, AuthError), (500, ServerError)])
-def test_what_would_meet_every_address_is_raised_and_not_asked_for_each(server, settings, status, kind, monkeypatch):
+def test_what_would_meet_every_address_is_raised_and_not_asked_for_each(
+    server, settings, status, kind, monkeypatch
+):
     monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.001)
     server.script("*", [0.05, reply({}, status)])
     with pytest.raises(kind):
@@ -86,8 +98,16 @@ def test_what_would_meet_every_address_is_raised_and_not_asked_for_each(server, 
     assert len(server.requests) < 30
 
 
-@pytest.mark.parametrize("given", [ADDRESSES[:2], tuple(ADDRESSES[:2]), pd.Series(ADDRESSES[:2], index=[7, 3]),
-                                   pd.Index(ADDRESSES[:2]), (a for a in ADDRESSES[:2])])
+@pytest.mark.parametrize(
+    "given",
+    [
+        ADDRESSES[:2],
+        tuple(ADDRESSES[:2]),
+        pd.Series(ADDRESSES[:2], index=[7, 3]),
+        pd.Index(ADDRESSES[:2]),
+        (a for a in ADDRESSES[:2]),
+    ],
+)
 def test_addresses_may_stand_in_anything_that_can_be_gone_through(server, client, given):
     server.handler = told
     assert client.tokens("ethereum", given)["address"].tolist() == ADDRESSES[:2]
@@ -101,7 +121,9 @@ def test_no_address_at_all_is_refused(server, client):
 
 def test_a_symbol_goes_only_to_our_own_service(server, settings):
     server.script("GET /about", reply({"service": "nbext"}))
-    server.script("GET /v1/tokens/ethereum/%24PEPE", reply({"address": ADDRESSES[0], "symbol": "$PEPE"}))
+    server.script(
+        "GET /v1/tokens/ethereum/%24PEPE", reply({"address": ADDRESSES[0], "symbol": "$PEPE"})
+    )
     ours = Client(server.url, KEY, settings=settings())
     assert ours.tokens("ethereum", "$PEPE")["symbol"].tolist() == ["$PEPE"]
     server.script("GET /about", reply({}, 404))
@@ -145,8 +167,11 @@ def test_what_may_not_be_kept_is_asked_again(server, client, rule):
 
 
 def test_an_error_is_not_kept(server, client):
-    server.script("*", reply({}, 404, Cache_Control="max-age=60", Date=now()),
-                  reply({"address": ADDRESSES[0]}, Cache_Control="max-age=60", Date=now()))  # fmt: skip
+    server.script(
+        "*",
+        reply({}, 404, Cache_Control="max-age=60", Date=now()),
+        reply({"address": ADDRESSES[0]}, Cache_Control="max-age=60", Date=now()),
+    )
     with pytest.raises(NotFound):
         client.tokens("ethereum", ADDRESSES[0])
     assert len(client.tokens("ethereum", ADDRESSES[0])) == 1
@@ -165,4 +190,7 @@ def test_a_table_is_no_record(server, client):
     with pytest.raises(ProtocolError, match="Expected one record, but the answer is a table"):
         client.tokens("ethereum", ADDRESSES[0])
     many = client.tokens("ethereum", ADDRESSES[:2])
-    assert many["error"].tolist() == ["ProtocolError: Expected one record, but the answer is a table."] * 2
+    assert (
+        many["error"].tolist()
+        == ["ProtocolError: Expected one record, but the answer is a table."] * 2
+    )

@@ -33,8 +33,24 @@ def refused(server, client):
 
 @pytest.mark.parametrize(
     "bad",
-    ["0x" + "a" * 39, "0x" + "a" * 41, "a" * 40, "0X" + "a" * 40, "0x" + "g" * 40, GOOD + "\n", " " + GOOD, GOOD + " ",
-     "0x" + "١" * 40, GOOD.replace("d8dA", "d8da"), "vitalik.eth", "", 7, None, b"0x" + b"a" * 40, "0x" + "a" * 10_000],
+    [
+        "0x" + "a" * 39,
+        "0x" + "a" * 41,
+        "a" * 40,
+        "0X" + "a" * 40,
+        "0x" + "g" * 40,
+        GOOD + "\n",
+        " " + GOOD,
+        GOOD + " ",
+        "0x" + "١" * 40,
+        GOOD.replace("d8dA", "d8da"),
+        "vitalik.eth",
+        "",
+        7,
+        None,
+        b"0x" + b"a" * 40,
+        "0x" + "a" * 10_000,
+    ],
 )
 def test_a_bad_address_is_refused(client, refused, bad):
     error = refused(lambda: client.tokens("ethereum", [bad], strict=True))
@@ -46,7 +62,23 @@ def test_a_wrong_checksum_shows_the_right_form(client, refused):
     assert GOOD in str(refused(lambda: client.nfts("ethereum", GOOD.replace("d8dA", "d8da"))))
 
 
-NO_PATHS = ["a/b", "..", "a?b", "a#b", "%2f", "a\0", "a\r", "a\n", "a\nb", "\ud800", "x" * 9000, "", " ", None, 1.5]
+NO_PATHS = [
+    "a/b",
+    "..",
+    "a?b",
+    "a#b",
+    "%2f",
+    "a\0",
+    "a\r",
+    "a\n",
+    "a\nb",
+    "\ud800",
+    "x" * 9000,
+    "",
+    " ",
+    None,
+    1.5,
+]
 
 
 # Of another service's ids these can, percent-encoded.
@@ -54,7 +86,9 @@ ODD_IDS = ["a/b", "a?b", "a#b", "%2f", " "]
 
 
 @pytest.mark.parametrize("odd", ODD_IDS)
-def test_another_services_id_goes_out_percent_encoded_and_ours_has_none_such(server, client, refused, odd):
+def test_another_services_id_goes_out_percent_encoded_and_ours_has_none_such(
+    server, client, refused, odd
+):
     from urllib.parse import quote
 
     server.script("*", reply([{"address": GOOD}]))
@@ -77,9 +111,13 @@ def test_what_cannot_stand_in_a_path_is_no_chain_and_no_id(client, refused, bad)
         refused(lambda: client.tokens(bad, GOOD))
 
 
-@pytest.mark.parametrize("bad", [-1, 0, 2**63, 1.5, float("nan"), float("inf"), True, "10", 10**9, np.float64(3)])
+@pytest.mark.parametrize(
+    "bad", [-1, 0, 2**63, 1.5, float("nan"), float("inf"), True, "10", 10**9, np.float64(3)]
+)
 def test_a_bad_limit_names_the_bounds(server, client, bad):
-    with pytest.raises(ValidationError, match=r"a whole number from (1|0 \(count only\)) to 10,000,000"):
+    with pytest.raises(
+        ValidationError, match=r"a whole number from (1|0 \(count only\)) to 10,000,000"
+    ):
         client.execute_segment({"a": 1}, limit=bad)
     assert server.asked("/v1/") == []
 
@@ -94,12 +132,23 @@ def test_a_good_limit_goes_out_as_it_is(server, client, good):
 def test_without_a_limit_the_setting_goes_out(server, client):
     server.script("*", reply([]))
     client.execute_segment({"a": 1}, limit=None)
-    assert server.requests[0].json == {"operator": "AND", "filters": {"a": 1}, "fileType": "json", "limit": 1000}
+    assert server.requests[0].json == {
+        "operator": "AND",
+        "filters": {"a": 1},
+        "fileType": "json",
+        "limit": 1000,
+    }
 
 
 def test_a_limit_of_zero_counts_on_our_own_service_and_is_refused_elsewhere(server, settings):
-    counted = {"id": "s", "status": "completed", "counts": {"matched": 62_972, "returned": 0}, "links": {},
-               "columns": [{"name": "address", "type": "string"}], "preview": []}
+    counted = {
+        "id": "s",
+        "status": "completed",
+        "counts": {"matched": 62_972, "returned": 0},
+        "links": {},
+        "columns": [{"name": "address", "type": "string"}],
+        "preview": [],
+    }
     server.script("GET /about", reply({"service": "nbext"}))
     server.script("POST /v1/segment/execute", reply(counted))
     table = Client(server.url, KEY, settings=settings()).execute_segment({"a": 1}, limit=0)
@@ -126,14 +175,28 @@ def nest(levels):
 @pytest.mark.parametrize(
     ("bad", "path"),
     [
-        ([1], "$"), (None, "$"), ("{}", "$"), ({1: 2}, "$"), ({"a": [float("nan")]}, "$.a[0]"),
-        ({"a": float("inf")}, "$.a"), ({"a": decimal.Decimal("NaN")}, "$.a"), ({"a": datetime.date(2024, 1, 1)}, "$.a"),
-        ({"a": b"x"}, "$.a"), ({"a": {1}}, "$.a"), ({"a": {"b": [0, object()]}}, "$.a.b[1]"), (cycle(), "$.again[0]"),
-        (nest(65), "$.a.a"), ({"a": "x" * 1_100_000}, "$"), ({str(i): i for i in range(100_000)}, "$"),
-        ({"a": "\ud800"}, "$.a"), ({"a": pd.Timestamp("2024-01-01")}, "$.a"), ({"a": np.datetime64("2024")}, "$.a"),
-        ({"a": np.array([1])}, "$.a"), ({"a": pd.NA}, "$.a"),
+        ([1], "$"),
+        (None, "$"),
+        ("{}", "$"),
+        ({1: 2}, "$"),
+        ({"a": [float("nan")]}, "$.a[0]"),
+        ({"a": float("inf")}, "$.a"),
+        ({"a": decimal.Decimal("NaN")}, "$.a"),
+        ({"a": datetime.date(2024, 1, 1)}, "$.a"),
+        ({"a": b"x"}, "$.a"),
+        ({"a": {1}}, "$.a"),
+        ({"a": {"b": [0, object()]}}, "$.a.b[1]"),
+        (cycle(), "$.again[0]"),
+        (nest(65), "$.a.a"),
+        ({"a": "x" * 1_100_000}, "$"),
+        ({str(i): i for i in range(100_000)}, "$"),
+        ({"a": "\ud800"}, "$.a"),
+        ({"a": pd.Timestamp("2024-01-01")}, "$.a"),
+        ({"a": np.datetime64("2024")}, "$.a"),
+        ({"a": np.array([1])}, "$.a"),
+        ({"a": pd.NA}, "$.a"),
     ],
-)  # fmt: skip
+)
 def test_filters_that_json_cannot_say_are_refused_with_their_path(client, refused, bad, path):
     error = refused(lambda: client.execute_segment(bad), InvalidSegment)
     assert error.errors[0]["pointer"].startswith(path)
@@ -141,23 +204,51 @@ def test_filters_that_json_cannot_say_are_refused_with_their_path(client, refuse
 
 def test_filters_go_out_exactly(server, client):
     server.script("*", reply([]))
-    client.execute_segment({
-        "whole": 2**53, "big": 2**256 - 1, "small": -(2**60), "amount": decimal.Decimal("0.10"),
-        "tiny": decimal.Decimal("1E-18"),
-        "float": 0.5, "numpy": [np.int64(7), np.float64(0.25), np.bool_(True), np.str_("x"), np.uint64(2**63)],
-        "text": "NA", "none": None, "yes": True, "pair": (1, 2), "emoji": "🦍", "": {},
-    })  # fmt: skip
+    client.execute_segment(
+        {
+            "whole": 2**53,
+            "big": 2**256 - 1,
+            "small": -(2**60),
+            "amount": decimal.Decimal("0.10"),
+            "tiny": decimal.Decimal("1E-18"),
+            "float": 0.5,
+            "numpy": [
+                np.int64(7),
+                np.float64(0.25),
+                np.bool_(True),
+                np.str_("x"),
+                np.uint64(2**63),
+            ],
+            "text": "NA",
+            "none": None,
+            "yes": True,
+            "pair": (1, 2),
+            "emoji": "🦍",
+            "": {},
+        }
+    )
     assert json.loads(server.requests[0].body)["filters"] == {
-        "whole": 2**53, "big": str(2**256 - 1), "small": str(-(2**60)), "amount": "0.10",
+        "whole": 2**53,
+        "big": str(2**256 - 1),
+        "small": str(-(2**60)),
+        "amount": "0.10",
         "tiny": "0.000000000000000001",
-        "float": 0.5, "numpy": [7, 0.25, True, "x", str(2**63)],
-        "text": "NA", "none": None, "yes": True, "pair": [1, 2], "emoji": "🦍", "": {},
-    }  # fmt: skip
+        "float": 0.5,
+        "numpy": [7, 0.25, True, "x", str(2**63)],
+        "text": "NA",
+        "none": None,
+        "yes": True,
+        "pair": [1, 2],
+        "emoji": "🦍",
+        "": {},
+    }
 
 
 @pytest.mark.parametrize("bad", ["exe", "../csv", "CSV\r\nX", None, "", 7, "jsn"])
 def test_a_bad_file_type_lists_the_good_ones(client, refused, bad):
-    assert "Allowed: json, csv." in str(refused(lambda: client.execute_segment({"a": 1}, file_type=bad)))
+    assert "Allowed: json, csv." in str(
+        refused(lambda: client.execute_segment({"a": 1}, file_type=bad))
+    )
 
 
 @pytest.mark.parametrize("bad", ["XOR", "", None, "AN", 1])
@@ -168,7 +259,10 @@ def test_a_bad_operator_lists_the_good_ones(client, refused, bad):
 def test_a_word_in_another_case_is_the_word(server, client):
     server.script("*", reply([]))
     client.execute_segment({"a": 1}, "or", "CSV")
-    assert (server.requests[0].json["operator"], server.requests[0].json["fileType"]) == ("OR", "csv")
+    assert (server.requests[0].json["operator"], server.requests[0].json["fileType"]) == (
+        "OR",
+        "csv",
+    )
 
 
 @pytest.mark.parametrize("bad", ["a\0b", "x" * 257, "x" * 100_000, None, 7, "\ud800"])
@@ -177,7 +271,9 @@ def test_a_bad_search_term_is_refused(client, refused, bad):
 
 
 @pytest.mark.parametrize("empty", ["", "   "])
-def test_an_empty_search_term_is_refused_once_a_service_is_known_to_be_a_strangers(server, client, empty):
+def test_an_empty_search_term_is_refused_once_a_service_is_known_to_be_a_strangers(
+    server, client, empty
+):
     server.script("*", reply([]))
     with pytest.raises(ValidationError, match="only nbext's own lists everything"):
         client.search_nfts(empty)
@@ -192,11 +288,39 @@ def test_a_search_term_goes_out_as_it_is(server, client, good):
 
 
 EMAILS = [
-    "someone@example.com", "a@b", "a@b.co", "", "@", "a b@c.de", "a@b.co\r\nBcc: x@y.zz", "a@b.co,c@d.ee", "x <a@b.co>",
-    "a@b.co\n", " a@b.co", "a@@b.co", ".a@b.co", "a.@b.co", "a..b@c.de", "a@-b.co", "a@b_c.de", "a@[127.0.0.1]",
-    "a\u200b@b.co", "ü@example.com", "a@bücher.example", "a@localhost", "a@b.invalid", '"a b"@c.de', "a+tag@b.co",
-    "a" * 65 + "@b.co", "a@" + "b" * 64 + ".co", "\u202ea@b.co", "a@b.c", "(x)a@b.co", "a@b.co.", "A@B.CO",
-]  # fmt: skip
+    "someone@example.com",
+    "a@b",
+    "a@b.co",
+    "",
+    "@",
+    "a b@c.de",
+    "a@b.co\r\nBcc: x@y.zz",
+    "a@b.co,c@d.ee",
+    "x <a@b.co>",
+    "a@b.co\n",
+    " a@b.co",
+    "a@@b.co",
+    ".a@b.co",
+    "a.@b.co",
+    "a..b@c.de",
+    "a@-b.co",
+    "a@b_c.de",
+    "a@[127.0.0.1]",
+    "a\u200b@b.co",
+    "ü@example.com",
+    "a@bücher.example",
+    "a@localhost",
+    "a@b.invalid",
+    '"a b"@c.de',
+    "a+tag@b.co",
+    "a" * 65 + "@b.co",
+    "a@" + "b" * 64 + ".co",
+    "\u202ea@b.co",
+    "a@b.c",
+    "(x)a@b.co",
+    "a@b.co.",
+    "A@B.CO",
+]
 
 
 @pytest.mark.parametrize("address", EMAILS)
@@ -250,17 +374,47 @@ def test_http_beyond_this_machine_needs_a_word(settings):
     for url in ("http://api.example.com", "http://10.0.0.1:80", "http://localhost.example.com"):
         with pytest.raises(ConfigError, match="set insecure true"):
             Client(url, KEY, settings=settings())
-        assert Client(url, KEY, settings=settings(insecure=True)).base_url == url.removesuffix(":80")
-    for url in ("http://localhost:1", "http://127.0.0.1", "http://[::1]:8000", "https://api.example.com"):
+        assert Client(url, KEY, settings=settings(insecure=True)).base_url == url.removesuffix(
+            ":80"
+        )
+    for url in (
+        "http://localhost:1",
+        "http://127.0.0.1",
+        "http://[::1]:8000",
+        "https://api.example.com",
+    ):
         assert Client(url, KEY, settings=settings()).base_url == url
 
 
 @pytest.mark.parametrize(
     "bad",
-    ["https://me:pw@h.example", "https://me@h.example", "https://h.example?x=1", "https://h.example/#f", "h.example",
-     "file:///etc/passwd", "//h.example", "https://", "https:///x", "https://h.example:0", "https://h.example:99999",
-     "https://h.example:x", "https://раураl.example", "https://h ost", "https://h.example\n", "https://h\\.example",
-     "https://a..b", "", None, 7, "https://[::1", "https://-.example", "ftp://h.example", "https://h.example?", "https://@h.example"],
+    [
+        "https://me:pw@h.example",
+        "https://me@h.example",
+        "https://h.example?x=1",
+        "https://h.example/#f",
+        "h.example",
+        "file:///etc/passwd",
+        "//h.example",
+        "https://",
+        "https:///x",
+        "https://h.example:0",
+        "https://h.example:99999",
+        "https://h.example:x",
+        "https://раураl.example",
+        "https://h ost",
+        "https://h.example\n",
+        "https://h\\.example",
+        "https://a..b",
+        "",
+        None,
+        7,
+        "https://[::1",
+        "https://-.example",
+        "ftp://h.example",
+        "https://h.example?",
+        "https://@h.example",
+    ],
 )
 def test_a_bad_base_url_is_refused(settings, bad):
     with pytest.raises(ConfigError) as caught:

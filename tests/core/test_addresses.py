@@ -25,7 +25,9 @@ def test_the_checksum_is_the_one_of_eip_55(address):
 @given(st.binary(min_size=20, max_size=20))
 def test_any_case_of_one_address_is_the_same_address(raw):
     address = "0x" + raw.hex()
-    assert {normalised(a) for a in (address, "0x" + raw.hex().upper(), checksummed(address))} == {address}
+    assert {normalised(a) for a in (address, "0x" + raw.hex().upper(), checksummed(address))} == {
+        address
+    }
 
 
 @pytest.mark.parametrize(
@@ -77,5 +79,7 @@ def test_a_mistyped_letter_is_found_by_its_checksum_and_the_right_spelling_is_sh
 @given(st.text())
 def test_only_forty_hex_digits_look_like_an_address(text):
     assert looks_like_address(text) == (
-        len(text) == 42 and text[:2] == "0x" and all(c in "0123456789abcdefABCDEF" for c in text[2:])
+        len(text) == 42
+        and text[:2] == "0x"
+        and all(c in "0123456789abcdefABCDEF" for c in text[2:])
     )

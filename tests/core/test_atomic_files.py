@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nbext.core.atomic_files import ORDINARY, PART, secret_file, whole_file, whole_folder, write_whole
+from nbext.core.atomic_files import (
+    ORDINARY,
+    PART,
+    secret_file,
+    whole_file,
+    whole_folder,
+    write_whole,
+)
 
 
 def names(folder: Path) -> list[str]:

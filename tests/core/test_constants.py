@@ -23,12 +23,24 @@ def test_a_limit_is_taken_within_its_bounds_and_refused_in_words_beyond(number):
 @pytest.mark.parametrize(
     ("given", "least", "words"),
     [
-        (50_000_000, 0, "50000000 is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
+        (
+            50_000_000,
+            0,
+            "50000000 is not a limit. Write a whole number from 0 (count only) to 10,000,000.",
+        ),
         (0, 1, "0 is not a limit. Write a whole number from 1 to 10,000,000."),
         (True, 0, "true is not a limit. Write a whole number from 0 (count only) to 10,000,000."),
         (Decimal("1.5"), 1, "1.5 is not a limit. Write a whole number from 1 to 10,000,000."),
-        ("a\u202e" * 3, 1, "'a\\u202ea\\u202ea\\u202e' is not a limit. Write a whole number from 1 to 10,000,000."),
-        (10**100, 1, "a number of more than 90 digits is not a limit. Write a whole number from 1 to 10,000,000."),
+        (
+            "a\u202e" * 3,
+            1,
+            "'a\\u202ea\\u202ea\\u202e' is not a limit. Write a whole number from 1 to 10,000,000.",
+        ),
+        (
+            10**100,
+            1,
+            "a number of more than 90 digits is not a limit. Write a whole number from 1 to 10,000,000.",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_limit_is_said_in_one_sentence(given, least, words):
@@ -36,5 +48,7 @@ def test_what_is_wrong_with_a_limit_is_said_in_one_sentence(given, least, words)
 
 
 def test_numpys_integers_are_whole_numbers_and_booleans_are_not():
-    assert [is_whole(value) for value in (1, np.int64(1), True, np.bool_(True), 1.0, "1")] == [True] * 2 + [False] * 4
+    assert [is_whole(value) for value in (1, np.int64(1), True, np.bool_(True), 1.0, "1")] == [
+        True
+    ] * 2 + [False] * 4
     assert type(limit_of(np.int64(5))) is int

@@ -24,7 +24,9 @@ from nbext.core.strict_json import (
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc\"\\\u202e"), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text('abc"\\\u202e'), inner, max_size=4)
+    ),
     max_leaves=20,
 )
 
@@ -120,12 +122,19 @@ def test_the_caller_chooses_what_a_fraction_becomes():
     assert parse("[1.5, 1e3, 7]", fraction=str) == ["1.5", "1e3", 7]
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '["\\"[", ' * 50_000],
-                         ids=["lists", "objects", "texts"])
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, '["\\"[", ' * 50_000],
+    ids=["lists", "objects", "texts"],
+)
 def test_brackets_alone_do_not_end_a_process_whose_recursion_limit_was_raised(text):
     """Libraries raise it, and cells do; without a bound of ours Python's own reader overflows the stack then."""
-    code = ("import sys; sys.setrecursionlimit(100_000)\nfrom nbext.core.strict_json import NotJson, parse\n"
-            "try: parse(sys.stdin.read())\nexcept NotJson as error: print(error.fault)\n"
-            "print(parse('[\"[[\", {\"a\": [1]}]'))")
-    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False)
+    code = (
+        "import sys; sys.setrecursionlimit(100_000)\nfrom nbext.core.strict_json import NotJson, parse\n"
+        "try: parse(sys.stdin.read())\nexcept NotJson as error: print(error.fault)\n"
+        'print(parse(\'["[[", {"a": [1]}]\'))'
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "depth\n['[[', {'a': [1]}]\n", "")

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, in_units, join, split, to_raw, uint256_of, units_text
+from nbext.core.uint256 import (
+    MAX_UINT256,
+    TooManyDecimals,
+    in_units,
+    join,
+    split,
+    to_raw,
+    uint256_of,
+    units_text,
+)
 
 DECIMALS = st.integers(0, 77)
 
@@ -16,7 +25,9 @@ DECIMALS = st.integers(0, 77)
 @given(raw=st.integers(0, 2**256 - 1), decimals=DECIMALS)
 def test_an_amount_written_in_units_comes_back_as_it_was(raw, decimals):
     text = str(raw).rjust(decimals + 1, "0")
-    written = text[: len(text) - decimals] + ("." + text[len(text) - decimals :] if decimals else "")
+    written = text[: len(text) - decimals] + (
+        "." + text[len(text) - decimals :] if decimals else ""
+    )
     # The context's precision must play no part.
     with localcontext(prec=5):
         assert to_raw(Decimal(written), decimals) == raw
@@ -48,14 +59,35 @@ def test_limbs_hold_every_integer_and_compare_as_it_does(amount):
 
 @given(st.integers(0, MAX_UINT256), st.integers(0, 60))
 def test_a_number_is_read_from_decimal_and_from_hex_digits(number, zeros):
-    assert uint256_of(str(number)) == uint256_of(hex(number)) == uint256_of(f"0x{number:064X}") == number
+    assert (
+        uint256_of(str(number))
+        == uint256_of(hex(number))
+        == uint256_of(f"0x{number:064X}")
+        == number
+    )
     padded = "0" * zeros + str(number)
     assert uint256_of(padded) == (number if len(padded) <= 78 else None)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "0x", "-1", "+1", " 1", "1_0", "1.0", "1e3", "ff", "0xg", str(2**256), hex(2**256), "1" * 79, "٣", "1\n"],
+    [
+        "",
+        "0x",
+        "-1",
+        "+1",
+        " 1",
+        "1_0",
+        "1.0",
+        "1e3",
+        "ff",
+        "0xg",
+        str(2**256),
+        hex(2**256),
+        "1" * 79,
+        "٣",
+        "1\n",
+    ],
 )
 def test_what_is_not_a_uint256_is_none(text):
     assert uint256_of(text) is None

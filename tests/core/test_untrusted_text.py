@@ -58,7 +58,9 @@ def test_no_text_leaves_markup_or_a_hidden_character(text):
     escaped = html(text, limit=None)
     assert not set(escaped) & set("<>\"'")
     assert unescape(escaped) == visible(text, limit=None)
-    hidden = [c for c in escaped if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}]
+    hidden = [
+        c for c in escaped if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    ]
     assert hidden == []
 
 
@@ -77,16 +79,24 @@ def test_a_quoted_text_is_cut_and_says_how_long_it_was():
 def test_only_this_module_decides_what_is_shown_as_an_escape():
     elsewhere = [path for path in PACKAGE.rglob("*.py") if path.name != "untrusted_text.py"]
     escaping = re.compile(r"unicode_escape|html\.escape\(|from html import escape")
-    found = {str(path.relative_to(PACKAGE)) for path in elsewhere if escaping.search(path.read_text("utf-8"))}
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in elsewhere
+        if escaping.search(path.read_text("utf-8"))
+    }
     # The page of the operations escapes our own descriptions, and nobody else's text.
     assert found <= {"service/routes/operator.py"}
 
 
 # What may go into HTML as it is: a random id, HTML that was made of escaped parts, pandas' own HTML, one of our words.
 OURS = {
-    "self._display_id", "made.html", "size.lstrip()", "self.status",
+    "self._display_id",
+    "made.html",
+    "size.lstrip()",
+    "self.status",
     # Lines that went through `html` one by one, and the notes that are made of such.
-    "'<br>'.join(map(html, failures.splitlines()))", "below.lstrip()",
+    "'<br>'.join(map(html, failures.splitlines()))",
+    "below.lstrip()",
 }
 
 
@@ -114,7 +124,9 @@ def test_a_strangers_text_goes_into_html_only_by_way_of_this_module():
     assert found <= OURS
 
 
-@pytest.mark.parametrize("text", ["value['name']", "known.get('symbol')", "str(name)", "visible(name)"])
+@pytest.mark.parametrize(
+    "text", ["value['name']", "known.get('symbol')", "str(name)", "visible(name)"]
+)
 def test_the_search_for_raw_text_finds_it(tmp_path, text):
     module = tmp_path / "module.py"
     module.write_text(f'made = f"<td>{{{text}}}</td>"')

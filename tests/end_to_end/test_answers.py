@@ -34,7 +34,10 @@ class Sample:
 
     def __init__(self, folder):
         with duckdb.connect(str(ensure_sample(folder) / "tables.duckdb"), read_only=True) as tables:
-            read = {name: tables.execute(f"SELECT * FROM {name}").df() for name in ("contracts", "blocks")}
+            read = {
+                name: tables.execute(f"SELECT * FROM {name}").df()
+                for name in ("contracts", "blocks")
+            }
             self.amounts = {
                 # As text: pandas would read the limbs as floats.
                 name: tables.execute(
@@ -42,8 +45,15 @@ class Sample:
                 ).df()
                 for name in ("balances", "transfers")
             }
-            read |= {name: tables.execute(f"SELECT * FROM {name}").df() for name in ("wallets", "activity")}
-        self.contracts, self.blocks, self.activity = read["contracts"], read["blocks"], read["activity"]
+            read |= {
+                name: tables.execute(f"SELECT * FROM {name}").df()
+                for name in ("wallets", "activity")
+            }
+        self.contracts, self.blocks, self.activity = (
+            read["contracts"],
+            read["blocks"],
+            read["activity"],
+        )
         self.address = read["wallets"].set_index("wallet")["address"]
 
     def contract(self, symbol):
@@ -52,18 +62,26 @@ class Sample:
 
     def held(self, symbol):
         """What each wallet holds of a contract, in its smallest unit, by address; burn addresses left out."""
-        own = self.amounts["balances"].query("contract == @number", local_dict={"number": self.contract(symbol)})
-        raw = [(int(hi) * LIMB_BASE + int(mid)) * LIMB_BASE + int(lo)
-               for hi, mid, lo in zip(own["hi"], own["mid"], own["lo"], strict=True)]  # fmt: skip
+        own = self.amounts["balances"].query(
+            "contract == @number", local_dict={"number": self.contract(symbol)}
+        )
+        raw = [
+            (int(hi) * LIMB_BASE + int(mid)) * LIMB_BASE + int(lo)
+            for hi, mid, lo in zip(own["hi"], own["mid"], own["lo"], strict=True)
+        ]
         held = pd.Series(raw, self.address[own["wallet"]], dtype=object)
         return held[(held > 0) & ~held.index.isin(BURN_ADDRESSES)].sort_index()
 
     def senders(self, symbol, days):
         """The wallets that sent some of a token in the data's last days."""
         blocks = self.blocks.query("chain_id == 1")
-        since = blocks[blocks["timestamp"] >= blocks["timestamp"].max() - days * 86_400]["block"].min()
-        own = self.amounts["transfers"].query("contract == @number and block >= @since",
-                                              local_dict={"number": self.contract(symbol), "since": since})  # fmt: skip
+        since = blocks[blocks["timestamp"] >= blocks["timestamp"].max() - days * 86_400][
+            "block"
+        ].min()
+        own = self.amounts["transfers"].query(
+            "contract == @number and block >= @since",
+            local_dict={"number": self.contract(symbol), "since": since},
+        )
         return set(self.address[own["sender"]])
 
 
@@ -80,7 +98,11 @@ def test_whales_of_uni_that_hold_bayc_and_sent_usdc_in_some_days(shell, sample, 
 {"token": {"token": "UNI", "balance": {"min": "1000"}}, "nft": {"nft": "BAYC"},
  "transfer": {"direction": "out", "token": "USDC", "after": {{since}}}}""")
     uni, bayc = sample.held("UNI"), sample.held("BAYC")
-    expected = uni[(uni >= 1000 * 10**18) & uni.index.isin(bayc.index) & uni.index.isin(sample.senders("USDC", days))]
+    expected = uni[
+        (uni >= 1000 * 10**18)
+        & uni.index.isin(bayc.index)
+        & uni.index.isin(sample.senders("USDC", days))
+    ]
     found = shell.ip.user_ns["whales"].set_index("address")
     assert bool(len(expected)) == some
     assert [int(raw) for raw in found["UNI_balance_raw"]] == list(expected)
@@ -93,7 +115,10 @@ def test_the_100_largest_holders_of_uni(shell, sample):
     uni = sample.held("UNI")
     expected = sorted(zip(-uni.astype(object), uni.index, strict=True))[:100]
     found = shell.ip.user_ns["top"]
-    assert [(-int(raw), one) for raw, one in zip(found["UNI_balance_raw"], found["address"], strict=True)] == expected
+    assert [
+        (-int(raw), one)
+        for raw, one in zip(found["UNI_balance_raw"], found["address"], strict=True)
+    ] == expected
 
 
 @pytest.mark.parametrize("length", [50_000, pytest.param(2_000_000, marks=pytest.mark.load)])
@@ -103,7 +128,9 @@ def test_an_allow_list_of_any_length(shell, sample, length):
     members = list(uni.index[::2])
     more = ["0x" + strangers[at * 40 : at * 40 + 40] for at in range(length - len(members))]
     shell.ip.user_ns["allow"] = pd.DataFrame({"address": [*more, *members]})
-    shell.value('%%segment_query allowed --all\n{"wallet": {"in": {{allow.address}}}, "token": {"token": "UNI"}}')
+    shell.value(
+        '%%segment_query allowed --all\n{"wallet": {"in": {{allow.address}}}, "token": {"token": "UNI"}}'
+    )
     found = shell.ip.user_ns["allowed"]
     assert list(found["address"]) == members
     assert [int(raw) for raw in found["UNI_balance_raw"]] == list(uni[members])
@@ -111,18 +138,27 @@ def test_an_allow_list_of_any_length(shell, sample, length):
 
 def test_the_month_in_which_the_holders_of_a_collection_were_first_seen(shell, sample):
     shell.value('%segment {"nft": {"nft": "BAYC"}, "columns": ["firstSeen"]} --all -o holders')
-    months = shell.value("pd = __import__('pandas')\n"
-                         "seen = pd.to_datetime(holders['firstSeen'], utc=True)\n"
-                         "seen.dt.strftime('%Y-%m').value_counts().sort_index()")
+    months = shell.value(
+        "pd = __import__('pandas')\n"
+        "seen = pd.to_datetime(holders['firstSeen'], utc=True)\n"
+        "seen.dt.strftime('%Y-%m').value_counts().sort_index()"
+    )
     seen = sample.activity.query("chain_id == 1").set_index("wallet")["first_block"]
     times = sample.blocks.query("chain_id == 1").set_index("block")["timestamp"]
     wallets = pd.Series(sample.address.index, sample.address)[sample.held("BAYC").index]
-    expected = pd.to_datetime(times[seen[wallets]], unit="s", utc=True).dt.strftime("%Y-%m").value_counts().sort_index()
+    expected = (
+        pd.to_datetime(times[seen[wallets]], unit="s", utc=True)
+        .dt.strftime("%Y-%m")
+        .value_counts()
+        .sort_index()
+    )
     assert months.to_dict() == expected.to_dict()
 
 
 def test_the_same_query_for_20_tokens_in_a_function(shell, sample):
-    own = sample.contracts.query("chain_id == 1 and standard == 'ERC20' and holders > 0 and symbol.str.isalnum()")
+    own = sample.contracts.query(
+        "chain_id == 1 and standard == 'ERC20' and holders > 0 and symbol.str.isalnum()"
+    )
     symbols = [one for one, number in own["symbol"].value_counts().items() if number == 1][:20]
     shell.ip.user_ns["symbols"] = symbols
     shell.value("""def holders(s):

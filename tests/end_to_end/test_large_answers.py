@@ -32,13 +32,20 @@ def test_five_million_rows_reach_a_file_within_a_gigabyte_of_either_process(tmp_
     file = tmp_path / "big.parquet"
     with serve(tmp_path) as process:
         began = time.perf_counter()
-        ran = subprocess.run([sys.executable, "-c", CLIENT, process.url, process.key, str(file)], check=False,
-                             capture_output=True, text=True, timeout=300)  # fmt: skip
+        ran = subprocess.run(
+            [sys.executable, "-c", CLIENT, process.url, process.key, str(file)],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
         assert not ran.returncode, ran.stderr
         seconds, service = time.perf_counter() - began, peak_megabytes(process)
     rows, client = int(ran.stdout.split()[0]), int(ran.stdout.split()[1]) / 1024
-    print(f"{rows:,} rows, {file.stat().st_size / 1e6:.0f} MB of Parquet in {seconds:.1f} s: "
-          f"service {service:.0f} MB, client {client:.0f} MB")  # fmt: skip
+    print(
+        f"{rows:,} rows, {file.stat().st_size / 1e6:.0f} MB of Parquet in {seconds:.1f} s: "
+        f"service {service:.0f} MB, client {client:.0f} MB"
+    )
     assert rows == ROWS
     assert max(service, client) <= MOST_MEGABYTES
     wallet = f"(('0x' || right(address, 12))::BIGINT - {heavy.FIRST})"

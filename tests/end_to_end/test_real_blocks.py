@@ -52,9 +52,17 @@ def test_ingest_tells_how_many_rows_it_read_and_what_it_took_them_as(ingested, c
     path = shared_data("transfers/eth_token_transfers_12600000.parquet")
     main(["ingest", str(path), "--chain", "ethereum", "--data", str(ingested / "again"), "--quiet"])
     told = capsys.readouterr().out
-    assert "8,817 rows read: 8,645 ERC20 transfers (757 contracts) and 172 NFT transfers (34 contracts)" in told
-    for oddity in ("7 transfers from a wallet to itself", "25 ERC20 transfers of zero", "2,677 mints", "99 burns",
-                   "51 amounts or token ids of 2**127 or more"):  # fmt: skip
+    assert (
+        "8,817 rows read: 8,645 ERC20 transfers (757 contracts) and 172 NFT transfers (34 contracts)"
+        in told
+    )
+    for oddity in (
+        "7 transfers from a wallet to itself",
+        "25 ERC20 transfers of zero",
+        "2,677 mints",
+        "99 burns",
+        "51 amounts or token ids of 2**127 or more",
+    ):
         assert oddity in told
 
 

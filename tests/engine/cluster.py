@@ -36,8 +36,18 @@ def cluster(folder: Path, memory: str = "1g") -> Iterator[str]:
         processes.enter_context(_daemon(home, "master.Master", log, "--port", "0"))
         url = _await(log, _READY).group(1)
         for number in (1, 2):
-            words = ("--cores", "1", "--memory", memory, "--work-dir", str(folder / f"worker{number}"), url)
-            processes.enter_context(_daemon(home, "worker.Worker", folder / f"worker{number}.log", *words))
+            words = (
+                "--cores",
+                "1",
+                "--memory",
+                memory,
+                "--work-dir",
+                str(folder / f"worker{number}"),
+                url,
+            )
+            processes.enter_context(
+                _daemon(home, "worker.Worker", folder / f"worker{number}.log", *words)
+            )
         while log.read_text("utf-8").count(_REGISTERED) < 2:
             _await(log, re.compile(_REGISTERED))
             time.sleep(0.2)
@@ -60,25 +70,56 @@ def kill_a_worker(folder: Path) -> None:
 def connect_server(folder: Path) -> Iterator[str]:
     """Start a server of Spark Connect on two threads and give its ``sc://HOST:PORT``; it ends with the block."""
     home, log = spark_home(), folder / "connect.log"
-    conf = {"spark.ui.enabled": "false", "spark.connect.grpc.binding.address": "127.0.0.1",
-            "spark.connect.grpc.binding.port": "0"}
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+    }
     words = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
-    with _process(home, log, "spark-submit", "--master", "local[2]", *words, "--class",
-                  "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"):
+    with _process(
+        home,
+        log,
+        "spark-submit",
+        "--master",
+        "local[2]",
+        *words,
+        "--class",
+        "org.apache.spark.sql.connect.service.SparkConnectServer",
+        "spark-internal",
+    ):
         yield f"sc://{_await(log, _CONNECTED).group(1)}"
 
 
 def _daemon(home: Path, kind: str, log: Path, *words: str) -> AbstractContextManager[None]:
-    return _process(home, log, "spark-class", f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1",
-                    "--webui-port", "0", *words)  # fmt: skip
+    return _process(
+        home,
+        log,
+        "spark-class",
+        f"org.apache.spark.deploy.{kind}",
+        "--host",
+        "127.0.0.1",
+        "--webui-port",
+        "0",
+        *words,
+    )
 
 
 @contextmanager
 def _process(home: Path, log: Path, script: str, *words: str) -> Iterator[None]:
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home), "SPARK_NO_DAEMONIZE": "1"}
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_HOME": str(home),
+        "SPARK_NO_DAEMONIZE": "1",
+    }
     with log.open("wb") as out:
-        process = subprocess.Popen([str(home / "bin" / script), *words], stdout=out, stderr=out, env=environment,
-                                   cwd=log.parent)  # fmt: skip
+        process = subprocess.Popen(
+            [str(home / "bin" / script), *words],
+            stdout=out,
+            stderr=out,
+            env=environment,
+            cwd=log.parent,
+        )
         try:
             yield
         finally:
@@ -92,4 +133,6 @@ def _await(log: Path, pattern: re.Pattern[str], seconds: float = 600) -> re.Matc
         if found := pattern.search(log.read_text("utf-8")):
             return found
         time.sleep(0.2)
-    raise AssertionError(f"{log.name} never said {pattern.pattern}: {log.read_text('utf-8')[-2000:]}")
+    raise AssertionError(
+        f"{log.name} never said {pattern.pattern}: {log.read_text('utf-8')[-2000:]}"
+    )

@@ -59,7 +59,9 @@ def _transfers() -> list[Transfer]:
     return found
 
 
-WORLD = World(CONTRACTS, _transfers(), {1: LAST, 10: LAST}, contract_wallets=frozenset(WALLETS[::7]))
+WORLD = World(
+    CONTRACTS, _transfers(), {1: LAST, 10: LAST}, contract_wallets=frozenset(WALLETS[::7])
+)
 
 
 def _day(number: int) -> str:
@@ -74,7 +76,11 @@ FORMS: dict[str, dict[str, Any]] = {
     "token_min": {"token": {"token": "UNI", "balance": {"min": "4000"}}},
     "token_max": {"token": {"token": "USDC", "balance": {"max": "9000.000008"}}},
     "token_between_many_digits": {
-        "token": {"token": "UNI", "unit": "raw", "balance": {"min": "4000000000000000000003", "max": str(HUGE // 2)}}
+        "token": {
+            "token": "UNI",
+            "unit": "raw",
+            "balance": {"min": "4000000000000000000003", "max": str(HUGE // 2)},
+        }
     },
     "token_none_too": {"token": {"token": "USDC", "balance": {"min": "0", "max": "5000"}}},
     "token_held_since": {"token": {"token": "USDC", "balance": {"min": "1000"}, "heldSince": "5d"}},
@@ -89,37 +95,70 @@ FORMS: dict[str, dict[str, Any]] = {
     "nft_multi_token_as_of": {"asOf": _day(8), "nft": {"nft": "GAME", "tokenIds": [0, 1]}},
     "collections_at_least": {"collections": {"of": ["BAYC", "PUNK", "GAME"], "atLeast": 2}},
     "collections_distinct": {"collections": {"distinct": {"min": 1, "max": 2}}},
-    "transfer_in": {"transfer": {"direction": "in", "token": "USDC", "amount": {"min": "250"}, "after": "6d"}},
-    "transfer_out": {"transfer": {"direction": "out", "token": "UNI", "total": {"min": "4000.000000000000000003"}}},
+    "transfer_in": {
+        "transfer": {"direction": "in", "token": "USDC", "amount": {"min": "250"}, "after": "6d"}
+    },
+    "transfer_out": {
+        "transfer": {
+            "direction": "out",
+            "token": "UNI",
+            "total": {"min": "4000.000000000000000003"},
+        }
+    },
     "transfer_any": {"transfer": {"direction": "any", "count": {"min": 3}}},
-    "transfer_window": {"transfer": {"direction": "any", "token": "USDC", "after": _day(4), "before": _day(6)}},
+    "transfer_window": {
+        "transfer": {"direction": "any", "token": "USDC", "after": _day(4), "before": _day(6)}
+    },
     "transfer_mint": {"transfer": {"direction": "mint", "nft": "GAME", "amount": {"min": "12"}}},
     "transfer_burn": {"transfer": {"direction": "burn", "token": "USDC"}},
-    "transfer_counterparty": {"transfer": {"direction": "in", "counterparty": WALLETS[0], "token": "USDC"}},
-    "transfer_total": {"transfer": {"direction": "in", "token": "USDC", "total": {"min": "4000", "max": "9999"}}},
+    "transfer_counterparty": {
+        "transfer": {"direction": "in", "counterparty": WALLETS[0], "token": "USDC"}
+    },
+    "transfer_total": {
+        "transfer": {"direction": "in", "token": "USDC", "total": {"min": "4000", "max": "9999"}}
+    },
     "activity_first": {"activity": {"first": {"after": _day(1), "before": _day(2)}}},
     "activity_last": {"activity": {"last": {"after": "3d"}}},
     "activity_transfers": {"activity": {"transfers": {"min": 4}, "activeDays": {"min": 2}}},
-    "activity_as_of": {"asOf": _day(5), "activity": {"transfers": {"min": 3}, "activeDays": {"min": 2}}},
+    "activity_as_of": {
+        "asOf": _day(5),
+        "activity": {"transfers": {"min": 3}, "activeDays": {"min": 2}},
+    },
     "wallet_in": {"wallet": {"in": [WALLETS[3], WALLETS[5], DEAD]}, "token": {"token": "UNI"}},
-    "wallet_contract": {"wallet": {"contract": True}, "any": [{"nft": {"nft": "BAYC"}}, {"token": {"token": "UNI"}}]},
+    "wallet_contract": {
+        "wallet": {"contract": True},
+        "any": [{"nft": {"nft": "BAYC"}}, {"token": {"token": "UNI"}}],
+    },
     "wallet_list": {"wallet": {"list": LIST.id, "contract": False}, "token": {"token": "USDC"}},
     "segment": {"segment": {"id": "stored"}, "token": {"token": "USDC"}},
     "all_any_not": {
-        "all": [{"any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "PUNK"}}]}, {"not": {"token": {"token": "UNI"}}}]
+        "all": [
+            {"any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "PUNK"}}]},
+            {"not": {"token": {"token": "UNI"}}},
+        ]
     },
     "not_alone": {"not": {"nft": {"nft": "BAYC"}}},
     "order_by_balance": {"token": {"token": "UNI"}, "orderBy": "-UNI_balance"},
-    "order_by_count": {"any": [{"nft": {"nft": "GAME"}}, {"nft": {"nft": "BAYC"}}], "orderBy": "GAME_count"},
+    "order_by_count": {
+        "any": [{"nft": {"nft": "GAME"}}, {"nft": {"nft": "BAYC"}}],
+        "orderBy": "GAME_count",
+    },
     "order_by_address": {"nft": {"nft": "BAYC"}, "orderBy": "-address"},
     "order_by_time": {
-        "token": {"token": "USDC"}, "columns": ["lastSeen", "firstSeen", "transfers"], "orderBy": "-lastSeen",
+        "token": {"token": "USDC"},
+        "columns": ["lastSeen", "firstSeen", "transfers"],
+        "orderBy": "-lastSeen",
     },
     "order_by_days_as_of": {
-        "asOf": _day(5), "token": [{"token": "USDC"}, {"token": "UNI"}], "columns": ["activeDays"],
+        "asOf": _day(5),
+        "token": [{"token": "USDC"}, {"token": "UNI"}],
+        "columns": ["activeDays"],
         "orderBy": "activeDays",
     },
-    "exclude_nothing": {"exclude": [], "transfer": {"direction": "in", "token": "USDC", "after": "6d"}},
+    "exclude_nothing": {
+        "exclude": [],
+        "transfer": {"direction": "in", "token": "USDC", "after": "6d"},
+    },
 }
 
 
@@ -127,7 +166,9 @@ def question(name: str, dataset: Any, *, by_address: bool = False) -> Question:
     """Return the question of one form on a dataset that holds the world, and perhaps others of the same symbols."""
     filters = _addressed(FORMS[name]) if by_address else FORMS[name]
     request = {"operator": "AND", "filters": filters, "fileType": "json", "limit": 100}
-    plan = language.resolve(language.parse(request), dataset, saved={"stored": STORED}.get, lists=LISTS.get)
+    plan = language.resolve(
+        language.parse(request), dataset, saved={"stored": STORED}.get, lists=LISTS.get
+    )
     return language.compile(plan)
 
 
@@ -150,11 +191,25 @@ def generation(data_dir: Path, world: World = WORLD) -> Path:
             connection.execute(f'CREATE TABLE "{name}" AS FROM incoming')
             connection.unregister("incoming")
     chains = [
-        {"chain_id": chain_id, "first_block": 0, "last_block": last, "last_timestamp": world.timestamp(chain_id, last)}
+        {
+            "chain_id": chain_id,
+            "first_block": 0,
+            "last_block": last,
+            "last_timestamp": world.timestamp(chain_id, last),
+        }
         for chain_id, last in world.last_blocks.items()
     ]
-    manifest = {"format": 1, "number": 1, "fingerprint": "f0f0f0", "name": "forms", "synthetic": True,
-                "created_at": "2021-01-01T00:00:00Z", "chains": chains, "tables": {}, "files": []}  # fmt: skip
+    manifest = {
+        "format": 1,
+        "number": 1,
+        "fingerprint": "f0f0f0",
+        "name": "forms",
+        "synthetic": True,
+        "created_at": "2021-01-01T00:00:00Z",
+        "chains": chains,
+        "tables": {},
+        "files": [],
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
     (data_dir / "current").write_text(folder.name, "utf-8")
     return folder

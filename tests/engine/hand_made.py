@@ -34,18 +34,35 @@ def balance(contract: int, wallet: int, value: int) -> dict[str, Any]:
 def contract(number: int, **known: Any) -> dict[str, Any]:
     """Return a row of ``contracts``; what is not given is null."""
     blank = dict.fromkeys(TABLES["contracts"])
-    return {**blank, "contract": number, "chain_id": 1, "address": f"0x{number:040x}", "standard": "ERC20", **known}
+    return {
+        **blank,
+        "contract": number,
+        "chain_id": 1,
+        "address": f"0x{number:040x}",
+        "standard": "ERC20",
+        **known,
+    }
 
 
-def generation(data_dir: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], chains: Any = None) -> Path:
+def generation(
+    data_dir: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], chains: Any = None
+) -> Path:
     """Write a generation of the given rows, make it the current one of the folder, and return its folder."""
     folder = data_dir / "generations" / "000001-abcdef"
     folder.mkdir(parents=True)
-    wallets = [{"wallet": n, "address": address, "is_contract": False} for n, address in enumerate(ADDRESSES)]
+    wallets = [
+        {"wallet": n, "address": address, "is_contract": False}
+        for n, address in enumerate(ADDRESSES)
+    ]
     with duckdb.connect(folder / "tables.duckdb") as connection:
         for name, columns in TABLES.items():
-            fields = ", ".join(f'"{column}" {kind.replace("string", "varchar")}' for column, kind in columns.items())
-            connection.execute(f'CREATE TABLE "{name}" ({fields.replace("int32", "int").replace("int64", "bigint")})')
+            fields = ", ".join(
+                f'"{column}" {kind.replace("string", "varchar")}'
+                for column, kind in columns.items()
+            )
+            connection.execute(
+                f'CREATE TABLE "{name}" ({fields.replace("int32", "int").replace("int64", "bigint")})'
+            )
             given = rows.get(name, wallets if name == "wallets" else [])
             if given:
                 incoming = pa.table({column: [row[column] for row in given] for column in columns})

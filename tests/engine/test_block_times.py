@@ -28,7 +28,9 @@ CHAINS = [
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
     data_dir = tmp_path_factory.mktemp("clock")
-    blocks = [{"chain_id": c, "block": b, "timestamp": t} for c, rows in TIMES.items() for b, t in rows]
+    blocks = [
+        {"chain_id": c, "block": b, "timestamp": t} for c, rows in TIMES.items() for b, t in rows
+    ]
     contracts = [contract(0, chain_id=137, symbol="POL", decimals=18, transfers=1, holders=0)]
     generation(data_dir, {"blocks": blocks, "contracts": contracts}, chains=CHAINS)
     opened = open_dataset(data_dir)
@@ -62,26 +64,56 @@ def test_a_time_is_the_last_block_at_or_before_it(clock, chain_id, timestamp, bl
     assert clock.block_at(chain_id, timestamp) == block
 
 
-def test_whichever_times_are_missing_a_block_is_named_only_where_all_others_are_surely_before_or_after(tmp_path):
+def test_whichever_times_are_missing_a_block_is_named_only_where_all_others_are_surely_before_or_after(
+    tmp_path,
+):
     chance, chains = random.Random(14), {}
     for chain_id in range(1, 41):
         numbers = sorted(chance.sample(range(100, 120), chance.randint(1, 6)))
         seconds = itertools.accumulate((chance.randint(0, 2) for _ in numbers), initial=1000)
-        chains[chain_id] = [(block, time if chance.random() < 0.6 else None)
-                            for block, time in zip(numbers, seconds, strict=False)]
-    rows = [{"chain_id": chain_id, "block": block, "timestamp": time}
-            for chain_id, blocks in chains.items() for block, time in blocks]
-    generation(tmp_path, {"blocks": rows}, chains=[
-        {"chain_id": chain_id, "first_block": blocks[0][0], "last_block": blocks[-1][0], "last_timestamp": last}
-        for chain_id, blocks in chains.items() for _, last in blocks[-1:]])  # fmt: skip
+        chains[chain_id] = [
+            (block, time if chance.random() < 0.6 else None)
+            for block, time in zip(numbers, seconds, strict=False)
+        ]
+    rows = [
+        {"chain_id": chain_id, "block": block, "timestamp": time}
+        for chain_id, blocks in chains.items()
+        for block, time in blocks
+    ]
+    generation(
+        tmp_path,
+        {"blocks": rows},
+        chains=[
+            {
+                "chain_id": chain_id,
+                "first_block": blocks[0][0],
+                "last_block": blocks[-1][0],
+                "last_timestamp": last,
+            }
+            for chain_id, blocks in chains.items()
+            for _, last in blocks[-1:]
+        ],
+    )
     dataset = open_dataset(tmp_path)
     answered = 0
     for chain_id, blocks in chains.items():
         for moment in range(998, 1013):
-            until = [block for block, _ in blocks if any(time is not None and time <= moment
-                                                         for later, time in blocks if later >= block)]
-            after = [block for block, _ in blocks if any(time is not None and time > moment
-                                                         for earlier, time in blocks if earlier <= block)]
+            until = [
+                block
+                for block, _ in blocks
+                if any(
+                    time is not None and time <= moment for later, time in blocks if later >= block
+                )
+            ]
+            after = [
+                block
+                for block, _ in blocks
+                if any(
+                    time is not None and time > moment
+                    for earlier, time in blocks
+                    if earlier <= block
+                )
+            ]
             sure = len(until) + len(after) == len(blocks)
             expected = (until[-1] if until else blocks[0][0] - 1) if sure else None
             assert dataset.clock.block_at(chain_id, moment) == expected, (blocks, moment)
@@ -130,34 +162,80 @@ def test_what_the_clock_has_learnt_is_bounded(clock, monkeypatch):
 
 
 def test_the_blocks_without_a_time_are_counted(clock):
-    assert [clock.untimed(chain_id) for chain_id in (1, 10, 77, 137)] == [(0, 4), (2, 2), (0, 0), (3, 6)]
+    assert [clock.untimed(chain_id) for chain_id in (1, 10, 77, 137)] == [
+        (0, 4),
+        (2, 2),
+        (0, 0),
+        (3, 6),
+    ]
 
 
-AROUND = "The data of polygon has no time for some blocks around {!r}. Give a block number instead, or ingest a file " \
-         "with the times of its blocks."
-LAST = "The data of polygon has no time for its last block. Give a block number instead, or ingest a file with the " \
-       "times of its blocks."
+AROUND = (
+    "The data of polygon has no time for some blocks around {!r}. Give a block number instead, or ingest a file "
+    "with the times of its blocks."
+)
+LAST = (
+    "The data of polygon has no time for its last block. Give a block number instead, or ingest a file with the "
+    "times of its blocks."
+)
 
 
-@pytest.mark.parametrize(("filters", "pointer", "detail"), [
-    ({"activity": {"first": {"after": "1970-01-01T01:30:00Z"}}}, "/activity/first/after", AROUND),
-    ({"activity": {"last": {"before": "1970-01-01T01:30:00Z"}}}, "/activity/last/before", AROUND),
-    ({"transfer": {"token": "POL", "before": "1970-01-01T00:30:00Z"}}, "/transfer/before", AROUND),
-    ({"not": {"transfer": {"token": "POL", "after": "2024-06-01"}}}, "/not/transfer/after", AROUND),
-    ({"token": {"token": "POL", "heldSince": "1970-01-01T00:10:00Z"}}, "/token/heldSince", AROUND),
-    ({"token": {"token": "POL"}, "asOf": "1970-01-01T01:00:00Z"}, "/asOf", AROUND),
-    ({"transfer": {"token": "POL", "after": "2d"}}, "/transfer/after", LAST),
-    ({"activity": {"activeDays": {"min": 1}}}, "/activity/activeDays",
-     "The data has times of 3 of 6 blocks for polygon. Days cannot be counted."),
-    ({"token": {"token": "POL"}, "columns": ["activeDays"]}, "/columns",
-     'The data has times of 3 of 6 blocks for polygon. Leave out "activeDays".'),
-])  # fmt: skip
-def test_a_time_where_blocks_have_none_is_an_error_and_never_a_guess(dataset, filters, pointer, detail):
+@pytest.mark.parametrize(
+    ("filters", "pointer", "detail"),
+    [
+        (
+            {"activity": {"first": {"after": "1970-01-01T01:30:00Z"}}},
+            "/activity/first/after",
+            AROUND,
+        ),
+        (
+            {"activity": {"last": {"before": "1970-01-01T01:30:00Z"}}},
+            "/activity/last/before",
+            AROUND,
+        ),
+        (
+            {"transfer": {"token": "POL", "before": "1970-01-01T00:30:00Z"}},
+            "/transfer/before",
+            AROUND,
+        ),
+        (
+            {"not": {"transfer": {"token": "POL", "after": "2024-06-01"}}},
+            "/not/transfer/after",
+            AROUND,
+        ),
+        (
+            {"token": {"token": "POL", "heldSince": "1970-01-01T00:10:00Z"}},
+            "/token/heldSince",
+            AROUND,
+        ),
+        ({"token": {"token": "POL"}, "asOf": "1970-01-01T01:00:00Z"}, "/asOf", AROUND),
+        ({"transfer": {"token": "POL", "after": "2d"}}, "/transfer/after", LAST),
+        (
+            {"activity": {"activeDays": {"min": 1}}},
+            "/activity/activeDays",
+            "The data has times of 3 of 6 blocks for polygon. Days cannot be counted.",
+        ),
+        (
+            {"token": {"token": "POL"}, "columns": ["activeDays"]},
+            "/columns",
+            'The data has times of 3 of 6 blocks for polygon. Leave out "activeDays".',
+        ),
+    ],
+)
+def test_a_time_where_blocks_have_none_is_an_error_and_never_a_guess(
+    dataset, filters, pointer, detail
+):
     with pytest.raises(InvalidSegment) as caught:
-        language.resolve(language.parse({"filters": {**filters, "chain": "polygon"}}), dataset, {}.get)
+        language.resolve(
+            language.parse({"filters": {**filters, "chain": "polygon"}}), dataset, {}.get
+        )
     (error,) = caught.value.errors
     text = next(iter(str(filters).rsplit("'", 2)[1:2]))
-    assert error == {"pointer": f"/filters{pointer}", "code": "no-times", "detail": detail.format(text)}
+    assert error == {
+        "pointer": f"/filters{pointer}",
+        "code": "no-times",
+        "detail": detail.format(text),
+    }
 
 
 def test_where_the_blocks_around_a_time_have_theirs_it_is_answered(dataset):

@@ -12,10 +12,21 @@ from nbext.engine.open import open_dataset
 from tests.engine.hand_made import ADDRESSES, balance, contract, generation
 
 CONTRACTS = [
-    contract(1, symbol="BAYC", name="Bored Ape Yacht Club", standard="ERC721", verified=True, holders=5000),
-    contract(2, symbol="BAYC", name="BoredApeYachtCIub", standard="ERC721", spam=True, holders=9000),
+    contract(
+        1,
+        symbol="BAYC",
+        name="Bored Ape Yacht Club",
+        standard="ERC721",
+        verified=True,
+        holders=5000,
+    ),
+    contract(
+        2, symbol="BAYC", name="BoredApeYachtCIub", standard="ERC721", spam=True, holders=9000
+    ),
     contract(3, symbol="MAYC", name="Mutant Ape Yacht Club", standard="ERC721", holders=10),
-    contract(4, symbol="APE", name="ApeCoin", verified=True, decimals=18, total_supply=str(2**256 - 1)),
+    contract(
+        4, symbol="APE", name="ApeCoin", verified=True, decimals=18, total_supply=str(2**256 - 1)
+    ),
     contract(5, symbol="ape", name="Ape", standard="ERC721"),
     contract(6, symbol="100%_X", name="A % of _"),
     contract(7, symbol="NA", name="Pokémon Café"),
@@ -45,7 +56,15 @@ def found(catalog, term, standards=NFT, *, limit=20, offset=0, chain_id=1):
 def test_a_contract_is_found_at_its_address_on_its_chain(catalog):
     address = CONTRACTS[3]["address"]
     assert catalog.contract(1, address) == Contract(
-        4, 1, address, "ERC20", name="ApeCoin", symbol="APE", decimals=18, verified=True, total_supply=2**256 - 1
+        4,
+        1,
+        address,
+        "ERC20",
+        name="ApeCoin",
+        symbol="APE",
+        decimals=18,
+        verified=True,
+        total_supply=2**256 - 1,
     )
     assert catalog.contract(10, address) is None
     assert catalog.contract(1, "0x" + "f" * 40) is None
@@ -55,10 +74,23 @@ def test_a_contract_is_found_at_its_address_on_its_chain(catalog):
 def test_a_contract_says_who_is_below_zero_and_what_the_burn_address_holds(tmp_path):
     dead = int(BURN_ADDRESSES[1], 16)
     # Wallet 0 is the zero address, whose balance is below zero wherever something was minted.
-    balances = [balance(1, 0, -7), balance(1, 3, -1), balance(1, 4, -(10**30)), balance(1, 5, 7), balance(2, 0, -3)]
-    wallets = [{"wallet": n, "address": address, "is_contract": False} for n, address in enumerate(ADDRESSES)]
+    balances = [
+        balance(1, 0, -7),
+        balance(1, 3, -1),
+        balance(1, 4, -(10**30)),
+        balance(1, 5, 7),
+        balance(2, 0, -3),
+    ]
+    wallets = [
+        {"wallet": n, "address": address, "is_contract": False}
+        for n, address in enumerate(ADDRESSES)
+    ]
     wallets.append({"wallet": 100, "address": f"0x{dead:040x}", "is_contract": False})
-    rows = {"contracts": CONTRACTS[:3], "wallets": wallets, "balances": [*balances, balance(2, 100, 4)]}
+    rows = {
+        "contracts": CONTRACTS[:3],
+        "wallets": wallets,
+        "balances": [*balances, balance(2, 100, 4)],
+    }
     generation(tmp_path, rows)
     dataset = open_dataset(tmp_path)
     known = [dataset.catalog.contract(1, one["address"]) for one in CONTRACTS[:3]]
@@ -83,7 +115,13 @@ def test_the_symbols_of_a_chain_are_listed_once(catalog):
 def test_hits_come_by_symbol_name_prefix_word_and_substring(catalog):
     assert found(catalog, "ape") == (7, [5, 12, 1, 3, 10, 11, 2])
     assert [hit.score for hit in catalog.search(1, "ape", standards=NFT, limit=9, offset=0)[1]] == [
-        1.0, 0.8, 0.6, 0.6, 0.6, 0.4, pytest.approx(0.04),
+        1.0,
+        0.8,
+        0.6,
+        0.6,
+        0.6,
+        0.4,
+        pytest.approx(0.04),
     ]
 
 
@@ -118,7 +156,10 @@ def test_an_address_finds_its_contract(catalog):
 
 
 def test_a_hundred_thousand_contracts_are_searched_without_a_scan_of_the_file(tmp_path):
-    rows = [contract(n, symbol=f"S{n}", name=f"Collection number {n} Ünder", standard="ERC721") for n in range(100_000)]
+    rows = [
+        contract(n, symbol=f"S{n}", name=f"Collection number {n} Ünder", standard="ERC721")
+        for n in range(100_000)
+    ]
     generation(tmp_path, {"contracts": rows})
     dataset = open_dataset(tmp_path)
     assert found(dataset.catalog, "s77777")[1] == [77777]

@@ -15,13 +15,27 @@ from tests.engine import forms
 from tests.engine.cluster import cluster
 
 # Those without a time of their own. The wallets of a form do not depend on how its rows are ordered.
-NAMES = [name for name, filters in forms.FORMS.items() if "asOf" not in filters and "orderBy" not in filters]
+NAMES = [
+    name
+    for name, filters in forms.FORMS.items()
+    if "asOf" not in filters and "orderBy" not in filters
+]
 # These ask more of a block than what stood at it: they are answered block by block.
 ONE_BY_ONE = {
-    "collections_at_least", "collections_distinct", "transfer_in", "transfer_out", "transfer_any", "transfer_mint",
-    "transfer_burn", "transfer_counterparty", "transfer_total", "activity_first", "activity_last",
-    "activity_transfers", "exclude_nothing",
-}  # fmt: skip
+    "collections_at_least",
+    "collections_distinct",
+    "transfer_in",
+    "transfer_out",
+    "transfer_any",
+    "transfer_mint",
+    "transfer_burn",
+    "transfer_counterparty",
+    "transfer_total",
+    "activity_first",
+    "activity_last",
+    "activity_transfers",
+    "exclude_nothing",
+}
 # Blocks after those since which some of the forms ask.
 LATE = range(150, forms.LAST)
 
@@ -42,7 +56,9 @@ def dataset(data_dir):
 
 def plan_of(name, dataset, block):
     request = {"operator": "AND", "filters": {**forms.FORMS[name], "asOf": block}, "limit": 0}
-    return language.resolve(language.parse(request), dataset, saved={"stored": forms.STORED}.get, lists=forms.LISTS.get)
+    return language.resolve(
+        language.parse(request), dataset, saved={"stored": forms.STORED}.get, lists=forms.LISTS.get
+    )
 
 
 def questions_of(name, dataset, blocks):
@@ -52,13 +68,19 @@ def questions_of(name, dataset, blocks):
 def check(name, dataset, blocks):
     questions = questions_of(name, dataset, blocks)
     places = [[place] for place in range(len(questions))]
-    assert dataset.count(questions, places) == [dataset.ask(one, limit=0).matched for one in questions]
+    assert dataset.count(questions, places) == [
+        dataset.ask(one, limit=0).matched for one in questions
+    ]
     if "address" in dict(enumerate(plan_of(name, dataset, blocks[0]).columns)).get(1, {}):
         assert dataset.totals(questions) == [dataset.totals([one])[0] for one in questions]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ONE_BY_ONE] + ["transfer_in"])
-@settings(max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ONE_BY_ONE] + ["transfer_in"]
+)
+@settings(
+    max_examples=3, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+)
 @given(data=st.data(), searched=st.booleans())
 def test_many_blocks_are_answered_as_each_alone(dataset, name, data, searched):
     known = LATE if "since" in name else range(forms.LAST)
@@ -72,27 +94,38 @@ def test_many_blocks_are_answered_as_each_alone(dataset, name, data, searched):
 def test_what_stood_at_many_blocks_is_one_question_for_all_of_them(dataset):
     asked = {name: list(series_of(questions_of(name, dataset, LATE[::20]))) for name in NAMES}
     assert {name: len(found) for name, found in asked.items()} == dict.fromkeys(NAMES, 1)
-    assert {name for name, (one,) in asked.items() if dataset._statements.series(one) is None} == ONE_BY_ONE
+    assert {
+        name for name, (one,) in asked.items() if dataset._statements.series(one) is None
+    } == ONE_BY_ONE
 
 
 def test_no_statement_is_run_for_a_block_of_its_own(dataset, monkeypatch):
     blocks = range(80)
     questions, read, fetch = questions_of("token_min", dataset, blocks), [], duckdb_dataset._fetch
-    monkeypatch.setattr(duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1]) or fetch(*asked))
+    monkeypatch.setattr(
+        duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1]) or fetch(*asked)
+    )
     counts = dataset.count(questions, [[place] for place in blocks])
     assert len(read) <= 2, "the wallets left out, once for each 64 blocks"
     assert counts[0] < counts[40] < counts[79]
 
 
 def test_questions_that_differ_in_more_than_their_block_are_no_series(dataset):
-    other, *questions = [*questions_of("token_min", dataset, [170]), *questions_of("token", dataset, LATE[:5])]
+    other, *questions = [
+        *questions_of("token_min", dataset, [170]),
+        *questions_of("token", dataset, LATE[:5]),
+    ]
     (found,) = series_of([other, *questions, questions[0]])
-    assert found == Series(questions[0], found.slots, tuple(LATE[:5]), ((1, 6), (2,), (3,), (4,), (5,)))
+    assert found == Series(
+        questions[0], found.slots, tuple(LATE[:5]), ((1, 6), (2,), (3,), (4,), (5,))
+    )
     assert list(series_of(questions[:2])) == []
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
 def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, tmp_path_factory):
     late, early = [150, 151, 171, 200], [0, 60, 110, 125, 125, 160]
     with cluster(tmp_path_factory.mktemp("cluster")) as url:
@@ -101,8 +134,13 @@ def test_spark_counts_and_adds_up_many_blocks_as_duckdb_does(data_dir, dataset, 
             for name in ("token_held_since", "all_any_not"):
                 blocks = late if "since" in name else early
                 questions = [questions_of(name, one, blocks) for one in (dataset, on_spark)]
-                places = [*([place] for place in range(len(blocks))), *([0, place] for place in (1, 2, 3))]
-                assert dataset.count(questions[0], places) == on_spark.count(questions[1], places), name
+                places = [
+                    *([place] for place in range(len(blocks))),
+                    *([0, place] for place in (1, 2, 3)),
+                ]
+                assert dataset.count(questions[0], places) == on_spark.count(
+                    questions[1], places
+                ), name
                 if name.startswith("token"):
                     assert dataset.totals(questions[0]) == on_spark.totals(questions[1]), name
         finally:

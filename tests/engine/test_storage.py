@@ -12,7 +12,13 @@ from nbext.engine import storage
 from nbext.engine.dataset import ChainExtent
 from nbext.errors import StorageError
 
-REST = {"name": "made up", "synthetic": True, "created_at": "2026-01-01T00:00:00Z", "tables": {}, "files": []}
+REST = {
+    "name": "made up",
+    "synthetic": True,
+    "created_at": "2026-01-01T00:00:00Z",
+    "tables": {},
+    "files": [],
+}
 
 
 def build(data_dir, fingerprint):
@@ -40,8 +46,10 @@ def test_what_was_published_is_what_is_served(tmp_path):
 def test_a_folder_without_its_pointer_was_not_copied_whole_and_nothing_of_it_is_removed(tmp_path):
     build(tmp_path, "aaaa")
     (tmp_path / "current").unlink()
-    says = (f"{tmp_path} is not whole: it has 000001-aaaa in 'generations', and no file 'current', which says what is "
-            "served. Restore the data folder from a copy, or ingest the files into a new one.")
+    says = (
+        f"{tmp_path} is not whole: it has 000001-aaaa in 'generations', and no file 'current', which says what is "
+        "served. Restore the data folder from a copy, or ingest the files into a new one."
+    )
     for _ in range(2):
         with pytest.raises(StorageError) as caught:
             storage.current(tmp_path)
@@ -78,7 +86,10 @@ def test_a_first_generation_that_was_never_served_is_none(tmp_path, monkeypatch)
 def test_the_two_newest_generations_are_kept(tmp_path):
     for fingerprint in ("aaaa", "bbbb", "cccc"):
         build(tmp_path, fingerprint)
-    assert sorted(p.name for p in (tmp_path / "generations").iterdir()) == ["000002-bbbb", "000003-cccc"]
+    assert sorted(p.name for p in (tmp_path / "generations").iterdir()) == [
+        "000002-bbbb",
+        "000003-cccc",
+    ]
     assert storage.current(tmp_path).number == 3
 
 
@@ -89,7 +100,10 @@ def test_what_a_killed_build_left_behind_is_cleared_away(tmp_path):
     (tmp_path / "generations" / ".building-1").mkdir()
     assert storage.current(tmp_path).number == 1
     build(tmp_path, "bbbb")
-    assert sorted(p.name for p in (tmp_path / "generations").iterdir()) == ["000001-aaaa", "000002-bbbb"]
+    assert sorted(p.name for p in (tmp_path / "generations").iterdir()) == [
+        "000001-aaaa",
+        "000002-bbbb",
+    ]
 
 
 @pytest.mark.parametrize("text", ["../../etc", "", "000001-zzzz/..", "latest"])
@@ -106,17 +120,26 @@ def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
         storage.current(tmp_path)
 
 
-@pytest.mark.parametrize(("change", "says"), [
-    ({"format": 4}, "has format 4; this version of nbext reads formats 1 to 3"),
-    ({"format": "2"}, "has format '2'; this version"),
-    ({"files": [{"path": "a.csv"}]}, "is damaged: an entry of 'files' is incomplete"),
-    ({"chains": [{"chain_id": 1}]}, "is damaged: an entry of 'chains' is incomplete"),
-    ({"chains": [1]}, "is damaged: an entry of 'chains' is incomplete"),
-    ({"chains": [{"chain_id": 1, "first_block": "5", "last_block": 9, "last_timestamp": None}]},
-     "is not a whole number"),
-    ({"fingerprint": None}, "is damaged: 'fingerprint' is missing or is not of type str"),
-    ({"digests": []}, "is damaged: 'digests' is missing"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 4}, "has format 4; this version of nbext reads formats 1 to 3"),
+        ({"format": "2"}, "has format '2'; this version"),
+        ({"files": [{"path": "a.csv"}]}, "is damaged: an entry of 'files' is incomplete"),
+        ({"chains": [{"chain_id": 1}]}, "is damaged: an entry of 'chains' is incomplete"),
+        ({"chains": [1]}, "is damaged: an entry of 'chains' is incomplete"),
+        (
+            {
+                "chains": [
+                    {"chain_id": 1, "first_block": "5", "last_block": 9, "last_timestamp": None}
+                ]
+            },
+            "is not a whole number",
+        ),
+        ({"fingerprint": None}, "is damaged: 'fingerprint' is missing or is not of type str"),
+        ({"digests": []}, "is damaged: 'digests' is missing"),
+    ],
+)
 def test_a_manifest_that_is_damaged_or_of_a_later_format_is_one_clear_error(tmp_path, change, says):
     path = build(tmp_path, "aaaa").folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))

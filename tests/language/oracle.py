@@ -25,7 +25,10 @@ class Oracle:
     """Answers requests about a world. ``saved`` maps ids to requests, and ``lists`` to addresses."""
 
     def __init__(
-        self, world: World, saved: Mapping[str, Any] | None = None, lists: Mapping[str, list[str]] | None = None
+        self,
+        world: World,
+        saved: Mapping[str, Any] | None = None,
+        lists: Mapping[str, list[str]] | None = None,
     ) -> None:
         self.world = world
         self.saved, self.lists = saved or {}, lists or {}
@@ -42,7 +45,9 @@ class One:
         self.oracle, self.world, self.request = oracle, oracle.world, request
         self.filters = request["filters"]
         self.default = chain_of(self.filters.get("chain", "ethereum")).id
-        self.as_of = self.moment(self.filters["asOf"], ends=True) if "asOf" in self.filters else as_of
+        self.as_of = (
+            self.moment(self.filters["asOf"], ends=True) if "asOf" in self.filters else as_of
+        )
 
     def wallets(self) -> list[str]:
         excluded = {
@@ -60,14 +65,22 @@ class One:
 
     def rows(self, columns: list[Mapping[str, Any]], limit: int) -> list[dict[str, Any]]:
         """Return the first rows, in order: each column of an answer for each wallet."""
-        rows = [{one["name"]: self.cell(one, wallet) for one in columns} for wallet in self.wallets()]
+        rows = [
+            {one["name"]: self.cell(one, wallet) for one in columns} for wallet in self.wallets()
+        ]
         written = self.filters.get("orderBy", "address")
         name, falling = written.removeprefix("-"), written.startswith("-")
         # Floats of amounts that differ may be equal.
         name = f"{name}_raw" if any(column["name"] == f"{name}_raw" for column in columns) else name
-        known = sorted((row for row in rows if row[name] is not None), key=lambda row: row[name], reverse=falling)
-        groups = [sorted(same, key=lambda row: row["address"])
-                  for _, same in groupby(known, key=lambda row: row[name])]  # fmt: skip
+        known = sorted(
+            (row for row in rows if row[name] is not None),
+            key=lambda row: row[name],
+            reverse=falling,
+        )
+        groups = [
+            sorted(same, key=lambda row: row["address"])
+            for _, same in groupby(known, key=lambda row: row[name])
+        ]
         return [*chain.from_iterable(groups), *(row for row in rows if row[name] is None)][:limit]
 
     def cell(self, column: Mapping[str, Any], wallet: str) -> Any:
@@ -78,8 +91,11 @@ class One:
             held = self.balance(self.contract(column["address"], number), wallet, self.end(number))
             # Python divides integers with one rounding, as an amount in its token's unit must be.
             return held / 10 ** column["decimals"] if column["type"] == "float64" else held
-        blocks = [one.block for one in self.on(number)
-                  if wallet in (one.sender, one.recipient) and one.block <= self.end(number)]  # fmt: skip
+        blocks = [
+            one.block
+            for one in self.on(number)
+            if wallet in (one.sender, one.recipient) and one.block <= self.end(number)
+        ]
         if column["name"] == "transfers" or not blocks:
             return len(blocks) if column["name"] == "transfers" else None
         times = [self.world.timestamp(number, block) for block in blocks]
@@ -116,7 +132,9 @@ class One:
                     found |= self.chains(one)
                 elif key == "segment":
                     inner = One(self.oracle, self.oracle.saved[one["id"]])
-                    found |= inner.own_chains({k: v for k, v in inner.filters.items() if k not in SCOPE})
+                    found |= inner.own_chains(
+                        {k: v for k, v in inner.filters.items() if k not in SCOPE}
+                    )
                 elif key not in NO_CHAIN:
                     found.add(self.chain(one))
         return found
@@ -141,43 +159,66 @@ class One:
     def token(self, asked: Mapping[str, Any], wallet: str) -> bool:
         contract = self.contract(asked["token"], self.chain(asked))
         bounds = self.raw(asked, "balance", contract)
-        return self.holds(asked, contract, bounds, lambda block: self.balance(contract, wallet, block))
+        return self.holds(
+            asked, contract, bounds, lambda block: self.balance(contract, wallet, block)
+        )
 
     def nft(self, asked: Mapping[str, Any], wallet: str) -> bool:
         contract = self.contract(asked["nft"], self.chain(asked))
         ids = [int(one) for one in asked["tokenIds"]] if "tokenIds" in asked else None
         return self.holds(
-            asked, contract, asked.get("count", {}), lambda block: self.owned(contract, wallet, block, ids)
+            asked,
+            contract,
+            asked.get("count", {}),
+            lambda block: self.owned(contract, wallet, block, ids),
         )
 
-    def holds(self, asked: Any, contract: Contract, bounds: Any, balance: Callable[[int], int]) -> bool:
+    def holds(
+        self, asked: Any, contract: Contract, bounds: Any, balance: Callable[[int], int]
+    ) -> bool:
         low, high = bounds.get("min", 1), bounds.get("max", balance(self.end(contract.chain_id)))
         if not low <= balance(self.end(contract.chain_id)) <= high:
             return False
         if "heldSince" not in asked:
             return True
-        since = self.last_block(self.moment(asked["heldSince"], contract.chain_id), contract.chain_id)
+        since = self.last_block(
+            self.moment(asked["heldSince"], contract.chain_id), contract.chain_id
+        )
         return all(balance(block) >= low for block in range(since, self.end(contract.chain_id) + 1))
 
     def collections(self, asked: Mapping[str, Any], wallet: str) -> bool:
         chain = self.chain(asked)
-        nfts = [one for one in self.world.contracts if one.chain_id == chain and one.standard != "ERC20"]
+        nfts = [
+            one for one in self.world.contracts if one.chain_id == chain and one.standard != "ERC20"
+        ]
         if "of" in asked:
             nfts = [self.contract(one, chain) for one in asked["of"]]
         number = sum(self.balance(one, wallet, self.end(chain)) > 0 for one in nfts)
-        return within(number, asked["distinct"] if "distinct" in asked else {"min": asked.get("atLeast", 1)})
+        return within(
+            number, asked["distinct"] if "distinct" in asked else {"min": asked.get("atLeast", 1)}
+        )
 
     def transfer(self, asked: Mapping[str, Any], wallet: str) -> bool:
         chain = self.chain(asked)
-        contract = next((self.contract(asked[key], chain) for key in ("token", "nft") if key in asked), None)
-        fits = [one for one in self.on(chain, contract) if self.fits(one, asked, wallet, contract, chain)]
+        contract = next(
+            (self.contract(asked[key], chain) for key in ("token", "nft") if key in asked), None
+        )
+        fits = [
+            one
+            for one in self.on(chain, contract)
+            if self.fits(one, asked, wallet, contract, chain)
+        ]
         count, total = asked.get("count", {}), self.raw(asked, "total", contract)
         mins = [one["min"] for one in (count, total) if "min" in one]
         if not fits:
             return 0 in mins and not any(mins)
-        return within(len(fits), count) and within(sum(moved(one, contract) for one in fits), {"min": 0, **total})
+        return within(len(fits), count) and within(
+            sum(moved(one, contract) for one in fits), {"min": 0, **total}
+        )
 
-    def fits(self, one: Transfer, asked: Any, wallet: str, contract: Contract | None, chain: int) -> bool:
+    def fits(
+        self, one: Transfer, asked: Any, wallet: str, contract: Contract | None, chain: int
+    ) -> bool:
         came, went = one.recipient == wallet, one.sender == wallet
         others = ([one.sender] if came else []) + ([one.recipient] if went else [])
         direction = asked.get("direction", "any")
@@ -202,8 +243,14 @@ class One:
 
     def activity(self, asked: Mapping[str, Any], wallet: str) -> bool:
         chain = self.chain(asked)
-        own = [one for one in self.on(chain) if wallet in (one.sender, one.recipient) and one.block <= self.end(chain)]
-        mins = [asked[key]["min"] for key in ("transfers", "activeDays") if "min" in asked.get(key, {})]
+        own = [
+            one
+            for one in self.on(chain)
+            if wallet in (one.sender, one.recipient) and one.block <= self.end(chain)
+        ]
+        mins = [
+            asked[key]["min"] for key in ("transfers", "activeDays") if "min" in asked.get(key, {})
+        ]
         if not own:
             return 0 in mins and not any(mins) and "first" not in asked and "last" not in asked
         blocks = [one.block for one in own]
@@ -234,12 +281,18 @@ class One:
         return sum(one.amount * ((one.recipient == wallet) - (one.sender == wallet)) for one in own)
 
     def owned(self, contract: Contract, wallet: str, block: int, ids: list[int] | None) -> int:
-        own = [one for one in self.on(contract.chain_id, contract) if ids is None or one.amount in ids]
+        own = [
+            one for one in self.on(contract.chain_id, contract) if ids is None or one.amount in ids
+        ]
         if contract.standard == "ERC1155":
             known = [one for one in own if one.block <= block]
-            return sum(one.count * ((one.recipient == wallet) - (one.sender == wallet)) for one in known)
-        return sum(self.owner([one for one in own if one.amount == number], block) == wallet
-                   for number in {one.amount for one in own})  # fmt: skip
+            return sum(
+                one.count * ((one.recipient == wallet) - (one.sender == wallet)) for one in known
+            )
+        return sum(
+            self.owner([one for one in own if one.amount == number], block) == wallet
+            for number in {one.amount for one in own}
+        )
 
     def owner(self, moves: list[Transfer], block: int) -> str | None:
         """Return who had a token id: the last recipient, or the sender of its first transfer, if that is to come."""
@@ -250,7 +303,11 @@ class One:
     # Names
 
     def on(self, chain: int, contract: Contract | None = None) -> list[Transfer]:
-        numbers = [one.contract for one in self.world.contracts if one.chain_id == chain and contract in (None, one)]
+        numbers = [
+            one.contract
+            for one in self.world.contracts
+            if one.chain_id == chain and contract in (None, one)
+        ]
         return [one for one in self.world.transfers if one.contract in numbers]
 
     def chain(self, asked: Mapping[str, Any]) -> int:
@@ -265,7 +322,11 @@ class One:
         return found
 
     def raw(self, asked: Mapping[str, Any], key: str, contract: Contract | None) -> dict[str, int]:
-        token = asked.get("unit", "token") == "token" and contract is not None and contract.standard == "ERC20"
+        token = (
+            asked.get("unit", "token") == "token"
+            and contract is not None
+            and contract.standard == "ERC20"
+        )
         places = (contract.decimals or 0) if token and contract else 0
         return {name: scaled(str(bound), places) for name, bound in asked.get(key, {}).items()}
 
@@ -289,10 +350,16 @@ class One:
             return moment[1]
         seconds = moment[1] if moment[0] == "time" else self.world.timestamp(moment[2], moment[1])
         blocks = range(self.world.last_blocks[chain] + 1)
-        return max((b for b in blocks if (self.world.timestamp(chain, b) or 0) <= seconds), default=-1)
+        return max(
+            (b for b in blocks if (self.world.timestamp(chain, b) or 0) <= seconds), default=-1
+        )
 
     def end(self, chain: int) -> int:
-        return self.world.last_blocks[chain] if self.as_of is None else self.last_block(self.as_of, chain)
+        return (
+            self.world.last_blocks[chain]
+            if self.as_of is None
+            else self.last_block(self.as_of, chain)
+        )
 
     def inside(self, block: int, span: Mapping[str, Any], chain: int) -> bool:
         """Say whether a block lies in a window of blocks or times, bounds included."""

@@ -15,7 +15,15 @@ import pyarrow as pa
 
 from nbext.core.addresses import BURN_ADDRESSES, list_id
 from nbext.core.uint256 import split
-from nbext.engine.dataset import Answer, ChainExtent, Contract, DataAbout, Order, Question, WalletList
+from nbext.engine.dataset import (
+    Answer,
+    ChainExtent,
+    Contract,
+    DataAbout,
+    Order,
+    Question,
+    WalletList,
+)
 from nbext.engine.query import exact
 from nbext.engine.query.parameters import inline
 from nbext.engine.query.set_tree import joined, settled
@@ -94,36 +102,57 @@ def steps(changes: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
         if by_block[block]:
             balance += by_block[block]
             rows.append((block, FOREVER, balance))
-    return [(start, rows[i + 1][0] if i + 1 < len(rows) else FOREVER, b) for i, (start, _, b) in enumerate(rows)]
+    return [
+        (start, rows[i + 1][0] if i + 1 < len(rows) else FOREVER, b)
+        for i, (start, _, b) in enumerate(rows)
+    ]
 
 
 def tables(world: World) -> dict[str, pa.Table]:
     """Return every table of the layout."""
     number = {address: index for index, address in enumerate(world.addresses)}
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
-    rows["wallets"] = [(number[one], one, one in world.contract_wallets or None) for one in world.addresses]
+    rows["wallets"] = [
+        (number[one], one, one in world.contract_wallets or None) for one in world.addresses
+    ]
     for contract in world.contracts:
         _contract_rows(contract, world, number, rows)
     _activity_rows(world, number, rows)
     for chain_id, last in world.last_blocks.items():
-        rows["blocks"] += [(chain_id, block, world.timestamp(chain_id, block)) for block in range(last + 1)]
+        rows["blocks"] += [
+            (chain_id, block, world.timestamp(chain_id, block)) for block in range(last + 1)
+        ]
     return {name: _table(name, rows[name]) for name in TABLES}
 
 
-def _contract_rows(contract: Contract, world: World, number: dict[str, int], rows: dict[str, list[Any]]) -> None:
+def _contract_rows(
+    contract: Contract, world: World, number: dict[str, int], rows: dict[str, list[Any]]
+) -> None:
     own = [one for one in world.transfers if one.contract == contract.contract]
     cid = contract.contract
     rows["contracts"].append(
-        tuple(getattr(contract, name) if name != "total_supply" else None for name in TABLES["contracts"])
+        tuple(
+            getattr(contract, name) if name != "total_supply" else None
+            for name in TABLES["contracts"]
+        )
     )
     for one in own:
         rows["transfers"].append(
-            (cid, one.block, one.log_index, number[one.sender], number[one.recipient], *split(one.amount),
-             one.count)
-        )  # fmt: skip
+            (
+                cid,
+                one.block,
+                one.log_index,
+                number[one.sender],
+                number[one.recipient],
+                *split(one.amount),
+                one.count,
+            )
+        )
     for wallet, changes in sided(contract.standard, own).items():
         stood = steps(changes)
-        rows["history"] += [(cid, number[wallet], a, b, *stored(balance)) for a, b, balance in stood]
+        rows["history"] += [
+            (cid, number[wallet], a, b, *stored(balance)) for a, b, balance in stood
+        ]
         if stood and stood[-1][2]:
             rows["balances"].append((cid, number[wallet], *stored(stood[-1][2])))
     if contract.standard in ("ERC721", "ERC1155"):
@@ -145,17 +174,27 @@ def _activity_rows(world: World, number: dict[str, int], rows: dict[str, list[An
         days = None
         if world.seconds.get(chain_id, 1):
             days = len({world.timestamp(chain_id, block) // 86_400 for block in blocks})
-        rows["activity"].append((chain_id, number[wallet], min(blocks), max(blocks), len(blocks), days))
+        rows["activity"].append(
+            (chain_id, number[wallet], min(blocks), max(blocks), len(blocks), days)
+        )
 
 
 def _table(name: str, rows: list[tuple[Any, ...]]) -> pa.Table:
-    kinds = {"int32": pa.int32(), "int64": pa.int64(), "string": pa.string(), "boolean": pa.bool_(),
-             "decimal(38,0)": pa.decimal128(38, 0)}  # fmt: skip
+    kinds = {
+        "int32": pa.int32(),
+        "int64": pa.int64(),
+        "string": pa.string(),
+        "boolean": pa.bool_(),
+        "decimal(38,0)": pa.decimal128(38, 0),
+    }
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(TABLES[name])
     schema = TABLES[name].items()
-    return pa.table({
-        key: pa.array(list(values), type=kinds[kind]) for (key, kind), values in zip(schema, columns, strict=True)
-    })  # fmt: skip
+    return pa.table(
+        {
+            key: pa.array(list(values), type=kinds[kind])
+            for (key, kind), values in zip(schema, columns, strict=True)
+        }
+    )
 
 
 @dataclass
@@ -165,7 +204,10 @@ class WorldCatalog:
     world: World
 
     def contract(self, chain_id: int, address: str) -> Contract | None:
-        return next((c for c in self.world.contracts if (c.chain_id, c.address) == (chain_id, address)), None)
+        return next(
+            (c for c in self.world.contracts if (c.chain_id, c.address) == (chain_id, address)),
+            None,
+        )
 
     def by_symbol(self, chain_id: int, symbol: str, *, nft: bool) -> list[Contract]:
         return [c for c in self._on(chain_id, nft) if (c.symbol or "").lower() == symbol.lower()]
@@ -175,7 +217,9 @@ class WorldCatalog:
 
     def _on(self, chain_id: int, nft: bool) -> list[Contract]:
         return [
-            c for c in self.world.contracts if c.chain_id == chain_id and (c.standard in ("ERC721", "ERC1155")) == nft
+            c
+            for c in self.world.contracts
+            if c.chain_id == chain_id and (c.standard in ("ERC721", "ERC1155")) == nft
         ]
 
 
@@ -265,7 +309,10 @@ def stored_list(addresses: Iterable[str]) -> WalletList:
 def scalar_of(value: Any) -> ibis.expr.types.Scalar:
     """Return a question's value as the literal that its documentation says."""
     if isinstance(value, tuple):
-        kinds = {"string" if isinstance(one, str) else "int64" if one < 2**63 else "decimal(38,0)" for one in value}
+        kinds = {
+            "string" if isinstance(one, str) else "int64" if one < 2**63 else "decimal(38,0)"
+            for one in value
+        }
         return ibis.literal(list(value), type=f"array<{max(kinds, key=len)}>")
     if isinstance(value, str):
         return ibis.literal(value, type="string")

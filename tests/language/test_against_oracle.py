@@ -25,9 +25,16 @@ from tests.language.tables import GENESIS, ZERO, Transfer, World, WorldDataset, 
 
 WALLETS = [ZERO, BURN_ADDRESSES[1], *(f"0x{number:040x}" for number in (5, 6, 7, 2**159))]
 # Lists that a service stores, one with a wallet that no data has.
-STORED = {one.id: one for one in map(stored_list, (WALLETS[2:4], [WALLETS[0], *WALLETS[4:], "0x" + "ee" * 20]))}
-LISTS = {name: ["0x" + one.path.read_bytes()[at : at + 20].hex() for at in range(0, 20 * one.wallets, 20)]
-         for name, one in STORED.items()}  # fmt: skip
+STORED = {
+    one.id: one
+    for one in map(stored_list, (WALLETS[2:4], [WALLETS[0], *WALLETS[4:], "0x" + "ee" * 20]))
+}
+LISTS = {
+    name: [
+        "0x" + one.path.read_bytes()[at : at + 20].hex() for at in range(0, 20 * one.wallets, 20)
+    ]
+    for name, one in STORED.items()
+}
 CONTRACTS = [
     Contract(0, 1, f"0x{0xC0:040x}", "ERC20", symbol="USDC", decimals=6),
     Contract(1, 1, f"0x{0xC1:040x}", "ERC20", symbol="WEI", decimals=0),
@@ -63,7 +70,13 @@ def worlds(draw: Any) -> World:
     numbered = [replace(one, log_index=index) for index, one in enumerate(drawn)]
     if draw(st.booleans()):
         numbered = minted(numbered)
-    return World(CONTRACTS, numbered, LAST, SECONDS, frozenset(draw(st.sets(st.sampled_from(WALLETS), max_size=2))))
+    return World(
+        CONTRACTS,
+        numbered,
+        LAST,
+        SECONDS,
+        frozenset(draw(st.sets(st.sampled_from(WALLETS), max_size=2))),
+    )
 
 
 def minted(moves: list[Transfer]) -> list[Transfer]:
@@ -72,21 +85,32 @@ def minted(moves: list[Transfer]) -> list[Transfer]:
     for one in sorted(moves, key=lambda one: (one.block, one.log_index)):
         first.setdefault((one.contract, one.amount), one)
     nfts = [one.contract for one in CONTRACTS if one.standard != "ERC20"]
-    return [replace(one, sender=ZERO) if one in first.values() and one.contract in nfts else one for one in moves]
+    return [
+        replace(one, sender=ZERO) if one in first.values() and one.contract in nfts else one
+        for one in moves
+    ]
 
 
 def bounds(
     values: list[Any], show: Any = lambda value: value, *, moved: bool = False
 ) -> st.SearchStrategy[dict[str, Any]]:
     """Draw min, max or both, in order; a max of 0 alone only of what was ``moved``."""
+
     def build(pair: tuple[Any, Any], which: str) -> dict[str, Any]:
         low, high = sorted(pair)
         if which == "max" and high == 0 and not moved:
             which = "both"
-        return {key: show(value) for key, value in (("min", low), ("max", high)) if which in (key, "both")}
+        return {
+            key: show(value)
+            for key, value in (("min", low), ("max", high))
+            if which in (key, "both")
+        }
 
-    return st.builds(build, st.tuples(st.sampled_from(values), st.sampled_from(values)),
-                     st.sampled_from(["min", "max", "both"]))  # fmt: skip
+    return st.builds(
+        build,
+        st.tuples(st.sampled_from(values), st.sampled_from(values)),
+        st.sampled_from(["min", "max", "both"]),
+    )
 
 
 KINDS = [name for name in CONDITIONS if name != "segment"]
@@ -100,7 +124,9 @@ def times(chain: int, last: int | None = None) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.integers(0, last),
         st.integers(0, last * step).map(lambda seconds: iso(GENESIS + seconds)),
-        st.integers(-(-(end - last) * step // 3600), end * step // 3600).map(lambda hours: f"{hours}h"),
+        st.integers(-(-(end - last) * step // 3600), end * step // 3600).map(
+            lambda hours: f"{hours}h"
+        ),
     )
 
 
@@ -115,11 +141,16 @@ def windows(draw: Any, chain: int) -> dict[str, Any]:
         length = draw(st.sampled_from([None, 10]))
         shown = [datetime.fromtimestamp(one, UTC).isoformat()[:length] for one in at]
         given = dict(zip(given, shown, strict=True))
-    return {key: given[key] for key in draw(st.sampled_from([["after"], ["before"], ["after", "before"]]))}
+    return {
+        key: given[key]
+        for key in draw(st.sampled_from([["after"], ["before"], ["after", "before"]]))
+    }
 
 
 def named(draw: Any, contract: Contract) -> str:
-    return draw(st.sampled_from([contract.symbol, contract.symbol.lower(), checksummed(contract.address)]))
+    return draw(
+        st.sampled_from([contract.symbol, contract.symbol.lower(), checksummed(contract.address)])
+    )
 
 
 def amounts(draw: Any, contract: Contract, *, moved: bool = False) -> tuple[dict[str, Any], str]:
@@ -127,10 +158,17 @@ def amounts(draw: Any, contract: Contract, *, moved: bool = False) -> tuple[dict
     raw = draw(bounds(AMOUNTS, moved=moved))
     places = contract.decimals or 0
     if contract.standard != "ERC20" or draw(st.booleans()):
-        return {key: draw(st.sampled_from([str(value), value])) for key, value in raw.items()}, "raw"
+        return {
+            key: draw(st.sampled_from([str(value), value])) for key, value in raw.items()
+        }, "raw"
     padded = {key: str(value).rjust(places + 1, "0") for key, value in raw.items()}
-    shown = {key: text[: len(text) - places] + "." + text[len(text) - places :] for key, text in padded.items()}
-    return {key: text.rstrip("0").rstrip(".") if places else text[:-1] for key, text in shown.items()}, "token"
+    shown = {
+        key: text[: len(text) - places] + "." + text[len(text) - places :]
+        for key, text in padded.items()
+    }
+    return {
+        key: text.rstrip("0").rstrip(".") if places else text[:-1] for key, text in shown.items()
+    }, "token"
 
 
 @st.composite
@@ -147,7 +185,11 @@ def conditions(draw: Any, end: dict[int, int], saved: bool) -> dict[str, Any]:
 
 
 def draw_token(draw: Any, chain: int, end: int) -> dict[str, Any]:
-    contract = draw(st.sampled_from([one for one in CONTRACTS if one.chain_id == chain and one.standard == "ERC20"]))
+    contract = draw(
+        st.sampled_from(
+            [one for one in CONTRACTS if one.chain_id == chain and one.standard == "ERC20"]
+        )
+    )
     asked: dict[str, Any] = {"token": named(draw, contract)}
     if draw(st.booleans()):
         asked["balance"], asked["unit"] = amounts(draw, contract)
@@ -157,7 +199,11 @@ def draw_token(draw: Any, chain: int, end: int) -> dict[str, Any]:
 
 
 def draw_nft(draw: Any, chain: int, end: int) -> dict[str, Any]:
-    contract = draw(st.sampled_from([one for one in CONTRACTS if one.chain_id == chain and one.standard != "ERC20"]))
+    contract = draw(
+        st.sampled_from(
+            [one for one in CONTRACTS if one.chain_id == chain and one.standard != "ERC20"]
+        )
+    )
     asked: dict[str, Any] = {"nft": named(draw, contract)}
     if draw(st.booleans()):
         asked["count"] = draw(COUNTS)
@@ -178,13 +224,19 @@ def draw_collections(draw: Any, chain: int, end: int) -> dict[str, Any]:
 
 
 def draw_transfer(draw: Any, chain: int, end: int) -> dict[str, Any]:
-    asked: dict[str, Any] = {"direction": draw(st.sampled_from(["in", "out", "any", "mint", "burn"]))}
+    asked: dict[str, Any] = {
+        "direction": draw(st.sampled_from(["in", "out", "any", "mint", "burn"]))
+    }
     own = [one for one in CONTRACTS if one.chain_id == chain]
     if draw(st.booleans()):
         contract = draw(st.sampled_from(own))
         asked["token" if contract.standard == "ERC20" else "nft"] = named(draw, contract)
         for key in draw(st.sets(st.sampled_from(["amount", "total"]))):
-            asked[key], _ = amounts(draw, contract, moved=True) if contract.standard == "ERC20" else (draw(COUNTS), "")
+            asked[key], _ = (
+                amounts(draw, contract, moved=True)
+                if contract.standard == "ERC20"
+                else (draw(COUNTS), "")
+            )
             if contract.standard == "ERC20":
                 asked[key], asked["unit"] = draw(bounds(AMOUNTS)), "raw"
     if draw(st.booleans()):
@@ -220,7 +272,9 @@ def maps(draw: Any, end: dict[int, int], saved: bool, depth: int = 0) -> dict[st
         group = draw(st.sampled_from(["", "", "", "all", "any", "not", "not"])) if depth < 2 else ""
         if group:
             inner = maps(end, saved, depth + 1)
-            members[group] = draw(st.lists(inner, min_size=1, max_size=2) if group != "not" else inner)
+            members[group] = draw(
+                st.lists(inner, min_size=1, max_size=2) if group != "not" else inner
+            )
             continue
         ((name, asked),) = draw(conditions(end, saved)).items()
         members[name] = [*members[name], asked] if name in members else [asked]
@@ -235,7 +289,9 @@ def requests(draw: Any, saved: bool = True) -> dict[str, Any]:
         # On both chains the data has begun and not yet ended.
         seconds = draw(st.integers(0, LAST[10] * SECONDS[10] - 3600))
         seconds = min(seconds, LAST[1] * SECONDS[1])
-        scope["asOf"] = datetime.fromtimestamp(GENESIS + seconds, UTC).isoformat()[: draw(st.sampled_from([None, 10]))]
+        scope["asOf"] = datetime.fromtimestamp(GENESIS + seconds, UTC).isoformat()[
+            : draw(st.sampled_from([None, 10]))
+        ]
         end = {chain: min(seconds // SECONDS[chain], LAST[chain]) for chain in LAST}
     if draw(st.booleans()):
         scope["exclude"] = draw(st.lists(st.sampled_from(["burn", *WALLETS]), max_size=2))
@@ -246,7 +302,9 @@ def requests(draw: Any, saved: bool = True) -> dict[str, Any]:
         scope["columns"] = columns
     # Every request has these columns; which balances it has, `ordered` looks at once it is resolved.
     if draw(st.booleans()):
-        scope["orderBy"] = draw(st.sampled_from(["", "-"])) + draw(st.sampled_from(["address", *columns]))
+        scope["orderBy"] = draw(st.sampled_from(["", "-"])) + draw(
+            st.sampled_from(["address", *columns])
+        )
     operator = draw(st.sampled_from(["AND", "OR"]))
     return {"operator": operator, "filters": {**draw(maps(end, saved)), **scope}, "limit": 100}
 
@@ -261,10 +319,15 @@ def ordered(request: dict[str, Any], plan: Plan) -> list[dict[str, Any]]:
     column = balances[draw % len(balances)]
     name = "-" * (draw % 3 > 0) + column["name"]
     limit = 2 if draw % 5 else 100
-    return [request, {**request, "filters": {**request["filters"], "orderBy": name}, "limit": limit}]
+    return [
+        request,
+        {**request, "filters": {**request["filters"], "orderBy": name}, "limit": limit},
+    ]
 
 
-def answered(dataset: Any, request: dict[str, Any], saved: dict[str, Any]) -> tuple[Plan, int, list[Any]]:
+def answered(
+    dataset: Any, request: dict[str, Any], saved: dict[str, Any]
+) -> tuple[Plan, int, list[Any]]:
     plan = language.resolve(language.parse(request), dataset, saved.get, STORED.get)
     answer = dataset.ask(language.compile(plan), limit=plan.limit)
     assert min(answer.matched, plan.limit) == answer.rows.num_rows
@@ -290,17 +353,30 @@ def check(world: World, asked: Sequence[dict[str, Any]]) -> None:
         dataset.close()
 
 
-def check_in_common(dataset: Any, oracle: Oracle, asked: Sequence[dict[str, Any]], saved: dict[str, Any]) -> None:
+def check_in_common(
+    dataset: Any, oracle: Oracle, asked: Sequence[dict[str, Any]], saved: dict[str, Any]
+) -> None:
     """Compare how many wallets requests have in common, and the conditions of each that must hold, one by one."""
-    def count(questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
-        return [dataset.ask(intersection([questions[one] for one in places]), limit=100).matched for places in together]
 
-    plans = [language.resolve(language.parse(request), dataset, saved.get, STORED.get) for request in asked]
+    def count(questions: Sequence[Question], together: Sequence[Sequence[int]]) -> list[int]:
+        return [
+            dataset.ask(intersection([questions[one] for one in places]), limit=100).matched
+            for places in together
+        ]
+
+    plans = [
+        language.resolve(language.parse(request), dataset, saved.get, STORED.get)
+        for request in asked
+    ]
     common = set.intersection(*(oracle.wallets(request) for request in asked))
     assert count(list(map(language.compile, plans)), [range(len(plans))]) == [len(common)]
     request, plan = asked[-1], plans[-1]
     steps = language.funnel(plan, count)
-    scope = {key: value for key, value in plan.canonical["filters"].items() if key in ("asOf", "chain", "exclude")}
+    scope = {
+        key: value
+        for key, value in plan.canonical["filters"].items()
+        if key in ("asOf", "chain", "exclude")
+    }
     for place, step in enumerate(steps):
         so_far = {"all": [one.filters for one in steps[: place + 1]], **scope}
         assert step.remaining >= len(oracle.wallets({"filters": so_far}) & oracle.wallets(request))
@@ -312,7 +388,10 @@ def settled(request: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
     """Keep asOf out of what names a saved segment without one: its heldSince can lie after that time."""
     if "asOf" in first["filters"] or '"segment"' not in json.dumps(request):
         return request
-    return {**request, "filters": {key: value for key, value in request["filters"].items() if key != "asOf"}}
+    return {
+        **request,
+        "filters": {key: value for key, value in request["filters"].items() if key != "asOf"},
+    }
 
 
 def prepared(asked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -358,10 +437,27 @@ def test_the_canonical_form_is_a_request_that_means_the_same(asked):
 def test_who_owned_an_nft_from_the_beginning_was_seen_before_it_was_sent():
     """An OR has every wallet that one of its branches has, whatever its other branches are."""
     _, _, one, two, three, *_ = WALLETS
-    world = World(CONTRACTS, [Transfer(0, 1, 0, ZERO, three, 5), Transfer(2, 9, 1, one, two, 1)], LAST, SECONDS)
+    world = World(
+        CONTRACTS,
+        [Transfer(0, 1, 0, ZERO, three, 5), Transfer(2, 9, 1, one, two, 1)],
+        LAST,
+        SECONDS,
+    )
     nft = {"nft": {"nft": "BAYC"}}
-    branches = [nft, {"not": nft}, {"any": [nft, {"not": {"token": {"token": "USDC"}}}]}, {"not": {"not": nft}}]
-    check(world, [{"filters": {**branch, "asOf": block}, "limit": 100} for branch in branches for block in (5, 9)])
+    branches = [
+        nft,
+        {"not": nft},
+        {"any": [nft, {"not": {"token": {"token": "USDC"}}}]},
+        {"not": {"not": nft}},
+    ]
+    check(
+        world,
+        [
+            {"filters": {**branch, "asOf": block}, "limit": 100}
+            for branch in branches
+            for block in (5, 9)
+        ],
+    )
 
 
 def test_one_condition_at_a_time_on_a_chain_made_for_it():
@@ -382,11 +478,22 @@ def test_one_condition_at_a_time_on_a_chain_made_for_it():
         SECONDS,
     )
     held = [{"token": {"token": "USDC", "heldSince": block}} for block in range(1, 8)]
-    owned = [{"nft": {"nft": "BAYC", "tokenIds": [1], "heldSince": block}} for block in range(5, 11)]
+    owned = [
+        {"nft": {"nft": "BAYC", "tokenIds": [1], "heldSince": block}} for block in range(5, 11)
+    ]
     owned += [{**one, "asOf": 8} for one in owned[:4]]
     counted = [{"transfer": {"count": {"min": number, "max": number}}} for number in range(1, 7)]
-    nothing = [{"transfer": {"token": "USDC", "direction": side, name: {"max": "0"}}}
-               for side in ("in", "out", "any") for name in ("amount", "total")]
+    nothing = [
+        {"transfer": {"token": "USDC", "direction": side, name: {"max": "0"}}}
+        for side in ("in", "out", "any")
+        for name in ("amount", "total")
+    ]
     everyone = {"token": {"token": "USDC", "balance": {"min": 0}}}
     denied = {**everyone, "not": [owned[4], {"activity": {"first": {"before": 2}}}]}
-    check(world, [{"filters": filters, "limit": 100} for filters in [*held, *owned, *counted, *nothing, denied]])
+    check(
+        world,
+        [
+            {"filters": filters, "limit": 100}
+            for filters in [*held, *owned, *counted, *nothing, denied]
+        ],
+    )

@@ -57,5 +57,7 @@ IDS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_id_of_a_known_segment_stays(form):
     query = language.parse({"filters": FORMS[form], "limit": 100})
-    plan = language.resolve(query, WorldDataset.unconnected(WORLD), {"stored": STORED}.get, LISTS.get)
+    plan = language.resolve(
+        query, WorldDataset.unconnected(WORLD), {"stored": STORED}.get, LISTS.get
+    )
     assert language.segment_id(plan, "f0f0f0") == IDS[form]

@@ -62,8 +62,14 @@ def test_holders_come_with_exact_balances_ordered_by_address(dataset):
 
 
 def test_the_greatest_balance_there_is_stays_exact(dataset):
-    assert rows(dataset, {"token": {"token": "DAI", "balance": {"min": str(2**256 - 1)}, "unit": "raw"}}) == [
-        {"address": address(8), "DAI_balance": (2**256 - 1) / 10**18, "DAI_balance_raw": str(2**256 - 1)}
+    assert rows(
+        dataset, {"token": {"token": "DAI", "balance": {"min": str(2**256 - 1)}, "unit": "raw"}}
+    ) == [
+        {
+            "address": address(8),
+            "DAI_balance": (2**256 - 1) / 10**18,
+            "DAI_balance_raw": str(2**256 - 1),
+        }
     ]
 
 
@@ -72,23 +78,33 @@ def test_holders_of_one_but_not_of_another(dataset):
 
 
 def test_not_beside_or_complements_all_wallets_seen(dataset):
-    assert wallets(dataset, {"token": {"token": USDC}, "not": {"nft": {"nft": "BAYC"}}}, "OR") == [5, 6, 8]
+    assert wallets(dataset, {"token": {"token": USDC}, "not": {"nft": {"nft": "BAYC"}}}, "OR") == [
+        5,
+        6,
+        8,
+    ]
 
 
 def test_a_max_alone_asks_for_some_and_an_explicit_min_of_0_takes_wallets_with_none_too(dataset):
     assert wallets(dataset, {"token": {"token": USDC, "balance": {"max": "1"}}}) == [6]
-    assert wallets(dataset, {"token": {"token": USDC, "balance": {"min": 0, "max": "1"}}}) == [6, 7, 8]
+    assert wallets(dataset, {"token": {"token": USDC, "balance": {"min": 0, "max": "1"}}}) == [
+        6,
+        7,
+        8,
+    ]
 
 
 def test_a_symbol_of_several_contracts_names_them_all(dataset):
     with pytest.raises(AmbiguousSymbol) as caught:
         rows(dataset, {"token": {"token": "usdc"}})
-    assert caught.value.errors == [{
-        "pointer": "/filters/token/token",
-        "code": "ambiguous-symbol",
-        "detail": "2 contracts on ethereum have the symbol 'usdc': 0x00000000000000000000000000000000000000C0, "
-        "0x00000000000000000000000000000000000000C3. Give the address.",
-    }]  # fmt: skip
+    assert caught.value.errors == [
+        {
+            "pointer": "/filters/token/token",
+            "code": "ambiguous-symbol",
+            "detail": "2 contracts on ethereum have the symbol 'usdc': 0x00000000000000000000000000000000000000C0, "
+            "0x00000000000000000000000000000000000000C3. Give the address.",
+        }
+    ]
     assert caught.value.candidates == [
         {"chain": "ethereum", "address": address(0xC0), "symbol": "USDC", "name": "USD Coin"},
         {"chain": "ethereum", "address": address(0xC3), "symbol": "USDC", "name": "a copy"},
@@ -99,13 +115,19 @@ def test_a_misspelt_condition_is_named_and_corrected():
     with pytest.raises(InvalidSegment) as caught:
         language.parse({"operator": "AND", "filters": {"tokn": {"token": "USDC"}}})
     assert caught.value.errors == [
-        {"pointer": "/filters/tokn", "code": "unknown-key", "detail": "Unknown condition 'tokn'. Did you mean 'token'?"}
+        {
+            "pointer": "/filters/tokn",
+            "code": "unknown-key",
+            "detail": "Unknown condition 'tokn'. Did you mean 'token'?",
+        }
     ]
 
 
 def test_queries_that_differ_only_in_values_have_one_shape(dataset):
     def shape(low, block):
         filters = {"token": {"token": USDC, "balance": {"min": low}, "heldSince": block}}
-        return language.compile(language.resolve(language.parse({"filters": filters}), dataset)).shape
+        return language.compile(
+            language.resolve(language.parse({"filters": filters}), dataset)
+        ).shape
 
     assert shape("1", 3) == shape("0.5", 4)

@@ -16,7 +16,9 @@ COLUMNS = ["token_address", "from_address", "to_address", "value", "block_number
 
 
 def read(path):
-    return [tuple(map(str, row.values())) for row in pq.read_table(path, columns=COLUMNS).to_pylist()]
+    return [
+        tuple(map(str, row.values())) for row in pq.read_table(path, columns=COLUMNS).to_pylist()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,9 @@ def opened(tmp_path_factory):
     ethereum = shared_data("transfers/eth_token_transfers_12600000.parquet")
     optimism = shared_data("transfers/op_quests_ethereum_etl.parquet")
     for path, chain in ((ethereum, "ethereum"), (optimism, "optimism")):
-        assert cli.main(["ingest", str(path), "--chain", chain, "--data", str(data), "--quiet"]) == 0
+        assert (
+            cli.main(["ingest", str(path), "--chain", chain, "--data", str(data), "--quiet"]) == 0
+        )
     dataset = open_dataset(data)
     yield dataset, read(ethereum), read(optimism)
     dataset.close()
@@ -70,5 +74,7 @@ def test_wallets_seen_are_those_of_the_conditions_chain(opened):
     everyone = language.resolve(
         language.parse({"filters": {"activity": {"chain": 10, "transfers": {"min": 1}}}}), dataset
     )
-    assert dataset.ask(language.compile(everyone), limit=0).matched == len(seen - {"0x" + "0" * 36 + "dead"})
+    assert dataset.ask(language.compile(everyone), limit=0).matched == len(
+        seen - {"0x" + "0" * 36 + "dead"}
+    )
     assert 0 < matched < len(seen)

@@ -25,10 +25,14 @@ WORLD = World(
         Contract(2, 10, address(0xC2), "ERC721", symbol="QUEST", transfers=1),
         Contract(3, 1, address(0xC3), "ERC20", symbol="ODD", decimals=None, transfers=1),
         Contract(4, 1, address(0xC4), "ERC20", symbol="TWICE", decimals=0, transfers=1),
-        Contract(5, 1, address(0xC5), "ERC20", symbol="twice", decimals=0, name="the other", transfers=1),
+        Contract(
+            5, 1, address(0xC5), "ERC20", symbol="twice", decimals=0, name="the other", transfers=1
+        ),
         Contract(6, 10, address(0xC0), "ERC20", symbol="OP", decimals=18),
         Contract(7, 137, address(0xC7), "ERC20", symbol="POL", decimals=18, transfers=1),
-        Contract(8, 1, address(0xC8), "ERC20", symbol="MAD", decimals=2**31 - 1, transfers=1, spam=True),
+        Contract(
+            8, 1, address(0xC8), "ERC20", symbol="MAD", decimals=2**31 - 1, transfers=1, spam=True
+        ),
     ],
     transfers=[Transfer(0, 1, 0, ZERO, address(5), 1), Transfer(2, 5, 0, ZERO, address(5), 1)],
     last_blocks={1: 100, 10: 50, 137: 9},
@@ -44,7 +48,9 @@ def dataset():
 
 
 def resolved(dataset, filters, saved=None, **body):
-    return language.resolve(language.parse({"filters": filters, **body}), dataset, (saved or {}).get)
+    return language.resolve(
+        language.parse({"filters": filters, **body}), dataset, (saved or {}).get
+    )
 
 
 def errors(dataset, filters, saved=None):
@@ -59,75 +65,211 @@ def token(name="UNI", **fields):
 
 C1, C2, CF = (f"0x{'0' * 38}{end}" for end in ("C1", "c2", "ff"))
 UNKNOWN = [
-    (token("UNO"), "/token/token", "unknown-symbol",
-     "The data has no token with the symbol 'UNO' on ethereum. Did you mean 'UNI'?"),
-    (token("BAYC"), "/token/token", "unknown-symbol",
-     "The data has no token with the symbol 'BAYC' on ethereum. There is a collection with that symbol: "
-     "use 'nft' for it."),
-    ({"nft": {"nft": "uni"}}, "/nft/nft", "unknown-symbol",
-     "The data has no collection with the symbol 'uni' on ethereum. There is a token with that symbol: "
-     "use 'token' for it."),
-    ({"nft": {"nft": "QUEST"}}, "/nft/nft", "unknown-symbol",
-     "The data has no collection with the symbol 'QUEST' on ethereum. It has one on optimism: "
-     'add "chain": "optimism".'),
-    ({"nft": {"nft": "Bored Ape"}}, "/nft/nft", "unknown-symbol",
-     "The data has no collection with the symbol 'Bored Ape' on ethereum. It looks like a name: search for it, "
-     "and write its symbol or its address."),
-    (token(address(0xFF)), "/token/token", "unknown-contract", f"The data has no contract {CF} on ethereum."),
-    ({"nft": {"nft": address(0xC2)}}, "/nft/nft", "unknown-contract",
-     f"The data has no contract {C2} on ethereum. It has one on optimism: "
-     'add "chain": "optimism".'),
-    (token(address(0xC1)), "/token/token", "standard", f"{C1} is ERC721, not an ERC20 token. Use 'nft' for it."),
-    (token(chain="gnosis"), "/token/chain", "chain",
-     "The data has nothing on gnosis. It has: ethereum, optimism, polygon."),
-    ({**token(), "chain": "gnosis"}, "/chain", "chain",
-     "The data has nothing on gnosis. It has: ethereum, optimism, polygon."),
-    ({"segment": {"id": "sg_x"}}, "/segment/id", "unknown-segment", "No segment 'sg_x' is saved here."),
-    ({"wallet": {"in": "sg_x"}}, "/wallet/in", "unknown-segment", "No segment 'sg_x' is saved here."),
-    ({"wallet": {"in": [C1, "sg_x"]}}, "/wallet/in/1", "unknown-segment", "No segment 'sg_x' is saved here."),
-    (token(balance={"min": "0.1234567890123456789"}), "/token/balance/min", "decimals",
-     "0.1234567890123456789 has 19 decimals; UNI has 18. Round it: 0.123456789012345679."),
-    (token(balance={"max": "1.5"}, unit="raw"), "/token/balance/max", "decimals",
-     "1.5 has 1 decimal; raw amounts have none. Round it: 2."),
-    ({"transfer": {"nft": "BAYC", "total": {"min": "1.5"}}}, "/transfer/total/min", "decimals",
-     "1.5 has 1 decimal; NFTs are counted whole."),
-    (token("ODD", balance={"min": "1"}), "/token/balance/min", "decimals",
-     'The data does not have the decimals of ODD. Give the amount in its smallest unit, with "unit": "raw".'),
-    (token("MAD", balance={"min": "1"}), "/token/balance/min", "decimals",
-     'The data does not have the decimals of MAD. Give the amount in its smallest unit, with "unit": "raw".'),
-    (token(balance={"min": str(10**60)}), "/token/balance/min", "range",
-     f"{10**60} is out of range: more than 2^256-1 in the smallest unit."),
-    ({"collections": {"of": ["BAYC", address(0xC1)]}}, "/collections/of/1", "twice",
-     f"'{address(0xC1)}' is in the list twice."),
-    ({"collections": {"of": ["BAYC"], "atLeast": 2}}, "/collections/atLeast", "range",
-     "2 is out of range: the list has 1 collection."),
-    ({"transfer": {"direction": "burn", "counterparty": address(5)}}, "/transfer/counterparty", "exclusive",
-     "A burn has no counterparty: the other side is the burn address."),
-    ({"transfer": {"after": 5, "before": 3}}, "/transfer", "range",
-     'The window is empty: "after" is later than "before".'),
+    (
+        token("UNO"),
+        "/token/token",
+        "unknown-symbol",
+        "The data has no token with the symbol 'UNO' on ethereum. Did you mean 'UNI'?",
+    ),
+    (
+        token("BAYC"),
+        "/token/token",
+        "unknown-symbol",
+        "The data has no token with the symbol 'BAYC' on ethereum. There is a collection with that symbol: "
+        "use 'nft' for it.",
+    ),
+    (
+        {"nft": {"nft": "uni"}},
+        "/nft/nft",
+        "unknown-symbol",
+        "The data has no collection with the symbol 'uni' on ethereum. There is a token with that symbol: "
+        "use 'token' for it.",
+    ),
+    (
+        {"nft": {"nft": "QUEST"}},
+        "/nft/nft",
+        "unknown-symbol",
+        "The data has no collection with the symbol 'QUEST' on ethereum. It has one on optimism: "
+        'add "chain": "optimism".',
+    ),
+    (
+        {"nft": {"nft": "Bored Ape"}},
+        "/nft/nft",
+        "unknown-symbol",
+        "The data has no collection with the symbol 'Bored Ape' on ethereum. It looks like a name: search for it, "
+        "and write its symbol or its address.",
+    ),
+    (
+        token(address(0xFF)),
+        "/token/token",
+        "unknown-contract",
+        f"The data has no contract {CF} on ethereum.",
+    ),
+    (
+        {"nft": {"nft": address(0xC2)}},
+        "/nft/nft",
+        "unknown-contract",
+        f"The data has no contract {C2} on ethereum. It has one on optimism: "
+        'add "chain": "optimism".',
+    ),
+    (
+        token(address(0xC1)),
+        "/token/token",
+        "standard",
+        f"{C1} is ERC721, not an ERC20 token. Use 'nft' for it.",
+    ),
+    (
+        token(chain="gnosis"),
+        "/token/chain",
+        "chain",
+        "The data has nothing on gnosis. It has: ethereum, optimism, polygon.",
+    ),
+    (
+        {**token(), "chain": "gnosis"},
+        "/chain",
+        "chain",
+        "The data has nothing on gnosis. It has: ethereum, optimism, polygon.",
+    ),
+    (
+        {"segment": {"id": "sg_x"}},
+        "/segment/id",
+        "unknown-segment",
+        "No segment 'sg_x' is saved here.",
+    ),
+    (
+        {"wallet": {"in": "sg_x"}},
+        "/wallet/in",
+        "unknown-segment",
+        "No segment 'sg_x' is saved here.",
+    ),
+    (
+        {"wallet": {"in": [C1, "sg_x"]}},
+        "/wallet/in/1",
+        "unknown-segment",
+        "No segment 'sg_x' is saved here.",
+    ),
+    (
+        token(balance={"min": "0.1234567890123456789"}),
+        "/token/balance/min",
+        "decimals",
+        "0.1234567890123456789 has 19 decimals; UNI has 18. Round it: 0.123456789012345679.",
+    ),
+    (
+        token(balance={"max": "1.5"}, unit="raw"),
+        "/token/balance/max",
+        "decimals",
+        "1.5 has 1 decimal; raw amounts have none. Round it: 2.",
+    ),
+    (
+        {"transfer": {"nft": "BAYC", "total": {"min": "1.5"}}},
+        "/transfer/total/min",
+        "decimals",
+        "1.5 has 1 decimal; NFTs are counted whole.",
+    ),
+    (
+        token("ODD", balance={"min": "1"}),
+        "/token/balance/min",
+        "decimals",
+        'The data does not have the decimals of ODD. Give the amount in its smallest unit, with "unit": "raw".',
+    ),
+    (
+        token("MAD", balance={"min": "1"}),
+        "/token/balance/min",
+        "decimals",
+        'The data does not have the decimals of MAD. Give the amount in its smallest unit, with "unit": "raw".',
+    ),
+    (
+        token(balance={"min": str(10**60)}),
+        "/token/balance/min",
+        "range",
+        f"{10**60} is out of range: more than 2^256-1 in the smallest unit.",
+    ),
+    (
+        {"collections": {"of": ["BAYC", address(0xC1)]}},
+        "/collections/of/1",
+        "twice",
+        f"'{address(0xC1)}' is in the list twice.",
+    ),
+    (
+        {"collections": {"of": ["BAYC"], "atLeast": 2}},
+        "/collections/atLeast",
+        "range",
+        "2 is out of range: the list has 1 collection.",
+    ),
+    (
+        {"transfer": {"direction": "burn", "counterparty": address(5)}},
+        "/transfer/counterparty",
+        "exclusive",
+        "A burn has no counterparty: the other side is the burn address.",
+    ),
+    (
+        {"transfer": {"after": 5, "before": 3}},
+        "/transfer",
+        "range",
+        'The window is empty: "after" is later than "before".',
+    ),
     # Times. The chain begins at 2023-11-14T22:13:20Z, an hour a block.
-    (token(heldSince="2023-11-14"), "/token/heldSince", "range",
-     "'2023-11-14' is before the start of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."),
-    (token(heldSince="5d"), "/token/heldSince", "range",
-     "'5d' is before the start of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."),
-    (token(heldSince=101), "/token/heldSince", "range",
-     "block 101 is after the end of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z."),
-    ({**token(), "asOf": "2023-11-19T02:13:21Z"}, "/asOf", "range",
-     "'2023-11-19T02:13:21Z' is after the end of the data: ethereum has blocks 0 to 100, "
-     "the last at 2023-11-19T02:13:20Z."),
-    ({**token(heldSince=5), "asOf": 4}, "/token/heldSince", "range", "block 5 is after asOf, which is block 4."),
-    (token("POL", chain="polygon", heldSince="1d"), "/token/heldSince", "no-times",
-     "The data has no block times for polygon. Give a block number instead."),
-    ({"activity": {"chain": "polygon", "activeDays": {"min": 2}}}, "/activity/activeDays", "no-times",
-     "The data has no block times for polygon. Days cannot be counted."),
-    ({**token("QUEST"), "chain": "polygon", "asOf": "1d"}, "/asOf", "no-times",
-     "The data has no block times for polygon. Give a block number instead."),
-    ({"token": [{"token": "POL"}, {"token": "OP", "chain": 10}], "chain": "polygon", "asOf": 5}, "/asOf", "no-times",
-     "The data has no block times for polygon to find block 5 on optimism."),
-]  # fmt: skip
+    (
+        token(heldSince="2023-11-14"),
+        "/token/heldSince",
+        "range",
+        "'2023-11-14' is before the start of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z.",
+    ),
+    (
+        token(heldSince="5d"),
+        "/token/heldSince",
+        "range",
+        "'5d' is before the start of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z.",
+    ),
+    (
+        token(heldSince=101),
+        "/token/heldSince",
+        "range",
+        "block 101 is after the end of the data: ethereum has blocks 0 to 100, the last at 2023-11-19T02:13:20Z.",
+    ),
+    (
+        {**token(), "asOf": "2023-11-19T02:13:21Z"},
+        "/asOf",
+        "range",
+        "'2023-11-19T02:13:21Z' is after the end of the data: ethereum has blocks 0 to 100, "
+        "the last at 2023-11-19T02:13:20Z.",
+    ),
+    (
+        {**token(heldSince=5), "asOf": 4},
+        "/token/heldSince",
+        "range",
+        "block 5 is after asOf, which is block 4.",
+    ),
+    (
+        token("POL", chain="polygon", heldSince="1d"),
+        "/token/heldSince",
+        "no-times",
+        "The data has no block times for polygon. Give a block number instead.",
+    ),
+    (
+        {"activity": {"chain": "polygon", "activeDays": {"min": 2}}},
+        "/activity/activeDays",
+        "no-times",
+        "The data has no block times for polygon. Days cannot be counted.",
+    ),
+    (
+        {**token("QUEST"), "chain": "polygon", "asOf": "1d"},
+        "/asOf",
+        "no-times",
+        "The data has no block times for polygon. Give a block number instead.",
+    ),
+    (
+        {"token": [{"token": "POL"}, {"token": "OP", "chain": 10}], "chain": "polygon", "asOf": 5},
+        "/asOf",
+        "no-times",
+        "The data has no block times for polygon to find block 5 on optimism.",
+    ),
+]
 
 
-@pytest.mark.parametrize(("filters", "pointer", "code", "detail"), UNKNOWN, ids=[f"{e[1]} {e[2]}" for e in UNKNOWN])
+@pytest.mark.parametrize(
+    ("filters", "pointer", "code", "detail"), UNKNOWN, ids=[f"{e[1]} {e[2]}" for e in UNKNOWN]
+)
 def test_what_the_data_cannot_tell_is_named(dataset, filters, pointer, code, detail):
     assert ("/filters" + pointer, code, detail) in errors(dataset, filters)
 
@@ -137,14 +279,22 @@ SAVED_AS_LISTS = [
     ({"wallet": {"in": "sg_a"}}, A),
     ({"wallet": {"in": ["sg_a"]}, "not": {"wallet": {"in": "sg_b"}}}, {**A, "not": B}),
     ({"wallet": {"in": ["sg_a", "sg_b", "sg_a"]}}, {"any": [A, B]}),
-    ({"wallet": {"in": [address(5), "sg_b"], "contract": True}, **token()},
-     {"all": [{"any": [B, {"wallet": {"in": [address(5)]}}]}, {"wallet": {"contract": True}}], **token()}),
-]  # fmt: skip
+    (
+        {"wallet": {"in": [address(5), "sg_b"], "contract": True}, **token()},
+        {
+            "all": [{"any": [B, {"wallet": {"in": [address(5)]}}]}, {"wallet": {"contract": True}}],
+            **token(),
+        },
+    ),
+]
 
 
 @pytest.mark.parametrize(("short", "long"), SAVED_AS_LISTS)
 def test_saved_segments_are_lists_of_wallets(dataset, short, long):
-    saved = {"sg_a": {"operator": "AND", "filters": token()}, "sg_b": {"operator": "AND", "filters": token("ODD")}}
+    saved = {
+        "sg_a": {"operator": "AND", "filters": token()},
+        "sg_b": {"operator": "AND", "filters": token("ODD")},
+    }
     both = [resolved(dataset, one, saved) for one in (short, long)]
     assert both[0].canonical == both[1].canonical
     assert both[0].words == both[1].words
@@ -176,7 +326,9 @@ def test_a_symbol_that_several_contracts_bear_is_answered_with_them(dataset):
 
 @pytest.mark.parametrize("chain", ["ethereum", "eth", "ETH", "1", 1, "0x1", "eip155:1", "mainnet"])
 def test_every_spelling_of_a_chain_is_that_chain(dataset, chain):
-    assert resolved(dataset, token(chain=chain)).canonical["filters"]["token"]["chain"] == "ethereum"
+    assert (
+        resolved(dataset, token(chain=chain)).canonical["filters"]["token"]["chain"] == "ethereum"
+    )
 
 
 def test_what_means_the_same_has_one_id_and_what_does_not_has_another(dataset):
@@ -186,8 +338,12 @@ def test_what_means_the_same_has_one_id_and_what_does_not_has_another(dataset):
     plain = id_of(token(balance={"min": "1.5"}))
     assert len(plain) == 27
     assert plain == id_of(token("uni", balance={"min": "1.50"}, chain="eip155:1"))
-    assert plain == id_of({**token(address(0xC0), balance={"min": 15 * 10**17}, unit="raw"), "chain": 1})
-    assert plain == id_of({**token(balance={"min": "1.5"}), "exclude": [address(0xDEAD), "burn", address(0)]})
+    assert plain == id_of(
+        {**token(address(0xC0), balance={"min": 15 * 10**17}, unit="raw"), "chain": 1}
+    )
+    assert plain == id_of(
+        {**token(balance={"min": "1.5"}), "exclude": [address(0xDEAD), "burn", address(0)]}
+    )
     assert plain == id_of({**token(balance={"min": "1.5"}), "asOf": 100})
     others = {
         id_of(token(balance={"min": "1.5"}), fingerprint="other data"),
@@ -202,13 +358,17 @@ def test_what_means_the_same_has_one_id_and_what_does_not_has_another(dataset):
 
 
 def test_a_default_and_what_it_stands_for_have_one_id(dataset):
-    plain, spelt = (resolved(dataset, one) for one in (token(), token(balance={"min": 1}, unit="raw")))
+    plain, spelt = (
+        resolved(dataset, one) for one in (token(), token(balance={"min": 1}, unit="raw"))
+    )
     assert plain.canonical == spelt.canonical
 
 
 def test_times_become_blocks_inclusive_on_both_ends(dataset):
     def window(**span):
-        asked = resolved(dataset, {"transfer": {"direction": "in", **span}}).canonical["filters"]["transfer"]
+        asked = resolved(dataset, {"transfer": {"direction": "in", **span}}).canonical["filters"][
+            "transfer"
+        ]
         return asked.get("after"), asked.get("before")
 
     tenth = "2023-11-15T08:13:20Z"  # the time of block 10
@@ -231,17 +391,27 @@ def test_a_date_is_its_whole_day_wherever_one_is_written(dataset):
     # Block 1 is at 23:13 of the 14th, block 2 at 00:13 of the 15th, block 25 at 23:13, block 26 at 00:13 of the 16th.
     day = "2023-11-15"
     plan = resolved(dataset, {"transfer": {"after": day, "before": day}})
-    assert plan.canonical["filters"]["transfer"] == {"direction": "any", "chain": "ethereum", "count": {"min": 1},
-                                                     "after": 2, "before": 25}  # fmt: skip
+    assert plan.canonical["filters"]["transfer"] == {
+        "direction": "any",
+        "chain": "ethereum",
+        "count": {"min": 1},
+        "after": 2,
+        "before": 25,
+    }
     assert plan.words.endswith("from block 2 (2023-11-15) up to block 25 (2023-11-15)")
     seen = resolved(dataset, {"activity": {"last": {"after": day, "before": day}}})
     assert seen.canonical["filters"]["activity"]["last"] == {"after": 2, "before": 25}
     held = resolved(dataset, {**token(heldSince=day), "asOf": day})
-    assert (held.canonical["filters"]["token"]["heldSince"], held.canonical["filters"]["asOf"]) == (1, 25)
+    assert (held.canonical["filters"]["token"]["heldSince"], held.canonical["filters"]["asOf"]) == (
+        1,
+        25,
+    )
     assert held.words == (
         "wallets that hold UNI on ethereum as of block 25 (2023-11-15), and held at every block since 1 (2023-11-15)"
     )
-    assert resolved(dataset, token(heldSince="2d")).words.endswith("every block since 52 (2d before the last block)")
+    assert resolved(dataset, token(heldSince="2d")).words.endswith(
+        "every block since 52 (2d before the last block)"
+    )
 
 
 def test_a_day_that_the_data_does_not_reach_the_end_of_is_answered_with_a_note(dataset):
@@ -251,7 +421,9 @@ def test_a_day_that_the_data_does_not_reach_the_end_of_is_answered_with_a_note(d
         "/filters/asOf: the data of ethereum ends at 2023-11-19T02:13:20Z, before 2023-11-19 ends."
     ]
     (error,) = errors(dataset, {**token(), "asOf": "2023-11-20"})
-    assert error[2].startswith("'2023-11-20' is after the end of the data: ethereum has blocks 0 to 100")
+    assert error[2].startswith(
+        "'2023-11-20' is after the end of the data: ethereum has blocks 0 to 100"
+    )
 
 
 def test_a_number_beyond_the_last_block_is_refused_with_the_time_that_it_may_be(dataset):
@@ -269,13 +441,21 @@ def test_a_number_beyond_the_last_block_is_refused_with_the_time_that_it_may_be(
 
 
 def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
-    lacking = replace(WORLD, contracts=[
-        replace(WORLD.contracts[0], deployed_block=3, below_zero=1_742), *WORLD.contracts[1:]
-    ])  # fmt: skip
+    lacking = replace(
+        WORLD,
+        contracts=[
+            replace(WORLD.contracts[0], deployed_block=3, below_zero=1_742),
+            *WORLD.contracts[1:],
+        ],
+    )
     known = WorldDataset.unconnected(lacking)
-    known.about = replace(known.about, chains=(
-        ChainExtent(1, 10, 100, WORLD.timestamp(1, 100), ((20, 29), (40, 79))), *known.about.chains[1:],
-    ))  # fmt: skip
+    known.about = replace(
+        known.about,
+        chains=(
+            ChainExtent(1, 10, 100, WORLD.timestamp(1, 100), ((20, 29), (40, 79))),
+            *known.about.chains[1:],
+        ),
+    )
     gaps = "the data has no row of blocks 40 to 79 and of 1 more range"
     line = (
         "UNI on ethereum: transfers are missing: the data starts at block 10, and the contract at 3; "
@@ -283,10 +463,14 @@ def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
     )
     named_twice = {"token": [{"token": "UNI"}, {"token": "UNI", "balance": {"min": "5"}}]}
     assert resolved(known, named_twice).warnings == [line]
-    assert resolved(known, {"nft": {"nft": "BAYC"}}).warnings == [f"BAYC on ethereum: transfers are missing: {gaps}."]
+    assert resolved(known, {"nft": {"nft": "BAYC"}}).warnings == [
+        f"BAYC on ethereum: transfers are missing: {gaps}."
+    ]
     assert resolved(dataset, token()).warnings == []
     # Of what is known to be complete, only the balances below zero are left to say.
-    extent = replace(known.about.chains[0], covered={lacking.contracts[0].address: ((0, 25), (26, 100))})
+    extent = replace(
+        known.about.chains[0], covered={lacking.contracts[0].address: ((0, 25), (26, 100))}
+    )
     known.about = replace(known.about, chains=(extent, *known.about.chains[1:]))
     assert resolved(known, token()).warnings == [
         "UNI on ethereum: transfers are missing: the data has no row of blocks 20 to 29; 1,742 wallets with a balance "
@@ -297,33 +481,63 @@ def test_an_answer_says_in_one_line_what_its_contracts_lack(dataset):
 def test_balances_are_not_asked_for_before_the_snapshot_that_they_begin_with(dataset):
     begun = WorldDataset.unconnected(WORLD)
     snapshots = {address(0xC0): 40, address(0xC1): 60, address(0xC3): 20}
-    begun.about = replace(begun.about, chains=(
-        replace(begun.about.chains[0], snapshots=snapshots), *begun.about.chains[1:],
-    ))  # fmt: skip
+    begun.about = replace(
+        begun.about,
+        chains=(
+            replace(begun.about.chains[0], snapshots=snapshots),
+            *begun.about.chains[1:],
+        ),
+    )
 
     def error(pointer, block, name, start):
-        return (f"/filters{pointer}", "range", f"Block {block} is before the balances of {name} on ethereum: they "
-                f"begin with a snapshot of holders, of block {start}.")  # fmt: skip
+        return (
+            f"/filters{pointer}",
+            "range",
+            f"Block {block} is before the balances of {name} on ethereum: they "
+            f"begin with a snapshot of holders, of block {start}.",
+        )
 
     nft = {"nft": {"nft": "BAYC"}}
     assert errors(begun, {**token(), "asOf": 39}) == [error("/asOf", 39, "UNI", 40)]
     assert errors(begun, token(heldSince=39)) == [error("/token/heldSince", 39, "UNI", 40)]
-    assert errors(begun, {"nft": {"nft": "BAYC", "heldSince": 59}}) == [error("/nft/heldSince", 59, "BAYC", 60)]
-    assert errors(begun, {"collections": {"of": ["BAYC"]}, "asOf": 59}) == [error("/asOf", 59, "BAYC", 60)]
+    assert errors(begun, {"nft": {"nft": "BAYC", "heldSince": 59}}) == [
+        error("/nft/heldSince", 59, "BAYC", 60)
+    ]
+    assert errors(begun, {"collections": {"of": ["BAYC"]}, "asOf": 59}) == [
+        error("/asOf", 59, "BAYC", 60)
+    ]
     assert errors(begun, {**token(), "not": nft, "asOf": 5}) == [
-        error("/asOf", 5, "UNI", 40), error("/asOf", 5, "BAYC", 60)]  # fmt: skip
-    for known in ({**token(), "asOf": 40}, token(heldSince=40), token(), {"transfer": {"token": "UNI"}, "asOf": 5}):
+        error("/asOf", 5, "UNI", 40),
+        error("/asOf", 5, "BAYC", 60),
+    ]
+    for known in (
+        {**token(), "asOf": 40},
+        token(heldSince=40),
+        token(),
+        {"transfer": {"token": "UNI"}, "asOf": 5},
+    ):
         assert resolved(begun, known).warnings == []
     line = "Balances of 2 contracts begin with a snapshot of holders, the last of block 60: nothing is known before."
     distinct = {"collections": {"distinct": {"min": 2}}}
     assert resolved(begun, {**distinct, "asOf": 39}).warnings == [line]
-    assert resolved(begun, {**distinct, "asOf": 60}).warnings == resolved(begun, distinct).warnings == []
+    assert (
+        resolved(begun, {**distinct, "asOf": 60}).warnings
+        == resolved(begun, distinct).warnings
+        == []
+    )
 
 
 def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_number():
-    burned = WorldDataset.unconnected(replace(WORLD, contracts=[
-        *WORLD.contracts[:1], replace(WORLD.contracts[1], burned=4), *WORLD.contracts[2:]
-    ]))  # fmt: skip
+    burned = WorldDataset.unconnected(
+        replace(
+            WORLD,
+            contracts=[
+                *WORLD.contracts[:1],
+                replace(WORLD.contracts[1], burned=4),
+                *WORLD.contracts[2:],
+            ],
+        )
+    )
     note = 'BAYC: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
     bayc = {"nft": {"nft": "BAYC"}}
     assert resolved(burned, bayc).warnings == [note]
@@ -333,16 +547,27 @@ def test_it_is_said_that_burn_addresses_are_left_out_where_that_changes_the_numb
     assert resolved(burned, {"any": [{"not": bayc}, token()]}).warnings == []
     assert resolved(burned, {"nft": {"nft": "BAYC", "count": {"min": 4}}}).warnings == [note]
     for filters in (
-        {"nft": {"nft": "BAYC", "count": {"min": 5}}}, {"nft": {"nft": "BAYC", "count": {"max": 3}}}, {"not": bayc},
-        {"nft": {"nft": "BAYC", "tokenIds": [1]}}, {**bayc, **token()}, {**bayc, "exclude": []}, {**bayc, "asOf": 50},
-    ):  # fmt: skip
+        {"nft": {"nft": "BAYC", "count": {"min": 5}}},
+        {"nft": {"nft": "BAYC", "count": {"max": 3}}},
+        {"not": bayc},
+        {"nft": {"nft": "BAYC", "tokenIds": [1]}},
+        {**bayc, **token()},
+        {**bayc, "exclude": []},
+        {**bayc, "asOf": 50},
+    ):
         assert resolved(burned, filters).warnings == []
 
 
 def test_the_answer_echoes_its_block_and_time(dataset):
     assert resolved(dataset, token()).as_of == {"block": 100, "timestamp": "2023-11-19T02:13:20Z"}
-    assert resolved(dataset, {**token(), "asOf": "10h"}).as_of == {"block": 90, "timestamp": "2023-11-18T16:13:20Z"}
-    assert resolved(dataset, {**token("POL"), "chain": "polygon"}).as_of == {"block": 9, "timestamp": None}
+    assert resolved(dataset, {**token(), "asOf": "10h"}).as_of == {
+        "block": 90,
+        "timestamp": "2023-11-18T16:13:20Z",
+    }
+    assert resolved(dataset, {**token("POL"), "chain": "polygon"}).as_of == {
+        "block": 9,
+        "timestamp": None,
+    }
 
 
 def test_as_of_means_the_same_moment_on_every_chain(dataset):
@@ -355,12 +580,18 @@ def test_as_of_means_the_same_moment_on_every_chain(dataset):
 def test_a_chain_whose_data_ends_before_as_of_is_taken_at_its_end(dataset):
     plan = resolved(dataset, {"nft": [{"nft": "BAYC"}, {"nft": "QUEST", "chain": 10}], "asOf": 60})
     assert [leaf.at for leaf in plan.whole.node.children] == [60, None]
-    assert plan.warnings == ["the data of optimism ends at 2023-11-17T00:13:20Z, before asOf: its last block is used."]
+    assert plan.warnings == [
+        "the data of optimism ends at 2023-11-17T00:13:20Z, before asOf: its last block is used."
+    ]
 
 
 def test_where_no_condition_is_on_ethereum_the_answer_need_not_be(dataset):
-    only = replace(WORLD, contracts=[one for one in WORLD.contracts if one.chain_id == 10],
-                   transfers=[one for one in WORLD.transfers if one.contract == 2], last_blocks={10: 50})  # fmt: skip
+    only = replace(
+        WORLD,
+        contracts=[one for one in WORLD.contracts if one.chain_id == 10],
+        transfers=[one for one in WORLD.transfers if one.contract == 2],
+        last_blocks={10: 50},
+    )
     opened = WorldDataset(only)
     try:
         assert resolved(opened, {"nft": {"nft": "QUEST", "chain": "op"}}).chain.name == "optimism"
@@ -387,10 +618,13 @@ def test_columns_are_told_apart_by_chain_and_then_by_address(dataset):
     ]
     filters = {"token": contracts, "nft": {"nft": "BAYC"}, "not": {"token": {"token": "MAD"}}}
     plan = resolved(dataset, filters, operator="OR")
+
     def amounts(name, symbol, chain, number, decimals):
         known = {"symbol": symbol, "chain": chain, "address": address(number), "decimals": decimals}
-        return [{"name": name, "type": "float64", "unit": "token", **known},
-                {"name": f"{name}_raw", "type": "uint256", "unit": "raw", **known}]  # fmt: skip
+        return [
+            {"name": name, "type": "float64", "unit": "token", **known},
+            {"name": f"{name}_raw", "type": "uint256", "unit": "raw", **known},
+        ]
 
     assert plan.columns == [
         {"name": "address", "type": "string"},
@@ -398,13 +632,21 @@ def test_columns_are_told_apart_by_chain_and_then_by_address(dataset):
         *amounts(f"TWICE_ethereum_{address(0xC4)}_balance", "TWICE", "ethereum", 0xC4, 0),
         *amounts(f"twice_ethereum_{address(0xC5)}_balance", "twice", "ethereum", 0xC5, 0),
         *amounts("OP_balance", "OP", "optimism", 0xC0, 18),
-        {"name": "BAYC_count", "type": "integer", "symbol": "BAYC", "chain": "ethereum", "address": address(0xC1)},
-    ]  # fmt: skip
+        {
+            "name": "BAYC_count",
+            "type": "integer",
+            "symbol": "BAYC",
+            "chain": "ethereum",
+            "address": address(0xC1),
+        },
+    ]
 
 
 def test_parts_ask_each_condition_alone(dataset):
     plan = resolved(dataset, {**token(), "not": {"nft": {"nft": "QUEST", "chain": 10}}})
-    assert [(words, dataset.ask(question, limit=0).matched) for words, question in language.parts(plan)] == [
+    assert [
+        (words, dataset.ask(question, limit=0).matched) for words, question in language.parts(plan)
+    ] == [
         ("hold UNI on ethereum", 1),
         ("own QUEST on optimism", 1),
     ]
@@ -414,27 +656,51 @@ def test_a_saved_segment_is_asked_again_as_of_the_outer_time(dataset):
     saved = {"sg_uni": {"operator": "AND", "filters": token(), "fileType": "csv", "limit": 3}}
     outer = {"segment": {"id": "sg_uni"}}
     assert dataset.ask(language.compile(resolved(dataset, outer, saved)), limit=0).matched == 1
-    assert dataset.ask(language.compile(resolved(dataset, {**outer, "asOf": 0}, saved)), limit=0).matched == 0
+    assert (
+        dataset.ask(
+            language.compile(resolved(dataset, {**outer, "asOf": 0}, saved)), limit=0
+        ).matched
+        == 0
+    )
 
 
 def test_as_of_the_end_of_the_data_is_no_as_of(dataset):
     saved = {"sg_then": {"filters": {**token(), "asOf": 3}}}
     outer = {"segment": {"id": "sg_then"}}
-    plain, at_the_end = resolved(dataset, outer, saved), resolved(dataset, {**outer, "asOf": 100}, saved)
+    plain, at_the_end = (
+        resolved(dataset, outer, saved),
+        resolved(dataset, {**outer, "asOf": 100}, saved),
+    )
     assert at_the_end.canonical == plain.canonical
     assert at_the_end.whole == plain.whole
 
 
-@pytest.mark.parametrize(("beside", "warnings"), [
-    ({}, []),
-    ({"limit": 9, "matched": 9}, []),
-    ({"limit": 0, "matched": 9}, []),
-    ({"limit": 3, "matched": 1_009}, ["sg_a was saved with limit 3: all 1,009 wallets that match are taken."]),
-    ({"limit": 3, "matched": None}, ["sg_a was saved with limit 3: all wallets that match are taken."]),
-    ({"changed": True}, ["sg_a was saved on other data: all wallets that match now are taken."]),
-    ({"limit": 3, "matched": 4, "changed": True},
-     ["sg_a was saved with limit 3 and on other data: all wallets that match now are taken."]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("beside", "warnings"),
+    [
+        ({}, []),
+        ({"limit": 9, "matched": 9}, []),
+        ({"limit": 0, "matched": 9}, []),
+        (
+            {"limit": 3, "matched": 1_009},
+            ["sg_a was saved with limit 3: all 1,009 wallets that match are taken."],
+        ),
+        (
+            {"limit": 3, "matched": None},
+            ["sg_a was saved with limit 3: all wallets that match are taken."],
+        ),
+        (
+            {"changed": True},
+            ["sg_a was saved on other data: all wallets that match now are taken."],
+        ),
+        (
+            {"limit": 3, "matched": 4, "changed": True},
+            [
+                "sg_a was saved with limit 3 and on other data: all wallets that match now are taken."
+            ],
+        ),
+    ],
+)
 def test_a_saved_segment_warns_where_its_rows_were_others(dataset, beside, warnings):
     saved = {"sg_a": {"filters": token(), **beside}}
     twice = {"any": [{"segment": {"id": "sg_a"}}, {"wallet": {"in": "sg_a"}}]}
@@ -450,22 +716,27 @@ def test_conditions_of_saved_segments_count_however_they_are_nested(dataset):
     for filters in ({"any": [{"segment": {"id": "sg_0"}}] * 10}, {"segment": {"id": "sg_5"}}):
         found = errors(dataset, filters, saved)
         assert {code for _, code, _ in found} == {"size"}
-        assert "A segment has at most 200 conditions, those of saved segments counted." in found[0][2]
+        assert (
+            "A segment has at most 200 conditions, those of saved segments counted." in found[0][2]
+        )
 
 
 def test_a_saved_segment_that_no_longer_holds_says_why(dataset):
-    saved = {"sg_old": {"filters": token("GONE")}, "sg_self": {"filters": {"segment": {"id": "sg_self"}}}}
-    assert errors(dataset, {"segment": {"id": "sg_old"}}, saved) == [(
-        "/filters/segment/id",
-        "unknown-symbol",
-        "The saved segment sg_old is no longer valid: /filters/token/token: The data has no token with the symbol "
-        "'GONE' on ethereum.",
-    )]  # fmt: skip
+    saved = {
+        "sg_old": {"filters": token("GONE")},
+        "sg_self": {"filters": {"segment": {"id": "sg_self"}}},
+    }
+    assert errors(dataset, {"segment": {"id": "sg_old"}}, saved) == [
+        (
+            "/filters/segment/id",
+            "unknown-symbol",
+            "The saved segment sg_old is no longer valid: /filters/token/token: The data has no token with the symbol "
+            "'GONE' on ethereum.",
+        )
+    ]
     ((pointer, code, detail),) = errors(dataset, {"segment": {"id": "sg_self"}}, saved)
     assert (pointer, code) == ("/filters/segment/id", "depth")
     assert detail.endswith("Saved segments are nested more than 16 deep.")
-
-
 
 
 def test_a_name_that_leads_to_spam_or_to_nothing_is_called_out(dataset):
@@ -475,4 +746,7 @@ def test_a_name_that_leads_to_spam_or_to_nothing_is_called_out(dataset):
         "'OP' (0x00000000000000000000000000000000000000C0)."
     )
     (spam,) = resolved(dataset, {"token": {"token": "MAD", "unit": "raw"}}).warnings
-    assert spam == "/filters/token/token: 'MAD' (0x00000000000000000000000000000000000000C8) is marked as spam."
+    assert (
+        spam
+        == "/filters/token/token: 'MAD' (0x00000000000000000000000000000000000000C8) is marked as spam."
+    )

@@ -23,7 +23,16 @@ from tests.language.test_against_oracle import requests
 SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 # What a schema can see. The rest needs keccak, the data, or arithmetic.
-STRUCTURE = {"unknown-key", "empty-group", "empty", "exclusive", "needs", "required", "choice", "type"}
+STRUCTURE = {
+    "unknown-key",
+    "empty-group",
+    "empty",
+    "exclusive",
+    "needs",
+    "required",
+    "choice",
+    "type",
+}
 
 
 def codes(request):
@@ -32,7 +41,6 @@ def codes(request):
     except InvalidSegment as error:
         return {one["code"] for one in error.errors}
     return set()
-
 
 
 def test_it_is_a_schema_of_draft_2020_12():
@@ -57,11 +65,25 @@ def test_a_fields_examples_are_values_it_takes(condition, field):
     assert field.examples
     for example in field.examples:
         schema.validate(example)
-        companions = {name: other for one, others in condition.needs if one == field.name
-                      for name in others[:1] for other in condition.field(name).examples[:1]}  # fmt: skip
+        companions = {
+            name: other
+            for one, others in condition.needs
+            if one == field.name
+            for name in others[:1]
+            for other in condition.field(name).examples[:1]
+        }
         required = {one.name: one.examples[0] for one in condition.fields if one.required}
         idle = {} if required or field.name not in condition.idle else condition.examples[0]
-        assert codes({"filters": {condition.name: {**idle, **required, **companions, field.name: example}}}) == set()
+        assert (
+            codes(
+                {
+                    "filters": {
+                        condition.name: {**idle, **required, **companions, field.name: example}
+                    }
+                }
+            )
+            == set()
+        )
 
 
 @pytest.mark.parametrize("key", [*GROUPS, *SCOPE], ids=lambda key: key.name)
@@ -95,7 +117,13 @@ def test_what_the_parser_takes_the_schema_takes(request):
 def places(value, path=()):
     """Every place in a JSON value, as a path."""
     yield path
-    for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, one in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         yield from places(one, (*path, key))
 
 
@@ -116,7 +144,9 @@ DAMAGES = {
     "object": lambda place, key: place.__setitem__(key, {}),
     "list": lambda place, key: place.__setitem__(key, []),
     "removed": lambda place, key: place.pop(key),
-    "unknown": lambda place, key: place.__setitem__(*(("zzz", 1) if isinstance(place, dict) else (key, {"zzz": 1}))),
+    "unknown": lambda place, key: place.__setitem__(
+        *(("zzz", 1) if isinstance(place, dict) else (key, {"zzz": 1}))
+    ),
     "alone": lambda place, key: place.__setitem__(key, {"chain": "base"}),
 }
 

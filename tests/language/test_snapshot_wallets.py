@@ -15,9 +15,22 @@ def address(number):
 
 @pytest.fixture
 def dataset(tmp_path):
-    held = "".join(f"{address(0xC0)},{address(wallet)},5\n" for wallet in (5, 6)) + f"{address(0xC1)},{address(7)},5\n"
+    held = (
+        "".join(f"{address(0xC0)},{address(wallet)},5\n" for wallet in (5, 6))
+        + f"{address(0xC1)},{address(7)},5\n"
+    )
     (tmp_path / "holders.csv").write_text("contract_address,address,balance\n" + held)
-    asked = ["--chain", "ethereum", "--data", str(tmp_path / "data"), "--unit", "raw", "--block", "100", "--quiet"]
+    asked = [
+        "--chain",
+        "ethereum",
+        "--data",
+        str(tmp_path / "data"),
+        "--unit",
+        "raw",
+        "--block",
+        "100",
+        "--quiet",
+    ]
     assert cli.main(["ingest", str(tmp_path / "holders.csv"), *asked]) == 0
     opened = open_dataset(tmp_path / "data")
     yield opened
@@ -26,12 +39,17 @@ def dataset(tmp_path):
 
 def wallets(dataset, filters):
     plan = language.resolve(language.parse({"filters": filters}), dataset)
-    return [int(one, 16) for one in dataset.ask(language.compile(plan), limit=10).rows["address"].to_pylist()]
+    return [
+        int(one, 16)
+        for one in dataset.ask(language.compile(plan), limit=10).rows["address"].to_pylist()
+    ]
 
 
 def test_a_holder_without_transfers_is_seen_and_took_part_in_none(dataset):
     assert wallets(dataset, {"not": {"token": {"token": address(0xC0)}}}) == [7]
-    assert wallets(dataset, {"token": {"token": address(0xC0), "unit": "raw", "balance": {"min": "0"}}}) == [5, 6, 7]
+    assert wallets(
+        dataset, {"token": {"token": address(0xC0), "unit": "raw", "balance": {"min": "0"}}}
+    ) == [5, 6, 7]
     assert wallets(dataset, {"wallet": {"contract": False}}) == [5, 6, 7]
     assert wallets(dataset, {"activity": {"transfers": {"min": 0, "max": 0}}}) == [5, 6, 7]
     assert wallets(dataset, {"activity": {"transfers": {"min": 1}}}) == []

@@ -42,8 +42,12 @@ def reader_of(coverage):
 def said(server, data, **request):
     """Fetch by `nbext.fetch`, and return the lines that it says."""
     lines: list[str] = []
-    fetch([Secret(server.url)], Request(**{"contracts": (COIN, ITEMS), "to_block": "latest", **request}), data,
-          Output(lines.append))
+    fetch(
+        [Secret(server.url)],
+        Request(**{"contracts": (COIN, ITEMS), "to_block": "latest", **request}),
+        data,
+        Output(lines.append),
+    )
     return lines
 
 
@@ -55,7 +59,11 @@ def read_all(reader: Reader, chain: Chain) -> list[dict]:
 
 def rows_in(coverage: Coverage) -> list[dict]:
     """Return the rows of all parts, in order."""
-    rows = [row for path in sorted(coverage.parts.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+    rows = [
+        row
+        for path in sorted(coverage.parts.glob("*.parquet"))
+        for row in pq.read_table(path).to_pylist()
+    ]
     return sorted(rows, key=lambda row: (row["block"], row["log_index"], row["place"]))
 
 
@@ -66,9 +74,23 @@ def expected_rows(chain: Chain) -> list[tuple]:
         for log in logs:
             words = [int(log["data"][at : at + 64], 16) for at in range(2, len(log["data"]), 64)]
             who = [f"0x{topic[-40:]}" for topic in log["topics"][-2:]]
-            values = [(words[0], None)] if log["address"] == COIN else list(zip(words[3:9], words[10:16], strict=True))
-            found += [(number, int(log["logIndex"], 16), place, log["address"], *who, str(value),
-                       None if count is None else str(count)) for place, (value, count) in enumerate(values)]
+            values = (
+                [(words[0], None)]
+                if log["address"] == COIN
+                else list(zip(words[3:9], words[10:16], strict=True))
+            )
+            found += [
+                (
+                    number,
+                    int(log["logIndex"], 16),
+                    place,
+                    log["address"],
+                    *who,
+                    str(value),
+                    None if count is None else str(count),
+                )
+                for place, (value, count) in enumerate(values)
+            ]
     return found
 
 
@@ -80,8 +102,11 @@ def told(rows: list[dict]) -> list[tuple]:
 
 def blocks_in(coverage: Coverage) -> dict[int, tuple[str, int]]:
     """Return hash and time of each block in the parts."""
-    return {number: (found, time) for path in coverage.parts.glob("*.parquet")
-            for number, found, time in json.loads(pq.read_schema(path).metadata[b"nbext"])["blocks"]}
+    return {
+        number: (found, time)
+        for path in coverage.parts.glob("*.parquet")
+        for number, found, time in json.loads(pq.read_schema(path).metadata[b"nbext"])["blocks"]
+    }
 
 
 __all__ = ["blocks_in", "expected_rows", "read_all", "rows_in", "said", "told"]

@@ -43,9 +43,14 @@ class Chain:
     """Blocks and logs of a made-up chain. ``fork`` tells the hashes of two branches apart from a block on."""
 
     def __init__(
-        self, blocks: int = 400, seed: int = 1, *, fork: int = 0, branch: str = "",
+        self,
+        blocks: int = 400,
+        seed: int = 1,
+        *,
+        fork: int = 0,
+        branch: str = "",
         time: Callable[[int], int] = lambda number: 1_600_000_000 + 12 * number,
-    ) -> None:  # fmt: skip
+    ) -> None:
         draw = random.Random(seed)
         self.blocks, self._fork, self._branch, self.time = blocks, fork, branch, time
         self.logs: dict[int, list[dict[str, Any]]] = {}
@@ -75,29 +80,50 @@ class Chain:
     def _header(self, number: int) -> dict[str, Any]:
         logs = self.logs.get(number, [])
         bloom = bloom_of([text for log in logs for text in (log["address"], *log["topics"])])
-        return {"number": hex(number), "hash": self.hash(number), "parentHash": self.hash(number - 1),
-                "timestamp": hex(self.time(number)), "logsBloom": f"0x{bloom:0512x}",
-                "transactions": [f"0x{number:064x}"] if number else []}
+        return {
+            "number": hex(number),
+            "hash": self.hash(number),
+            "parentHash": self.hash(number - 1),
+            "timestamp": hex(self.time(number)),
+            "logsBloom": f"0x{bloom:0512x}",
+            "transactions": [f"0x{number:064x}"] if number else [],
+        }
 
     def balance(self, wallet: str, until: int) -> int:
         """Return what a wallet has of the coin after a block; the zero address what it minted, below zero."""
-        moves = [(int(log["data"], 16), *(topic[-40:] == wallet[2:] for topic in log["topics"][1:]))
-                 for number, logs in self.logs.items() for log in logs if number <= until and log["address"] == COIN]
+        moves = [
+            (int(log["data"], 16), *(topic[-40:] == wallet[2:] for topic in log["topics"][1:]))
+            for number, logs in self.logs.items()
+            for log in logs
+            if number <= until and log["address"] == COIN
+        ]
         return sum(amount * (received - sent) for amount, sent, received in moves)
 
     def asked(self, filter_: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the logs of a filter."""
-        addresses = [filter_["address"]] if isinstance(filter_["address"], str) else filter_["address"]
+        addresses = (
+            [filter_["address"]] if isinstance(filter_["address"], str) else filter_["address"]
+        )
         first, last = int(filter_["fromBlock"], 16), int(filter_["toBlock"], 16)
-        return [log for number in range(first, last + 1) for log in self.logs.get(number, ())
-                if log["address"] in addresses and log["topics"][0] in filter_["topics"][0]]
+        return [
+            log
+            for number in range(first, last + 1)
+            for log in self.logs.get(number, ())
+            if log["address"] in addresses and log["topics"][0] in filter_["topics"][0]
+        ]
 
     def rows(self, first: int = 0, last: int = 10**9) -> int:
         """Return how many rows the logs of a range of blocks are."""
-        return sum(6 if log["address"] == ITEMS else 1 for number, logs in self.logs.items() for log in logs
-                   if first <= number <= last)
+        return sum(
+            6 if log["address"] == ITEMS else 1
+            for number, logs in self.logs.items()
+            for log in logs
+            if first <= number <= last
+        )
 
-    def move(self, number: int, index: int, address: str, ends: tuple[str, str], value: int) -> None:
+    def move(
+        self, number: int, index: int, address: str, ends: tuple[str, str], value: int
+    ) -> None:
         """Add a Transfer: of an amount, or of a token id, which is a topic, where it is none of the coin."""
         topics = [TRANSFER, *("0x" + word(each) for each in ends)]
         if address == COIN:
@@ -119,16 +145,30 @@ class Chain:
     def _items(self, draw: random.Random, number: int, index: int) -> None:
         receiver = f"0x{draw.randrange(16, 60):040x}"
         words = [64, 64 + 32 * 7, 6, *range(6), 6, *(draw.randrange(1, 9) for _ in range(6))]
-        self._log(number, index, ITEMS, [TRANSFER_BATCH, *("0x" + word(each) for each in (ZERO, ZERO, receiver))],
-                  "0x" + "".join(map(word, words)))
+        self._log(
+            number,
+            index,
+            ITEMS,
+            [TRANSFER_BATCH, *("0x" + word(each) for each in (ZERO, ZERO, receiver))],
+            "0x" + "".join(map(word, words)),
+        )
 
     def _log(self, number: int, index: int, address: str, topics: list[str], data: str) -> None:
         branch = self._branch if number >= self._fork else ""
         tx = keccak.new(digest_bits=256, data=f"{branch}{number}/{index}".encode())
-        self.logs.setdefault(number, []).append({
-            "address": address, "topics": topics, "data": data, "blockNumber": hex(number),
-            "blockHash": self.hash(number), "transactionHash": "0x" + tx.hexdigest(), "transactionIndex": "0x0",
-            "logIndex": hex(index), "removed": False})
+        self.logs.setdefault(number, []).append(
+            {
+                "address": address,
+                "topics": topics,
+                "data": data,
+                "blockNumber": hex(number),
+                "blockHash": self.hash(number),
+                "transactionHash": "0x" + tx.hexdigest(),
+                "transactionIndex": "0x0",
+                "logIndex": hex(index),
+                "removed": False,
+            }
+        )
 
 
 class FaultNode:
@@ -145,9 +185,15 @@ class FaultNode:
     """
 
     def __init__(
-        self, chain: Chain, *, refuse: Callable[[str, list[Any]], Refused | None] = lambda method, params: None,
-        lie: Callable[[str, list[Any], Any], Any] = lambda method, params, true: true, batches: int = 1000,
-        chain_id: int = 1, headers: dict[str, str] | None = None, finalized: int | None = None,
+        self,
+        chain: Chain,
+        *,
+        refuse: Callable[[str, list[Any]], Refused | None] = lambda method, params: None,
+        lie: Callable[[str, list[Any], Any], Any] = lambda method, params, true: true,
+        batches: int = 1000,
+        chain_id: int = 1,
+        headers: dict[str, str] | None = None,
+        finalized: int | None = None,
     ) -> None:
         self.chain, self.refuse, self.lie, self.batches = chain, refuse, lie, batches
         self.chain_id, self.headers, self.finalized = chain_id, headers or {}, finalized
@@ -161,7 +207,9 @@ class FaultNode:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-            wbufsize = 1 << 16  # headers and body in one packet: else each answer waits 40 ms for an acknowledgement
+            wbufsize = (
+                1 << 16
+            )  # headers and body in one packet: else each answer waits 40 ms for an acknowledgement
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -199,15 +247,30 @@ class FaultNode:
 
     def logs_asked(self) -> list[tuple[int, int]]:
         """Return the ranges of blocks whose logs were asked for."""
-        return [(int(params[0]["fromBlock"], 16), int(params[0]["toBlock"], 16))
-                for method, params in self.requests if method == "eth_getLogs"]
+        return [
+            (int(params[0]["fromBlock"], 16), int(params[0]["toBlock"], 16))
+            for method, params in self.requests
+            if method == "eth_getLogs"
+        ]
 
     def answer(self, body: Any) -> Answer:
         """Return status, headers and body."""
         many = isinstance(body, list)
         if many and len(body) > self.batches:
-            return 200, {}, json.dumps({"jsonrpc": "2.0", "id": None, "error": {
-                "code": -32600, "message": f"batch too large: at most {self.batches}"}}).encode()
+            return (
+                200,
+                {},
+                json.dumps(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": None,
+                        "error": {
+                            "code": -32600,
+                            "message": f"batch too large: at most {self.batches}",
+                        },
+                    }
+                ).encode(),
+            )
         answers, status, headers = [], 200, {}
         for one in body if many else [body]:
             self.requests.append((one["method"], one["params"]))
@@ -220,7 +283,9 @@ class FaultNode:
                 error |= {"data": refused.data} if refused.data else {}
                 answers.append({"jsonrpc": "2.0", "id": one["id"], "error": error})
                 continue
-            result = self.lie(one["method"], one["params"], self._result(one["method"], one["params"]))
+            result = self.lie(
+                one["method"], one["params"], self._result(one["method"], one["params"])
+            )
             answers.append({"jsonrpc": "2.0", "id": one["id"], "result": result})
         if many:
             random.Random(self.posts).shuffle(answers)  # the standard promises no order
@@ -247,7 +312,12 @@ class FaultNode:
         return [{"logs": self.chain.logs.get(int(number, 16), [])}]
 
     def _eth_getTransactionByHash(self, found: str) -> Any:  # noqa: N802
-        return {"hash": found, "type": "0x2", "from": "0x" + "5e" * 20, "nonce": hex(int(found, 16) - 1)}
+        return {
+            "hash": found,
+            "type": "0x2",
+            "from": "0x" + "5e" * 20,
+            "nonce": hex(int(found, 16) - 1),
+        }
 
     def _eth_getTransactionCount(self, address: str, block: str) -> str:  # noqa: N802
         return block  # a transaction in each block
@@ -263,9 +333,14 @@ class FaultNode:
             return "0x" + word(sign * self.chain.balance(wallet, until))
         if data.startswith("0x00fdd58e"):
             owner, number = "0x" + word("0x" + data[34:74]), int(data[-64:], 16)
-            return "0x" + word(sum(int(log["data"][2 + 64 * (10 + number) : 2 + 64 * (11 + number)], 16)
-                                   for logs in self.chain.logs.values() for log in logs
-                                   if log["address"] == ITEMS and log["topics"][3] == owner))
+            return "0x" + word(
+                sum(
+                    int(log["data"][2 + 64 * (10 + number) : 2 + 64 * (11 + number)], 16)
+                    for logs in self.chain.logs.values()
+                    for log in logs
+                    if log["address"] == ITEMS and log["topics"][3] == owner
+                )
+            )
         if data.startswith("0x313ce567") and call["to"] == COIN:
             return "0x" + word(18)
         if data.startswith("0x01ffc9a7") and call["to"] == ITEMS:

@@ -23,8 +23,13 @@ from nbext import embedded as service
 from nbext.engine import storage
 from nbext.settings import Settings
 
-MISSING = [name for name in ("eth_tester", "eth", "vyper") if importlib.util.find_spec(name) is None]
-pytestmark = [pytest.mark.node, pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")]
+MISSING = [
+    name for name in ("eth_tester", "eth", "vyper") if importlib.util.find_spec(name) is None
+]
+pytestmark = [
+    pytest.mark.node,
+    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
+]
 # A machine may be slow: what hangs for longer than this is a fault.
 LONGEST = 600
 STIR = "stir(uint256,uint256)"
@@ -45,7 +50,9 @@ class Contracts:
 
     def __init__(self, local, chain, rounds):
         self.local, self.chain = local, chain
-        self.coins = [chain.deploy(source, 0) for source in (local.COIN, local.OLD_COIN, local.WRAPPED)]
+        self.coins = [
+            chain.deploy(source, 0) for source in (local.COIN, local.OLD_COIN, local.WRAPPED)
+        ]
         self.beasts, self.items = chain.deploy(local.BEASTS), chain.deploy(local.ITEMS)
         self.stir(range(rounds))
 
@@ -66,28 +73,51 @@ class Contracts:
         said = {}
         for wallet in map(self.local.wallet, range(self.local.WALLETS)):
             if contract == self.items:
-                said[wallet] = sum(self.chain.ask(contract, "balanceOf(address,uint256)", wallet, number)
-                                   for number in range(12))
+                said[wallet] = sum(
+                    self.chain.ask(contract, "balanceOf(address,uint256)", wallet, number)
+                    for number in range(12)
+                )
             else:
                 said[wallet] = self.chain.ask(contract, "balanceOf(address)", wallet)
         return {wallet: amount for wallet, amount in said.items() if amount}
 
     def owners(self):
         """The owner of each of the first 40 beasts; None of those that are burnt."""
-        return [self.chain.ask(self.beasts, "ownerOf(uint256)", number, answer="address") for number in range(40)]
+        return [
+            self.chain.ask(self.beasts, "ownerOf(uint256)", number, answer="address")
+            for number in range(40)
+        ]
 
 
 def command(contracts, data, *more):
     """The words of `nbext fetch` for some contracts."""
     named = [word for each in contracts for word in ("--contract", each)]
-    return [sys.executable, "-m", "nbext.cli", "fetch", *named, "--to-block", "latest", "--deposits", "--quiet",
-            "--data", str(data), *more]
+    return [
+        sys.executable,
+        "-m",
+        "nbext.cli",
+        "fetch",
+        *named,
+        "--to-block",
+        "latest",
+        "--deposits",
+        "--quiet",
+        "--data",
+        str(data),
+        *more,
+    ]
 
 
 def fetched(chain, contracts, data, *more):
     """Fetch as a process does; return the lines that it says."""
-    ran = subprocess.run(command(contracts, data, *more), env={**os.environ, "NBEXT_RPC_URL": chain.url},
-                         capture_output=True, text=True, timeout=LONGEST, check=False)
+    ran = subprocess.run(
+        command(contracts, data, *more),
+        env={**os.environ, "NBEXT_RPC_URL": chain.url},
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout.splitlines()
 
@@ -98,12 +128,23 @@ def answers(data, contracts):
     found = {}
     for contract in contracts.all:
         kind = "token" if contract in contracts.coins else "nft"
-        condition = {kind: contract, **({"balance": {"min": "1"}, "unit": "raw"} if kind == "token" else {})}
+        condition = {
+            kind: contract,
+            **({"balance": {"min": "1"}, "unit": "raw"} if kind == "token" else {}),
+        }
         rows = client.execute_segment({kind: condition}, limit=1000)
-        (column,) = [name for name in rows if name.endswith(("_raw", "_count")) or name == f"{contract}_balance"]
+        (column,) = [
+            name
+            for name in rows
+            if name.endswith(("_raw", "_count")) or name == f"{contract}_balance"
+        ]
         found[contract] = dict(zip(rows["address"], map(int, rows[column]), strict=True))
-    owners = [client.execute_segment({"nft": {"nft": contracts.beasts, "tokenIds": [str(number)]}}, limit=10)["address"]
-              for number in range(40)]
+    owners = [
+        client.execute_segment(
+            {"nft": {"nft": contracts.beasts, "tokenIds": [str(number)]}}, limit=10
+        )["address"]
+        for number in range(40)
+    ]
     return found, [one.iloc[0] if len(one) else None for one in owners]
 
 
@@ -117,8 +158,9 @@ def check(data, contracts):
     folder = data / "fetched" / "ethereum"
     known = json.loads((folder / "coverage.json").read_text("utf-8"))
     # Nothing is left over of processes that were killed, and nothing there twice.
-    assert sorted(map(str, folder.glob("*.parquet"))) == sorted({name for step in known["steps"]
-                                                                 for name in step["files"]})
+    assert sorted(map(str, folder.glob("*.parquet"))) == sorted(
+        {name for step in known["steps"] for name in step["files"]}
+    )
     assert list((folder / "parts").iterdir()) == []
     assert storage.current(data).manifest["tables"]["transfers"] == rows(contracts.chain)
 
@@ -160,7 +202,10 @@ def test_every_balance_and_owner_is_the_contracts(settled, tmp_path, stop):
     client = connect(settings=Settings(arguments={"data_dir": str(tmp_path)}))
     about = client.tokens("ethereum", settled.coins)
     assert about[["name", "symbol", "decimals"]].values.tolist() == [
-        ["Local Coin", "COIN", 18], ["Old Coin", "OLD", 18], ["Local Coin", "WRAP", 18]]
+        ["Local Coin", "COIN", 18],
+        ["Old Coin", "OLD", 18],
+        ["Local Coin", "WRAP", 18],
+    ]
 
 
 def test_a_token_that_takes_a_fee_is_named_and_answers_about_it_warn(local, tmp_path, stop):
@@ -171,11 +216,15 @@ def test_a_token_that_takes_a_fee_is_named_and_answers_about_it_warn(local, tmp_
         (line,) = [line for line in fetched(chain, [coin], tmp_path) if "balances equal" in line]
         assert "rebases, takes a fee on transfer" in line
         client = connect(settings=Settings(arguments={"data_dir": str(tmp_path)}))
-        rows = client.execute_segment({"token": {"token": "COIN"}, "not": {"token": {"token": coin}}})
+        rows = client.execute_segment(
+            {"token": {"token": "COIN"}, "not": {"token": {"token": coin}}}
+        )
         (warning,) = [one for one in rows.attrs["nbext"]["warnings"] if "balances differed" in one]
-        assert warning.endswith(f"balances differed from the contract's own at block {chain.head}: it changes balances "
-                                "without a transfer, as tokens do that rebase or take a fee. Its amounts are "
-                                "approximate.")
+        assert warning.endswith(
+            f"balances differed from the contract's own at block {chain.head}: it changes balances "
+            "without a transfer, as tokens do that rebase or take a fee. Its amounts are "
+            "approximate."
+        )
 
 
 def test_a_reorganisation_is_followed_and_balances_are_equal_again(local, tmp_path, stop):
@@ -184,9 +233,13 @@ def test_a_reorganisation_is_followed_and_balances_are_equal_again(local, tmp_pa
         contracts = Contracts(local, chain, 3)
         before = chain.snapshot()
         contracts.stir([10, 11])
-        process = subprocess.Popen(command(contracts.all, tmp_path, "--follow", "--every", "0.2", "--check", "0"),
-                                   env={**os.environ, "NBEXT_RPC_URL": chain.url}, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            command(contracts.all, tmp_path, "--follow", "--every", "0.2", "--check", "0"),
+            env={**os.environ, "NBEXT_RPC_URL": chain.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         said = _Lines(process)
         try:
             said.until("new transfers are ingested")
@@ -200,7 +253,9 @@ def test_a_reorganisation_is_followed_and_balances_are_equal_again(local, tmp_pa
                 fork = chain.revert(before)
                 contracts.stir([20, 21, 22])
                 chain.mine(2)
-            said.until(f"The chain was reorganised: blocks from {fork:,} on are read again and replaced.")
+            said.until(
+                f"The chain was reorganised: blocks from {fork:,} on are read again and replaced."
+            )
             said.until("new transfers are ingested")
             assert contracts.holders(contracts.coins[0]) != orphaned
             check(tmp_path, contracts)
@@ -232,7 +287,9 @@ class _Lines:
         raise AssertionError(f"{words!r} was not said: {self.process.stderr.read()}")
 
 
-def test_a_process_killed_ten_times_has_every_balance_at_last_and_leaves_nothing(settled, tmp_path, stop, monkeypatch):
+def test_a_process_killed_ten_times_has_every_balance_at_last_and_leaves_nothing(
+    settled, tmp_path, stop, monkeypatch
+):
     chain, draw = settled.chain, random.Random()
     heard, calls = threading.Condition(), [0]
 
@@ -248,14 +305,19 @@ def test_a_process_killed_ten_times_has_every_balance_at_last_and_leaves_nothing
     most, killed, data = calls[0], 0, tmp_path / "0"
     while killed < 10:
         calls[0] = 0
-        process = subprocess.Popen(command(settled.all, data, "--check", "0"),
-                                   env={**os.environ, "NBEXT_RPC_URL": chain.url}, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command(settled.all, data, "--check", "0"),
+            env={**os.environ, "NBEXT_RPC_URL": chain.url},
+            stdout=subprocess.DEVNULL,
+        )
         # At a call, and then a moment later: while it reads, or while it ingests, which asks the node nothing.
         wanted = draw.randrange(most)
         with heard:
             while calls[0] < wanted and process.poll() is None:
                 heard.wait(0.1)
-        process.kill() if draw.random() < 0.5 else threading.Timer(draw.random() * 2, process.kill).start()
+        process.kill() if draw.random() < 0.5 else threading.Timer(
+            draw.random() * 2, process.kill
+        ).start()
         if process.wait(LONGEST) == -signal.SIGKILL:
             killed += 1
         else:

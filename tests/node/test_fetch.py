@@ -44,7 +44,17 @@ def _short_pauses(monkeypatch):
 def test_transfers_are_fetched_ingested_verified_and_read_once(tmp_path, capsys, monkeypatch):
     with FaultNode(CHAIN) as server:
         monkeypatch.setenv("NBEXT_RPC_URL", server.url)
-        words = ["fetch", "--contract", COIN, "--contract", ITEMS, "--to-block", "latest", "--data", str(tmp_path)]
+        words = [
+            "fetch",
+            "--contract",
+            COIN,
+            "--contract",
+            ITEMS,
+            "--to-block",
+            "latest",
+            "--data",
+            str(tmp_path),
+        ]
         assert cli.main(words) == 0
         first = capsys.readouterr().out
         coin = sum(log["address"] == COIN for logs in CHAIN.logs.values() for log in logs)
@@ -53,9 +63,14 @@ def test_transfers_are_fetched_ingested_verified_and_read_once(tmp_path, capsys,
             f"COIN ({checksummed(COIN)}): blocks 1 to 90.",
             f"{CHAIN.rows():,} new transfers are ingested. Services that run on this folder serve them within two "
             "seconds.",
-            *(line for line in first.splitlines() if "balances equal" in line)]
+            *(line for line in first.splitlines() if "balances equal" in line),
+        ]
         assert "20 of 20 balances equal the chain's at block 90." in first
-        (items,) = [line for line in first.splitlines() if line.startswith("the contract") and "balances" in line]
+        (items,) = [
+            line
+            for line in first.splitlines()
+            if line.startswith("the contract") and "balances" in line
+        ]
         equal, many = items.split(": ")[1].split(" balances")[0].split(" of ")
         assert equal == many
         server.requests.clear()
@@ -64,8 +79,15 @@ def test_transfers_are_fetched_ingested_verified_and_read_once(tmp_path, capsys,
     # ethereum-etl's own columns, which other tools read.
     (transfers,) = (tmp_path / "fetched" / "ethereum").glob("token_transfers-*.parquet")
     assert pq.read_schema(transfers).names == [
-        "token_address", "from_address", "to_address", "value", "transaction_hash", "log_index", "block_number",
-        "block_timestamp"]
+        "token_address",
+        "from_address",
+        "to_address",
+        "value",
+        "transaction_hash",
+        "log_index",
+        "block_number",
+        "block_timestamp",
+    ]
     assert pq.read_metadata(transfers).num_rows == coin
 
 
@@ -74,7 +96,9 @@ def test_a_reorganised_end_is_replaced_and_a_file_that_was_removed_is_read_again
         said(server, tmp_path)
         server.chain = Chain(90, fork=80, branch="b")
         lines = said(server, tmp_path)
-        assert lines[0] == "The chain was reorganised: blocks from 80 on are read again and replaced."
+        assert (
+            lines[0] == "The chain was reorganised: blocks from 80 on are read again and replaced."
+        )
         assert [line for line in lines if "20 of 20" in line] != []
         before = storage.current(tmp_path).manifest["tables"]["transfers"]
         assert before == server.chain.rows()
@@ -90,43 +114,71 @@ def test_what_a_killed_process_left_aside_is_removed_and_what_the_data_has_stays
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, check=0)
         whole = sorted(folder.glob("*.parquet"))
-        for left in (folder / "parts" / ".000000000001.parquet.0a.part", folder / ".blocks-1-90.parquet.0b.part",
-                     folder / "blocks-1-90-0123456789ab.parquet"):
+        for left in (
+            folder / "parts" / ".000000000001.parquet.0a.part",
+            folder / ".blocks-1-90.parquet.0b.part",
+            folder / "blocks-1-90-0123456789ab.parquet",
+        ):
             left.write_bytes(whole[0].read_bytes())
         said(server, tmp_path, check=0)
-    assert sorted(path for path in folder.rglob("*") if path.suffix in (".parquet", ".part")) == whole
+    assert (
+        sorted(path for path in folder.rglob("*") if path.suffix in (".parquet", ".part")) == whole
+    )
 
 
-def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_finds_them_equal(tmp_path):
+def test_balances_that_differ_are_named_in_later_answers_until_a_later_check_finds_them_equal(
+    tmp_path,
+):
     def rebased(method, params, true):
         is_balance = method == "eth_call" and params[0]["data"].startswith("0x70a08231")
-        return "0x" + word(int(true, 16) + 1) if is_balance and int(params[1], 16) >= first else true
+        return (
+            "0x" + word(int(true, 16) + 1) if is_balance and int(params[1], 16) >= first else true
+        )
 
     # A block with a transfer of it, as the block of a rebase is.
-    first = next(number for number, logs in sorted(CHAIN.logs.items()) if number > 50 and logs[0]["address"] == COIN)
+    first = next(
+        number
+        for number, logs in sorted(CHAIN.logs.items())
+        if number > 50 and logs[0]["address"] == COIN
+    )
     with FaultNode(CHAIN, lie=rebased) as server:
         lines = said(server, tmp_path, contracts=(COIN,))
         assert lines[-1] == (
             f"COIN ({checksummed(COIN)}): 0 of 20 balances equal the chain's at block 90. It moves balances without a "
             f"Transfer, first in block {first}: it rebases, takes a fee on transfer, or wraps ether (--deposits reads "
-            "those logs). Answers about it are approximate.")
+            "those logs). Answers about it are approximate."
+        )
         # Nothing is new: the data alone knows it.
         for warns in (True, False):
             said(server, tmp_path, contracts=(COIN,), check=0 if warns else 20)
-            warnings = resolve(parse({"filters": {"token": {"token": "COIN"}}}), open_dataset(tmp_path)).warnings
-            assert [line for line in warnings if "balances differed from the contract's own at block 90" in line] == [
+            warnings = resolve(
+                parse({"filters": {"token": {"token": "COIN"}}}), open_dataset(tmp_path)
+            ).warnings
+            assert [
+                line
+                for line in warnings
+                if "balances differed from the contract's own at block 90" in line
+            ] == [
                 "COIN on ethereum: 20 of 20 balances differed from the contract's own at block 90: it changes balances "
-                "without a transfer, as tokens do that rebase or take a fee. Its amounts are approximate."] * warns
+                "without a transfer, as tokens do that rebase or take a fee. Its amounts are approximate."
+            ] * warns
             server.lie = lambda method, params, true: true
 
 
 @pytest.mark.parametrize("receipts", ["offered", "not offered", "empty"])
-def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_without_them(tmp_path, receipts):
+def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_without_them(
+    tmp_path, receipts
+):
     """Of old blocks: an index that was never built, or was pruned without a word."""
+
     def silent(method, params, true):
         if method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]:
             return [log for log in true if int(log["blockNumber"], 16) > 20]
-        return [] if method == "eth_getBlockReceipts" and receipts == "empty" and int(params[0], 16) <= 20 else true
+        return (
+            []
+            if method == "eth_getBlockReceipts" and receipts == "empty" and int(params[0], 16) <= 20
+            else true
+        )
 
     def refuse(method, params):
         return FINAL[6] if method == "eth_getBlockReceipts" and receipts == "not offered" else None
@@ -138,18 +190,23 @@ def test_logs_that_a_node_left_out_are_told_from_a_token_that_moves_balances_wit
         found = re.fullmatch(
             rf"COIN \({checksummed(COIN)}\): (\d+) of 20 balances equal the chain's at block 90\. The node left logs "
             r"out: block (\d+) has transfers that it did not return\. The next fetch reads all blocks of the "
-            r"contract again: use another node\.", str(caught.value))
+            r"contract again: use another node\.",
+            str(caught.value),
+        )
         assert int(found[1]) < 20
         assert int(found[2]) in [number for number in CHAIN.logs if number <= 20]
         assert warnings_of(tmp_path, "token", COIN)[-1] == (
             "COIN on ethereum: transfers are missing: the node that they were fetched from left logs out. Fetch it "
-            "again, from another node.")
+            "again, from another node."
+        )
     with FaultNode(CHAIN) as server:
         assert said(server, tmp_path, contracts=(COIN,), from_block="0")[-1] == (
-            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90.")
+            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90."
+        )
     assert warnings_of(tmp_path, "token", COIN) == []
     assert storage.current(tmp_path).manifest["tables"]["transfers"] == sum(
-        log["address"] == COIN for logs in CHAIN.logs.values() for log in logs)
+        log["address"] == COIN for logs in CHAIN.logs.values() for log in logs
+    )
 
 
 def test_a_node_without_the_old_states_cannot_tell_and_it_is_said(tmp_path):
@@ -166,10 +223,12 @@ def test_a_node_without_the_old_states_cannot_tell_and_it_is_said(tmp_path):
     assert line.endswith(
         "balances equal the chain's at block 90. It moves balances without a Transfer: it rebases, takes a fee on "
         "transfer, or wraps ether (--deposits reads those logs). Or the node left logs out: it does not have the old "
-        "states that would show which. Answers about it are approximate.")
+        "states that would show which. Answers about it are approximate."
+    )
     assert warnings_of(tmp_path, "token", COIN)[-1].endswith(
         "it changes balances without a transfer, as tokens do that rebase or take a fee, or the node left logs out. "
-        "Its amounts are approximate.")
+        "Its amounts are approximate."
+    )
 
 
 def warnings_of(data, condition, contract):
@@ -193,9 +252,14 @@ def test_what_was_not_fetched_of_a_contract_is_said_beside_its_answers(tmp_path)
         said(server, tmp_path, contracts=(COIN,), to_block="40", check=0)
         assert warnings_of(tmp_path, "token", COIN) == []
         said(server, tmp_path, contracts=(ITEMS,), from_block="50", check=0)
-        (coin,), (items,) = warnings_of(tmp_path, "token", COIN), warnings_of(tmp_path, "nft", ITEMS)
+        (coin,), (items,) = (
+            warnings_of(tmp_path, "token", COIN),
+            warnings_of(tmp_path, "nft", ITEMS),
+        )
         assert coin == "COIN on ethereum: transfers are missing: blocks 41 to 90 were not fetched."
-        assert items == f"{ITEMS} on ethereum: transfers are missing: blocks 0 to 49 were not fetched."
+        assert (
+            items == f"{ITEMS} on ethereum: transfers are missing: blocks 0 to 49 were not fetched."
+        )
         said(server, tmp_path, contracts=(COIN, ITEMS), check=0)
         assert gaps_told(tmp_path) == []
         assert warnings_of(tmp_path, "nft", ITEMS) == []
@@ -204,7 +268,9 @@ def test_what_was_not_fetched_of_a_contract_is_said_beside_its_answers(tmp_path)
 def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_path):
     """A collection that is deployed long before its first transfer, sells out within the hour, and rests."""
     chain = Chain(200)
-    chain.logs = {number: logs for number, logs in chain.logs.items() if 40 <= number < 90 or number >= 190}
+    chain.logs = {
+        number: logs for number, logs in chain.logs.items() if 40 <= number < 90 or number >= 190
+    }
     with FaultNode(chain) as server:
         said(server, tmp_path, check=0)
         (extent,) = storage.current(tmp_path).chains
@@ -213,8 +279,11 @@ def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_
         assert gaps_told(tmp_path) == []
         # More is added, and that is compacted: what was known stays.
         server.chain = chain = Chain(260)
-        chain.logs = {number: logs for number, logs in chain.logs.items()
-                      if 40 <= number < 90 or 190 <= number <= 200 or number == 255}
+        chain.logs = {
+            number: logs
+            for number, logs in chain.logs.items()
+            if 40 <= number < 90 or 190 <= number <= 200 or number == 255
+        }
         said(server, tmp_path, check=0)
         assert gaps_told(tmp_path) == []
         assert cli.main(["compact", "--data", str(tmp_path), "--quiet"]) == 0
@@ -225,7 +294,9 @@ def test_blocks_that_were_read_and_are_empty_are_no_gap_of_what_was_fetched(tmp_
     assert len(gaps_told(tmp_path)) == 1
 
 
-def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compact_it(small_disk, monkeypatch):
+def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compact_it(
+    small_disk, monkeypatch
+):
     for name, share in {"LEAST": 0, "SHARE": 1000, "FOLDED": 0}.items():
         monkeypatch.setattr(append, name, share)
     data, lines = small_disk / "data", []
@@ -237,11 +308,16 @@ def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compa
             if (step, done) == ("ingest: merging", 0):  # the rows are served by then
                 fill(small_disk, free=2**18)
 
-        fetch([Secret(server.url)], Request((COIN, ITEMS), to_block="latest", check=0), data,
-              Output(lines.append, progress))
+        fetch(
+            [Secret(server.url)],
+            Request((COIN, ITEMS), to_block="latest", check=0),
+            data,
+            Output(lines.append, progress),
+        )
         assert [line for line in lines if "compacting" in line] == [
             "The new rows are served; compacting them with the rest failed, so that queries may be slower: "
-            f"{data} cannot be written: {lines[-1].partition('cannot be written: ')[2]}"]
+            f"{data} cannot be written: {lines[-1].partition('cannot be written: ')[2]}"
+        ]
         (small_disk / "fill").unlink()
         assert storage.current(data).manifest["tables"]["transfers"] == server.chain.rows()
         server.requests.clear()
@@ -249,16 +325,28 @@ def test_what_was_fetched_is_served_and_kept_where_the_disk_has_no_room_to_compa
         assert server.logs_asked() == []
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["--contract", "UNIX"], "'UNIX' is the symbol of no contract on ethereum that nbext knows or has fetched. Did you "
-                             "mean 'UNI'? Write the 0x... address"),
-    (["--contract", "RPL"], "'RPL' is the symbol of several contracts: 0x"),
-    (["--contract", "0x12"], "'0x12' is not an address."),
-    (["--contract", COIN, "--chain", "base"], "The node has the chain id 1, and --chain base means 8453."),
-    (["--contract", COIN, "--memory", "much"], "'much' is not a memory size."),
-    (["--contract", COIN, "--to-block", "91"], "--to-block 91 is after the chain's last, 90."),
-    (["--contract", COIN, "--from-block", "80", "--to-block", "70"], "--from-block 80 is after the last block"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--contract", "UNIX"],
+            "'UNIX' is the symbol of no contract on ethereum that nbext knows or has fetched. Did you "
+            "mean 'UNI'? Write the 0x... address",
+        ),
+        (["--contract", "RPL"], "'RPL' is the symbol of several contracts: 0x"),
+        (["--contract", "0x12"], "'0x12' is not an address."),
+        (
+            ["--contract", COIN, "--chain", "base"],
+            "The node has the chain id 1, and --chain base means 8453.",
+        ),
+        (["--contract", COIN, "--memory", "much"], "'much' is not a memory size."),
+        (["--contract", COIN, "--to-block", "91"], "--to-block 91 is after the chain's last, 90."),
+        (
+            ["--contract", COIN, "--from-block", "80", "--to-block", "70"],
+            "--from-block 80 is after the last block",
+        ),
+    ],
+)
 def test_what_cannot_be_fetched_is_refused(tmp_path, capsys, monkeypatch, words, message):
     with FaultNode(CHAIN) as server:
         monkeypatch.setenv("NBEXT_RPC_URL", server.url)
@@ -268,8 +356,12 @@ def test_what_cannot_be_fetched_is_refused(tmp_path, capsys, monkeypatch, words,
 
 
 def test_an_address_without_a_contract_is_refused(tmp_path):
-    with (FaultNode(CHAIN, lie=lambda method, params, true: "0x" if method == "eth_getCode" else true) as server,
-          pytest.raises(NodeError, match="There is no contract at 0x1e")):
+    with (
+        FaultNode(
+            CHAIN, lie=lambda method, params, true: "0x" if method == "eth_getCode" else true
+        ) as server,
+        pytest.raises(NodeError, match="There is no contract at 0x1e"),
+    ):
         said(server, tmp_path)
 
 
@@ -278,12 +370,16 @@ def test_a_latest_block_behind_the_last_one_is_not_believed(tmp_path, monkeypatc
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, check=0)
         server.lie = lambda method, params, true: "0x20" if method == "eth_blockNumber" else true
-        with pytest.raises(NodeError, match="latest block, 32, is before block 90, which was read earlier"):
+        with pytest.raises(
+            NodeError, match="latest block, 32, is before block 90, which was read earlier"
+        ):
             said(server, tmp_path)
 
 
 @pytest.mark.parametrize(("finalized", "last"), [(70, 70), (None, 78)])
-def test_without_a_word_blocks_are_read_to_the_finalized_one_or_to_twelve_before_the_latest(tmp_path, finalized, last):
+def test_without_a_word_blocks_are_read_to_the_finalized_one_or_to_twelve_before_the_latest(
+    tmp_path, finalized, last
+):
     with FaultNode(CHAIN, finalized=finalized) as server:
         lines = said(server, tmp_path, to_block="auto", check=0, contracts=(COIN,))
     assert lines[0] == f"COIN ({checksummed(COIN)}): blocks 1 to {last}."
@@ -292,8 +388,12 @@ def test_without_a_word_blocks_are_read_to_the_finalized_one_or_to_twelve_before
 def test_a_node_that_takes_too_long_is_named_and_asked_again_where_its_chain_is_followed(tmp_path):
     slow = next(refused for refused in RANGES if refused.who == "geth's timeout")
     ending, lines = threading.Event(), []
-    with FaultNode(CHAIN, refuse=lambda method, params: slow if method == "eth_blockNumber" else None) as server:
-        with pytest.raises(NodeError, match=r"^The node took too long\. It says: request timed out\.$"):
+    with FaultNode(
+        CHAIN, refuse=lambda method, params: slow if method == "eth_blockNumber" else None
+    ) as server:
+        with pytest.raises(
+            NodeError, match=r"^The node took too long\. It says: request timed out\.$"
+        ):
             said(server, tmp_path)
         server.refuse = lambda method, params: None
 
@@ -306,28 +406,53 @@ def test_a_node_that_takes_too_long_is_named_and_asked_again_where_its_chain_is_
             if "blocks 91 to 95" in line:
                 ending.set()
 
-        fetch([Secret(server.url)], Request((COIN,), to_block="latest", check=0, follow=True, every=0.01), tmp_path,
-              Output(say), ending=ending)
+        fetch(
+            [Secret(server.url)],
+            Request((COIN,), to_block="latest", check=0, follow=True, every=0.01),
+            tmp_path,
+            Output(say),
+            ending=ending,
+        )
     assert "The node took too long. It says: request timed out. Trying again in 0.01 s." in lines
     assert f"COIN ({checksummed(COIN)}): blocks 91 to 95." in lines
 
 
 def test_there_must_be_a_url(ring, monkeypatch):
     monkeypatch.delenv("NBEXT_RPC_URL", raising=False)
-    nowhere = ("No node is set. Set NBEXT_RPC_URL to its URL, or store it in the system's keyring: `keyring set nbext "
-               "NBEXT_RPC_URL`.")
-    for found, more in ((Ring(), ""), (Ring(error=KeyringLocked(KEY)), " The keyring cannot be read (KeyringLocked).")):
+    nowhere = (
+        "No node is set. Set NBEXT_RPC_URL to its URL, or store it in the system's keyring: `keyring set nbext "
+        "NBEXT_RPC_URL`."
+    )
+    for found, more in (
+        (Ring(), ""),
+        (Ring(error=KeyringLocked(KEY)), " The keyring cannot be read (KeyringLocked)."),
+    ):
         ring(found)
         with pytest.raises(ConfigError) as caught:
             urls_of()
         assert str(caught.value) == nowhere + more
         assert KEY not in "".join(traceback.format_exception(caught.value))
     assert [url.reveal() for url in urls_of(["http://a/x", "http://b/y, http://c/z"])] == [
-        "http://a/x", "http://b/y", "http://c/z"]
+        "http://a/x",
+        "http://b/y",
+        "http://c/z",
+    ]
 
 
-def test_the_url_is_read_from_the_keyring_where_no_variable_has_it(tmp_path, ring, capsys, monkeypatch):
-    words = ["fetch", "--contract", COIN, "--to-block", "latest", "--check", "0", "--data", str(tmp_path)]
+def test_the_url_is_read_from_the_keyring_where_no_variable_has_it(
+    tmp_path, ring, capsys, monkeypatch
+):
+    words = [
+        "fetch",
+        "--contract",
+        COIN,
+        "--to-block",
+        "latest",
+        "--check",
+        "0",
+        "--data",
+        str(tmp_path),
+    ]
     with FaultNode(CHAIN) as kept, FaultNode(CHAIN) as set_:
         ring(Ring({("nbext", "NBEXT_RPC_URL"): f"{kept.url}\n"}))
         monkeypatch.setenv("NBEXT_RPC_URL", set_.url)
@@ -344,28 +469,50 @@ def test_the_url_is_read_from_the_keyring_where_no_variable_has_it(tmp_path, rin
     assert KEY not in shown.out + shown.err
 
 
-LEAKY = Refused("a leaky node", 200, -32000, f"invalid api key {KEY} for /v3/{KEY}", FINAL[0].meaning)
+LEAKY = Refused(
+    "a leaky node", 200, -32000, f"invalid api key {KEY} for /v3/{KEY}", FINAL[0].meaning
+)
 
 
-@pytest.mark.parametrize("refused", [LEAKY, LEAKY._replace(status=429), LEAKY._replace(status=500),
-                                     LEAKY._replace(message=f"<p>{KEY}")], ids=lambda one: str(one.status))
+@pytest.mark.parametrize(
+    "refused",
+    [
+        LEAKY,
+        LEAKY._replace(status=429),
+        LEAKY._replace(status=500),
+        LEAKY._replace(message=f"<p>{KEY}"),
+    ],
+    ids=lambda one: str(one.status),
+)
 def test_the_url_is_in_no_message_traceback_log_or_file(tmp_path, caplog, refused):
     caplog.set_level(logging.DEBUG)
-    with FaultNode(CHAIN, refuse=lambda method, params: refused if method == "eth_getLogs" else None) as server:
+    with FaultNode(
+        CHAIN, refuse=lambda method, params: refused if method == "eth_getLogs" else None
+    ) as server:
         with pytest.raises(NodeError) as caught:
             said(server, tmp_path)
         port = str(server.server.server_port)
     shown = "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
-    for text in (shown, str(caught.value), repr(caught.value), caplog.text,
-                 *(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file())):
+    for text in (
+        shown,
+        str(caught.value),
+        repr(caught.value),
+        caplog.text,
+        *(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file()),
+    ):
         assert KEY not in text
         assert port not in text
 
 
 def test_the_url_is_not_shown_where_nobody_answers_or_it_is_wrong(tmp_path):
-    for url in (f"http://127.0.0.1:1/{KEY}", f"http://user:{KEY}@127.0.0.1:1/", f"ftp://{KEY}", f"http://[{KEY}"):
+    for url in (
+        f"http://127.0.0.1:1/{KEY}",
+        f"http://user:{KEY}@127.0.0.1:1/",
+        f"ftp://{KEY}",
+        f"http://[{KEY}",
+    ):
         with pytest.raises((NodeError, ConfigError)) as caught:
             fetch([Secret(url)], Request((COIN,)), tmp_path, Output())
         seen, error = [], caught.value
@@ -375,23 +522,62 @@ def test_the_url_is_not_shown_where_nobody_answers_or_it_is_wrong(tmp_path):
         assert KEY not in "".join(seen), url
 
 
-A_URL = ("a URL was given, which is not shown: it may hold a key. Set NBEXT_RPC_URL to a node's URL. Write ./ before "
-         "the name of a folder that looks like a URL.")
+A_URL = (
+    "a URL was given, which is not shown: it may hold a key. Set NBEXT_RPC_URL to a node's URL. Write ./ before "
+    "the name of a folder that looks like a URL."
+)
 
 
-@pytest.mark.parametrize("url", [f"https://node.example/v3/{KEY}", f"node.example/v3/{KEY}", f"localhost:8545/{KEY}",
-                                 f"user:{KEY}@node/", f"https:/node/{KEY}"])
-@pytest.mark.parametrize(("words", "error"), [
-    (["{}"], "nbext: error: argument COMMAND: invalid choice: (a URL, not shown) (choose from "),
-    (["fetch", "{}", "--contract", "UNI"], "nbext fetch: error: unrecognized arguments: (a URL, not shown)"),
-    (["fetch", "--contract", "UNI", "--rpc", "{0}", "{0}"],
-     "nbext fetch: error: unrecognized arguments: (a URL, not shown)"),
-    (["fetch", "--contract", "UNI", "--r={}"],
-     "nbext fetch: error: ambiguous option: --r=(a URL, not shown) could match --rpc, --rps"),
-    *((["fetch", "--contract", "UNI", option, "{}"], f"nbext fetch: error: argument {option}: {A_URL}") for option in (
-        "--contract", "--chain", "--data", "--memory", "--from-block", "--to-block", "--confirmations", "--every",
-        "--check", "--rps", "--in-flight")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"https://node.example/v3/{KEY}",
+        f"node.example/v3/{KEY}",
+        f"localhost:8545/{KEY}",
+        f"user:{KEY}@node/",
+        f"https:/node/{KEY}",
+    ],
+)
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ["{}"],
+            "nbext: error: argument COMMAND: invalid choice: (a URL, not shown) (choose from ",
+        ),
+        (
+            ["fetch", "{}", "--contract", "UNI"],
+            "nbext fetch: error: unrecognized arguments: (a URL, not shown)",
+        ),
+        (
+            ["fetch", "--contract", "UNI", "--rpc", "{0}", "{0}"],
+            "nbext fetch: error: unrecognized arguments: (a URL, not shown)",
+        ),
+        (
+            ["fetch", "--contract", "UNI", "--r={}"],
+            "nbext fetch: error: ambiguous option: --r=(a URL, not shown) could match --rpc, --rps",
+        ),
+        *(
+            (
+                ["fetch", "--contract", "UNI", option, "{}"],
+                f"nbext fetch: error: argument {option}: {A_URL}",
+            )
+            for option in (
+                "--contract",
+                "--chain",
+                "--data",
+                "--memory",
+                "--from-block",
+                "--to-block",
+                "--confirmations",
+                "--every",
+                "--check",
+                "--rps",
+                "--in-flight",
+            )
+        ),
+    ],
+)
 def test_a_url_in_the_place_of_another_word_is_not_repeated(capsys, words, error, url):
     with pytest.raises(SystemExit):
         cli.main([word.format(url) for word in words])
@@ -403,7 +589,9 @@ def test_a_url_in_the_place_of_another_word_is_not_repeated(capsys, words, error
 CHECK_IT = "Check the URL's host and port, whether it is http or https, that the node runs, and the network."
 
 
-def test_where_nobody_answers_the_message_says_so_what_to_check_and_which_others_were_tried(tmp_path):
+def test_where_nobody_answers_the_message_says_so_what_to_check_and_which_others_were_tried(
+    tmp_path,
+):
     def error_of(*urls):
         with pytest.raises(NodeError) as caught:
             fetch([Secret(url) for url in urls], Request((COIN,)), tmp_path, Output())
@@ -414,70 +602,108 @@ def test_where_nobody_answers_the_message_says_so_what_to_check_and_which_others
     with FaultNode(CHAIN) as server:
         assert error_of(server.url.replace("http:", "https:")) == (
             "The node has a certificate that is not trusted, or speaks no https. Check whether the URL is http or "
-            "https. A certificate that the system trusts is trusted.")
+            "https. A certificate that the system trusts is trusted."
+        )
         server.refuse = lambda method, params: FINAL[9]
         assert error_of(dead, server.url) == (
             "Node 1 of 2 does not answer at its URL. Node 2 of 2 refuses the key. It says: Unauthorized: You must "
-            f"authenticate your request with an API key. {CHECK_IT} Check the key in the URL.")
+            f"authenticate your request with an API key. {CHECK_IT} Check the key in the URL."
+        )
         # Later than at the first question.
         server.refuse = lambda method, params: PASSING[6] if method == "eth_getCode" else None
         assert error_of(server.url) == (
-            "No answer after 6 attempts. The node failed. It says: <html>Bad Gateway</html>.")
+            "No answer after 6 attempts. The node failed. It says: <html>Bad Gateway</html>."
+        )
 
 
 def test_a_fetch_that_is_ended_by_sigterm_says_what_became_of_it(tmp_path, capsys, monkeypatch):
-    words = ["fetch", "--contract", COIN, "--to-block", "latest", "--in-flight", "1", "--data", str(tmp_path)]
+    words = [
+        "fetch",
+        "--contract",
+        COIN,
+        "--to-block",
+        "latest",
+        "--in-flight",
+        "1",
+        "--data",
+        str(tmp_path),
+    ]
 
     def at(wanted):
         def refuse(method, params):
             if method == wanted:
                 os.kill(os.getpid(), signal.SIGTERM)
-            return RANGES[2] if method == "eth_getLogs" and int(params[0]["toBlock"], 16) > 30 else None
+            return (
+                RANGES[2]
+                if method == "eth_getLogs" and int(params[0]["toBlock"], 16) > 30
+                else None
+            )
+
         return refuse
 
     with FaultNode(CHAIN) as server:
         monkeypatch.setenv("NBEXT_RPC_URL", server.url)
-        expected = (("eth_getCode", "Nothing new was complete"), ("eth_getLogs", "What was complete is ingested"))
+        expected = (
+            ("eth_getCode", "Nothing new was complete"),
+            ("eth_getLogs", "What was complete is ingested"),
+        )
         for where, kept in expected:
             server.refuse = at(where)
             assert cli.main(words) == 143
             assert capsys.readouterr().err == (
-                f"The fetch was stopped before block 90. {kept}; the same command continues from there.\n")
+                f"The fetch was stopped before block 90. {kept}; the same command continues from there.\n"
+            )
         server.refuse = lambda method, params: None
         assert cli.main(words) == 0
         # One that follows is meant to be ended.
         server.refuse = at("eth_call")
         assert cli.main([*words, "--follow"]) == 0
         assert capsys.readouterr().out.splitlines()[-1] == (
-            "The fetch was stopped. Nothing new was complete; the same command continues from there.")
+            "The fetch was stopped. Nothing new was complete; the same command continues from there."
+        )
 
 
 def test_nothing_new_is_said(tmp_path):
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, contracts=(COIN,), check=0)
         assert said(server, tmp_path, contracts=(COIN,), check=0) == [
-            f"Nothing new: COIN ({checksummed(COIN)}) to block 90."]
+            f"Nothing new: COIN ({checksummed(COIN)}) to block 90."
+        ]
 
 
-@pytest.mark.parametrize(("request_", "message"), [
-    ({"follow": True, "to_block": "80"}, "to_block: --follow has no last block, and --to-block 80 is one. Leave one of "
-                                         "them out, or write --to-block latest or finalized."),
-    ({"confirmations": 3, "to_block": "finalized"}, "confirmations: --confirmations counts from the latest block, and "
-                                                    "--to-block finalized names another last block. Leave one of them "
-                                                    "out."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (
+            {"follow": True, "to_block": "80"},
+            "to_block: --follow has no last block, and --to-block 80 is one. Leave one of "
+            "them out, or write --to-block latest or finalized.",
+        ),
+        (
+            {"confirmations": 3, "to_block": "finalized"},
+            "confirmations: --confirmations counts from the latest block, and "
+            "--to-block finalized names another last block. Leave one of them "
+            "out.",
+        ),
+    ],
+)
 def test_words_that_contradict_each_other_are_refused(tmp_path, request_, message):
     with pytest.raises(ValidationError) as caught:
         fetch([Secret("http://127.0.0.1:1")], Request((COIN,), **request_), tmp_path, Output())
     assert str(caught.value) == message
 
 
-PRUNED = ("the node does not have the old states that would show when it was deployed. An archive node does. Its logs "
-          "are read from block 0 on, or from --from-block N.")
+PRUNED = (
+    "the node does not have the old states that would show when it was deployed. An archive node does. Its logs "
+    "are read from block 0 on, or from --from-block N."
+)
 
 
-def test_a_contract_that_was_deployed_after_the_last_block_to_read_is_read_once_it_is_reached(tmp_path):
+def test_a_contract_that_was_deployed_after_the_last_block_to_read_is_read_once_it_is_reached(
+    tmp_path,
+):
     """As of one that is minutes old: the finalized block is before it."""
+
     def young(method, params, true):
         old = method == "eth_getCode" and params[1] != "latest" and int(params[1], 16) < 85
         return "0x" if old else true
@@ -488,72 +714,131 @@ def test_a_contract_that_was_deployed_after_the_last_block_to_read_is_read_once_
         lines = said(server, tmp_path, contracts=(COIN,), to_block="auto", check=0)
         assert lines == [
             f"the contract ({checksummed(COIN)}): it was deployed after block 78, the last to read. Write --to-block "
-            "latest, or fetch it later.", f"Nothing new: the contract ({checksummed(COIN)}) to block 78."]
+            "latest, or fetch it later.",
+            f"Nothing new: the contract ({checksummed(COIN)}) to block 78.",
+        ]
         assert storage.current(tmp_path) is None
-        assert said(server, tmp_path, contracts=(COIN,), check=0)[0] == f"COIN ({checksummed(COIN)}): blocks 85 to 90."
+        assert (
+            said(server, tmp_path, contracts=(COIN,), check=0)[0]
+            == f"COIN ({checksummed(COIN)}): blocks 85 to 90."
+        )
 
 
 def test_a_deployment_that_a_node_failed_to_tell_is_not_stored(tmp_path):
     def refusing(refused):
-        return lambda method, params: refused if method == "eth_getCode" and params[1] != "latest" else None
+        return lambda method, params: (
+            refused if method == "eth_getCode" and params[1] != "latest" else None
+        )
 
     def deployed():
-        return json.loads((tmp_path / "fetched" / "ethereum" / "coverage.json").read_text())["about"][COIN].get(
-            "deployed")
+        return json.loads((tmp_path / "fetched" / "ethereum" / "coverage.json").read_text())[
+            "about"
+        ][COIN].get("deployed")
 
     with FaultNode(CHAIN, refuse=refusing(PASSING[6])) as server:
         with pytest.raises(NodeError, match=r"^No answer after 6 attempts\. The node failed"):
             said(server, tmp_path, contracts=(COIN,), check=0)
-        server.refuse, server.lie = refusing(None), lambda method, params, true: (
-            None if method == "eth_getCode" and params[1] != "latest" else true)
-        with pytest.raises(NodeError, match=r"^The node's answer to eth_getCode is not code: None$"):
+        server.refuse, server.lie = (
+            refusing(None),
+            lambda method, params, true: (
+                None if method == "eth_getCode" and params[1] != "latest" else true
+            ),
+        )
+        with pytest.raises(
+            NodeError, match=r"^The node's answer to eth_getCode is not code: None$"
+        ):
             said(server, tmp_path, contracts=(COIN,), check=0)
         server.refuse, server.lie = refusing(FINAL[1]), lambda method, params, true: true
         assert said(server, tmp_path, contracts=(COIN,), check=0)[:2] == [
             f"the contract ({checksummed(COIN)}): {PRUNED}",
-            f"COIN ({checksummed(COIN)}): blocks 0 to 90."]
+            f"COIN ({checksummed(COIN)}): blocks 0 to 90.",
+        ]
         assert deployed() is None
         server.refuse = refusing(None)
         said(server, tmp_path, contracts=(COIN,))
         assert deployed() == 1
 
 
-@pytest.mark.parametrize(("missing", "is_believed"), [
-    ({}, False),
-    ({"eth_getTransactionByHash": {"type": "0x6a", "from": COIN, "nonce": "0x0"}}, True),
-    ({"eth_getTransactionByHash": None}, True),
-    ({"eth_getTransactionCount": FINAL[6]}, True),
-    ({"eth_getTransactionCount": FINAL[0]}, False),
-], ids=["a wallet's", "one of the chain's own", "none", "no such method", "pruned, as the node says"])
+@pytest.mark.parametrize(
+    ("missing", "is_believed"),
+    [
+        ({}, False),
+        ({"eth_getTransactionByHash": {"type": "0x6a", "from": COIN, "nonce": "0x0"}}, True),
+        ({"eth_getTransactionByHash": None}, True),
+        ({"eth_getTransactionCount": FINAL[6]}, True),
+        ({"eth_getTransactionCount": FINAL[0]}, False),
+    ],
+    ids=[
+        "a wallet's",
+        "one of the chain's own",
+        "none",
+        "no such method",
+        "pruned, as the node says",
+    ],
+)
 def test_a_pruned_state_that_looks_like_one_without_the_contract_is_told_by_a_senders_nonce(
-        tmp_path, missing, is_believed):  # fmt: skip
+    tmp_path, missing, is_believed
+):
     def pruned(method, params, true):
-        old = method in ("eth_getCode", "eth_getTransactionCount") and params[1] != "latest" and int(params[1], 16) < 60
-        return {"eth_getCode": "0x", "eth_getTransactionCount": "0x0"}[method] if old else missing.get(method, true)
+        old = (
+            method in ("eth_getCode", "eth_getTransactionCount")
+            and params[1] != "latest"
+            and int(params[1], 16) < 60
+        )
+        return (
+            {"eth_getCode": "0x", "eth_getTransactionCount": "0x0"}[method]
+            if old
+            else missing.get(method, true)
+        )
 
-    with FaultNode(CHAIN, lie=pruned, refuse=lambda method, params: refused if isinstance(
-            refused := missing.get(method), Refused) else None) as server:
+    with FaultNode(
+        CHAIN,
+        lie=pruned,
+        refuse=lambda method, params: (
+            refused if isinstance(refused := missing.get(method), Refused) else None
+        ),
+    ) as server:
         lines = said(server, tmp_path, contracts=(COIN,), check=0)
-    assert lines[:-1] == [f"COIN ({checksummed(COIN)}): blocks 60 to 90."] if is_believed else [
-        f"the contract ({checksummed(COIN)}): {PRUNED}", f"COIN ({checksummed(COIN)}): blocks 0 to 90."]
+    assert (
+        lines[:-1] == [f"COIN ({checksummed(COIN)}): blocks 60 to 90."]
+        if is_believed
+        else [
+            f"the contract ({checksummed(COIN)}): {PRUNED}",
+            f"COIN ({checksummed(COIN)}): blocks 0 to 90.",
+        ]
+    )
 
 
 def test_an_address_of_which_the_node_does_not_say_what_it_is_names_it_and_why(tmp_path):
-    with (FaultNode(CHAIN, refuse=lambda method, params: FINAL[-1] if method == "eth_getCode" else None) as server,
-          pytest.raises(NodeError) as caught):
+    with (
+        FaultNode(
+            CHAIN, refuse=lambda method, params: FINAL[-1] if method == "eth_getCode" else None
+        ) as server,
+        pytest.raises(NodeError) as caught,
+    ):
         said(server, tmp_path, contracts=(COIN,))
     assert str(caught.value) == (
         f"Whether {COIN} is a contract could not be read. The node refuses the request. It says: invalid argument 0: "
-        "json: cannot unmarshal hex string.")
+        "json: cannot unmarshal hex string."
+    )
 
 
-@pytest.mark.parametrize(("raw", "finding"), [
-    (b"", "Its answer is not JSON."), (b'{"jsonrpc": "2.0", "id": 1}', "Its answer is not one of JSON-RPC."),
-    (b"[]", "An answer of the batch is missing.")])
+@pytest.mark.parametrize(
+    ("raw", "finding"),
+    [
+        (b"", "Its answer is not JSON."),
+        (b'{"jsonrpc": "2.0", "id": 1}', "Its answer is not one of JSON-RPC."),
+        (b"[]", "An answer of the batch is missing."),
+    ],
+)
 def test_what_we_find_of_an_answer_is_not_said_to_be_the_nodes_words(tmp_path, raw, finding):
     class Odd(FaultNode):
         def answer(self, body):
-            return (200, {}, raw) if isinstance(body, list) == raw.startswith(b"[") else super().answer(body)
+            return (
+                (200, {}, raw)
+                if isinstance(body, list) == raw.startswith(b"[")
+                else super().answer(body)
+            )
 
     with Odd(CHAIN) as server, pytest.raises(NodeError) as caught:
         said(server, tmp_path, contracts=(COIN,))
@@ -561,22 +846,30 @@ def test_what_we_find_of_an_answer_is_not_said_to_be_the_nodes_words(tmp_path, r
     assert "It says" not in str(caught.value)
 
 
-def test_a_contract_that_was_fetched_is_known_by_its_symbol_and_what_was_not_read_is_not_said_to_be(tmp_path):
+def test_a_contract_that_was_fetched_is_known_by_its_symbol_and_what_was_not_read_is_not_said_to_be(
+    tmp_path,
+):
     with FaultNode(CHAIN) as server:
         name = f"COIN ({checksummed(COIN)})"
-        assert said(server, tmp_path, contracts=(COIN,), from_block="31", to_block="60", check=0)[0] == (
-            f"{name}: blocks 31 to 60.")
+        assert said(server, tmp_path, contracts=(COIN,), from_block="31", to_block="60", check=0)[
+            0
+        ] == (f"{name}: blocks 31 to 60.")
         assert said(server, tmp_path, contracts=("coin",), from_block="0", check=0)[0] == (
-            f"{name}: blocks 0 to 30 and 61 to 90.")
+            f"{name}: blocks 0 to 30 and 61 to 90."
+        )
         # Another one of that name: neither is meant more than the other.
-        server.lie = lambda method, params, true: "0x" + word(32) + word(4) + b"COIN".hex().ljust(64, "0") if (
-            method == "eth_call" and params[0]["data"] == "0x95d89b41") else true
+        server.lie = lambda method, params, true: (
+            "0x" + word(32) + word(4) + b"COIN".hex().ljust(64, "0")
+            if (method == "eth_call" and params[0]["data"] == "0x95d89b41")
+            else true
+        )
         said(server, tmp_path, contracts=(ITEMS,), check=0)
         with pytest.raises(ValidationError) as caught:
             said(server, tmp_path, contracts=("COIN",), check=0)
         assert str(caught.value) == (
             f"contract: 'COIN' is the symbol of several contracts: {checksummed(COIN)}, {checksummed(ITEMS)}. Write "
-            "the 0x... address: anyone can give a contract any symbol.")
+            "the 0x... address: anyone can give a contract any symbol."
+        )
 
 
 def test_nodes_of_two_chains_are_told_apart_by_their_first_block(tmp_path):
@@ -585,30 +878,49 @@ def test_nodes_of_two_chains_are_told_apart_by_their_first_block(tmp_path):
         with pytest.raises(NodeError) as caught:
             fetch([Secret(one.url), Secret(other.url)], request, tmp_path, Output())
     assert str(caught.value) == (
-        "The nodes are of different chains: block 0 is not the same at node 1 of 2, node 2 of 2.")
+        "The nodes are of different chains: block 0 is not the same at node 1 of 2, node 2 of 2."
+    )
 
 
 def test_a_node_that_does_not_answer_is_left_out_and_another_chains_is_refused(tmp_path):
     with FaultNode(CHAIN) as good, FaultNode(CHAIN, chain_id=10) as other:
         lines: list[str] = []
         request = Request((COIN,), to_block="latest", check=0)
-        fetch([Secret("http://127.0.0.1:1/x"), Secret(good.url)], request, tmp_path, Output(lines.append))
+        fetch(
+            [Secret("http://127.0.0.1:1/x"), Secret(good.url)],
+            request,
+            tmp_path,
+            Output(lines.append),
+        )
         assert lines[0] == "Node 1 of 2 does not answer at its URL. It is left out."
-        with pytest.raises(NodeError, match="Node 2 of 2 has the chain id 10, and --chain ethereum means 1"):
+        with pytest.raises(
+            NodeError, match="Node 2 of 2 has the chain id 10, and --chain ethereum means 1"
+        ):
             fetch([Secret(good.url), Secret(other.url)], request, tmp_path, Output())
 
 
 def test_two_fetches_of_a_chain_do_not_run_at_once(tmp_path, coverage):
-    with FaultNode(CHAIN) as server, pytest.raises(Exception, match="another `nbext fetch` is running there"):
+    with (
+        FaultNode(CHAIN) as server,
+        pytest.raises(Exception, match="another `nbext fetch` is running there"),
+    ):
         said(server, tmp_path)
 
 
-def test_an_install_without_what_ingest_needs_names_the_extra_that_has_it(tmp_path, capsys, monkeypatch):
+def test_an_install_without_what_ingest_needs_names_the_extra_that_has_it(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert cli.main(["fetch", "--rpc", "http://127.0.0.1:1", "--contract", COIN, "--data", str(tmp_path)]) == 2
+    assert (
+        cli.main(
+            ["fetch", "--rpc", "http://127.0.0.1:1", "--contract", COIN, "--data", str(tmp_path)]
+        )
+        == 2
+    )
     assert capsys.readouterr().err == (
         "ConfigError: A fetch ingests what it reads, and the libraries for that are not installed: pip install "
-        '"nbext[node]"\n')
+        '"nbext[node]"\n'
+    )
 
 
 def test_no_contract_is_no_fetch(tmp_path):

@@ -20,12 +20,27 @@ from tests.node.refusals import FINAL
 BEASTS = "0x" + "be" * 20
 A, B, C = (f"0x{number:040x}" for number in (1000, 1001, 1002))
 CHAIN = Chain(90)
-TRANSFERS = {"token_address": pl.String, "from_address": pl.String, "to_address": pl.String, "value": pl.String,
-             "transaction_hash": pl.String, "log_index": pl.Int64, "block_number": pl.Int64,
-             "block_timestamp": pl.Int64}
-ITEM_EVENTS = {"contract_address": pl.String, "evt_tx_hash": pl.String, "evt_index": pl.Int64,
-               "evt_block_number": pl.Int64, "evt_block_time": pl.Int64, "from": pl.String, "to": pl.String,
-               "id": pl.String, "value": pl.String}
+TRANSFERS = {
+    "token_address": pl.String,
+    "from_address": pl.String,
+    "to_address": pl.String,
+    "value": pl.String,
+    "transaction_hash": pl.String,
+    "log_index": pl.Int64,
+    "block_number": pl.Int64,
+    "block_timestamp": pl.Int64,
+}
+ITEM_EVENTS = {
+    "contract_address": pl.String,
+    "evt_tx_hash": pl.String,
+    "evt_index": pl.Int64,
+    "evt_block_number": pl.Int64,
+    "evt_block_time": pl.Int64,
+    "from": pl.String,
+    "to": pl.String,
+    "id": pl.String,
+    "value": pl.String,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +52,18 @@ def answered(data, filters):
     """The rows of an answer, as wallets and what each has."""
     with closing(open_dataset(data)) as dataset:
         table = dataset.ask(compile(resolve(parse({"filters": filters}), dataset)), limit=1000).rows
-    column = next(name for name in reversed(table.column_names) if name.endswith(("_raw", "_count", "_balance")))
+    column = next(
+        name
+        for name in reversed(table.column_names)
+        if name.endswith(("_raw", "_count", "_balance"))
+    )
     return dict(zip(table["address"].to_pylist(), map(int, table[column].to_pylist()), strict=True))
 
 
 def balances_of_coin(data, **more):
-    return answered(data, {"token": {"token": COIN, "balance": {"min": "1"}, "unit": "raw"}, **more})
+    return answered(
+        data, {"token": {"token": COIN, "balance": {"min": "1"}, "unit": "raw"}, **more}
+    )
 
 
 def metadata_of_coin(data):
@@ -59,12 +80,21 @@ def as_logged(chain):
             sender, receiver = (f"0x{topic[-40:]}" for topic in log["topics"][-2:])
             place = (log["transactionHash"], int(log["logIndex"], 16), number)
             if log["address"] == COIN:
-                coins.append((COIN, sender, receiver, str(int(log["data"], 16)), *place, chain.time(number)))
+                coins.append(
+                    (COIN, sender, receiver, str(int(log["data"], 16)), *place, chain.time(number))
+                )
             else:
-                words = [int(log["data"][at : at + 64], 16) for at in range(2, len(log["data"]), 64)]
-                items += [(ITEMS, *place, chain.time(number), sender, receiver, str(id_), str(count))
-                          for id_, count in zip(words[3:9], words[10:16], strict=True)]
-    return (pl.DataFrame(coins, TRANSFERS, orient="row"), pl.DataFrame(items, ITEM_EVENTS, orient="row"))
+                words = [
+                    int(log["data"][at : at + 64], 16) for at in range(2, len(log["data"]), 64)
+                ]
+                items += [
+                    (ITEMS, *place, chain.time(number), sender, receiver, str(id_), str(count))
+                    for id_, count in zip(words[3:9], words[10:16], strict=True)
+                ]
+    return (
+        pl.DataFrame(coins, TRANSFERS, orient="row"),
+        pl.DataFrame(items, ITEM_EVENTS, orient="row"),
+    )
 
 
 def test_polars_and_duckdb_read_the_files_as_every_row_that_was_logged(tmp_path):
@@ -74,47 +104,77 @@ def test_polars_and_duckdb_read_the_files_as_every_row_that_was_logged(tmp_path)
     with FaultNode(CHAIN) as server:
         said(server, tmp_path, to_block="40", check=0)
         said(server, tmp_path, check=0)
-    for name, wanted, order in (("token_transfers", coins, ["block_number", "log_index"]),
-                                ("erc1155_transfers", items, ["evt_block_number", "evt_index", "id"])):
+    for name, wanted, order in (
+        ("token_transfers", coins, ["block_number", "log_index"]),
+        ("erc1155_transfers", items, ["evt_block_number", "evt_index", "id"]),
+    ):
         assert len(list(folder.glob(f"{name}-*.parquet"))) == 2
-        assert_frame_equal(pl.read_parquet(folder / f"{name}-*.parquet").sort(order), wanted.sort(order))
+        assert_frame_equal(
+            pl.read_parquet(folder / f"{name}-*.parquet").sort(order), wanted.sort(order)
+        )
         with duckdb.connect() as connection:
-            found = connection.sql(f"FROM read_parquet('{folder}/{name}-*.parquet') ORDER BY {', '.join(order)}").pl()
+            found = connection.sql(
+                f"FROM read_parquet('{folder}/{name}-*.parquet') ORDER BY {', '.join(order)}"
+            ).pl()
         assert_frame_equal(found, wanted.sort(order))
     times = pl.read_parquet(folder / "blocks-*.parquet").unique().sort("number")
-    assert times.rows() == [(number, CHAIN.hash(number), CHAIN.time(number)) for number in times["number"]]
+    assert times.rows() == [
+        (number, CHAIN.hash(number), CHAIN.time(number)) for number in times["number"]
+    ]
     assert set(CHAIN.logs) <= set(times["number"])
-    assert pl.read_parquet(folder / "tokens-*.parquet").sort("address").to_dict(as_series=False) == {
-        "address": [ITEMS, COIN], "symbol": [None, "COIN"], "name": [None, None], "decimals": [None, 18],
-        "total_supply": [None, str(-CHAIN.balance(ZERO, 90))], "standard": ["ERC1155", "ERC20"]}
+    assert pl.read_parquet(folder / "tokens-*.parquet").sort("address").to_dict(
+        as_series=False
+    ) == {
+        "address": [ITEMS, COIN],
+        "symbol": [None, "COIN"],
+        "name": [None, None],
+        "decimals": [None, 18],
+        "total_supply": [None, str(-CHAIN.balance(ZERO, 90))],
+        "standard": ["ERC1155", "ERC20"],
+    }
 
 
 @pytest.mark.parametrize("times_in_logs", [False, True])
-def test_of_a_chain_of_many_blocks_a_second_each_second_ends_with_its_last_block(tmp_path, times_in_logs):
+def test_of_a_chain_of_many_blocks_a_second_each_second_ends_with_its_last_block(
+    tmp_path, times_in_logs
+):
     start = 1_600_000_000  # 2020-09-13T12:26:40Z
     chain = Chain(90, time=lambda number: start + number // 7)
 
     def timed(method, params, true):
         if method == "eth_getLogs" and times_in_logs:
-            return [{**log, "blockTimestamp": hex(chain.time(int(log["blockNumber"], 16)))} for log in true]
+            return [
+                {**log, "blockTimestamp": hex(chain.time(int(log["blockNumber"], 16)))}
+                for log in true
+            ]
         return true
 
     with FaultNode(chain, chain_id=42161, lie=timed) as server:
         assert said(server, tmp_path, contracts=(COIN,), chain="arbitrum")[-1] == (
-            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90.")
-    times = [row for path in (tmp_path / "fetched" / "arbitrum").glob("blocks-*.parquet")
-             for row in pq.read_table(path).to_pylist()]
+            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90."
+        )
+    times = [
+        row
+        for path in (tmp_path / "fetched" / "arbitrum").glob("blocks-*.parquet")
+        for row in pq.read_table(path).to_pylist()
+    ]
     assert [(row["number"], row["hash"], row["timestamp"]) for row in times] == [
-        (row["number"], chain.hash(row["number"]), start + row["number"] // 7) for row in times]
+        (row["number"], chain.hash(row["number"]), start + row["number"] // 7) for row in times
+    ]
     wallets = [f"0x{number:040x}" for number in range(16, 60)]
     for second in (0, 5, 11):
-        at_the_end_of = {wallet: amount for wallet in wallets
-                         if (amount := chain.balance(wallet, 7 * second + 6))}
+        at_the_end_of = {
+            wallet: amount
+            for wallet in wallets
+            if (amount := chain.balance(wallet, 7 * second + 6))
+        }
         for as_of in (7 * second + 6, f"2020-09-13T12:26:{40 + second}Z"):
             assert balances_of_coin(tmp_path, chain="arbitrum", asOf=as_of) == at_the_end_of
 
 
-@pytest.mark.parametrize("how", [FINAL[10], FINAL[11], None], ids=["reverts, geth", "reverts, nethermind", "is empty"])
+@pytest.mark.parametrize(
+    "how", [FINAL[10], FINAL[11], None], ids=["reverts, geth", "reverts, nethermind", "is empty"]
+)
 def test_metadata_that_reverts_or_is_empty_is_unknown_and_not_zero(tmp_path, how):
     """Of name, symbol, decimals, totalSupply and supportsInterface; balances are answered."""
     asked = ("0x06fdde03", "0x95d89b41", "0x313ce567", "0x18160ddd", "0x01ffc9a7")
@@ -122,32 +182,56 @@ def test_metadata_that_reverts_or_is_empty_is_unknown_and_not_zero(tmp_path, how
     def is_metadata(method, params):
         return method == "eth_call" and params[0]["data"].startswith(asked)
 
-    with FaultNode(CHAIN, refuse=lambda method, params: how if is_metadata(method, params) else None,
-                   lie=lambda method, params, true: "0x" if is_metadata(method, params) else true) as server:
+    with FaultNode(
+        CHAIN,
+        refuse=lambda method, params: how if is_metadata(method, params) else None,
+        lie=lambda method, params, true: "0x" if is_metadata(method, params) else true,
+    ) as server:
         assert said(server, tmp_path, contracts=(COIN,))[-1] == (
-            f"the contract ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90.")
+            f"the contract ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90."
+        )
         late = tmp_path / "late"
         said(server, late, contracts=(COIN,), from_block="40")
     (path,) = (tmp_path / "fetched" / "ethereum").glob("tokens-*.parquet")
-    assert pq.read_table(path).to_pylist() == [{
-        "address": COIN, "symbol": None, "name": None, "decimals": None, "total_supply": None, "standard": "ERC20"}]
+    assert pq.read_table(path).to_pylist() == [
+        {
+            "address": COIN,
+            "symbol": None,
+            "name": None,
+            "decimals": None,
+            "total_supply": None,
+            "standard": "ERC20",
+        }
+    ]
     # A supply is then what was minted and not burnt, of data from the deployment on; else nobody knows it.
     assert metadata_of_coin(tmp_path) == (None, None, None, -CHAIN.balance(ZERO, 90))
     assert metadata_of_coin(late) == (None, None, None, None)
-    assert balances_of_coin(tmp_path) == {wallet: amount for wallet, amount in CHAIN.balances.items() if amount}
+    assert balances_of_coin(tmp_path) == {
+        wallet: amount for wallet, amount in CHAIN.balances.items() if amount
+    }
 
 
 def test_what_a_wallet_sends_to_itself_changes_nothing(tmp_path):
     chain = Chain(12)
     chain.logs = {}
     for number, index, contract, sender, receiver, value in (
-            (1, 0, COIN, ZERO, A, 100), (2, 0, COIN, A, A, 40), (2, 1, COIN, A, A, 100), (3, 0, COIN, A, B, 30),
-            (3, 1, COIN, B, B, 30), (4, 0, COIN, C, C, 0), (5, 0, BEASTS, ZERO, A, 7), (5, 1, BEASTS, A, A, 7),
-            (6, 0, BEASTS, ZERO, B, 8), (7, 0, BEASTS, B, A, 8), (7, 1, BEASTS, A, A, 8)):
+        (1, 0, COIN, ZERO, A, 100),
+        (2, 0, COIN, A, A, 40),
+        (2, 1, COIN, A, A, 100),
+        (3, 0, COIN, A, B, 30),
+        (3, 1, COIN, B, B, 30),
+        (4, 0, COIN, C, C, 0),
+        (5, 0, BEASTS, ZERO, A, 7),
+        (5, 1, BEASTS, A, A, 7),
+        (6, 0, BEASTS, ZERO, B, 8),
+        (7, 0, BEASTS, B, A, 8),
+        (7, 1, BEASTS, A, A, 8),
+    ):
         chain.move(number, index, contract, (sender, receiver), value)
     with FaultNode(chain) as server:
         said(server, tmp_path, contracts=(BEASTS,), check=0)
         assert said(server, tmp_path, contracts=(COIN,))[-1] == (
-            f"COIN ({checksummed(COIN)}): 2 of 2 balances equal the chain's at block 12.")
+            f"COIN ({checksummed(COIN)}): 2 of 2 balances equal the chain's at block 12."
+        )
     assert balances_of_coin(tmp_path) == {A: 70, B: 30}
     assert answered(tmp_path, {"nft": {"nft": BEASTS}}) == {A: 2}

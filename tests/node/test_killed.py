@@ -29,15 +29,21 @@ def is_long(params):
 def ranges_in(body):
     """The ranges whose logs an answer has."""
     calls = body if isinstance(body, list) else [body]
-    return [tuple(int(call["params"][0][end], 16) for end in ("fromBlock", "toBlock"))
-            for call in calls if call["method"] == "eth_getLogs" and not is_long(call["params"])]
+    return [
+        tuple(int(call["params"][0][end], 16) for end in ("fromBlock", "toBlock"))
+        for call in calls
+        if call["method"] == "eth_getLogs" and not is_long(call["params"])
+    ]
 
 
 def unread(port):
     """The client's ports of which the kernel has bytes that the client did not read."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {int(row[1].split(":")[1], 16) for row in rows
-            if int(row[2].split(":")[1], 16) == port and int(row[4].split(":")[1], 16)}
+    return {
+        int(row[1].split(":")[1], 16)
+        for row in rows
+        if int(row[2].split(":")[1], 16) == port and int(row[4].split(":")[1], 16)
+    }
 
 
 def stop(process):
@@ -51,10 +57,22 @@ def stop(process):
 @pytest.mark.parametrize("in_flight", [1, 4])
 def test_of_ten_kills_none_has_more_than_one_range_read_again(tmp_path, in_flight):
     draw, received, asked = random.Random(), [], []
-    words = ["--contract", COIN, "--to-block", "latest", "--check", "0", "--quiet", "--in-flight", str(in_flight)]
+    words = [
+        "--contract",
+        COIN,
+        "--to-block",
+        "latest",
+        "--check",
+        "0",
+        "--quiet",
+        "--in-flight",
+        str(in_flight),
+    ]
     command = [sys.executable, "-m", "nbext.cli", "fetch", *words, "--data", str(tmp_path)]
-    with FaultNode(CHAIN, refuse=lambda method, params: FIVE if method == "eth_getLogs" and is_long(params)
-                   else None) as server:
+    with FaultNode(
+        CHAIN,
+        refuse=lambda method, params: FIVE if method == "eth_getLogs" and is_long(params) else None,
+    ) as server:
         port, environ = server.server.server_port, {**os.environ, "NBEXT_RPC_URL": server.url}
         for _ in range(KILLS):
             server.requests.clear()
@@ -70,17 +88,40 @@ def test_of_ten_kills_none_has_more_than_one_range_read_again(tmp_path, in_fligh
             process.kill()
             assert process.wait(60) == -signal.SIGKILL
             last = {client: at for at, (client, _) in enumerate(sent)}
-            received.append([each for at, (client, body) in enumerate(sent) for each in ranges_in(body)
-                             if not (client in on_the_way and at == last[client])])
+            received.append(
+                [
+                    each
+                    for at, (client, body) in enumerate(sent)
+                    for each in ranges_in(body)
+                    if not (client in on_the_way and at == last[client])
+                ]
+            )
             asked.append(server.logs_asked())
         server.requests.clear()
-        assert subprocess.run(command, env=environ, stdout=subprocess.DEVNULL, timeout=120, check=False).returncode == 0
+        assert (
+            subprocess.run(
+                command, env=environ, stdout=subprocess.DEVNULL, timeout=120, check=False
+            ).returncode
+            == 0
+        )
         asked.append(server.logs_asked())
-    again = [[each for each in ranges if any(first <= each[1] and each[0] <= last and last - first < 5
-                                             for later in asked[at + 1 :] for first, last in later)]
-             for at, ranges in enumerate(received)]
-    print(f"{in_flight} in flight: ranges received and asked for again after each kill: {list(map(len, again))}, of "
-          f"{list(map(len, received))}")
+    again = [
+        [
+            each
+            for each in ranges
+            if any(
+                first <= each[1] and each[0] <= last and last - first < 5
+                for later in asked[at + 1 :]
+                for first, last in later
+            )
+        ]
+        for at, ranges in enumerate(received)
+    ]
+    print(
+        f"{in_flight} in flight: ranges received and asked for again after each kill: {list(map(len, again))}, of "
+        f"{list(map(len, received))}"
+    )
     assert max(map(len, again)) <= 1
     assert storage.current(tmp_path).manifest["tables"]["transfers"] == sum(
-        log["address"] == COIN for logs in CHAIN.logs.values() for log in logs)
+        log["address"] == COIN for logs in CHAIN.logs.values() for log in logs
+    )

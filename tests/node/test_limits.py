@@ -8,10 +8,15 @@ from nbext.node.limits import Meaning, Span, blocks_offered, meaning_of
 from tests.node.refusals import FINAL, PASSING, RANGES
 
 
-@pytest.mark.parametrize("refused", [*RANGES, *PASSING, *FINAL], ids=lambda one: f"{one.who}: {one.message[:30]}")
+@pytest.mark.parametrize(
+    "refused", [*RANGES, *PASSING, *FINAL], ids=lambda one: f"{one.who}: {one.message[:30]}"
+)
 def test_each_providers_words_are_understood(refused):
     text = f"{refused.message} {refused.data or ''}"
-    assert (meaning_of(refused.status, refused.code, text), blocks_offered(text)) == (refused.meaning, refused.offered)
+    assert (meaning_of(refused.status, refused.code, text), blocks_offered(text)) == (
+        refused.meaning,
+        refused.offered,
+    )
 
 
 def test_a_span_shrinks_by_halves_and_grows_again():

@@ -23,10 +23,15 @@ QUICKNODE_FIVE = next(refused for refused in RANGES if refused.who == "QuickNode
 
 def above(refused, limit):
     """Refuse logs of more than so many blocks."""
+
     def refuse(method, params):
-        if method == "eth_getLogs" and int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16) >= limit:
+        if (
+            method == "eth_getLogs"
+            and int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16) >= limit
+        ):
             return refused
         return None
+
     return refuse
 
 
@@ -39,6 +44,7 @@ def once(refused, times=1):
             left[0] -= 1
             return refused
         return None
+
     return refuse
 
 
@@ -85,7 +91,8 @@ def test_a_pruned_node_is_told_from_an_empty_answer(reader_of):
             reader.read(plan, 400)
     assert str(caught.value) == (
         f"Blocks {min(CHAIN.logs)} to 300 could not be read. The node has pruned this history. It has no receipts of "
-        f"block {min(CHAIN.logs)}, which has logs. Use an archive node, or begin later with --from-block.")
+        f"block {min(CHAIN.logs)}, which has logs. Use an archive node, or begin later with --from-block."
+    )
 
 
 def test_after_refusals_blocks_are_read_in_their_order(reader_of):
@@ -108,7 +115,10 @@ def test_after_refusals_blocks_are_read_in_their_order(reader_of):
 
 
 def test_several_nodes_are_asked_in_turn(reader_of):
-    with FaultNode(CHAIN, refuse=above(RANGES[0], 10)) as one, FaultNode(CHAIN, refuse=above(RANGES[0], 10)) as other:
+    with (
+        FaultNode(CHAIN, refuse=above(RANGES[0], 10)) as one,
+        FaultNode(CHAIN, refuse=above(RANGES[0], 10)) as other,
+    ):
         reader = reader_of(one, other)
         reader.span = Span(size=10)
         assert told(read_all(reader, CHAIN)) == expected_rows(CHAIN)
@@ -118,7 +128,10 @@ def test_several_nodes_are_asked_in_turn(reader_of):
 
 def test_what_one_node_has_pruned_is_read_from_another(reader_of):
     archive_needed = FINAL[0]
-    with FaultNode(SMALL, refuse=once(archive_needed, times=10**6)) as full, FaultNode(SMALL) as archive:
+    with (
+        FaultNode(SMALL, refuse=once(archive_needed, times=10**6)) as full,
+        FaultNode(SMALL) as archive,
+    ):
         assert told(read_all(reader_of(full, archive), SMALL)) == expected_rows(SMALL)
 
 
@@ -129,7 +142,10 @@ def test_a_node_that_is_behind_another_leaves_the_last_blocks_to_it(reader_of):
 
 
 def test_a_node_that_fails_rests_and_another_is_asked(reader_of):
-    with FaultNode(SMALL, refuse=lambda method, params: PASSING[-5]) as bad, FaultNode(SMALL) as good:
+    with (
+        FaultNode(SMALL, refuse=lambda method, params: PASSING[-5]) as bad,
+        FaultNode(SMALL) as good,
+    ):
         assert told(read_all(reader_of(bad, good), SMALL)) == expected_rows(SMALL)
 
 
@@ -144,7 +160,9 @@ def test_batches_are_as_long_as_the_node_takes(reader_of):
 
 
 def test_a_gateway_that_cuts_at_a_round_number_loses_nothing(reader_of):
-    with FaultNode(CHAIN, lie=lambda method, params, true: true[:100] if method == "eth_getLogs" else true) as server:
+    with FaultNode(
+        CHAIN, lie=lambda method, params, true: true[:100] if method == "eth_getLogs" else true
+    ) as server:
         assert told(read_all(reader_of(server), CHAIN)) == expected_rows(CHAIN)
 
 
@@ -152,7 +170,9 @@ def test_a_block_with_more_logs_than_the_node_returns_is_read_from_its_receipts(
     busy = max(SMALL.logs, key=lambda number: len(SMALL.logs[number]))
 
     def refuse(method, params):
-        inside = method == "eth_getLogs" and int(params[0]["fromBlock"], 16) <= busy <= int(params[0]["toBlock"], 16)
+        inside = method == "eth_getLogs" and int(params[0]["fromBlock"], 16) <= busy <= int(
+            params[0]["toBlock"], 16
+        )
         return RANGES[0] if inside else None
 
     with FaultNode(SMALL, refuse=refuse) as server:
@@ -165,7 +185,9 @@ def test_a_block_with_more_logs_than_a_node_without_receipts_returns_ends_the_fe
     def refuse(method, params):
         if method == "eth_getBlockReceipts":
             return FINAL[6]
-        inside = method == "eth_getLogs" and int(params[0]["fromBlock"], 16) <= busy <= int(params[0]["toBlock"], 16)
+        inside = method == "eth_getLogs" and int(params[0]["fromBlock"], 16) <= busy <= int(
+            params[0]["toBlock"], 16
+        )
         return RANGES[0] if inside else None
 
     with FaultNode(SMALL, refuse=refuse) as server:
@@ -174,45 +196,86 @@ def test_a_block_with_more_logs_than_a_node_without_receipts_returns_ends_the_fe
             read_all(reader, SMALL)
     assert str(caught.value) == (
         f"Blocks {busy} to {busy} could not be read. The node refuses the range: it has too many blocks or logs. "
-        f"Block {busy} has more logs than one answer, and its receipts are not offered.")
+        f"Block {busy} has more logs than one answer, and its receipts are not offered."
+    )
     assert missing(busy, busy, reader.coverage.covered(COIN, ())) == [(busy, busy)]
 
 
 def of_logs(change):
     """Return a lie that changes the list of logs of an answer that has some."""
+
     def lie(method, params, true):
         if method == "eth_getLogs" and len(true) > 2:
             return change([dict(log) for log in true])
         return true
+
     return lie
 
 
 LIES = {
     "a log of a block outside of the range": (
-        of_logs(lambda logs: [*logs, {**logs[0], "blockNumber": "0x1000"}]), "with a log of block 4,096"),
+        of_logs(lambda logs: [*logs, {**logs[0], "blockNumber": "0x1000"}]),
+        "with a log of block 4,096",
+    ),
     "a log twice": (of_logs(lambda logs: [*logs, logs[0]]), "twice"),
     "another contract's log": (
-        of_logs(lambda logs: [{**logs[0], "address": "0x" + "ab" * 20}, *logs[1:]]), "which was not asked for"),
-    "a removed log": (of_logs(lambda logs: [{**logs[0], "removed": True}, *logs[1:]]), "a reorganisation has removed"),
+        of_logs(lambda logs: [{**logs[0], "address": "0x" + "ab" * 20}, *logs[1:]]),
+        "which was not asked for",
+    ),
+    "a removed log": (
+        of_logs(lambda logs: [{**logs[0], "removed": True}, *logs[1:]]),
+        "a reorganisation has removed",
+    ),
     "another event": (
-        of_logs(lambda logs: [{**logs[0], "topics": ["0x" + "12" * 32]}, *logs[1:]]), "of another event"),
+        of_logs(lambda logs: [{**logs[0], "topics": ["0x" + "12" * 32]}, *logs[1:]]),
+        "of another event",
+    ),
     "a log of another branch": (
-        of_logs(lambda logs: [{**logs[0], "blockHash": "0x" + "12" * 32}, *logs[1:]]), "another block than its header"),
-    "logs that are missing near the end": (of_logs(lambda logs: logs[:-1]), "lacks 1 logs that its receipts have"),
+        of_logs(lambda logs: [{**logs[0], "blockHash": "0x" + "12" * 32}, *logs[1:]]),
+        "another block than its header",
+    ),
+    "logs that are missing near the end": (
+        of_logs(lambda logs: logs[:-1]),
+        "lacks 1 logs that its receipts have",
+    ),
     "a log made up": (
-        of_logs(lambda logs: [*logs, *({**log, "logIndex": hex(777 + n)} for n, log in enumerate(logs))]),
-        r"has \d that they lack"),
-    "a log without a hash": (of_logs(lambda logs: [{**logs[0], "blockHash": None}, *logs[1:]]), "hash of 32 bytes"),
-    "no list": (lambda method, params, true: {"a": 1} if method == "eth_getLogs" else true, "are not a list"),
+        of_logs(
+            lambda logs: [*logs, *({**log, "logIndex": hex(777 + n)} for n, log in enumerate(logs))]
+        ),
+        r"has \d that they lack",
+    ),
+    "a log without a hash": (
+        of_logs(lambda logs: [{**logs[0], "blockHash": None}, *logs[1:]]),
+        "hash of 32 bytes",
+    ),
+    "no list": (
+        lambda method, params, true: {"a": 1} if method == "eth_getLogs" else true,
+        "are not a list",
+    ),
     "a block too high": (
-        lambda method, params, true: CHAIN.header(7) if method == "eth_getBlockByNumber" else true, "another block"),
+        lambda method, params, true: CHAIN.header(7) if method == "eth_getBlockByNumber" else true,
+        "another block",
+    ),
     "blocks that do not follow": (
-        lambda method, params, true: {**true, "parentHash": "0x" + "34" * 32}
-        if method == "eth_getBlockByNumber" and params[0] == hex(CHAIN.blocks - 3) else true, "does not follow"),
+        lambda method, params, true: (
+            {**true, "parentHash": "0x" + "34" * 32}
+            if method == "eth_getBlockByNumber" and params[0] == hex(CHAIN.blocks - 3)
+            else true
+        ),
+        "does not follow",
+    ),
     "a block that holds no such logs": (
-        lambda method, params, true: {**true, "logsBloom": "0x" + "00" * 255 + "01"}
-        if method == "eth_getBlockByNumber" else true, "its bloom filter excludes them"),
-    "data that is no transfer": (of_logs(lambda logs: [{**log, "data": "0x"} for log in logs]), "cannot be stored as"),
+        lambda method, params, true: (
+            {**true, "logsBloom": "0x" + "00" * 255 + "01"}
+            if method == "eth_getBlockByNumber"
+            else true
+        ),
+        "its bloom filter excludes them",
+    ),
+    "data that is no transfer": (
+        of_logs(lambda logs: [{**log, "data": "0x"} for log in logs]),
+        "cannot be stored as",
+    ),
 }
 
 
@@ -221,10 +284,17 @@ def test_an_amount_of_an_item_that_does_not_fit_is_refused_by_transaction_and_lo
     words = [first["data"][at : at + 64] for at in range(2, len(first["data"]), 64)]
 
     def of(count):
-        return lambda method, params, true: [
-            {**log, "data": "0x" + "".join([*words[:-1], f"{count:064x}"])} if log["logIndex"] == first["logIndex"]
-            and log["blockNumber"] == first["blockNumber"] else log for log in true
-        ] if method == "eth_getLogs" else true
+        return lambda method, params, true: (
+            [
+                {**log, "data": "0x" + "".join([*words[:-1], f"{count:064x}"])}
+                if log["logIndex"] == first["logIndex"]
+                and log["blockNumber"] == first["blockNumber"]
+                else log
+                for log in true
+            ]
+            if method == "eth_getLogs"
+            else true
+        )
 
     with FaultNode(CHAIN, lie=of(2**63)) as server:
         reader = reader_of(server, contracts=(ITEMS,), in_flight=1)
@@ -232,7 +302,8 @@ def test_an_amount_of_an_item_that_does_not_fit_is_refused_by_transaction_and_lo
             reader.read(reader.plan({ITEMS: 0}, 300), 400)
         assert str(caught.value) == (
             f"Log 90 of transaction {first['transactionHash']}, in block {int(first['blockNumber'], 16):,}, of {ITEMS},"
-            " cannot be stored as a transfer: an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores.")
+            " cannot be stored as a transfer: an ERC1155 amount is beyond 2**63 - 1, the largest that nbext stores."
+        )
         assert rows_in(reader.coverage) == []
         server.lie = of(2**63 - 1)
         reader = reader_of(server, contracts=(ITEMS,), in_flight=1)
@@ -278,7 +349,10 @@ def test_each_block_with_rows_has_its_hash_and_its_time(reader_of):
 def test_times_in_the_logs_save_the_headers(reader_of):
     def timed(method, params, true):
         if method == "eth_getLogs":
-            return [{**log, "blockTimestamp": hex(1_600_000_000 + 12 * int(log["blockNumber"], 16))} for log in true]
+            return [
+                {**log, "blockTimestamp": hex(1_600_000_000 + 12 * int(log["blockNumber"], 16))}
+                for log in true
+            ]
         return true
 
     with FaultNode(CHAIN, lie=timed) as server:
@@ -286,7 +360,9 @@ def test_times_in_the_logs_save_the_headers(reader_of):
         read_all(reader, CHAIN)
         headers = sum(method == "eth_getBlockByNumber" for method, _ in server.requests)
     assert headers < 70
-    assert all(time == 1_600_000_000 + 12 * n for n, (_, time) in blocks_in(reader.coverage).items())
+    assert all(
+        time == 1_600_000_000 + 12 * n for n, (_, time) in blocks_in(reader.coverage).items()
+    )
 
 
 def test_a_run_that_stops_is_taken_up_where_it_was(reader_of):
@@ -317,7 +393,9 @@ def test_where_the_chain_parts_from_what_is_stored_is_found(reader_of):
         reader.coverage.drop_from(371)
         assert told(read_all(reader, other)) == expected_rows(other)
         server.chain = Chain(seed=2, fork=0, branch="c")
-        with pytest.raises(NodeError, match="another chain, or its chain was reorganised further back"):
+        with pytest.raises(
+            NodeError, match="another chain, or its chain was reorganised further back"
+        ):
             reader.fork()
 
 
@@ -328,10 +406,16 @@ def test_contracts_that_are_covered_differently_are_read_only_where_each_is_not(
         both = reader_of(server)
         plan = both.plan({COIN: 50, ITEMS: 0}, 250)
         assert [(wanted.contracts, first, last) for wanted, first, last in plan] == [
-            ((ITEMS,), 0, 49), ((ITEMS, COIN), 50, 99), ((ITEMS,), 100, 200), ((ITEMS, COIN), 201, 250)]
+            ((ITEMS,), 0, 49),
+            ((ITEMS, COIN), 50, 99),
+            ((ITEMS,), 100, 200),
+            ((ITEMS, COIN), 201, 250),
+        ]
 
 
-RANGE = st.tuples(st.integers(0, 60), st.integers(0, 20)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+RANGE = st.tuples(st.integers(0, 60), st.integers(0, 20)).map(
+    lambda pair: (pair[0], pair[0] + pair[1])
+)
 
 
 @settings(deadline=None, max_examples=50)
@@ -340,7 +424,8 @@ def test_what_is_missing_and_what_is_covered_are_a_range_together(covered, asked
     blocks = {number for first, last in covered for number in range(first, last + 1)}
     gaps = missing(*asked, covered)
     assert [number for first, last in gaps for number in range(first, last + 1)] == [
-        number for number in range(asked[0], asked[1] + 1) if number not in blocks]
+        number for number in range(asked[0], asked[1] + 1) if number not in blocks
+    ]
     assert {number for first, last in union(covered) for number in range(first, last + 1)} == blocks
 
 
@@ -384,8 +469,15 @@ def test_what_was_received_of_a_range_that_is_not_whole_is_not_asked_for_again(r
     assert not left.exists()
 
 
-@pytest.mark.parametrize("damage", [lambda raw: raw[:-20], lambda raw: raw[:40], lambda raw: b"",
-                                    lambda raw: raw.replace(b"result", b"resul", 1)])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw[:-20],
+        lambda raw: raw[:40],
+        lambda raw: b"",
+        lambda raw: raw.replace(b"result", b"resul", 1),
+    ],
+)
 def test_an_answer_that_was_cut_is_asked_for_again(reader_of, damage):
     with FaultNode(SMALL) as server:
         _, (left,) = stopped_after_the_logs(reader_of, server)

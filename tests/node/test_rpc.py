@@ -29,8 +29,11 @@ def test_no_more_calls_a_second_come_to_the_server_than_rps_allows(reader_of, lo
     most = max(calls for _, calls in arrived)
     assert most == max(1, longest_batch)
     # A post waits until those before it have had their time; it may come late, never early.
-    early = [at - started for (at, _), calls in zip(arrived, accumulate(calls for _, calls in arrived), strict=True)
-             if calls - most > RPS * (at - started)]
+    early = [
+        at - started
+        for (at, _), calls in zip(arrived, accumulate(calls for _, calls in arrived), strict=True)
+        if calls - most > RPS * (at - started)
+    ]
     assert early == []
     assert sum(calls for _, calls in arrived) > 70
 

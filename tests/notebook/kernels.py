@@ -45,7 +45,9 @@ class Kernel:
     def __init__(self, manager: Any, client: Any) -> None:
         self.manager, self.client = manager, client
 
-    def run(self, cell: str, *, during: Callable[[], None] | None = None, answer: str | None = None) -> Outputs:
+    def run(
+        self, cell: str, *, during: Callable[[], None] | None = None, answer: str | None = None
+    ) -> Outputs:
         start = time.monotonic()
         wanted = self.client.execute(cell, allow_stdin=answer is not None)
         if during is not None:

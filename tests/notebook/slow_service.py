@@ -9,9 +9,17 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 SEGMENT = {
-    "id": "seg_1", "status": "running", "operator": "AND", "filters": {}, "fileType": "json", "limit": 10,
-    "counts": {"matched": None, "returned": None}, "truncated": False, "columns": [], "preview": [],
-}  # fmt: skip
+    "id": "seg_1",
+    "status": "running",
+    "operator": "AND",
+    "filters": {},
+    "fileType": "json",
+    "limit": 10,
+    "counts": {"matched": None, "returned": None},
+    "truncated": False,
+    "columns": [],
+    "preview": [],
+}
 
 
 class SlowService:
@@ -29,7 +37,9 @@ class SlowService:
             def answer(self) -> None:
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 service.asked.append((self.command, self.path))
-                seconds, status, document = service.answers.get(f"{self.command} {self.path}", (0, 404, {}))
+                seconds, status, document = service.answers.get(
+                    f"{self.command} {self.path}", (0, 404, {})
+                )
                 service.release.wait(seconds)
                 text = json.dumps(document).replace("THE KEY", self.headers.get("x-api-key", ""))
                 self.send_response(status)
@@ -58,7 +68,9 @@ class SlowService:
 def slow_service() -> Iterator[SlowService]:
     """A running service; at the end, what still waits is let go."""
     service = SlowService()
-    thread = threading.Thread(target=service.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread = threading.Thread(
+        target=service.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+    )
     thread.start()
     try:
         yield service

@@ -36,7 +36,8 @@ def snapshot(shell):
         "configurables": list(shell.ip.configurables),
         "transformers": list(shell.ip.input_transformers_cleanup),
         "formatters": {
-            mime: dict(formatter.deferred_printers) for mime, formatter in shell.ip.display_formatter.formatters.items()
+            mime: dict(formatter.deferred_printers)
+            for mime, formatter in shell.ip.display_formatter.formatters.items()
         },
     }
 
@@ -54,7 +55,9 @@ def test_loading_takes_little_time_and_nothing_heavy(home):
 
 
 def test_loading_says_in_one_line_which_service_answers_and_whose_data_it_is(home):
-    done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, cwd=home)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True, cwd=home
+    )
     assert done.stdout.splitlines()[0] == (
         f"nbext {nbext.__version__}: the embedded service answers, on synthetic sample data "
         "(`nbext ingest` loads your own). Start with `%nbext help`."
@@ -86,7 +89,9 @@ def test_loading_again_and_reloading_change_nothing(shell):
     assert snapshot(shell) == before
     shell.run("%reload_ext nbext")
     after = snapshot(shell)
-    assert {name: len(things) for name, things in after.items()} == {n: len(t) for n, t in before.items()}
+    assert {name: len(things) for name, things in after.items()} == {
+        n: len(t) for n, t in before.items()
+    }
     assert set(MAGICS) <= set(after["magics"]["line"])
 
 
@@ -115,7 +120,9 @@ def test_outside_ipython_the_error_says_what_to_use():
 
 def test_each_magic_shows_its_help_by_a_question_mark_and_by_help(shell):
     for name in MAGICS:
-        assert shell.run(f"%{name} --help").printed.startswith(shell.ip.find_line_magic(name).__doc__)
+        assert shell.run(f"%{name} --help").printed.startswith(
+            shell.ip.find_line_magic(name).__doc__
+        )
     with capture_output() as captured:
         shell.ip.run_cell("%token?")
     assert "Examples:" in captured.stdout
@@ -137,10 +144,14 @@ def test_config_shows_each_setting_with_its_type_and_the_value_in_effect(shell, 
     shell.run("%config Nbext.limit = 7")
     shown = shell.run("%config Nbext").printed
     for name, kind, value in [
-        ("limit", "Int", "9"), ("deadline", "Float", "55.0"), ("chain", "Unicode", "'ethereum'"),
-        ("frame", "CaselessStrEnum", "'pandas'"), ("insecure", "Bool", "False"), ("base_url", "Unicode", "None"),
+        ("limit", "Int", "9"),
+        ("deadline", "Float", "55.0"),
+        ("chain", "Unicode", "'ethereum'"),
+        ("frame", "CaselessStrEnum", "'pandas'"),
+        ("insecure", "Bool", "False"),
+        ("base_url", "Unicode", "None"),
         ("remote", "key-1", "{}"),
-    ]:  # fmt: skip
+    ]:
         line, *rest = shown[shown.index(f"Nbext.{name}=") :].splitlines()
         assert f"<{kind}>" in line
         assert f"Current: {value}" in "".join(rest[:4])
@@ -151,8 +162,14 @@ def test_config_shows_each_setting_with_its_type_and_the_value_in_effect(shell, 
 @pytest.mark.parametrize(
     ("line", "refused"),
     [
-        ("limit = 'many'", "The 'limit' trait of a Nbext instance expected an int, not the str 'many'."),
-        ("insecure = 'maybe'", "The 'insecure' trait of a Nbext instance expected a boolean, not the str 'maybe'."),
+        (
+            "limit = 'many'",
+            "The 'limit' trait of a Nbext instance expected an int, not the str 'many'.",
+        ),
+        (
+            "insecure = 'maybe'",
+            "The 'insecure' trait of a Nbext instance expected a boolean, not the str 'maybe'.",
+        ),
         ("limit = 0", "0 is not a whole number from 1 to 10,000,000."),
         ("frame = 'excel'", "The 'frame' trait of a Nbext instance expected any of"),
     ],

@@ -30,12 +30,16 @@ print(f"{time.monotonic() - start:.2f}")
 
 
 def seconds_of(code, folder, *words):
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=folder)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=True, cwd=folder
+    )
     return float(done.stdout.split()[-1])
 
 
 @pytest.mark.load
-def test_the_first_token_takes_at_most_three_times_what_its_libraries_take_to_import(tmp_path, monkeypatch):
+def test_the_first_token_takes_at_most_three_times_what_its_libraries_take_to_import(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     turns = [(seconds_of(MEASURE, tmp_path), seconds_of(IMPORTS, tmp_path)) for _ in range(3)]
@@ -58,12 +62,16 @@ print(f"{seconds:.3f}")
 
 
 @pytest.mark.load
-def test_the_first_segment_takes_less_than_half_the_time_when_it_comes_after_the_warm_up(tmp_path, monkeypatch):
+def test_the_first_segment_takes_less_than_half_the_time_when_it_comes_after_the_warm_up(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("NBEXT_WARM_UP", "true")
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     imports = max(1.0, min(seconds_of(IMPORTS, tmp_path) for _ in range(3)) / 1.5)
     warm = [seconds_of(FIRST_SEGMENT, tmp_path, str(2 * imports)) for _ in range(3)]
     cold = [seconds_of(FIRST_SEGMENT, tmp_path, "0") for _ in range(3)]
-    print(f"seconds to the first segment: {warm} after the warm-up, {cold} right after loading; scale {imports:.2f}")
+    print(
+        f"seconds to the first segment: {warm} after the warm-up, {cold} right after loading; scale {imports:.2f}"
+    )
     assert min(warm) < min(cold) / 2, (warm, cold, imports)

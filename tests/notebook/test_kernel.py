@@ -22,7 +22,9 @@ def service():
 @pytest.fixture(scope="module")
 def kernel(home, service):
     """A kernel whose remote service is slow, with its key in the environment."""
-    with running_kernel(NBEXT_BASE_URL=service.url, NBEXT_API_KEY=KEY, NBEXT_PROGRESS="true") as made:
+    with running_kernel(
+        NBEXT_BASE_URL=service.url, NBEXT_API_KEY=KEY, NBEXT_PROGRESS="true"
+    ) as made:
         made.run("whales = 'as it was'")
         made.run("%nbext connect")
         yield made
@@ -50,7 +52,9 @@ def interrupt_after(kernel, service, path):
 def test_ctrl_c_fails_the_cell_at_once_and_leaves_the_kernel_usable(kernel, service, answers):
     answers["POST /v1/segment/execute"] = (30, 200, SEGMENT)
     ran = kernel.run(QUERY, during=interrupt_after(kernel, service, "/v1/segment/execute"))
-    assert time.monotonic() - kernel.interrupted_at < 2  # 0.5 s where the machine has nothing else to do
+    assert (
+        time.monotonic() - kernel.interrupted_at < 2
+    )  # 0.5 s where the machine has nothing else to do
     assert ran.error == "QueryCancelled: Interrupted."
     after = kernel.run("print(whales, 1 + 1)")
     assert after.printed == "as it was 2\n"
@@ -84,7 +88,11 @@ def test_a_bar_appears_after_half_a_second_and_takes_itself_away(kernel, answers
 
 
 def test_a_quick_call_shows_no_bar(kernel, answers):
-    answers["GET /v1/tokens/ethereum/0x" + "b" * 40] = (0, 200, {"address": "0x" + "b" * 40, "symbol": "BBB"})
+    answers["GET /v1/tokens/ethereum/0x" + "b" * 40] = (
+        0,
+        200,
+        {"address": "0x" + "b" * 40, "symbol": "BBB"},
+    )
     ran = kernel.run("%token ethereum 0x" + "b" * 40)
     assert ran.of("display_data") == []
     assert len(ran.of("execute_result")) == 1
@@ -92,7 +100,11 @@ def test_a_quick_call_shows_no_bar(kernel, answers):
 
 @pytest.mark.parametrize("status", [401, 404, 500])
 def test_no_traceback_of_any_mode_shows_the_key(kernel, answers, status):
-    answers["GET /v1/tokens/ethereum/0x" + "c" * 40] = (0, status, {"detail": "no such key: THE KEY", "code": "x"})
+    answers["GET /v1/tokens/ethereum/0x" + "c" * 40] = (
+        0,
+        status,
+        {"detail": "no such key: THE KEY", "code": "x"},
+    )
     kernel.run("%nbext set attempts 1")
     for mode in ("Verbose", "Context", "Plain"):
         kernel.run(f"%xmode {mode}")
@@ -108,7 +120,10 @@ def test_what_the_service_says_is_text_in_an_error_and_hides_nothing(kernel, ans
     said = "<b>2 < 3</b> & 'so' \x1b[31m\u202e &lt;"
     answers["GET /v1/tokens/ethereum/0x" + "e" * 40] = (0, 400, {"detail": said})
     ran = kernel.run("%token ethereum 0x" + "e" * 40)
-    assert ran.error == "BadRequest: The service answered 400: <b>2 < 3</b> & 'so' \\x1b[31m\\u202e &lt;"
+    assert (
+        ran.error
+        == "BadRequest: The service answered 400: <b>2 < 3</b> & 'so' \\x1b[31m\\u202e &lt;"
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,7 +167,11 @@ def test_completion_answers_through_the_kernel(kernel):
 
 
 def test_a_key_is_asked_for_at_a_prompt_that_hides_it(kernel, service, answers):
-    answers["GET /v1/tokens/ethereum/0x" + "e" * 40] = (0, 200, {"address": "0x" + "e" * 40, "symbol": "EEE"})
+    answers["GET /v1/tokens/ethereum/0x" + "e" * 40] = (
+        0,
+        200,
+        {"address": "0x" + "e" * 40, "symbol": "EEE"},
+    )
     kernel.run("import os; del os.environ['NBEXT_API_KEY']")
     silent = kernel.run("%nbext login")
     assert silent.error == (

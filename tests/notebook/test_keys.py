@@ -35,8 +35,12 @@ def test_the_environment_comes_before_the_keyring(ring, monkeypatch):
     assert (secret.reveal(), source) == ("from the ring", "keyring")
 
 
-@pytest.mark.parametrize("error", [NoKeyringError("none"), KeyringLocked("locked"), OSError("bus"), RuntimeError("x")])
-def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(ring, monkeypatch, capsys, error):
+@pytest.mark.parametrize(
+    "error", [NoKeyringError("none"), KeyringLocked("locked"), OSError("bus"), RuntimeError("x")]
+)
+def test_a_keyring_that_fails_costs_one_line_of_advice_and_the_prompt_follows(
+    ring, monkeypatch, capsys, error
+):
     ring(Ring(error=error))
     monkeypatch.setattr("getpass.getpass", lambda prompt: "typed")
     secret, source = keys.find(URL)
@@ -79,7 +83,9 @@ def test_login_keeps_the_key_where_that_is_wanted_and_logout_forgets_it(shell, r
 def test_a_typed_key_is_for_the_service_it_was_typed_for(shell, ring, monkeypatch):
     ring(Ring())
     asked = []
-    monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or f"key-{len(asked)}")
+    monkeypatch.setattr(
+        "getpass.getpass", lambda prompt: asked.append(prompt) or f"key-{len(asked)}"
+    )
     session = current_session()
     first, other = "http://127.0.0.1:1", "http://127.0.0.1:2"
     used = []
@@ -120,4 +126,6 @@ def test_a_key_in_a_cell_is_refused_and_not_repeated(shell, cell):
 def test_no_trait_holds_a_key(shell, cell):
     shell.run(cell)
     assert "s3cret" not in repr(current_session().settings.all())
-    assert not [name for name in type(shell.ip.configurables[-1]).class_trait_names() if "key" in name]
+    assert not [
+        name for name in type(shell.ip.configurables[-1]).class_trait_names() if "key" in name
+    ]

@@ -48,7 +48,12 @@ def test_token_makes_one_row_for_each_address_in_the_order_asked(asked):
 
 def test_addresses_come_out_of_variables_columns_and_expressions(asked):
     asked.run(f"few = ['{UNI}', '{USDC}']\nframe = %token eth UNI USDC\none = few[1]")
-    for words in ("{{few}}", "{{frame['address']}}", "{{few[0]}} {{one}}", "{{few[:1]}} {{ few[1] }}"):
+    for words in (
+        "{{few}}",
+        "{{frame['address']}}",
+        "{{few[0]}} {{one}}",
+        "{{few[:1]}} {{ few[1] }}",
+    ):
         assert list(asked.value(f"%token ethereum {words}")["address"]) == [UNI, USDC]
     assert list(asked.value("%token {{'ethereum'}} {{few}}")["symbol"]) == ["UNI", "USDC"]
 
@@ -79,8 +84,12 @@ def test_a_table_on_the_line_means_its_segment(asked):
 @pytest.mark.parametrize(
     ("setup", "cell", "message"),
     [
-        ("bad = [1, 2]", "%token ethereum {{bad}}", "bad contains int values, not addresses. An address is a string of "
-         "0x and 40 hex digits."),
+        (
+            "bad = [1, 2]",
+            "%token ethereum {{bad}}",
+            "bad contains int values, not addresses. An address is a string of "
+            "0x and 40 hex digits.",
+        ),
         ("bad = []", "%nft ethereum {{bad}}", "bad is empty. Give at least one address."),
         ("", "%token ethereum {{nothing}}", "'nothing' is not defined in this notebook."),
     ],
@@ -100,7 +109,9 @@ def test_nft_reads_collections_and_searches_them(asked):
     assert list(asked.value("%nft ethereum BAYC")["symbol"]) == ["BAYC"]
     found = asked.value("%nft search bored ape --limit 3")
     assert found["name"].str.contains("Ape").all()
-    assert list(asked.value('%nft search "USD" --type token --chain polygon --limit 1')["chain"]) == ["polygon"]
+    assert list(
+        asked.value('%nft search "USD" --type token --chain polygon --limit 1')["chain"]
+    ) == ["polygon"]
 
 
 def test_a_query_is_stored_under_its_name_and_says_so(asked):
@@ -132,7 +143,12 @@ def test_the_largest_holders_are_one_cell(asked):
     wanted = whole.iloc[whole["UNI_balance"].map(int).argsort()[::-1][:10]]["address"].tolist()
     top = asked.value('%%segment_query --top 10 --by UNI_balance\n{"token": {"token": "UNI"}}')
     assert top["address"].tolist() == wanted
-    assert asked.value('%segment {"token": {"token": "UNI"}} --top 10 --by UNI_balance')["address"].tolist() == wanted
+    assert (
+        asked.value('%segment {"token": {"token": "UNI"}} --top 10 --by UNI_balance')[
+            "address"
+        ].tolist()
+        == wanted
+    )
     assert top.attrs["nbext"]["filters"]["orderBy"] == "-UNI_balance"
 
 
@@ -147,9 +163,18 @@ def test_the_largest_holders_are_one_cell(asked):
             "--by -UNI_balance: --top returns the rows with the largest values. Write --by UNI_balance. "
             'For the smallest, write "orderBy": "UNI_balance" beside the conditions, and --limit 5.',
         ),
-        ("--top 0 --by UNI_balance", "--top: 0 is not a limit. Write a whole number from 1 to 10,000,000."),
-        ("--top 5 --by UNI_balanc", "The rows have no column 'UNI_balanc'. Did you mean 'UNI_balance'?"),
-        ("--top 5 --by firstSeen", "The rows have no column 'firstSeen'. Add it to \"columns\": [\"firstSeen\"]."),
+        (
+            "--top 0 --by UNI_balance",
+            "--top: 0 is not a limit. Write a whole number from 1 to 10,000,000.",
+        ),
+        (
+            "--top 5 --by UNI_balanc",
+            "The rows have no column 'UNI_balanc'. Did you mean 'UNI_balance'?",
+        ),
+        (
+            "--top 5 --by firstSeen",
+            'The rows have no column \'firstSeen\'. Add it to "columns": ["firstSeen"].',
+        ),
     ],
 )
 def test_what_cannot_be_ranked_by_is_said(asked, options, message):
@@ -164,19 +189,31 @@ def test_an_error_leaves_the_old_value(asked):
 
 
 def test_a_whole_request_says_the_same_as_options_do(asked):
-    request = {"operator": "OR", "limit": 3, "fileType": "csv",
-               "filters": {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}}}  # fmt: skip
+    request = {
+        "operator": "OR",
+        "limit": 3,
+        "fileType": "csv",
+        "filters": {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}},
+    }
     whole = asked.value(f"%%segment_query\n{json.dumps(request)}")
-    options = asked.value(f"%%segment_query --operator or --limit 3 --type csv\n{json.dumps(request['filters'])}")
+    options = asked.value(
+        f"%%segment_query --operator or --limit 3 --type csv\n{json.dumps(request['filters'])}"
+    )
     pd.testing.assert_frame_equal(whole, options)
     assert whole.attrs["nbext"]["operator"] == "OR"
     both = asked.error(f"%%segment_query --operator AND\n{json.dumps(request)}")
-    assert both == "UsageError: --operator AND on the line contradicts OR in the cell. Write it once."
+    assert (
+        both == "UsageError: --operator AND on the line contradicts OR in the cell. Write it once."
+    )
 
 
 def test_python_values_stand_in_a_cell(asked):
-    asked.run("from decimal import Decimal\nsmallest = Decimal('1000.5')\nasset = 'UNI'\nwallets = None")
-    asked.run('%%segment_query a\n{"token": {"token": {{asset}}, "balance": {"min": {{smallest}}}}}')
+    asked.run(
+        "from decimal import Decimal\nsmallest = Decimal('1000.5')\nasset = 'UNI'\nwallets = None"
+    )
+    asked.run(
+        '%%segment_query a\n{"token": {"token": {{asset}}, "balance": {"min": {{smallest}}}}}'
+    )
     asked.run('%%segment_query b\n{"token": {"token": "UNI", "balance": {"min": "1000.5"}}}')
     pd.testing.assert_frame_equal(asked.ip.user_ns["a"], asked.ip.user_ns["b"])
     few = asked.value('%%segment_query --limit 9\n{"wallet": {"in": {{a["address"].head(4)}}}}')
@@ -215,31 +252,54 @@ def test_an_export_goes_straight_to_a_file(asked, tmp_path, way, ending):
 def test_a_place_inside_of_a_setting_is_set_as_an_error_shows_it(asked):
     asked.run('%nbext set remote.paths.rows = "data.owners"')
     asked.run("%nbext set remote.paths.id job.handle")
-    assert current_session().settings["remote"] == {"paths": {"rows": "data.owners", "id": "job.handle"}}
+    assert current_session().settings["remote"] == {
+        "paths": {"rows": "data.owners", "id": "job.handle"}
+    }
 
 
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ("set remote.pathz.rows x", "remote.pathz is not a setting. Did you mean 'paths'? Allowed: paths, states, "
-         "paging, columns, types, id_template, idempotent, known, profile, segment, export, search, token, nft, "
-         "signup."),
-        ("set remote.paths.row x", "remote.paths.row is not a setting. Did you mean 'rows'? Allowed: rows, id, status, "
-         "next, error, total, url, poll."),
-        ("set remote.types.n bool", "remote.types.n: 'bool' is not a type. Did you mean 'boolean'? Allowed: string, "
-         "integer, uint256, number, boolean, object."),
+        (
+            "set remote.pathz.rows x",
+            "remote.pathz is not a setting. Did you mean 'paths'? Allowed: paths, states, "
+            "paging, columns, types, id_template, idempotent, known, profile, segment, export, search, token, nft, "
+            "signup.",
+        ),
+        (
+            "set remote.paths.row x",
+            "remote.paths.row is not a setting. Did you mean 'rows'? Allowed: rows, id, status, "
+            "next, error, total, url, poll.",
+        ),
+        (
+            "set remote.types.n bool",
+            "remote.types.n: 'bool' is not a type. Did you mean 'boolean'? Allowed: string, "
+            "integer, uint256, number, boolean, object.",
+        ),
         ("set remote.paths x", 'remote.paths is a table, such as remote.paths.id = "job.id".'),
-        ("set remote dun", "remote.profile: 'dun' is not a profile. Did you mean 'dune'? Allowed: none, dune, "
-         "covalent, alchemy, moralis, blockscout, etherscan, opensea, graphql, jsonapi."),
+        (
+            "set remote dun",
+            "remote.profile: 'dun' is not a profile. Did you mean 'dune'? Allowed: none, dune, "
+            "covalent, alchemy, moralis, blockscout, etherscan, opensea, graphql, jsonapi.",
+        ),
         ("set limit.rows 5", "limit is a single value: it has no entry 'rows'."),
-        ("set base_url ftp://example.org", "base_url 'ftp://example.org' is not an address. "
-         "Write one such as https://api.example.com or http://127.0.0.1:8000."),
-        ("unset limt", f"Unknown setting 'limt'. Did you mean 'limit'? Allowed: {', '.join(Settings().all())}."),
-        ("unset remote.paths.ids", "remote.paths.ids is not set in this session. Did you mean 'remote.paths.id'? "
-         "Set here: remote.paths.id."),
+        (
+            "set base_url ftp://example.org",
+            "base_url 'ftp://example.org' is not an address. "
+            "Write one such as https://api.example.com or http://127.0.0.1:8000.",
+        ),
+        (
+            "unset limt",
+            f"Unknown setting 'limt'. Did you mean 'limit'? Allowed: {', '.join(Settings().all())}.",
+        ),
+        (
+            "unset remote.paths.ids",
+            "remote.paths.ids is not set in this session. Did you mean 'remote.paths.id'? "
+            "Set here: remote.paths.id.",
+        ),
         ("unset limit.x", "limit.x is not set in this session. No entry of limit is set."),
     ],
-)  # fmt: skip
+)
 def test_a_setting_that_cannot_be_is_refused_at_once(shell, line, error):
     shell.run("%nbext set remote.paths.id job.handle")
     assert shell.error(f"%nbext {line}") == f"ConfigError: {error}"
@@ -260,11 +320,20 @@ def test_without_an_answer_there_is_no_last_one(shell):
 
 
 def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(shell):
-    words = {option.name: option.choices[0] if option.choices else "x" for option in grammars.NBEXT.options}
+    words = {
+        option.name: option.choices[0] if option.choices else "x"
+        for option in grammars.NBEXT.options
+    }
     takes = {option.name for option in grammars.NBEXT.options if option.kind == "text"}
     flags = {name: f" {word}" if name in takes else "" for name, word in words.items()}
-    said = {name: shell.error(f"%nbext status --{name.replace('_', '-')}{value}") for name, value in flags.items()}
-    assert {name: error.removeprefix("UsageError: %nbext status has no option ") for name, error in said.items()} == {
+    said = {
+        name: shell.error(f"%nbext status --{name.replace('_', '-')}{value}")
+        for name, value in flags.items()
+    }
+    assert {
+        name: error.removeprefix("UsageError: %nbext status has no option ")
+        for name, error in said.items()
+    } == {
         "out": "--out. Only config, history, schema and the commands that compare segments return a table to store.",
         "card": "--card. Only history is shown as a card.",
         "share": "--share. Only overlap returns shares.",
@@ -299,7 +368,9 @@ def test_what_was_set_is_taken_back_and_what_holds_then_is_said(asked, monkeypat
     )
 
 
-def test_a_place_inside_of_a_setting_is_taken_back_to_what_the_file_says(shell, tmp_path, monkeypatch):
+def test_a_place_inside_of_a_setting_is_taken_back_to_what_the_file_says(
+    shell, tmp_path, monkeypatch
+):
     file = tmp_path / "pyproject.toml"
     file.write_text('[tool.nbext.remote.paths]\nid = "job.id"\n')
     monkeypatch.chdir(tmp_path)
@@ -320,7 +391,9 @@ def test_connect_reads_the_file_of_settings_again(asked, tmp_path, monkeypatch):
     asked.run("%nbext connect")
     assert len(asked.value(f"%%segment_query\n{HOLDERS}")) == 2
     (tmp_path / "pyproject.toml").write_text("[tool.nbext]\nlimits = 2\n")
-    assert asked.error("%nbext connect").startswith("ConfigError: Unknown setting 'limits'. Did you mean 'limit'?")
+    assert asked.error("%nbext connect").startswith(
+        "ConfigError: Unknown setting 'limits'. Did you mean 'limit'?"
+    )
     assert len(asked.value(f"%%segment_query\n{HOLDERS}")) == 2
 
 
@@ -335,16 +408,22 @@ def test_a_magic_can_be_assigned(asked):
     assert list(asked.ip.user_ns["df"]["symbol"]) == ["USDC"]
 
 
-@pytest.mark.parametrize(("ending", "read"), [
-    (".csv", lambda path: pd.read_csv(path, dtype=str, keep_default_na=False)),
-    (".json", lambda path: pd.DataFrame(json.loads(path.read_text()))),
-    (".parquet", pd.read_parquet),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ending", "read"),
+    [
+        (".csv", lambda path: pd.read_csv(path, dtype=str, keep_default_na=False)),
+        (".json", lambda path: pd.DataFrame(json.loads(path.read_text()))),
+        (".parquet", pd.read_parquet),
+    ],
+)
 def test_a_result_is_written_to_a_file(asked, tmp_path, ending, read):
     path = tmp_path / f"tokens{ending}"
     ran = asked.run(f"%token ethereum USDC UNI --to '{path}'")
     assert ran.value is None
-    assert ran.printed == f"{path}: 2 rows, {len(asked.value('%token ethereum UNI').columns)} columns\n"
+    assert (
+        ran.printed
+        == f"{path}: 2 rows, {len(asked.value('%token ethereum UNI').columns)} columns\n"
+    )
     written = read(path)
     assert list(written["symbol"]) == ["USDC", "UNI"]
     assert list(written["address"]) == [USDC, UNI]
@@ -380,18 +459,36 @@ def test_dry_run_shows_the_request_and_a_curl_line_without_the_key(asked):
         "Valid. In words: wallets that hold at least 1,000 UNI on ethereum\n\n"
         f"curl -X POST {url} -H 'Content-Type: application/json' -H \"x-api-key: $NBEXT_API_KEY\" -d '{body}'\n"
     )
-    assert asked.error('%%segment_query --dry-run\n{"tokn": {}}').startswith("InvalidSegment: /filters/tokn: ")
+    assert asked.error('%%segment_query --dry-run\n{"tokn": {}}').startswith(
+        "InvalidSegment: /filters/tokn: "
+    )
     assert current_session().history.runs == []
 
 
 def test_a_request_that_is_shown_is_the_same_json_in_lines_that_fit():
-    body = {"operator": "AND", "limit": 5, "": [], "filters": {
-        "wallet": {"in": ["0x" + digit * 40 for digit in "abc"]}, "token": {"token": "UNI", "balance": {"min": "1"}},
-    }}  # fmt: skip
+    body = {
+        "operator": "AND",
+        "limit": 5,
+        "": [],
+        "filters": {
+            "wallet": {"in": ["0x" + digit * 40 for digit in "abc"]},
+            "token": {"token": "UNI", "balance": {"min": "1"}},
+        },
+    }
     shown = compact(body)
     assert json.loads(shown) == body
-    assert shown.splitlines()[:5] == ["{", '  "operator": "AND",', '  "limit": 5,', '  "": [],', '  "filters": {']
-    assert shown.splitlines()[-3:] == ['    "token": {"token": "UNI", "balance": {"min": "1"}}', "  }", "}"]
+    assert shown.splitlines()[:5] == [
+        "{",
+        '  "operator": "AND",',
+        '  "limit": 5,',
+        '  "": [],',
+        '  "filters": {',
+    ]
+    assert shown.splitlines()[-3:] == [
+        '    "token": {"token": "UNI", "balance": {"min": "1"}}',
+        "  }",
+        "}",
+    ]
     assert max(map(len, shown.splitlines())) <= 100
 
 
@@ -430,13 +527,24 @@ HANDLE = "has no effect with --bg, which returns a handle; its .result() is a Da
         ("--bg --to {}/x.csv", f"--to {HANDLE}"),
         ("--bg --as polars", f"--as {HANDLE}"),
         ("--bg --count", f"--count {HANDLE}"),
-        ("--card --to {}/x.csv", "--to has no effect with --card, which returns a card. Use one of them."),
-        ("--count --to {}/x.csv", "--to has no effect with --count, which returns a number. Use one of them."),
-        ("--csv", "--csv exports a segment by its id. To write the rows of this query, use --to FILE.csv."),
+        (
+            "--card --to {}/x.csv",
+            "--to has no effect with --card, which returns a card. Use one of them.",
+        ),
+        (
+            "--count --to {}/x.csv",
+            "--to has no effect with --count, which returns a number. Use one of them.",
+        ),
+        (
+            "--csv",
+            "--csv exports a segment by its id. To write the rows of this query, use --to FILE.csv.",
+        ),
         ("--from q1", "--from runs a saved query, but the line has filters too. Use one of them."),
     ],
-)  # fmt: skip
-def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_runs(asked, tmp_path, cell, message):
+)
+def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_runs(
+    asked, tmp_path, cell, message
+):
     line = f"%segment {HOLDERS} {cell.format(tmp_path)}"
     assert asked.error(line).splitlines()[0] == f"UsageError: %segment: {message}"
     assert asked.error(f"%segment {HOLDERS} --limit 0 --to {tmp_path}/x.csv") == (
@@ -445,10 +553,23 @@ def test_an_option_that_another_leaves_nothing_to_do_is_refused_before_anything_
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", [
-    "--operator OR", "--limit 2", "--all", "--count", "--type csv", "--dry-run", "--explain", "--bg", "--from x",
-])  # fmt: skip
-def test_a_segment_with_an_id_is_not_run_again_so_options_of_a_run_are_refused(asked, tmp_path, option):
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--operator OR",
+        "--limit 2",
+        "--all",
+        "--count",
+        "--type csv",
+        "--dry-run",
+        "--explain",
+        "--bg",
+        "--from x",
+    ],
+)
+def test_a_segment_with_an_id_is_not_run_again_so_options_of_a_run_are_refused(
+    asked, tmp_path, option
+):
     asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
     line = f"%segment {{{{whales.attrs['nbext']['segment_id']}}}} --csv {option}"
     assert asked.error(line) == (
@@ -465,7 +586,9 @@ def test_a_segment_with_an_id_has_a_card(asked):
 
 
 def test_an_expression_on_a_line_may_be_an_object_with_exact_fractions(asked):
-    asked.run("from decimal import Decimal; least = {'token': {'token': 'UNI', 'balance': {'min': Decimal('1E-18')}}}")
+    asked.run(
+        "from decimal import Decimal; least = {'token': {'token': 'UNI', 'balance': {'min': Decimal('1E-18')}}}"
+    )
     counted = asked.value('%segment {"token": {"token": "UNI"}} --count')
     assert asked.value("%segment {{least}} --count") == counted
     assert asked.value("%segment {{ {'token': {'token': 'UNI'}} }} --count") == counted
@@ -477,12 +600,17 @@ def test_history_runs_again_and_saved_queries_come_back(asked, monkeypatch, tmp_
     asked.run('%segment {"nft": {"nft": "BAYC"}} --limit 2')
     table = asked.value("%nbext history")
     block = current_session().about["data"]["chains"][0]["lastBlock"]
-    assert table[["number", "limit", "returned", "block"]].values.tolist() == [[1, 5, 5, block], [2, 2, 2, block]]
+    assert table[["number", "limit", "returned", "block"]].values.tolist() == [
+        [1, 5, 5, block],
+        [2, 2, 2, block],
+    ]
     assert set(table.dtypes[["matched", "returned", "block"]].astype(str)) == {"Int64"}
     pd.testing.assert_frame_equal(asked.value("%nbext history 1"), asked.ip.user_ns["whales"])
     saved = asked.run("%nbext save big 1").printed
     assert saved == "saved query 1 as big; `%%segment_query --from big` runs it\n"
-    pd.testing.assert_frame_equal(asked.value("%%segment_query --from big"), asked.ip.user_ns["whales"])
+    pd.testing.assert_frame_equal(
+        asked.value("%%segment_query --from big"), asked.ip.user_ns["whales"]
+    )
     pd.testing.assert_frame_equal(asked.value("%segment --from big"), asked.ip.user_ns["whales"])
     assert asked.error("%%segment_query --from bigg") == (
         "UsageError: No query is saved as 'bigg'. Did you mean 'big'? Saved: big."
@@ -515,7 +643,13 @@ def test_config_shows_every_setting_and_its_source(asked, monkeypatch):
 def test_schema_lists_conditions_and_the_fields_of_one(asked):
     table = asked.value("%nbext schema")
     assert {"token", "nft", "transfer", "activity"} <= set(table["condition"])
-    assert list(asked.value("%nbext schema token")["field"]) == ["token", "chain", "balance", "unit", "heldSince"]
+    assert list(asked.value("%nbext schema token")["field"]) == [
+        "token",
+        "chain",
+        "balance",
+        "unit",
+        "heldSince",
+    ]
     assert asked.error("%nbext schema tokn").startswith(
         "UsageError: %nbext schema: unknown condition 'tokn'. Did you mean 'token'?"
     )
@@ -582,7 +716,9 @@ def test_a_warm_query_costs_little_more_than_its_call(asked):
     calls, cells = [], []
     for _ in range(7):
         calls.append(seconds(lambda: client.execute_segment(filters, limit=100)))
-        cells.append(seconds(lambda: asked.ip.run_cell_magic("segment_query", "whales --limit 100", HOLDERS)))
+        cells.append(
+            seconds(lambda: asked.ip.run_cell_magic("segment_query", "whales --limit 100", HOLDERS))
+        )
     assert min(cells) - min(calls) < 0.03
 
 
@@ -592,9 +728,17 @@ def test_usage_errors_are_ours_and_not_ipythons(asked):
 
 
 def test_a_corrected_cell_runs_and_says_what_was_corrected(asked):
-    ran = asked.run("%%segment_query --run-corrected --count\n{'token': {'token': 'UNI'},}  # holders")
-    assert (ran.value, ran.printed.splitlines()[0]) == (1002, "corrected: single quotes, trailing commas, comments")
-    assert "corrected" not in asked.run('%segment {"token": {"token": "UNI"}} --run-corrected --count').printed
+    ran = asked.run(
+        "%%segment_query --run-corrected --count\n{'token': {'token': 'UNI'},}  # holders"
+    )
+    assert (ran.value, ran.printed.splitlines()[0]) == (
+        1002,
+        "corrected: single quotes, trailing commas, comments",
+    )
+    assert (
+        "corrected"
+        not in asked.run('%segment {"token": {"token": "UNI"}} --run-corrected --count').printed
+    )
 
 
 def test_rows_of_many_that_failed_are_named_below_the_table(asked):
@@ -602,7 +746,9 @@ def test_rows_of_many_that_failed_are_named_below_the_table(asked):
     note = "1 of 2 rows failed:\n  NOSUCH: The data has no symbol 'NOSUCH' on ethereum."
     assert as_text(frame).endswith("\n\n" + note)
     assert as_html(frame).endswith(f"<p>{'<br>'.join(map(html, note.splitlines()))}</p>\n</div>")
-    assert asked.run("%token ethereum USDC NOSUCH -o few").printed.startswith(note + "\nfew = 2 rows")
+    assert asked.run("%token ethereum USDC NOSUCH -o few").printed.startswith(
+        note + "\nfew = 2 rows"
+    )
     assert "failed" not in as_text(asked.value("%token ethereum USDC UNI"))
 
 
@@ -610,7 +756,9 @@ def test_a_dead_service_is_said_to_be_dead_under_count(shell, monkeypatch):
     monkeypatch.setenv("NBEXT_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("NBEXT_API_KEY", "key")
     monkeypatch.setenv("NBEXT_ATTEMPTS", "1")
-    assert shell.error('%segment {"token": {"token": "UNI"}} --count').startswith("ConnectionFailed: ")
+    assert shell.error('%segment {"token": {"token": "UNI"}} --count').startswith(
+        "ConnectionFailed: "
+    )
 
 
 def test_the_notes_of_a_background_run_are_printed_once_with_its_result(asked):
@@ -622,7 +770,10 @@ def test_the_notes_of_a_background_run_are_printed_once_with_its_result(asked):
 
 def test_failed_rows_are_said_where_the_table_is_not_displayed(asked):
     note = "1 of 3 rows failed:\n  NOSUCH: The data has no symbol 'NOSUCH' on ethereum.\n"
-    for cell in ("t = %token ethereum USDC UNI NOSUCH", "t = %token ethereum USDC UNI NOSUCH --as polars"):
+    for cell in (
+        "t = %token ethereum USDC UNI NOSUCH",
+        "t = %token ethereum USDC UNI NOSUCH --as polars",
+    ):
         assert asked.run(cell).printed == note, cell
     # Once, below the table that is displayed.
     assert asked.run("%token ethereum USDC UNI NOSUCH").printed.count("rows failed") == 1
@@ -633,7 +784,9 @@ def test_a_part_of_a_table_is_exported_with_the_rows_of_its_segment_and_says_so(
     asked.run(f"%%segment_query whales\n{HOLDERS}")
     asked.run("few = whales[:31]")
     ran = asked.run("again = %segment few --json")
-    assert ran.printed == "note: few has 31 rows, and its segment 262. The segment's are returned.\n"
+    assert (
+        ran.printed == "note: few has 31 rows, and its segment 262. The segment's are returned.\n"
+    )
     assert asked.value("len(again)") == 262
     assert asked.run("again = %segment whales --json").printed == ""
 
@@ -651,14 +804,19 @@ def test_a_saved_segment_as_a_list_says_that_its_limit_does_not_count(asked):
 
 
 def test_a_folder_of_data_that_is_not_there_is_said(shell, tmp_path):
-    for folder, note in ((tmp_path, ""), (tmp_path / "none", "does not exist yet. The sample is served until")):
+    for folder, note in (
+        (tmp_path, ""),
+        (tmp_path / "none", "does not exist yet. The sample is served until"),
+    ):
         printed = shell.run(f"%nbext set data_dir {folder}").printed
         assert (note in printed, printed.count("\n")) == (True, 1 + bool(note))
 
 
 def test_a_chain_that_is_set_is_the_one_that_a_lookup_without_one_is_told_to_write(asked):
     asked.run("%nbext set chain base")
-    assert asked.error("%token USDC").startswith("UsageError: %token: the chain is missing. Write: %token base USDC\n")
+    assert asked.error("%token USDC").startswith(
+        "UsageError: %token: the chain is missing. Write: %token base USDC\n"
+    )
     assert f"Write: %token base {USDC}\n" in asked.error(f"%token {USDC}")
 
 
@@ -686,12 +844,19 @@ def test_two_threads_that_make_the_first_call_connect_once(shell):
 
 def test_a_status_that_connects_says_nothing_twice(shell):
     assert [line.split()[0] for line in shell.run("%nbext status").printed.splitlines()] == [
-        "service", "key", "engine", "data", "chains", "versions"
-    ]  # fmt: skip
+        "service",
+        "key",
+        "engine",
+        "data",
+        "chains",
+        "versions",
+    ]
 
 
 def test_a_table_of_a_command_is_stored_under_a_name(shell):
-    assert shell.run("%nbext config -o found").printed == f"found = {len(SETTINGS)} rows, 3 columns\n"
+    assert (
+        shell.run("%nbext config -o found").printed == f"found = {len(SETTINGS)} rows, 3 columns\n"
+    )
     assert list(shell.ip.user_ns["found"]["setting"]) == [setting.name for setting in SETTINGS]
 
 
@@ -719,15 +884,20 @@ def test_a_stranger_that_is_asked_for_everything_says_what_it_needs(shell, monke
             "ValidationError: /searchTerm: The term is empty. This service needs a name or a symbol; "
             "only nbext's own lists everything."
         )
-        assert shell.error("%token ethereum").startswith("UsageError: %token: an address or a symbol is missing")
+        assert shell.error("%token ethereum").startswith(
+            "UsageError: %token: an address or a symbol is missing"
+        )
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    ("few", "few is a variable with an id. Python values need braces: %segment {{few}}"),
-    ("job", "job is a background run. Its table is job.result()."),
-    ("[{}]", "Filters are one JSON object, {...}, not a list."),
-    ("{{few}}--count", "a space is missing before the option."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("few", "few is a variable with an id. Python values need braces: %segment {{few}}"),
+        ("job", "job is a background run. Its table is job.result()."),
+        ("[{}]", "Filters are one JSON object, {...}, not a list."),
+        ("{{few}}--count", "a space is missing before the option."),
+    ],
+)
 def test_what_is_no_segment_on_a_line_is_said(asked, line, message):
     asked.run('few = "sg_few"\njob = %segment {"token": {"token": "UNI"}} --bg')
     assert asked.error(f"%segment {line}").splitlines()[0] == f"UsageError: %segment: {message}"
@@ -736,7 +906,9 @@ def test_what_is_no_segment_on_a_line_is_said(asked, line, message):
 def test_a_description_in_a_file_is_not_taken_for_the_rows(asked, tmp_path):
     asked.run(f"%%segment_query whales --limit 5\n{HOLDERS}")
     ran = asked.run(f"%segment whales --to {tmp_path}/few.csv")
-    assert ran.printed.startswith("note: this is the segment's description. Add --csv to write its rows.\n")
+    assert ran.printed.startswith(
+        "note: this is the segment's description. Add --csv to write its rows.\n"
+    )
 
 
 @pytest.mark.parametrize("key", ["orderBy", "asOf", "columns"])

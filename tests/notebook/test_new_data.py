@@ -30,12 +30,23 @@ def ingest(folder, *rows: str) -> None:
     """Ingest transfers as one does: by the command, in a process of its own."""
     path = folder / f"{len(rows)}.csv"
     path.write_text(HEADER + "".join(rows))
-    command = [sys.executable, "-m", "nbext.cli", "ingest", str(path), "--chain", "ethereum", "--data"]
+    command = [
+        sys.executable,
+        "-m",
+        "nbext.cli",
+        "ingest",
+        str(path),
+        "--chain",
+        "ethereum",
+        "--data",
+    ]
     subprocess.run([*command, str(folder / "data")], check=True, capture_output=True)
 
 
 def transfer(number: int, sender: str, recipient: str) -> str:
-    return f"{TOKEN},{sender},{recipient},{number},0x{number:02x}{'0' * 62},1,{18_000_000 + number}\n"
+    return (
+        f"{TOKEN},{sender},{recipient},{number},0x{number:02x}{'0' * 62},1,{18_000_000 + number}\n"
+    )
 
 
 def test_the_next_cell_answers_from_data_that_was_ingested_meanwhile_and_says_so(folder):
@@ -48,7 +59,10 @@ def test_the_next_cell_answers_from_data_that_was_ingested_meanwhile_and_says_so
         assert (first.value, first.printed.splitlines()[0]) == (1, note)
         ingest(folder, transfer(1, zero, A), transfer(2, zero, B))
         second = shell.run(HOLDERS)
-        assert (second.value, second.printed.splitlines()[0]) == (2, "nbext: new data: ethereum to block 18,000,002.")
+        assert (second.value, second.printed.splitlines()[0]) == (
+            2,
+            "nbext: new data: ethereum to block 18,000,002.",
+        )
         again = shell.run(HOLDERS)
         assert (again.value, "new data" in again.printed) == (2, False)
 
@@ -63,7 +77,9 @@ def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old
         assert current_session().vocabulary.symbols("token", "ethereum") == []
 
 
-def test_a_service_of_ours_elsewhere_that_serves_new_data_is_noticed_by_its_answers(folder, monkeypatch):
+def test_a_service_of_ours_elsewhere_that_serves_new_data_is_noticed_by_its_answers(
+    folder, monkeypatch
+):
     data = folder / "data"
     ingest(folder, transfer(1, "0x" + "0" * 40, A))
     with serve(data) as running, loaded_shell() as shell:
@@ -88,7 +104,9 @@ def test_what_was_looked_up_before_is_of_the_new_data_too(folder):
     with loaded_shell() as shell:
         for number, wallet in ((1, None), (2, B)):
             if wallet:
-                ingest(folder, transfer(1, "0x" + "0" * 40, A), transfer(2, "0x" + "0" * 40, wallet))
+                ingest(
+                    folder, transfer(1, "0x" + "0" * 40, A), transfer(2, "0x" + "0" * 40, wallet)
+                )
             for _ in range(2):
                 found = shell.value(look_up)
                 assert found["asOfBlock"].item() == 18_000_000 + number
@@ -98,17 +116,26 @@ def test_a_notebook_asks_ingests_and_asks_again_without_a_restart(folder):
     """As people do it: the command in a cell of the notebook itself."""
     zero = "0x" + "0" * 40
     for number in (1, 2):
-        rows = [transfer(n, zero, wallet) for n, wallet in zip(range(1, number + 1), (A, B), strict=False)]
+        rows = [
+            transfer(n, zero, wallet)
+            for n, wallet in zip(range(1, number + 1), (A, B), strict=False)
+        ]
         (folder / f"day{number}.csv").write_text(HEADER + "".join(rows))
     holders = '%%segment_query wallets\n{"nft": {"nft": "' + TOKEN + '"}}'
-    cells = [f"!{sys.executable} -m nbext.cli ingest {folder}/day{number}.csv --chain ethereum" for number in (1, 2)]
+    cells = [
+        f"!{sys.executable} -m nbext.cli ingest {folder}/day{number}.csv --chain ethereum"
+        for number in (1, 2)
+    ]
     with running_kernel() as notebook:
         assert notebook.run('%segment {"token": {"token": "UNI"}} --count').error == ""
         for number, cell in enumerate(cells, start=1):
             ingested = notebook.run(cell)
-            assert "Services that run on this folder serve it within two seconds" in ingested.printed
+            assert (
+                "Services that run on this folder serve it within two seconds" in ingested.printed
+            )
             asked = notebook.run(holders)
             assert (asked.error, asked.printed.splitlines()[0].partition(". ")[0].rstrip(".")) == (
-                "", f"nbext: new data: ethereum to block 18,000,00{number}"
+                "",
+                f"nbext: new data: ethereum to block 18,000,00{number}",
             )
             assert notebook.run("print(len(wallets))").printed == f"{number}\n"

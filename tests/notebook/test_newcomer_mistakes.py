@@ -19,180 +19,182 @@ EVERY_SETTING = ", ".join(setting.name for setting in SETTINGS)
 # name: (the cell, the error as the notebook shows it)
 MISTAKES = {
     "a cell magic written with one percent sign": (
-        '''%segment_query {"token": {"token": "UNI"}}''',
+        """%segment_query {"token": {"token": "UNI"}}""",
         "UsageError: %segment_query is a cell magic. Write %%segment_query as the first line of a cell, and the filters as JSON below it. On one line: %segment {filters}",
     ),
     "a line magic written with two percent signs": (
-        '''%%token
-ethereum USDC''',
+        """%%token
+ethereum USDC""",
         "UsageError: %%token is not a cell magic. Write it on one line, with one percent sign: %token ethereum USDC",
     ),
     "a cell that is empty below its first line": (
         "%%segment_query whales",
-        '''UsageError: %%segment_query: the cell has no filters. Write them as JSON below the first line, such as {"token": {"token": "USDC"}}''',
+        """UsageError: %%segment_query: the cell has no filters. Write them as JSON below the first line, such as {"token": {"token": "USDC"}}""",
     ),
     "filters on the first line": (
-        '''%%segment_query {"token": {"token": "UNI"}}
-''',
-        '''UsageError: %%segment_query: write the filters on the lines below. On one line: %segment {filters}
+        """%%segment_query {"token": {"token": "UNI"}}
+""",
+        """UsageError: %%segment_query: write the filters on the lines below. On one line: %segment {filters}
     %%segment_query {"token": {"token": "UNI"}}
-                    ^''',
+                    ^""",
     ),
     "a Python dict": (
-        '''%%segment_query
-{'wallet': {'contract': False}}''',
-        '''UsageError: JSON puts keys and strings in double quotes ("), not in single quotes (').
+        """%%segment_query
+{'wallet': {'contract': False}}""",
+        """UsageError: JSON puts keys and strings in double quotes ("), not in single quotes (').
   line 2, column 2:
     {'wallet': {'contract': False}}
      ^
   As JSON (--run-corrected runs it):
-    {"wallet": {"contract": false}}''',
+    {"wallet": {"contract": false}}""",
     ),
     "a trailing comma": (
-        '''%%segment_query
+        """%%segment_query
 {
   "token": {"token": "UNI"},
-}''',
-        '''UsageError: JSON has no trailing comma. Delete the comma before }.
+}""",
+        """UsageError: JSON has no trailing comma. Delete the comma before }.
   line 3, column 28:
       "token": {"token": "UNI"},
                                ^
   As JSON (--run-corrected runs it):
-    {"token": {"token": "UNI"}}''',
+    {"token": {"token": "UNI"}}""",
     ),
     "a comment": (
-        '''%%segment_query
-{"token": {"token": "UNI"}}  # the governance token''',
-        '''UsageError: JSON has no comments. Delete # and what follows it.
+        """%%segment_query
+{"token": {"token": "UNI"}}  # the governance token""",
+        """UsageError: JSON has no comments. Delete # and what follows it.
   line 2, column 30:
     {"token": {"token": "UNI"}}  # the governance token
                                  ^
   As JSON (--run-corrected runs it):
-    {"token": {"token": "UNI"}}''',
+    {"token": {"token": "UNI"}}""",
     ),
     "a missing brace": (
-        '''%%segment_query
-{"token": {"token": "UNI"}''',
-        '''UsageError: } is missing at the end: the { at line 2, column 1 is not closed.
+        """%%segment_query
+{"token": {"token": "UNI"}""",
+        """UsageError: } is missing at the end: the { at line 2, column 1 is not closed.
   line 2, column 1:
     {"token": {"token": "UNI"}
-    ^''',
+    ^""",
     ),
     "a variable without braces": (
-        '''%%segment_query
-{"wallet": {"in": wallets}}''',
-        '''UsageError: wallets is not a JSON value. Put a string in double quotes ("wallets"), a Python variable in double braces ({{wallets}}).
+        """%%segment_query
+{"wallet": {"in": wallets}}""",
+        """UsageError: wallets is not a JSON value. Put a string in double quotes ("wallets"), a Python variable in double braces ({{wallets}}).
   line 2, column 19:
     {"wallet": {"in": wallets}}
-                      ^''',
+                      ^""",
     ),
     "a variable in quotes": (
-        '''%%segment_query
-{"wallet": {"in": "{{wallets}}"}}''',
-        '''UsageError: {{wallets}} is in quotes, so it would be sent as text. Remove the quotes: the Python value becomes JSON by itself.
+        """%%segment_query
+{"wallet": {"in": "{{wallets}}"}}""",
+        """UsageError: {{wallets}} is in quotes, so it would be sent as text. Remove the quotes: the Python value becomes JSON by itself.
   line 2, column 19:
     {"wallet": {"in": "{{wallets}}"}}
-                      ^''',
+                      ^""",
     ),
     "a variable that does not exist": (
-        '''%%segment_query
-{"wallet": {"in": {{walets}}}}''',
-        '''UsageError: 'walets' is not defined in this notebook. Did you mean 'wallets'?
+        """%%segment_query
+{"wallet": {"in": {{walets}}}}""",
+        """UsageError: 'walets' is not defined in this notebook. Did you mean 'wallets'?
   line 2, column 19:
     {"wallet": {"in": {{walets}}}}
-                      ^''',
+                      ^""",
     ),
     "two conditions under one key": (
-        '''%%segment_query
-{"token": {"token": "UNI"}, "token": {"token": "LINK"}}''',
-        '''UsageError: The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, write a list: {"token": [..., ...]}.
+        """%%segment_query
+{"token": {"token": "UNI"}, "token": {"token": "LINK"}}""",
+        """UsageError: The key 'token' appears twice in one object, and only one could count. For several conditions of one kind, write a list: {"token": [..., ...]}.
   The first: line 2, column 2:
     {"token": {"token": "UNI"}, "token": {"token": "LINK"}}
      ^
   The second: line 2, column 29:
     {"token": {"token": "UNI"}, "token": {"token": "LINK"}}
-                                ^''',
+                                ^""",
     ),
     "a misspelt condition": (
-        '''%%segment_query
-{"tokn": {"token": "UNI"}}''',
-        '''InvalidSegment: /filters/tokn: Unknown condition 'tokn'. Did you mean 'token'?
+        """%%segment_query
+{"tokn": {"token": "UNI"}}""",
+        """InvalidSegment: /filters/tokn: Unknown condition 'tokn'. Did you mean 'token'?
   line 2, column 2:
     {"tokn": {"token": "UNI"}}
-     ^''',
+     ^""",
     ),
     "a misspelt field": (
-        '''%%segment_query
-{"token": {"token": "UNI", "balance": {"minimum": "5"}}}''',
-        '''InvalidSegment: /filters/token/balance/minimum: Unknown field 'minimum' of balance. Did you mean 'min'?
+        """%%segment_query
+{"token": {"token": "UNI", "balance": {"minimum": "5"}}}""",
+        """InvalidSegment: /filters/token/balance/minimum: Unknown field 'minimum' of balance. Did you mean 'min'?
   line 2, column 40:
     {"token": {"token": "UNI", "balance": {"minimum": "5"}}}
-                                           ^''',
+                                           ^""",
     ),
     "a symbol instead of a condition's fields": (
-        '''%%segment_query
-{"token": "UNI"}''',
-        '''InvalidSegment: /filters/token: 'UNI' is not an object with the fields of "token". Write {"token": {"token": "UNI"}}.
+        """%%segment_query
+{"token": "UNI"}""",
+        """InvalidSegment: /filters/token: 'UNI' is not an object with the fields of "token". Write {"token": {"token": "UNI"}}.
   line 2, column 2:
     {"token": "UNI"}
-     ^''',
+     ^""",
     ),
     "a symbol typo": (
-        '''%%segment_query
-{"token": {"token": "USCD"}}''',
-        '''InvalidSegment: /filters/token/token: The data has no token with the symbol 'USCD' on ethereum. Did you mean 'USDC'?
+        """%%segment_query
+{"token": {"token": "USCD"}}""",
+        """InvalidSegment: /filters/token/token: The data has no token with the symbol 'USCD' on ethereum. Did you mean 'USDC'?
   line 2, column 12:
     {"token": {"token": "USCD"}}
-               ^''',
+               ^""",
     ),
     "an amount with too many decimals": (
-        '''%%segment_query
-{"token": {"token": "USDC", "balance": {"min": 0.1234567}}}''',
-        '''InvalidSegment: /filters/token/balance/min: 0.1234567 has 7 decimals; USDC has 6. Round it: 0.123457.
+        """%%segment_query
+{"token": {"token": "USDC", "balance": {"min": 0.1234567}}}""",
+        """InvalidSegment: /filters/token/balance/min: 0.1234567 has 7 decimals; USDC has 6. Round it: 0.123457.
   line 2, column 41:
     {"token": {"token": "USDC", "balance": {"min": 0.1234567}}}
-                                            ^''',
+                                            ^""",
     ),
     "a time in words": (
-        '''%%segment_query
-{"token": {"token": "UNI", "heldSince": "last year"}}''',
-        '''InvalidSegment: /filters/token/heldSince: 'last year' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
+        """%%segment_query
+{"token": {"token": "UNI", "heldSince": "last year"}}""",
+        """InvalidSegment: /filters/token/heldSince: 'last year' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
   line 2, column 28:
     {"token": {"token": "UNI", "heldSince": "last year"}}
-                               ^''',
+                               ^""",
     ),
     "an operator among the filters": (
-        '''%%segment_query
-{"operator": "OR", "token": {"token": "UNI"}}''',
-        '''InvalidSegment: /filters/operator: Unknown condition 'operator'. Allowed: ''' + EVERY_KEY + '''. Write it on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
+        """%%segment_query
+{"operator": "OR", "token": {"token": "UNI"}}""",
+        """InvalidSegment: /filters/operator: Unknown condition 'operator'. Allowed: """
+        + EVERY_KEY
+        + """. Write it on the first line (--operator), or beside the filters: {"operator": ..., "filters": {...}}.
   line 2, column 2:
     {"operator": "OR", "token": {"token": "UNI"}}
-     ^''',
+     ^""",
     ),
     "an unknown operator": (
-        '''%%segment_query --operator XOR
-{"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: --operator takes AND or OR, not 'XOR'. Did you mean 'OR'?
+        """%%segment_query --operator XOR
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: --operator takes AND or OR, not 'XOR'. Did you mean 'OR'?
     %%segment_query --operator XOR
-                               ^''',
+                               ^""",
     ),
     "a limit beyond the highest": (
-        '''%%segment_query --limit 50,000,000
-{"token": {"token": "UNI"}}''',
+        """%%segment_query --limit 50,000,000
+{"token": {"token": "UNI"}}""",
         """UsageError: --limit: 50000000 is not a limit. Write a whole number from 0 (count only) to 10,000,000.
     %%segment_query --limit 50,000,000
                             ^""",
     ),
     "an unknown option": (
-        '''%%segment_query whales --limt 5
-{"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: unknown option '--limt'. Did you mean '--limit'?
+        """%%segment_query whales --limt 5
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: unknown option '--limt'. Did you mean '--limit'?
     %%segment_query whales --limt 5
-                           ^''',
+                           ^""",
     ),
     "a Python word as a name": (
-        '''%%segment_query class
-{"token": {"token": "UNI"}}''',
+        """%%segment_query class
+{"token": {"token": "UNI"}}""",
         "UsageError: 'class' is a Python keyword. Choose another name for the result.",
     ),
     "a slip in the word search": (
@@ -216,15 +218,15 @@ ethereum USDC''',
     ),
     "a chain left out": (
         "%token USDC",
-        '''UsageError: %token: the chain is missing. Write: %token ethereum USDC
+        """UsageError: %token: the chain is missing. Write: %token ethereum USDC
     %token USDC
-           ^''',
+           ^""",
     ),
     "address and chain the wrong way round": (
         "%token 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48 ethereum",
-        '''UsageError: %token: the chain goes before the address. Write: %token ethereum 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48
+        """UsageError: %token: the chain goes before the address. Write: %token ethereum 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48
     %token 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48 ethereum
-           ^''',
+           ^""",
     ),
     "a slip in an address": (
         "%token ethereum 0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eb48",
@@ -243,10 +245,10 @@ ethereum USDC''',
         "ValidationError: address: 'vitalik.eth' is an ENS name. nbext does not resolve names: give the 0x address.",
     ),
     "a quote left open": (
-        '''%nft search "bored ape''',
-        '''UsageError: %nft: the " at column 8 of the line is not closed: " is missing.
+        """%nft search "bored ape""",
+        """UsageError: %nft: the " at column 8 of the line is not closed: " is missing.
     %nft search "bored ape
-                ^''',
+                ^""",
     ),
     "a file of another kind": (
         "%token ethereum USDC --to usdc.xlsx",
@@ -258,208 +260,212 @@ ethereum USDC''',
     ),
     "a misspelt command": (
         "%nbext stats",
-        "UsageError: %nbext: unknown command 'stats'. Did you mean 'status'? Allowed: " + ", ".join(COMMANDS) + ".",
+        "UsageError: %nbext: unknown command 'stats'. Did you mean 'status'? Allowed: "
+        + ", ".join(COMMANDS)
+        + ".",
     ),
     "a setting of another kind": (
         "%nbext set limit many",
         "ConfigError: limit (argument): 'many' is not a whole number from 1 to 10,000,000.",
     ),
     "a comma left out": (
-        '''%%segment_query
-{"token": {"token": "UNI"} "not": {"nft": {"nft": "BAYC"}}}''',
-        '''UsageError: A comma is missing before ".
+        """%%segment_query
+{"token": {"token": "UNI"} "not": {"nft": {"nft": "BAYC"}}}""",
+        """UsageError: A comma is missing before ".
   line 2, column 28:
     {"token": {"token": "UNI"} "not": {"nft": {"nft": "BAYC"}}}
-                               ^''',
+                               ^""",
     ),
     "a key without quotes": (
-        '''%%segment_query
-{token: {"token": "UNI"}}''',
-        '''UsageError: A key needs double quotes: "token".
+        """%%segment_query
+{token: {"token": "UNI"}}""",
+        """UsageError: A key needs double quotes: "token".
   line 2, column 2:
     {token: {"token": "UNI"}}
-     ^''',
+     ^""",
     ),
     "typographic quotes": (
-        '''%%segment_query
-{“token”: {"token": "UNI"}}''',
-        '''UsageError: “ is a typographic quote, as word processors write it. Use ".
+        """%%segment_query
+{“token”: {"token": "UNI"}}""",
+        """UsageError: “ is a typographic quote, as word processors write it. Use ".
   line 2, column 2:
     {“token”: {"token": "UNI"}}
-     ^''',
+     ^""",
     ),
     "a bracket closed by a brace": (
-        '''%%segment_query
-{"any": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}}''',
-        '''UsageError: } does not close the [ at line 2, column 9. Write ].
+        """%%segment_query
+{"any": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}}""",
+        """UsageError: } does not close the [ at line 2, column 9. Write ].
   line 2, column 63:
     {"any": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}}
-                                                                  ^''',
+                                                                  ^""",
     ),
     "one brace too many": (
-        '''%%segment_query
-{"token": {"token": "UNI"}}}''',
-        '''UsageError: There is one } too many.
+        """%%segment_query
+{"token": {"token": "UNI"}}}""",
+        """UsageError: There is one } too many.
   line 2, column 28:
     {"token": {"token": "UNI"}}}
-                               ^''',
+                               ^""",
     ),
     "a variable with single braces": (
-        '''%%segment_query
-{"wallet": {"in": {wallets}}}''',
-        '''UsageError: Write a Python value as {{wallets}}, not as {wallets}.
+        """%%segment_query
+{"wallet": {"in": {wallets}}}""",
+        """UsageError: Write a Python value as {{wallets}}, not as {wallets}.
   line 2, column 19:
     {"wallet": {"in": {wallets}}}
-                      ^''',
+                      ^""",
     ),
     "a variable as the shell writes it": (
-        '''%%segment_query
-{"wallet": {"in": $wallets}}''',
-        '''UsageError: Write a Python value as {{name}}, not as $wallets.
+        """%%segment_query
+{"wallet": {"in": $wallets}}""",
+        """UsageError: Write a Python value as {{name}}, not as $wallets.
   line 2, column 19:
     {"wallet": {"in": $wallets}}
-                      ^''',
+                      ^""",
     ),
     "an expression that is not closed": (
-        '''%%segment_query
-{"wallet": {"in": {{wallets}}''',
-        '''UsageError: }} is missing at the end: the { at line 2, column 12 is not closed.
+        """%%segment_query
+{"wallet": {"in": {{wallets}}""",
+        """UsageError: }} is missing at the end: the { at line 2, column 12 is not closed.
   line 2, column 12:
     {"wallet": {"in": {{wallets}}
-               ^''',
+               ^""",
     ),
     "an expression that fails": (
-        '''%%segment_query
-{"wallet": {"in": {{wallets[7]}}}}''',
-        '''UsageError: {{wallets[7]}} failed: IndexError: list index out of range
+        """%%segment_query
+{"wallet": {"in": {{wallets[7]}}}}""",
+        """UsageError: {{wallets[7]}} failed: IndexError: list index out of range
   line 2, column 19:
     {"wallet": {"in": {{wallets[7]}}}}
-                      ^''',
+                      ^""",
     ),
     "a list for the filters": (
-        '''%%segment_query
-[{"token": {"token": "UNI"}}]''',
-        '''UsageError: Filters are one JSON object, {...}, not a list.
+        """%%segment_query
+[{"token": {"token": "UNI"}}]""",
+        """UsageError: Filters are one JSON object, {...}, not a list.
   line 2, column 1:
     [{"token": {"token": "UNI"}}]
-    ^''',
+    ^""",
     ),
     "SQL": (
-        '''%%segment_query
-SELECT address FROM holders''',
-        '''UsageError: This is SQL. Filters are JSON, such as {"token": {"token": "USDC"}}.
+        """%%segment_query
+SELECT address FROM holders""",
+        """UsageError: This is SQL. Filters are JSON, such as {"token": {"token": "USDC"}}.
   line 2, column 1:
     SELECT address FROM holders
-    ^''',
+    ^""",
     ),
     "AND as a key": (
-        '''%%segment_query
-{"AND": [{"token": {"token": "UNI"}}]}''',
-        '''InvalidSegment: /filters/AND: Unknown condition 'AND'. Use "all" for AND and "any" for OR.
+        """%%segment_query
+{"AND": [{"token": {"token": "UNI"}}]}""",
+        """InvalidSegment: /filters/AND: Unknown condition 'AND'. Use "all" for AND and "any" for OR.
   line 2, column 2:
     {"AND": [{"token": {"token": "UNI"}}]}
-     ^''',
+     ^""",
     ),
     "empty filters": (
-        '''%%segment_query
-{}''',
-        "InvalidSegment: /filters: The filters have no condition. Give at least one of: " + EVERY_CONDITION + ".",
+        """%%segment_query
+{}""",
+        "InvalidSegment: /filters: The filters have no condition. Give at least one of: "
+        + EVERY_CONDITION
+        + ".",
     ),
     "an empty group": (
-        '''%%segment_query
-{"any": []}''',
-        '''InvalidSegment: /filters/any: "any" is empty. Give at least one object with conditions.
+        """%%segment_query
+{"any": []}""",
+        """InvalidSegment: /filters/any: "any" is empty. Give at least one object with conditions.
   line 2, column 2:
     {"any": []}
-     ^''',
+     ^""",
     ),
     "a balance as a bare number": (
-        '''%%segment_query
-{"token": {"token": "UNI", "balance": 100}}''',
-        '''InvalidSegment: /filters/token/balance: A balance is an object: {"min": 100}.
+        """%%segment_query
+{"token": {"token": "UNI", "balance": 100}}""",
+        """InvalidSegment: /filters/token/balance: A balance is an object: {"min": 100}.
   line 2, column 28:
     {"token": {"token": "UNI", "balance": 100}}
-                               ^''',
+                               ^""",
     ),
     "an amount as a float of Python": (
-        '''%%segment_query
-{"token": {"token": "UNI", "balance": {"min": "1e18"}}}''',
-        '''InvalidSegment: /filters/token/balance/min: '1e18' is not an amount. Write the digits: "1000000000000000000", or add "unit": "raw" for the smallest unit.
+        """%%segment_query
+{"token": {"token": "UNI", "balance": {"min": "1e18"}}}""",
+        """InvalidSegment: /filters/token/balance/min: '1e18' is not an amount. Write the digits: "1000000000000000000", or add "unit": "raw" for the smallest unit.
   line 2, column 40:
     {"token": {"token": "UNI", "balance": {"min": "1e18"}}}
-                                           ^''',
+                                           ^""",
     ),
     "an amount with separators": (
-        '''%%segment_query
-{"token": {"token": "UNI", "balance": {"min": "1,000"}}}''',
-        '''InvalidSegment: /filters/token/balance/min: '1,000' is not an amount. Write the digits: "1000".
+        """%%segment_query
+{"token": {"token": "UNI", "balance": {"min": "1,000"}}}""",
+        """InvalidSegment: /filters/token/balance/min: '1,000' is not an amount. Write the digits: "1000".
   line 2, column 40:
     {"token": {"token": "UNI", "balance": {"min": "1,000"}}}
-                                           ^''',
+                                           ^""",
     ),
     "a negative amount": (
-        '''%%segment_query
-{"token": {"token": "UNI", "balance": {"min": "-5"}}}''',
-        '''InvalidSegment: /filters/token/balance/min: '-5' is not an amount. Write its digits as text, such as "1000" or "0.5".
+        """%%segment_query
+{"token": {"token": "UNI", "balance": {"min": "-5"}}}""",
+        """InvalidSegment: /filters/token/balance/min: '-5' is not an amount. Write its digits as text, such as "1000" or "0.5".
   line 2, column 40:
     {"token": {"token": "UNI", "balance": {"min": "-5"}}}
-                                           ^''',
+                                           ^""",
     ),
     "a minimum above the maximum": (
-        '''%%segment_query
-{"token": {"token": "UNI", "balance": {"min": "10", "max": "5"}}}''',
-        '''InvalidSegment: /filters/token/balance: min 10 is above max 5.
+        """%%segment_query
+{"token": {"token": "UNI", "balance": {"min": "10", "max": "5"}}}""",
+        """InvalidSegment: /filters/token/balance: min 10 is above max 5.
   line 2, column 28:
     {"token": {"token": "UNI", "balance": {"min": "10", "max": "5"}}}
-                               ^''',
+                               ^""",
     ),
     "an ENS name among wallets": (
-        '''%%segment_query
-{"wallet": {"in": ["vitalik.eth"]}}''',
-        '''InvalidSegment: /filters/wallet/in/0: 'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address.
+        """%%segment_query
+{"wallet": {"in": ["vitalik.eth"]}}""",
+        """InvalidSegment: /filters/wallet/in/0: 'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address.
   line 2, column 20:
     {"wallet": {"in": ["vitalik.eth"]}}
-                       ^''',
+                       ^""",
     ),
     "a direction in other words": (
-        '''%%segment_query
-{"transfer": {"token": "UNI", "direction": "sent"}}''',
-        '''InvalidSegment: /filters/transfer/direction: 'sent' is not allowed. Did you mean 'out'? Allowed: in, out, any, mint, burn.
+        """%%segment_query
+{"transfer": {"token": "UNI", "direction": "sent"}}""",
+        """InvalidSegment: /filters/transfer/direction: 'sent' is not allowed. Did you mean 'out'? Allowed: in, out, any, mint, burn.
   line 2, column 31:
     {"transfer": {"token": "UNI", "direction": "sent"}}
-                                  ^''',
+                                  ^""",
     ),
     "a collection where a token belongs": (
-        '''%%segment_query
-{"token": {"token": "BAYC"}}''',
-        '''InvalidSegment: /filters/token/token: The data has no token with the symbol 'BAYC' on ethereum. There is a collection with that symbol: use 'nft' for it.
+        """%%segment_query
+{"token": {"token": "BAYC"}}""",
+        """InvalidSegment: /filters/token/token: The data has no token with the symbol 'BAYC' on ethereum. There is a collection with that symbol: use 'nft' for it.
   line 2, column 12:
     {"token": {"token": "BAYC"}}
-               ^''',
+               ^""",
     ),
     "a token where a collection belongs": (
-        '''%%segment_query
-{"nft": {"nft": "USDC"}}''',
-        '''InvalidSegment: /filters/nft/nft: The data has no collection with the symbol 'USDC' on ethereum. There is a token with that symbol: use 'token' for it.
+        """%%segment_query
+{"nft": {"nft": "USDC"}}""",
+        """InvalidSegment: /filters/nft/nft: The data has no collection with the symbol 'USDC' on ethereum. There is a token with that symbol: use 'token' for it.
   line 2, column 10:
     {"nft": {"nft": "USDC"}}
-             ^''',
+             ^""",
     ),
     "a chain that the data does not have": (
-        '''%%segment_query
-{"token": {"token": "UNI", "chain": "celo"}}''',
-        '''InvalidSegment: /filters/token/chain: The data has nothing on celo. It has: ethereum, optimism, polygon, base, arbitrum.
+        """%%segment_query
+{"token": {"token": "UNI", "chain": "celo"}}""",
+        """InvalidSegment: /filters/token/chain: The data has nothing on celo. It has: ethereum, optimism, polygon, base, arbitrum.
   line 2, column 28:
     {"token": {"token": "UNI", "chain": "celo"}}
-                               ^''',
+                               ^""",
     ),
     "a count that is not whole": (
-        '''%%segment_query
-{"nft": {"nft": "BAYC", "count": {"min": 1.5}}}''',
-        '''InvalidSegment: /filters/nft/count/min: 1.5 is not a whole number. Write a number such as 2.
+        """%%segment_query
+{"nft": {"nft": "BAYC", "count": {"min": 1.5}}}""",
+        """InvalidSegment: /filters/nft/count/min: 1.5 is not a whole number. Write a number such as 2.
   line 2, column 35:
     {"nft": {"nft": "BAYC", "count": {"min": 1.5}}}
-                                      ^''',
+                                      ^""",
     ),
     "a segment id that is not one": (
         "%segment not/an/id",
@@ -476,46 +482,46 @@ SELECT address FROM holders''',
     ),
     "filters and an id": (
         "%segment whales extra",
-        '''UsageError: %segment: unexpected argument 'extra'. Usage: %segment ID [--json|--csv|--card] [options]   or   %segment {FILTERS} [options]
+        """UsageError: %segment: unexpected argument 'extra'. Usage: %segment ID [--json|--csv|--card] [options]   or   %segment {FILTERS} [options]
     %segment whales extra
-                    ^''',
+                    ^""",
     ),
     "a list where a segment is meant": (
         "%segment wallets",
-        '''UsageError: %segment: wallets is a list, not a segment's table. Python values need braces: %segment {{wallets}}
+        """UsageError: %segment: wallets is a list, not a segment's table. Python values need braces: %segment {{wallets}}
     %segment wallets
-             ^''',
+             ^""",
     ),
     "a result named like a builtin": (
-        '''%%segment_query list
-{"token": {"token": "UNI"}}''',
+        """%%segment_query list
+{"token": {"token": "UNI"}}""",
         "UsageError: Python or IPython uses the name 'list'. Choose another name for the result.",
     ),
     "a result named in two ways": (
-        '''%%segment_query whales -o others
-{"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: the result has two names, 'whales' and 'others'. Use one of them.
+        """%%segment_query whales -o others
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: the result has two names, 'whales' and 'others'. Use one of them.
     %%segment_query whales -o others
-                    ^''',
+                    ^""",
     ),
     "two ways to limit": (
-        '''%%segment_query --all --limit 5
-{"token": {"token": "UNI"}}''',
+        """%%segment_query --all --limit 5
+{"token": {"token": "UNI"}}""",
         "UsageError: Use --limit or --all, not both.",
     ),
     "a limit in words": (
-        '''%%segment_query --limit ten
-{"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: --limit takes a whole number, not 'ten'.
+        """%%segment_query --limit ten
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: --limit takes a whole number, not 'ten'.
     %%segment_query --limit ten
-                            ^''',
+                            ^""",
     ),
     "an option without its value": (
-        '''%%segment_query --limit
-{"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: --limit needs a value: --limit N.
+        """%%segment_query --limit
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: --limit needs a value: --limit N.
     %%segment_query --limit
-                    ^''',
+                    ^""",
     ),
     "a file in a folder that does not exist": (
         "%token ethereum USDC --to nowhere/usdc.csv",
@@ -539,9 +545,9 @@ SELECT address FROM holders''',
     ),
     "an empty list of addresses": (
         "%token ethereum {{[]}}",
-        '''UsageError: %token: [] is empty. Give at least one address.
+        """UsageError: %token: [] is empty. Give at least one address.
     %token ethereum {{[]}}
-                    ^''',
+                    ^""",
     ),
     "a token asked for as a collection": (
         "%nft ethereum USDC",
@@ -553,9 +559,9 @@ SELECT address FROM holders''',
     ),
     "a search of another type": (
         "%nft search ape --type nfts",
-        '''UsageError: %nft: --type takes nft or erc721 or erc1155 or token, not 'nfts'. Did you mean 'nft'?
+        """UsageError: %nft: --type takes nft or erc721 or erc1155 or token, not 'nfts'. Did you mean 'nft'?
     %nft search ape --type nfts
-                           ^''',
+                           ^""",
     ),
     "more hits than a page has": (
         "%nft search ape --limit 500",
@@ -563,7 +569,9 @@ SELECT address FROM holders''',
     ),
     "an unknown setting": (
         "%nbext set limits 5",
-        "ConfigError: Unknown setting 'limits'. Did you mean 'limit'? Allowed: " + EVERY_SETTING + ".",
+        "ConfigError: Unknown setting 'limits'. Did you mean 'limit'? Allowed: "
+        + EVERY_SETTING
+        + ".",
     ),
     "a setting without a value": (
         "%nbext set limit",
@@ -586,8 +594,8 @@ SELECT address FROM holders''',
         "UsageError: %nbext status has no option --out. Only config, history, schema and the commands that compare segments return a table to store.",
     ),
     "a saved query that does not exist": (
-        '''%%segment_query --from nosuch
-''',
+        """%%segment_query --from nosuch
+""",
         "UsageError: No query is saved as 'nosuch'. `%nbext save NAME` saves the last query.",
     ),
     "a URL without a scheme": (
@@ -604,54 +612,60 @@ SELECT address FROM holders''',
     ),
     "a schema of no condition": (
         "%nbext schema tokn",
-        "UsageError: %nbext schema: unknown condition 'tokn'. Did you mean 'token'? Conditions: " + EVERY_KEY + ".",
+        "UsageError: %nbext schema: unknown condition 'tokn'. Did you mean 'token'? Conditions: "
+        + EVERY_KEY
+        + ".",
     ),
     "a card of a number": (
         "nbext.show(3)",
         "UsageError: show needs a segment's table, such as %%segment_query returns, not 3. Run %segment ID --card for a segment that you know by its id.",
     ),
     "a whole request with a slip": (
-        '''%%segment_query
-{"filter": {"token": {"token": "UNI"}}, "limit": 5}''',
-        '''InvalidSegment: /filters/filter: Unknown condition 'filter'. Allowed: ''' + EVERY_KEY + '''. Did you mean 'filters'?
+        """%%segment_query
+{"filter": {"token": {"token": "UNI"}}, "limit": 5}""",
+        """InvalidSegment: /filters/filter: Unknown condition 'filter'. Allowed: """
+        + EVERY_KEY
+        + """. Did you mean 'filters'?
   line 2, column 2:
     {"filter": {"token": {"token": "UNI"}}, "limit": 5}
      ^
-/filters/limit: Unknown condition 'limit'. Allowed: ''' + EVERY_KEY + '''. Write it on the first line (--limit), or beside the filters: {"limit": ..., "filters": {...}}.
+/filters/limit: Unknown condition 'limit'. Allowed: """
+        + EVERY_KEY
+        + """. Write it on the first line (--limit), or beside the filters: {"limit": ..., "filters": {...}}.
   line 2, column 41:
     {"filter": {"token": {"token": "UNI"}}, "limit": 5}
-                                            ^''',
+                                            ^""",
     ),
     "an unknown key of a request": (
-        '''%%segment_query
-{"filters": {"token": {"token": "UNI"}}, "limits": 5}''',
-        '''UsageError: /limits: unknown key of a request. Did you mean 'limit'? Allowed: operator, filters, fileType, limit.
+        """%%segment_query
+{"filters": {"token": {"token": "UNI"}}, "limits": 5}""",
+        """UsageError: /limits: unknown key of a request. Did you mean 'limit'? Allowed: operator, filters, fileType, limit.
   line 2, column 42:
     {"filters": {"token": {"token": "UNI"}}, "limits": 5}
-                                             ^''',
+                                             ^""",
     ),
     "two limits": (
-        '''%%segment_query --operator OR
-{"filters": {"token": {"token": "UNI"}}, "operator": "AND"}''',
+        """%%segment_query --operator OR
+{"filters": {"token": {"token": "UNI"}}, "operator": "AND"}""",
         "UsageError: --operator OR on the line contradicts AND in the cell. Write it once.",
     ),
     "a count into a file": (
-        '''%segment {"token": {"token": "UNI"}} --count --to n.csv''',
+        """%segment {"token": {"token": "UNI"}} --count --to n.csv""",
         "UsageError: %segment: --to has no effect with --count, which returns a number. Use one of them.",
     ),
     "an explanation in the background": (
-        '''%segment {"token": {"token": "UNI"}} --bg --count''',
+        """%segment {"token": {"token": "UNI"}} --bg --count""",
         "UsageError: %segment: --count has no effect with --bg, which returns a handle; its .result() is a DataFrame. Use one of them.",
     ),
     "an unclosed expression on the line": (
         "%token ethereum {{wallets",
-        '''UsageError: %token: the {{ at column 10 of the line is not closed: }} is missing.
+        """UsageError: %token: the {{ at column 10 of the line is not closed: }} is missing.
     %token ethereum {{wallets
-                    ^''',
+                    ^""",
     ),
     "a module's name for the result": (
-        '''%%segment_query nbext
-{"token": {"token": "UNI"}}''',
+        """%%segment_query nbext
+{"token": {"token": "UNI"}}""",
         "UsageError: nbext is a module here, which the result would replace. Choose another name, such as nbext_wallets.",
     ),
     "a function's name for the result": (
@@ -659,197 +673,197 @@ SELECT address FROM holders''',
         "UsageError: helper is a function here, which the result would replace. Choose another name, such as helper_wallets.",
     ),
     "two letters that changed places": (
-        '''%%segment_query
-{"ntf": {"nft": "BAYC"}}''',
-        '''InvalidSegment: /filters/ntf: Unknown condition 'ntf'. Did you mean 'nft'?
+        """%%segment_query
+{"ntf": {"nft": "BAYC"}}""",
+        """InvalidSegment: /filters/ntf: Unknown condition 'ntf'. Did you mean 'nft'?
   line 2, column 2:
     {"ntf": {"nft": "BAYC"}}
-     ^''',
+     ^""",
     ),
     "a standard for a condition": (
-        '''%%segment_query
-{"erc20": {"token": "UNI"}}''',
-        '''InvalidSegment: /filters/erc20: Unknown condition 'erc20'. Did you mean 'token'?
+        """%%segment_query
+{"erc20": {"token": "UNI"}}""",
+        """InvalidSegment: /filters/erc20: Unknown condition 'erc20'. Did you mean 'token'?
   line 2, column 2:
     {"erc20": {"token": "UNI"}}
-     ^''',
+     ^""",
     ),
     "a condition inside of another": (
-        '''%%segment_query
-{"token": {"token": "UNI", "nft": {"nft": "BAYC"}}}''',
-        '''InvalidSegment: /filters/token/nft: 'nft' is a condition, not a field of token. Close "token" before it.
+        """%%segment_query
+{"token": {"token": "UNI", "nft": {"nft": "BAYC"}}}""",
+        """InvalidSegment: /filters/token/nft: 'nft' is a condition, not a field of token. Close "token" before it.
   line 2, column 28:
     {"token": {"token": "UNI", "nft": {"nft": "BAYC"}}}
-                               ^''',
+                               ^""",
     ),
     "a comma too many": (
-        '''%%segment_query
-{"token": {"token": "UNI"},, "nft": {"nft": "BAYC"}}''',
-        '''UsageError: There is one comma too many.
+        """%%segment_query
+{"token": {"token": "UNI"},, "nft": {"nft": "BAYC"}}""",
+        """UsageError: There is one comma too many.
   line 2, column 28:
     {"token": {"token": "UNI"},, "nft": {"nft": "BAYC"}}
-                               ^''',
+                               ^""",
     ),
     "a variable as an f-string writes it": (
-        '''%%segment_query
-{"token": {"token": "{wallets}"}}''',
-        '''InvalidSegment: /filters/token/token: The data has no token with the symbol '{wallets}' on ethereum. Write a Python value as {{wallets}}, without quotes.
+        """%%segment_query
+{"token": {"token": "{wallets}"}}""",
+        """InvalidSegment: /filters/token/token: The data has no token with the symbol '{wallets}' on ethereum. Write a Python value as {{wallets}}, without quotes.
   line 2, column 12:
     {"token": {"token": "{wallets}"}}
-               ^''',
+               ^""",
     ),
     "a variable in single braces on a line": (
         "%token ethereum {wallets}",
-        '''UsageError: %token: write a Python value as {{wallets}}, not as {wallets}.
+        """UsageError: %token: write a Python value as {{wallets}}, not as {wallets}.
     %token ethereum {wallets}
-                    ^''',
+                    ^""",
     ),
     "a name in place of wallets": (
-        '''%%segment_query
-{"wallet": {"in": "whales"}}''',
-        '''InvalidSegment: /filters/wallet/in: 'whales' is not an address. An address is 0x and 40 hex digits.
+        """%%segment_query
+{"wallet": {"in": "whales"}}""",
+        """InvalidSegment: /filters/wallet/in: 'whales' is not an address. An address is 0x and 40 hex digits.
   line 2, column 13:
     {"wallet": {"in": "whales"}}
-                ^''',
+                ^""",
     ),
     "an ENS name in place of wallets": (
-        '''%%segment_query
-{"wallet": {"in": "vitalik.eth"}}''',
-        '''InvalidSegment: /filters/wallet/in: 'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address.
+        """%%segment_query
+{"wallet": {"in": "vitalik.eth"}}""",
+        """InvalidSegment: /filters/wallet/in: 'vitalik.eth' is an ENS name. nbext does not resolve names; give the 0x... address.
   line 2, column 13:
     {"wallet": {"in": "vitalik.eth"}}
-                ^''',
+                ^""",
     ),
     "a column that there is not": (
-        '''%%segment_query
-{"token": {"token": "UNI"}, "columns": "wealth"}''',
-        '''InvalidSegment: /filters/columns: 'wealth' is not allowed. Allowed: firstSeen, lastSeen, transfers, activeDays.
+        """%%segment_query
+{"token": {"token": "UNI"}, "columns": "wealth"}""",
+        """InvalidSegment: /filters/columns: 'wealth' is not allowed. Allowed: firstSeen, lastSeen, transfers, activeDays.
   line 2, column 29:
     {"token": {"token": "UNI"}, "columns": "wealth"}
-                                ^''',
+                                ^""",
     ),
     "a bound beside the token": (
-        '''%%segment_query
-{"token": {"token": "UNI", "min": "100"}}''',
-        '''InvalidSegment: /filters/token/min: Unknown field 'min' of token. Did you mean 'balance'?
+        """%%segment_query
+{"token": {"token": "UNI", "min": "100"}}""",
+        """InvalidSegment: /filters/token/min: Unknown field 'min' of token. Did you mean 'balance'?
   line 2, column 28:
     {"token": {"token": "UNI", "min": "100"}}
-                               ^''',
+                               ^""",
     ),
     "a symbol under another name": (
-        '''%%segment_query
-{"nft": {"collection": "BAYC"}}''',
-        '''InvalidSegment: /filters/nft/collection: Unknown field 'collection' of nft. Did you mean 'nft'?
+        """%%segment_query
+{"nft": {"collection": "BAYC"}}""",
+        """InvalidSegment: /filters/nft/collection: Unknown field 'collection' of nft. Did you mean 'nft'?
   line 2, column 10:
     {"nft": {"collection": "BAYC"}}
              ^
 /filters/nft: nft needs 'nft': the collection's address, or its symbol.
   line 2, column 2:
     {"nft": {"collection": "BAYC"}}
-     ^''',
+     ^""",
     ),
     "a sender": (
-        '''%%segment_query
-{"transfer": {"token": "USDC", "from": "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"}}''',
-        '''InvalidSegment: /filters/transfer/from: Unknown field 'from' of transfer. Did you mean 'counterparty'?
+        """%%segment_query
+{"transfer": {"token": "USDC", "from": "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"}}""",
+        """InvalidSegment: /filters/transfer/from: Unknown field 'from' of transfer. Did you mean 'counterparty'?
   line 2, column 32:
     {"transfer": {"token": "USDC", "from": "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"}}
-                                   ^''',
+                                   ^""",
     ),
     "a bound as queries of databases have it": (
-        '''%%segment_query
-{"token": {"token": "UNI", "balance": {"gte": 5}}}''',
-        '''InvalidSegment: /filters/token/balance/gte: Unknown field 'gte' of balance. Did you mean 'min'?
+        """%%segment_query
+{"token": {"token": "UNI", "balance": {"gte": 5}}}""",
+        """InvalidSegment: /filters/token/balance/gte: Unknown field 'gte' of balance. Did you mean 'min'?
   line 2, column 40:
     {"token": {"token": "UNI", "balance": {"gte": 5}}}
-                                           ^''',
+                                           ^""",
     ),
     "a balance of NFTs": (
-        '''%%segment_query
-{"nft": {"nft": "BAYC", "balance": {"min": 1}}}''',
-        '''InvalidSegment: /filters/nft/balance: Unknown field 'balance' of nft. Did you mean 'count'?
+        """%%segment_query
+{"nft": {"nft": "BAYC", "balance": {"min": 1}}}""",
+        """InvalidSegment: /filters/nft/balance: Unknown field 'balance' of nft. Did you mean 'count'?
   line 2, column 25:
     {"nft": {"nft": "BAYC", "balance": {"min": 1}}}
-                            ^''',
+                            ^""",
     ),
     "a count of tokens": (
-        '''%%segment_query
-{"token": {"token": "UNI", "count": {"min": 1}}}''',
-        '''InvalidSegment: /filters/token/count: Unknown field 'count' of token. Did you mean 'balance'?
+        """%%segment_query
+{"token": {"token": "UNI", "count": {"min": 1}}}""",
+        """InvalidSegment: /filters/token/count: Unknown field 'count' of token. Did you mean 'balance'?
   line 2, column 28:
     {"token": {"token": "UNI", "count": {"min": 1}}}
-                               ^''',
+                               ^""",
     ),
     "wei": (
-        '''%%segment_query
-{"token": {"token": "UNI", "unit": "wei"}}''',
-        '''InvalidSegment: /filters/token/unit: 'wei' is not allowed. Did you mean 'raw'? Allowed: token, raw.
+        """%%segment_query
+{"token": {"token": "UNI", "unit": "wei"}}""",
+        """InvalidSegment: /filters/token/unit: 'wei' is not allowed. Did you mean 'raw'? Allowed: token, raw.
   line 2, column 28:
     {"token": {"token": "UNI", "unit": "wei"}}
-                               ^''',
+                               ^""",
     ),
     "all rows as a limit": (
-        '''%%segment_query --limit all
-{"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: --limit takes a whole number, not 'all'. Use --all for every row.
+        """%%segment_query --limit all
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: --limit takes a whole number, not 'all'. Use --all for every row.
     %%segment_query --limit all
-                            ^''',
+                            ^""",
     ),
     "an order as an option": (
-        '''%%segment_query --order-by UNI_balance
-{"token": {"token": "UNI"}}''',
-        '''UsageError: %%segment_query: unknown option '--order-by'. Use --top N --by COLUMN.
+        """%%segment_query --order-by UNI_balance
+{"token": {"token": "UNI"}}""",
+        """UsageError: %%segment_query: unknown option '--order-by'. Use --top N --by COLUMN.
     %%segment_query --order-by UNI_balance
-                    ^''',
+                    ^""",
     ),
     "top without a column": (
-        '''%%segment_query --top 100
-{"token": {"token": "UNI"}}''',
+        """%%segment_query --top 100
+{"token": {"token": "UNI"}}""",
         "UsageError: Use --top and --by together: --top 100 --by UNI_balance",
     ),
     "an order by a column that is not asked for": (
-        '''%%segment_query
-{"token": {"token": "UNI"}, "orderBy": "-firstSeen"}''',
-        '''InvalidSegment: /filters/orderBy: The rows have no column 'firstSeen'. Add it to "columns": ["firstSeen"].
+        """%%segment_query
+{"token": {"token": "UNI"}, "orderBy": "-firstSeen"}""",
+        """InvalidSegment: /filters/orderBy: The rows have no column 'firstSeen'. Add it to "columns": ["firstSeen"].
   line 2, column 29:
     {"token": {"token": "UNI"}, "orderBy": "-firstSeen"}
-                                ^''',
+                                ^""",
     ),
     "an order as SQL writes it": (
-        '''%%segment_query
-{"token": {"token": "UNI"}, "orderBy": "UNI_balance desc"}''',
-        '''InvalidSegment: /filters/orderBy: 'UNI_balance desc' is not the name of a column. Write its name, with "-" in front for the largest first: "-UNI_balance".
+        """%%segment_query
+{"token": {"token": "UNI"}, "orderBy": "UNI_balance desc"}""",
+        """InvalidSegment: /filters/orderBy: 'UNI_balance desc' is not the name of a column. Write its name, with "-" in front for the largest first: "-UNI_balance".
   line 2, column 29:
     {"token": {"token": "UNI"}, "orderBy": "UNI_balance desc"}
-                                ^''',
+                                ^""",
     ),
     "a collection by its name": (
         '''%nft ethereum "Bored Ape Yacht Club"''',
         '''NotFound: The service answered 404: The data has no symbol 'Bored Ape Yacht Club' on ethereum. Search by name: %nft search "Bored Ape Yacht Club"''',
     ),
     "a saved segment that does not exist": (
-        '''%%segment_query
-{"wallet": {"in": ["sg_nosuch"]}}''',
-        '''InvalidSegment: /filters/wallet/in/0: No segment 'sg_nosuch' is saved here.
+        """%%segment_query
+{"wallet": {"in": ["sg_nosuch"]}}""",
+        """InvalidSegment: /filters/wallet/in/0: No segment 'sg_nosuch' is saved here.
   line 2, column 20:
     {"wallet": {"in": ["sg_nosuch"]}}
-                       ^''',
+                       ^""",
     ),
     "a date in another order": (
-        '''%%segment_query
-{"token": {"token": "UNI", "heldSince": "31.12.2024"}}''',
-        '''InvalidSegment: /filters/token/heldSince: '31.12.2024' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
+        """%%segment_query
+{"token": {"token": "UNI", "heldSince": "31.12.2024"}}""",
+        """InvalidSegment: /filters/token/heldSince: '31.12.2024' is not a time. Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data's last block such as "90d", "12h" or "4w", or a block number.
   line 2, column 28:
     {"token": {"token": "UNI", "heldSince": "31.12.2024"}}
-                               ^''',
+                               ^""",
     ),
     "a year as a span": (
-        '''%%segment_query
-{"token": {"token": "UNI", "heldSince": "1 year"}}''',
-        '''InvalidSegment: /filters/token/heldSince: '1 year' is not a time. Write "365d". The units are h, d and w.
+        """%%segment_query
+{"token": {"token": "UNI", "heldSince": "1 year"}}""",
+        """InvalidSegment: /filters/token/heldSince: '1 year' is not a time. Write "365d". The units are h, d and w.
   line 2, column 28:
     {"token": {"token": "UNI", "heldSince": "1 year"}}
-                               ^''',
+                               ^""",
     ),
     "filters that are a text in a variable": (
         "%segment asked --count",
@@ -859,7 +873,7 @@ SELECT address FROM holders''',
     ),
     "a word that is no variable, before an option": (
         "%segment nowhere --count",
-        '''UsageError: %segment: --count has no effect on a segment that has run. Use it with filters. No variable is named 'nowhere': it is taken for an id. Holders of a token: {"token": {"token": "nowhere"}}.''',
+        """UsageError: %segment: --count has no effect on a segment that has run. Use it with filters. No variable is named 'nowhere': it is taken for an id. Holders of a token: {"token": {"token": "nowhere"}}.""",
     ),
     "a mean as a bound": (
         """%segment {"token": {"token": "USDC", "balance": {"min": {{mean}}}}}""",
@@ -904,8 +918,8 @@ SELECT address FROM holders''',
         "ValidationError: address: '0X1F9840A85D5AF5BF1D1762F925BDADDC4201F984' is not an address. Write 0x1F9840A85D5AF5BF1D1762F925BDADDC4201F984.",
     ),
     "a hyphen in a name": (
-        '''%%segment_query my-whales
-{"token": {"token": "UNI"}}''',
+        """%%segment_query my-whales
+{"token": {"token": "UNI"}}""",
         "UsageError: 'my-whales' is not a variable name. Names use letters, digits and _, and do not start with a digit.",
     ),
 }
@@ -916,7 +930,12 @@ def notebook(shell):
     """A notebook of a newcomer, with a few variables."""
     wallets = ["0x" + "a" * 40]
     shell.ip.user_ns.update(
-        wallets=wallets, whales=list(wallets), mean=1 / 3, asked='{"nft": {"nft": "BAYC"}}', nbext=nbext, helper=lambda: None,
+        wallets=wallets,
+        whales=list(wallets),
+        mean=1 / 3,
+        asked='{"nft": {"nft": "BAYC"}}',
+        nbext=nbext,
+        helper=lambda: None,
         table=pd.DataFrame({"address": wallets, "n": [1]}),
     )
     return shell

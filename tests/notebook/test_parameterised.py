@@ -21,13 +21,24 @@ SYMBOL = 'metadata = %token ethereum {{token}}\nprint(*metadata["symbol"])'
 def executed(folder, *injected):
     """The last lines of what the query, the count and the token show, and the names of the files written."""
     cells = [new_code_cell("%load_ext nbext"), DEFAULTS]
-    cells += [new_code_cell("# Parameters\n" + "\n".join(injected), metadata={"tags": ["injected-parameters"]})]
+    cells += [
+        new_code_cell(
+            "# Parameters\n" + "\n".join(injected), metadata={"tags": ["injected-parameters"]}
+        )
+    ]
     cells += [new_code_cell(source) for source in (QUERY, COUNT, SYMBOL)]
     # papermill adds no cell where no parameter is given.
     notebook = new_notebook(cells=[cell for cell in cells if cell.source != "# Parameters\n"])
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
-    texts = ["".join(out.get("text") or out["data"]["text/plain"] for out in cell.outputs) for cell in notebook.cells]
-    return [text.splitlines()[-1] for text in texts[-3:]], sorted(path.name for path in folder.iterdir())
+    NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}
+    ).execute()
+    texts = [
+        "".join(out.get("text") or out["data"]["text/plain"] for out in cell.outputs)
+        for cell in notebook.cells
+    ]
+    return [text.splitlines()[-1] for text in texts[-3:]], sorted(
+        path.name for path in folder.iterdir()
+    )
 
 
 @pytest.fixture
@@ -50,4 +61,7 @@ def test_a_notebook_runs_with_the_parameters_that_were_injected_after_its_own(fo
 
 def test_a_notebook_runs_with_its_own_parameters_where_none_are_injected(folder):
     outputs, files = executed(folder)
-    assert (outputs, files) == (["out_UNI.parquet: 262 rows, 3 columns", "262", "UNI"], ["out_UNI.parquet"])
+    assert (outputs, files) == (
+        ["out_UNI.parquet: 262 rows, 3 columns", "262", "UNI"],
+        ["out_UNI.parquet"],
+    )

@@ -47,8 +47,13 @@ def followed(shell, magic):
 def test_graphql_with_two_connections(shell, stranger):
     def page(rows, cursor):
         edges = [{"node": {"address": one, "name": "Apes"}, "cursor": one[:4]} for one in rows]
-        found = {"edges": edges, "pageInfo": {"hasNextPage": cursor is not None, "endCursor": cursor}}
-        return reply({"data": {"found": found, "owned": {"edges": [{"node": {"address": C, "name": "Ad"}}]}}})
+        found = {
+            "edges": edges,
+            "pageInfo": {"hasNextPage": cursor is not None, "endCursor": cursor},
+        }
+        return reply(
+            {"data": {"found": found, "owned": {"edges": [{"node": {"address": C, "name": "Ad"}}]}}}
+        )
 
     def handler(request):
         if request.method == "GET":
@@ -62,25 +67,40 @@ def test_graphql_with_two_connections(shell, stranger):
 
 
 def test_nested_keys_with_numeric_ids_and_foreign_status_words(shell, stranger):
-    stranger.script("POST /v1/segment/execute", reply({"job": {"nummer": 4711, "status": "LAEUFT"}}))
+    stranger.script(
+        "POST /v1/segment/execute", reply({"job": {"nummer": 4711, "status": "LAEUFT"}})
+    )
     stranger.script("GET /v1/segment/4711", reply({"job": {"nummer": 4711, "status": "FERTIG"}}))
     hints = [{"text": "x"}, {"text": "y"}]
-    stranger.script("GET /v1/segment/4711/json", reply({"zeilen": [{"address": A}, {"address": B}], "hinweise": hints}))
+    stranger.script(
+        "GET /v1/segment/4711/json",
+        reply({"zeilen": [{"address": A}, {"address": B}], "hinweise": hints}),
+    )
     lines, rows = followed(shell, RUN)
     assert lines == [
-        'remote.paths.id = "job.nummer"', 'remote.states.done = "FERTIG"', 'remote.export.paths.rows = "zeilen"',
-    ]  # fmt: skip
+        'remote.paths.id = "job.nummer"',
+        'remote.states.done = "FERTIG"',
+        'remote.export.paths.rows = "zeilen"',
+    ]
     assert rows == [{"address": A}, {"address": B}]
 
 
 def test_csv_with_pages_in_link_headers(shell, stranger):
-    stranger.script("POST /v1/segment/execute", reply({"csvUrl": "/files/1.csv", "jsonUrl": "/files/1.json"}))
+    stranger.script(
+        "POST /v1/segment/execute", reply({"csvUrl": "/files/1.csv", "jsonUrl": "/files/1.json"})
+    )
     link = '<1.csv?part=2>; rel="next"'
-    stranger.script("GET /files/1.csv", reply(f"address,n\n{A},1\n".encode(), content_type="text/csv", Link=link))
-    stranger.script("GET /files/1.csv?part=2", reply(f"address,n\n{B},2\n".encode(), content_type="text/csv"))
+    stranger.script(
+        "GET /files/1.csv",
+        reply(f"address,n\n{A},1\n".encode(), content_type="text/csv", Link=link),
+    )
+    stranger.script(
+        "GET /files/1.csv?part=2", reply(f"address,n\n{B},2\n".encode(), content_type="text/csv")
+    )
     assert followed(shell, RUN) == (
-        ['remote.paths.url = "csvUrl"'], [{"address": A, "n": "1"}, {"address": B, "n": "2"}],
-    )  # fmt: skip
+        ['remote.paths.url = "csvUrl"'],
+        [{"address": A, "n": "1"}, {"address": B, "n": "2"}],
+    )
 
 
 def test_objects_keyed_by_address(shell, stranger):
@@ -94,7 +114,9 @@ def test_objects_keyed_by_address(shell, stranger):
 def test_polling_by_an_address_in_a_header(shell, stranger):
     stranger.script("POST /v1/segment/execute", reply(b"", 202, None, X_Auftrag="/jobs/9?t=1"))
     done = {"state": "done", "url": "/files/9.json"}
-    stranger.script("GET /jobs/9?t=1", reply({"state": "running"}), reply({"state": "running"}), reply(done))
+    stranger.script(
+        "GET /jobs/9?t=1", reply({"state": "running"}), reply({"state": "running"}), reply(done)
+    )
     stranger.script("GET /files/9.json", reply([{"address": A}]))
     assert followed(shell, RUN) == (['remote.paths.poll = "header:X-Auftrag"'], [{"address": A}])
     assert len(stranger.asked("/jobs/9")) == 3

@@ -58,7 +58,9 @@ def test_the_service_starts_without_a_call_and_without_a_word(kernel):
 def test_pandas_imported_between_two_cells_displays_tables_as_in_any_notebook(kernel):
     until_warm(kernel)
     assert kernel.run("import sys; print('pandas' in sys.modules)").printed == "True\n"
-    assert kernel.run("import pandas as pd; print(pd.options.display.max_columns)").printed == "20\n"
+    assert (
+        kernel.run("import pandas as pd; print(pd.options.display.max_columns)").printed == "20\n"
+    )
 
 
 def test_pandas_imported_by_a_service_that_a_cell_started_does_so_too(environ):
@@ -66,7 +68,10 @@ def test_pandas_imported_by_a_service_that_a_cell_started_does_so_too(environ):
     with running_kernel() as kernel:
         kernel.run("%nbext connect")
         time.sleep(7)  # the service imports the language after five
-        assert kernel.run("import pandas as pd; print(pd.options.display.max_columns)").printed == "20\n"
+        assert (
+            kernel.run("import pandas as pd; print(pd.options.display.max_columns)").printed
+            == "20\n"
+        )
 
 
 def test_a_setting_turns_it_off(environ):
@@ -87,7 +92,9 @@ def test_beside_a_remote_service_nothing_is_started_or_asked(environ):
         assert service.asked == []
 
 
-MOMENTS = pytest.mark.parametrize("seconds", [0.3, *(pytest.param(s, marks=pytest.mark.load) for s in (0, 0.8))])
+MOMENTS = pytest.mark.parametrize(
+    "seconds", [0.3, *(pytest.param(s, marks=pytest.mark.load) for s in (0, 0.8))]
+)
 
 
 @MOMENTS

@@ -40,6 +40,8 @@ def table(headings: list[str], rows: list[list[str]]) -> str:
     """Return a Markdown table; a bar or a line break inside a cell does not end it."""
 
     def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        return (
+            "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        )
 
     return "\n".join([line(headings), "|" + "---|" * len(headings), *map(line, rows)]) + "\n"

@@ -50,7 +50,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "nbext keys rotate ada --grace 1h --expires 30d",
         "nbext keys revoke ada",
     ),
-    "signups": ("nbext signups export", "nbext signups export --to signups.csv", "nbext signups delete a@example.com"),
+    "signups": (
+        "nbext signups export",
+        "nbext signups export --to signups.csv",
+        "nbext signups delete a@example.com",
+    ),
     "audit": ("nbext audit --since 7d", "nbext audit --key ada"),
     "backup": ("nbext backup copy",),
     "check": ("nbext check",),
@@ -64,16 +68,21 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "nbext ingest chain-data/ethereum/*.csv --chain ethereum --engine spark://10.0.0.5:7077 "
         "--spark-conf spark.executor.memory=4g --data s3a://BUCKET/nbext",
     ),
-    "serve": ("nbext serve --engine spark://10.0.0.5:7077 --spark-conf spark.executor.memory=4g --data s3a://BUCKET/nbext",),
+    "serve": (
+        "nbext serve --engine spark://10.0.0.5:7077 --spark-conf spark.executor.memory=4g --data s3a://BUCKET/nbext",
+    ),
     "keys": ("nbext keys list --registry postgresql://nbext@10.0.0.7/nbext",),
 }
 # Options that mean the same wherever they are.
 SHARED = ("--data", "--registry", "--memory", "--quiet", "--spark-conf")
 # What is another one in each run: a key, an id, a time, a generation, a duration.
 _CHANCE = (
-    (r"nbx_[\w-]+", "nbx_..."), (r"\b[0-9a-f]{12}(?=  ada|\)|\")", "9f2c51d07ab3"),
-    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"), (r"\b(\d{6})-[0-9a-f]{16}", r"\1"), (r"\d+\.\d s\.", "1.0 s."),
-)  # fmt: skip
+    (r"nbx_[\w-]+", "nbx_..."),
+    (r"\b[0-9a-f]{12}(?=  ada|\)|\")", "9f2c51d07ab3"),
+    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"\b(\d{6})-[0-9a-f]{16}", r"\1"),
+    (r"\d+\.\d s\.", "1.0 s."),
+)
 
 
 def page() -> str:
@@ -84,13 +93,17 @@ def page() -> str:
         for name in EXAMPLES:
             rows = [row for command in parsers(name) for row in _rows(command, shared)]
             options = "\n" + table(["option", "what it does"], rows) if rows else ""
-            sections.append(f"\n## nbext {name}\n\n{_sentence(cli.COMMANDS[name][1])}\n{options}\n{_examples(name)}")
+            sections.append(
+                f"\n## nbext {name}\n\n{_sentence(cli.COMMANDS[name][1])}\n{options}\n{_examples(name)}"
+            )
     return (
         "# Commands\n\n"
         "`nbext COMMAND --help` shows these options in a terminal; [`nbext fetch`](node.md) has a page of its own. The "
         "examples run one after the other, in a folder with files as ethereum-etl exports them, a token list "
         "(`chain-data/`) and a list of holders; `...` ends what is longer.\n\nOptions of several commands:\n\n"
-        + table(["option", "what it does"], [[f"`{option}`", text] for option, text in shared.items()])
+        + table(
+            ["option", "what it does"], [[f"`{option}`", text] for option, text in shared.items()]
+        )
         + "".join(sections)
     )
 
@@ -111,8 +124,12 @@ def _rows(parser: argparse.ArgumentParser, shared: dict[str, str]) -> list[list[
         if "-h" in action.option_strings:
             continue
         name = action.option_strings[0] if action.option_strings else ""
-        wanted = action.metavar or ("|".join(action.choices) if action.choices else action.dest.upper())
-        spelled = " ".join([*([] if name in SHARED else sub), name, "" if action.nargs == 0 else str(wanted)]).strip()
+        wanted = action.metavar or (
+            "|".join(action.choices) if action.choices else action.dest.upper()
+        )
+        spelled = " ".join(
+            [*([] if name in SHARED else sub), name, "" if action.nargs == 0 else str(wanted)]
+        ).strip()
         text = (action.help or "the address") % {"default": action.default}
         if name in SHARED:
             shared.setdefault(spelled, text)
@@ -139,12 +156,18 @@ def _examples(name: str) -> str:
     shown = transcript((line, _output(line)) for line in EXAMPLES[name])
     if name not in ELSEWHERE:
         return shown
-    return f"{shown}\nWith a cluster or a database:\n\n" + transcript((line, "") for line in ELSEWHERE[name])
+    return f"{shown}\nWith a cluster or a database:\n\n" + transcript(
+        (line, "") for line in ELSEWHERE[name]
+    )
 
 
 def _output(line: str) -> str:
     words = shlex.split(line)[1:]
-    words = [path for word in words for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])]
+    words = [
+        path
+        for word in words
+        for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+    ]
     text = _served(words) if words[0] == "serve" else _printed(words)
     for pattern, instead in ((re.escape(f"{Path.cwd()}/"), ""), *_CHANCE):
         text = re.sub(pattern, instead, text)
@@ -162,8 +185,12 @@ def _printed(words: list[str]) -> str:
 def _served(words: list[str]) -> str:
     """Return the line in which a service says where it answers; on a port that is free."""
     words = ["0" if word == "8080" else word for word in words]
-    with subprocess.Popen([sys.executable, "-m", "nbext.cli", *words], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL) as running:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "nbext.cli", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.DEVNULL,
+    ) as running:
         assert running.stdout is not None
         line = running.stdout.readline()
         running.send_signal(signal.SIGTERM)

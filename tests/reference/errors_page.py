@@ -53,8 +53,7 @@ ADVICE = {
     "ServiceDied": "It ended twice in a row. `%nbext status` shows where its log is; its last lines say why. `nbext check` checks the "
     "data.",
     "SegmentFailed": "The message is the service's reason. `%%segment_query --explain` shows the statements that the engine runs.",
-    "SegmentExpired": "Run the query again: the same query on the same data gives the "
-    "same id.",
+    "SegmentExpired": "Run the query again: the same query on the same data gives the same id.",
     "QueryTimeout": "Ask with `--count` first, and narrow the query: a chain, a contract, a shorter time. Or allow more time, on a service "
     "of yours: `nbext serve --query-seconds 300`.",
     "ResourceLimit": "Narrow the query, or lower its `--limit`. If you cannot, [move past one machine](scaling.md).",
@@ -75,12 +74,17 @@ def page() -> str:
     return (
         "# Errors, and what to do\n\n"
         "A notebook shows an error as its name and one message. `%env NBEXT_TRACEBACK=1` adds the traceback.\n\n"
-        f"```text\n{tree}\n```\n" + "".join(f"\n## {name}\n\n{_meaning(name)}\n\n{ADVICE[name]}\n" for name in _names())
+        f"```text\n{tree}\n```\n"
+        + "".join(f"\n## {name}\n\n{_meaning(name)}\n\n{ADVICE[name]}\n" for name in _names())
     )
 
 
 def _names() -> list[str]:
-    return [n for n, thing in vars(errors).items() if inspect.isclass(thing) and issubclass(thing, NbextError)]
+    return [
+        n
+        for n, thing in vars(errors).items()
+        if inspect.isclass(thing) and issubclass(thing, NbextError)
+    ]
 
 
 def _meaning(name: str) -> str:

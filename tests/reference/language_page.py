@@ -24,7 +24,7 @@ Each example is whole: `%segment EXAMPLE --count` gives the number of wallets be
 
 # What the fields do not say by themselves.
 RULES = (
-    "Amounts are decimal texts in the token's own unit, exact to the last digit; `\"unit\": \"raw\"` takes the "
+    'Amounts are decimal texts in the token\'s own unit, exact to the last digit; `"unit": "raw"` takes the '
     "smallest unit, and is the only way where the data does not have a token's decimals. More decimals than the token "
     "has is an error. A float from Python counts by the digits that Python shows of it (`0.1 + 0.2` is "
     "0.30000000000000004): write a text or a Decimal. Bounds are inclusive.",
@@ -75,7 +75,12 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "token": (
         {"token": {"token": "UNI"}},
-        {"token": {"token": "0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984", "balance": {"min": "1000"}}},
+        {
+            "token": {
+                "token": "0x1f9840a85d5aF5bf1D1762F925BDADdC4201F984",
+                "balance": {"min": "1000"},
+            }
+        },
         {"token": {"token": "UNI", "balance": {"max": "10"}}},
         {"token": {"token": "UNI", "balance": {"min": 0, "max": "10"}}},
         {"token": {"token": "USDC", "balance": {"min": "1000000000"}, "unit": "raw"}},
@@ -98,13 +103,40 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "transfer": (
         {"transfer": {"token": "USDC"}},
-        {"transfer": {"direction": "in", "token": "USDC", "total": {"min": "10000"}, "after": "90d"}},
-        {"transfer": {"direction": "out", "token": "USDC", "amount": {"min": "10000"}, "before": "2025-06-30"}},
-        {"transfer": {"direction": "in", "token": "USDC", "amount": {"min": "10000000000"}, "unit": "raw"}},
+        {
+            "transfer": {
+                "direction": "in",
+                "token": "USDC",
+                "total": {"min": "10000"},
+                "after": "90d",
+            }
+        },
+        {
+            "transfer": {
+                "direction": "out",
+                "token": "USDC",
+                "amount": {"min": "10000"},
+                "before": "2025-06-30",
+            }
+        },
+        {
+            "transfer": {
+                "direction": "in",
+                "token": "USDC",
+                "amount": {"min": "10000000000"},
+                "unit": "raw",
+            }
+        },
         {"transfer": {"direction": "any", "token": "USDC", "count": {"min": 0, "max": 0}}},
         {"transfer": {"direction": "mint", "nft": "AZUKI", "count": {"min": 2}}},
         {"transfer": {"direction": "burn", "nft": "BAYC"}},
-        {"transfer": {"direction": "in", "nft": "BAYC", "counterparty": "0x0000000000000000000000000000000000000000"}},
+        {
+            "transfer": {
+                "direction": "in",
+                "nft": "BAYC",
+                "counterparty": "0x0000000000000000000000000000000000000000",
+            }
+        },
         {"transfer": {"count": {"min": 5}, "chain": "base"}},
     ),
     "activity": (
@@ -112,14 +144,20 @@ EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
         {"activity": {"last": {"before": "180d"}}},
         {"activity": {"transfers": {"min": 10}}},
         {"activity": {"activeDays": {"min": 5}}},
-        {"activity": {"first": {"before": "2025-06-30"}, "transfers": {"min": 10}, "chain": "base"}},
+        {
+            "activity": {
+                "first": {"before": "2025-06-30"},
+                "transfers": {"min": 10},
+                "chain": "base",
+            }
+        },
     ),
     "wallet": (
         {"wallet": {"in": ["0x00135e660b15338441c860dbc249773a1d9d7625"]}},
         {"wallet": {"contract": True}},
         {"token": {"token": "UNI"}, "wallet": {"contract": False}},
     ),
-}  # fmt: skip
+}
 # These need something from the cells before them: rows in an order, a segment's id, a list's.
 CELLS = {
     "top": (
@@ -181,7 +219,9 @@ def page() -> str:
             + "".join(_condition(condition, shell) for condition in CONDITIONS.values())
             + "\n## What is refused\n\nEvery error has a JSON pointer to its place and one of these codes. "
             "All errors of a query are reported together.\n\n"
-            + table(["code", "what is wrong"], [[f"`{code}`", text] for code, text in CODES.items()])
+            + table(
+                ["code", "what is wrong"], [[f"`{code}`", text] for code, text in CODES.items()]
+            )
         )
 
 
@@ -192,7 +232,9 @@ def _condition(condition: type[Condition], shell: Shell) -> str:
 
 def _shown(shell: Shell, name: str) -> str:
     """Return the examples of a part of the language, with what they give."""
-    rows = [[f"`{json.dumps(example)}`", _count(shell, example)] for example in EXAMPLES.get(name, ())]
+    rows = [
+        [f"`{json.dumps(example)}`", _count(shell, example)] for example in EXAMPLES.get(name, ())
+    ]
     counts = "\n" + table(["example", "wallets"], rows) if rows else ""
     cells = [(cell, output(shell, cell)) for cell in CELLS.get(name, ())]
     return counts + ("\n" + transcript(cells) if cells else "")
@@ -203,7 +245,10 @@ def _count(shell: Shell, example: dict[str, Any]) -> str:
 
 
 def _fields(fields: tuple[Field, ...]) -> str:
-    rows = [[f"`{f.name}`{' (required)' if f.required else ''}", _meaning(f), _examples(f)] for f in fields]
+    rows = [
+        [f"`{f.name}`{' (required)' if f.required else ''}", _meaning(f), _examples(f)]
+        for f in fields
+    ]
     return table(["field", "what it means", "examples"], rows)
 
 
@@ -218,7 +263,8 @@ def _meaning(field: Field) -> str:
 def _together(condition: type[Condition]) -> str:
     lines = [f"* Not both `{one}` and `{other}`." for one, other in condition.exclusive]
     lines += [
-        f"* `{name}` only beside {' or '.join(f'`{other}`' for other in others)}." for name, others in condition.needs
+        f"* `{name}` only beside {' or '.join(f'`{other}`' for other in others)}."
+        for name, others in condition.needs
     ]
     return "\n" + "\n".join(lines) + "\n" if lines else ""
 

@@ -21,7 +21,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         f"{_UNI} --count",
         '%segment {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --operator OR --count',
         f"{_UNI} --all -o everyone",
-        "%segment {{everyone.attrs['nbext']['segment_id']}} -o known\nknown[[\"status\", \"chain\", \"matched\"]]",
+        '%segment {{everyone.attrs[\'nbext\'][\'segment_id\']}} -o known\nknown[["status", "chain", "matched"]]',
         "%segment {{everyone.attrs['nbext']['segment_id']}} --json -o rows",
         "%segment {{everyone.attrs['nbext']['segment_id']}} --csv -o rows",
         f"{_UNI} --limit 3 --type csv -o few",
@@ -97,7 +97,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
 }
 # These need a key, a remote service or a node.
-ELSEWHERE = ("%nbext login --keep", "%nbext logout", "%nbext last-answer --values", "%nbext fetch --contract UNI")
+ELSEWHERE = (
+    "%nbext login --keep",
+    "%nbext logout",
+    "%nbext last-answer --values",
+    "%nbext fetch --contract UNI",
+)
 
 # How each file that --to writes is read without rounding: by pandas, DuckDB and polars. A test runs the code.
 READERS = {
@@ -141,8 +146,10 @@ def page() -> str:
         "the notebook 04_forms has them.\n"
         + "".join(_section(grammar) for grammar in BY_MAGIC.values())
         + _READING
-        + table(["file", "pandas", "DuckDB", "polars"], [[f"`{end}`", *(f"`{code}`" for code in codes)]
-                                                         for end, codes in READERS.items()])
+        + table(
+            ["file", "pandas", "DuckDB", "polars"],
+            [[f"`{end}`", *(f"`{code}`" for code in codes)] for end, codes in READERS.items()],
+        )
     )
 
 
@@ -160,15 +167,25 @@ def _examples(magic: str) -> str:
     with sample() as shell:
         shown = transcript((cell, output(shell, cell)) for cell in EXAMPLES[magic])
     if magic == "%%segment_query":
-        return f"{shown}\nIts other options are those of `%segment`, which has an example of each.\n"
+        return (
+            f"{shown}\nIts other options are those of `%segment`, which has an example of each.\n"
+        )
     if magic != "%nbext":
         return shown
-    return f"{shown}\nThese need a key, a service of somebody else or a node, and show nothing here:\n\n" + transcript(
-        (line, "") for line in ELSEWHERE
+    return (
+        f"{shown}\nThese need a key, a service of somebody else or a node, and show nothing here:\n\n"
+        + transcript((line, "") for line in ELSEWHERE)
     )
 
 
 def _commands() -> str:
-    rows = [[f"`%nbext {name} {follows}`".replace(" `", "`"), line] for name, (follows, line) in COMMANDS.items()]
+    rows = [
+        [f"`%nbext {name} {follows}`".replace(" `", "`"), line]
+        for name, (follows, line) in COMMANDS.items()
+    ]
     steps = "".join(f"{number}. {what}: `{line}`\n" for number, (what, line) in enumerate(TOUR, 1))
-    return f"Five things to try, in this order:\n\n{steps}\n" + table(["command", "what it does"], rows) + "\n"
+    return (
+        f"Five things to try, in this order:\n\n{steps}\n"
+        + table(["command", "what it does"], rows)
+        + "\n"
+    )

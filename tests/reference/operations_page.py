@@ -17,7 +17,13 @@ from tests.service.process import serve
 # number, method, path, request shape, answer's fields, purpose; the order of the interface.
 OPERATIONS: tuple[tuple[str, str, type | None, object, str], ...] = (
     ("POST", wire.EXECUTE, wire.ExecuteRequest, wire.SegmentAnswer, "Run a segment query"),
-    ("POST", wire.SEARCH, wire.SearchRequest, wire.SEARCH_FIELDS, "Search NFT collections, or tokens"),
+    (
+        "POST",
+        wire.SEARCH,
+        wire.SearchRequest,
+        wire.SEARCH_FIELDS,
+        "Search NFT collections, or tokens",
+    ),
     ("POST", wire.SIGN_UP, wire.SignUpRequest, wire.SIGN_UP_FIELDS, "Sign up for the newsletter"),
     ("GET", wire.TOKEN, None, wire.TOKEN_FIELDS, "Metadata of an ERC20 token"),
     ("GET", wire.NFT, None, wire.NFT_FIELDS, "Metadata of an NFT collection"),
@@ -42,8 +48,14 @@ status is one of {", ".join(f"`{status}`" for status in wire.STATUSES)}.
 
 # A request for each, with every field that a request has; ID is the segment of the first.
 REQUESTS: tuple[tuple[str, dict[str, Any] | None], ...] = (
-    (wire.EXECUTE, {"operator": "AND", "filters": {"token": {"token": "UNI"}}, "fileType": "json", "limit": 2}),
-    (wire.SEARCH, {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape", "limit": 1, "offset": 0}),
+    (
+        wire.EXECUTE,
+        {"operator": "AND", "filters": {"token": {"token": "UNI"}}, "fileType": "json", "limit": 2},
+    ),
+    (
+        wire.SEARCH,
+        {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape", "limit": 1, "offset": 0},
+    ),
     (wire.SIGN_UP, {"email": "reader@example.com"}),
     (wire.TOKEN.format(chain="ethereum", address="UNI"), None),
     (wire.NFT.format(chain="ethereum", address="BAYC"), None),
@@ -53,9 +65,10 @@ REQUESTS: tuple[tuple[str, dict[str, Any] | None], ...] = (
 )
 # What is another one in each run: ids, and the time of the request and what it took.
 _CHANCE = (
-    (r"sg_[\w-]{22,}", "ID"), (r'("(createdAt|completedAt)": )"[^"]+"', r'\1"TIME"'),
+    (r"sg_[\w-]{22,}", "ID"),
+    (r'("(createdAt|completedAt)": )"[^"]+"', r'\1"TIME"'),
     (r'("durationMs": )\d+', r"\g<1>12"),
-)  # fmt: skip
+)
 _LONGEST = 110
 
 
@@ -65,7 +78,10 @@ def page() -> str:
         _INTRODUCTION
         + table(
             ["method", "path", "request", "answer", "purpose"],
-            [[method, f"`{path}`", _shape(ask), _shape(answer), why] for method, path, ask, answer, why in OPERATIONS],
+            [
+                [method, f"`{path}`", _shape(ask), _shape(answer), why]
+                for method, path, ask, answer, why in OPERATIONS
+            ],
         )
         + "\n## One of each\n\n"
         "Over the sample; a line for each field of an answer, and `...` where a value is longer.\n\n"
@@ -74,11 +90,16 @@ def page() -> str:
 
 
 def _answered() -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="nbext-pages-") as folder, serve(Path(folder)) as running:
+    with (
+        tempfile.TemporaryDirectory(prefix="nbext-pages-") as folder,
+        serve(Path(folder)) as running,
+    ):
         known, pairs = "", []
         for path, body in REQUESTS:
             method = "GET" if body is None else "POST"
-            answer = running.session.request(method, running.url + path.replace("ID", known), json=body, timeout=60)
+            answer = running.session.request(
+                method, running.url + path.replace("ID", known), json=body, timeout=60
+            )
             if path == wire.EXECUTE:
                 known = answer.json()["id"]
             asked = f"{method} {path}" + (f"\n{json.dumps(body)}" if body else "")
@@ -93,7 +114,10 @@ def _lines(answer: Any) -> str:
     if not answer.headers["content-type"].startswith("application/json"):
         return str(answer.text)
     found = answer.json()
-    fields = [*found.items(), *((f"items[0].{name}", value) for name, value in found.pop("items", [{}])[0].items())]
+    fields = [
+        *found.items(),
+        *((f"items[0].{name}", value) for name, value in found.pop("items", [{}])[0].items()),
+    ]
     lines = [f'"{name}": {json.dumps(value)}' for name, value in fields if name != "items"]
     for pattern, instead in _CHANCE:
         lines = [re.sub(pattern, instead, line) for line in lines]
@@ -104,7 +128,10 @@ def _shape(shape: object) -> str:
     if shape is None:
         return ""
     if shape is wire.SEARCH_FIELDS:
-        return "`type`, `chain`, `searchTerm`, `total`, `limit`, `offset`, `items`, each with " + _shape(dict(shape))
+        return (
+            "`type`, `chain`, `searchTerm`, `total`, `limit`, `offset`, `items`, each with "
+            + _shape(dict(shape))
+        )
     if isinstance(shape, dict):
         return ", ".join(f"`{name}`" for name in shape)
     return ", ".join(f"`{name}`{_choices(hint)}" for name, hint in get_type_hints(shape).items())

@@ -54,8 +54,16 @@ def page() -> str:
         "and a key in a settings file is refused.\n\n"
         + table(
             ["name", "what it is", "allowed", "default", "example"],
-            [[f"`{s.name}`", s.help, _allowed(s), _default(s), f"`%nbext set {s.name} {VALUES[s.name]}`"]
-             for s in SETTINGS],
+            [
+                [
+                    f"`{s.name}`",
+                    s.help,
+                    _allowed(s),
+                    _default(s),
+                    f"`%nbext set {s.name} {VALUES[s.name]}`",
+                ]
+                for s in SETTINGS
+            ],
         )
         + "\nThe environment has no `remote`, which is a table: [its entries](remote.md#the-settings).\n\n"
         + _shown()
@@ -70,8 +78,12 @@ def _shown() -> str:
 def _allowed(setting: Setting) -> str:
     if setting.choices:
         return ", ".join(setting.choices)
-    kind = {str: "text", int: "whole number", float: "number", bool: "true, false", dict: "table"}[setting.kind]
-    return kind if setting.minimum is None else f"{kind}, {setting.minimum:,} to {setting.maximum:,}"
+    kind = {str: "text", int: "whole number", float: "number", bool: "true, false", dict: "table"}[
+        setting.kind
+    ]
+    return (
+        kind if setting.minimum is None else f"{kind}, {setting.minimum:,} to {setting.maximum:,}"
+    )
 
 
 def _default(setting: Setting) -> str:

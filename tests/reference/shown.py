@@ -17,11 +17,19 @@ from tests.notebook.shells import Shell, loaded_shell
 MOST_LINES = 9
 # What a page cannot have: a port, the number that a notebook gives a cell, a widget's place in memory, a version.
 _CHANCE = (
-    (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"), (r"^Out\[\d+\]: ?\n?", ""), (r".*<nbext\.\S+ object at 0x\w+>", ""),
-    (r"nbext \d[\w.]*", "nbext VERSION"), (r"^versions .*", "versions  nbext VERSION, ..."),
-)  # fmt: skip
-_DISPLAY = {"display.width": 132, "display.max_columns": 12, "display.max_colwidth": 50, "display.max_rows": 4,
-            "display.min_rows": 2}  # fmt: skip
+    (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
+    (r"^Out\[\d+\]: ?\n?", ""),
+    (r".*<nbext\.\S+ object at 0x\w+>", ""),
+    (r"nbext \d[\w.]*", "nbext VERSION"),
+    (r"^versions .*", "versions  nbext VERSION, ..."),
+)
+_DISPLAY = {
+    "display.width": 132,
+    "display.max_columns": 12,
+    "display.max_colwidth": 50,
+    "display.max_rows": 4,
+    "display.min_rows": 2,
+}
 _PAIR = re.compile(r"```python\n(.*?)```\n\n```text\n.*?```\n", re.DOTALL)
 
 
@@ -29,7 +37,11 @@ _PAIR = re.compile(r"```python\n(.*?)```\n\n```text\n.*?```\n", re.DOTALL)
 def sample() -> Iterator[Shell]:
     """A notebook's shell in an empty folder, over the sample and with nobody's settings."""
     with tempfile.TemporaryDirectory(prefix="nbext-pages-") as folder, contextlib.chdir(folder):
-        own = {"NBEXT_DATA_DIR": f"{folder}/data", "NBEXT_PROGRESS": "false", "NBEXT_WARM_UP": "false"}
+        own = {
+            "NBEXT_DATA_DIR": f"{folder}/data",
+            "NBEXT_PROGRESS": "false",
+            "NBEXT_WARM_UP": "false",
+        }
         with mock.patch.dict(os.environ, own), loaded_shell() as shell:
             # What a session says of its service at first.
             shell.value("%nbext connect")
@@ -59,7 +71,10 @@ def filled(page: str) -> str:
     """Return a written page with the output of each cell in the block below it; the cells run one after the other."""
     with sample() as shell:
         shell.value("import nbext")
-        return _PAIR.sub(lambda pair: f"```python\n{pair[1]}```\n\n```text\n{output(shell, pair[1])}\n```\n", page)
+        return _PAIR.sub(
+            lambda pair: f"```python\n{pair[1]}```\n\n```text\n{output(shell, pair[1])}\n```\n",
+            page,
+        )
 
 
 def transcript(pairs: Iterable[tuple[str, str]]) -> str:
@@ -69,4 +84,3 @@ def transcript(pairs: Iterable[tuple[str, str]]) -> str:
         indented = "\n".join(f"    {line}".rstrip() for line in shown.splitlines())
         blocks.append(f"{asked}\n{indented}\n" if indented else f"{asked}\n")
     return "```text\n" + "\n".join(blocks) + "```\n"
-

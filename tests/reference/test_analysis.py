@@ -10,4 +10,6 @@ PAGE = (FOLDER / "analysis.md").read_text("utf-8")
 
 def test_the_page_names_every_function_and_runs_each():
     assert [name for name in analysis.__all__ if f"`nbext.{name}(" not in PAGE] == []
-    assert [name for name in analysis.__all__ if f"nbext.{name}(" not in PAGE.split("## Examples")[1]] == []
+    assert [
+        name for name in analysis.__all__ if f"nbext.{name}(" not in PAGE.split("## Examples")[1]
+    ] == []

@@ -13,8 +13,13 @@ from tests.notebook.shells import loaded_shell
 from tests.reference import FOLDER
 
 PAGE = (FOLDER / "from-sql.md").read_text("utf-8")
-ASKED = re.findall(r"^## (\d+\. .*?)\n.*?```sql\n(.*?)```.*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
-BURNED = {"0x0000000000000000000000000000000000000000", "0x000000000000000000000000000000000000dead"}
+ASKED = re.findall(
+    r"^## (\d+\. .*?)\n.*?```sql\n(.*?)```.*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE
+)
+BURNED = {
+    "0x0000000000000000000000000000000000000000",
+    "0x000000000000000000000000000000000000dead",
+}
 # Ids and amounts of more than 38 digits are of contracts that the page does not name.
 TRANSFERS = f"""
     SELECT make_timestamp(timestamp * 1000000) AS block_time, block AS block_number, log_index, c.address AS contract,
@@ -31,10 +36,14 @@ TRANSFERS = f"""
 def sample():
     with duckdb.connect(config={**DUCKDB}) as connection:
         connection.execute(f"CREATE TABLE moved AS {TRANSFERS}")
-        connection.execute("CREATE VIEW erc20_transfers AS SELECT * EXCLUDE standard FROM moved "
-                           "WHERE standard = 'ERC20'")
-        connection.execute("CREATE VIEW nft_transfers AS SELECT * EXCLUDE (standard, value), value AS token_id "
-                           "FROM moved WHERE standard <> 'ERC20'")
+        connection.execute(
+            "CREATE VIEW erc20_transfers AS SELECT * EXCLUDE standard FROM moved "
+            "WHERE standard = 'ERC20'"
+        )
+        connection.execute(
+            "CREATE VIEW nft_transfers AS SELECT * EXCLUDE (standard, value), value AS token_id "
+            "FROM moved WHERE standard <> 'ERC20'"
+        )
         (last,) = connection.sql("SELECT max(block_time)::VARCHAR FROM moved").fetchone()
         connection.execute(f"CREATE MACRO now() AS TIMESTAMP '{last}'")
         yield connection
@@ -47,19 +56,29 @@ def shell():
 
 
 def test_the_page_asks_ten_questions():
-    assert [question.split(".")[0] for question, _, _ in ASKED] == [str(number) for number in range(1, 11)]
+    assert [question.split(".")[0] for question, _, _ in ASKED] == [
+        str(number) for number in range(1, 11)
+    ]
 
 
-@pytest.mark.parametrize(("sql", "cell"), [(sql, cell) for _, sql, cell in ASKED],
-                         ids=[question for question, _, _ in ASKED])
+@pytest.mark.parametrize(
+    ("sql", "cell"),
+    [(sql, cell) for _, sql, cell in ASKED],
+    ids=[question for question, _, _ in ASKED],
+)
 def test_a_question_in_sql_gives_the_wallets_of_its_cell(sample, shell, sql, cell):
-    wallets = {wallet for (wallet,) in sample.sql(re.sub(r"\bnow\b", "now()", sql)).fetchall()} - BURNED
+    wallets = {
+        wallet for (wallet,) in sample.sql(re.sub(r"\bnow\b", "now()", sql)).fetchall()
+    } - BURNED
     assert 0 < len(wallets) < 2000
     assert set(shell.value(cell).address.str.lower()) == wallets
 
 
 def test_the_page_of_what_it_does_not_do_names_an_alternative_for_each():
-    rows = [line.strip("| ").split(" | ") for line in (FOLDER / "limits.md").read_text("utf-8").splitlines()
-            if line.startswith("| ")]
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in (FOLDER / "limits.md").read_text("utf-8").splitlines()
+        if line.startswith("| ")
+    ]
     assert len(rows) == 13
     assert all(len(row) == 3 and all(row) for row in rows)

@@ -34,8 +34,17 @@ def test_a_reference_page_is_what_the_code_says_today(name):
 
 
 def test_every_page_is_made_from_the_code_or_is_one_of_the_written_guides():
-    guides = {"analysis.md", "explorer.md", "from-sql.md", "limits.md", "node.md", "performance.md", "remote.md",
-              "scaling.md", "team.md"}
+    guides = {
+        "analysis.md",
+        "explorer.md",
+        "from-sql.md",
+        "limits.md",
+        "node.md",
+        "performance.md",
+        "remote.md",
+        "scaling.md",
+        "team.md",
+    }
     assert {path.name for path in FOLDER.glob("*.md")} == set(PAGES) | guides
 
 
@@ -45,7 +54,9 @@ def _flags(lines):
 
 @pytest.mark.parametrize("grammar", grammars.BY_MAGIC.values(), ids=lambda grammar: grammar.magic)
 def test_each_option_of_a_magic_has_an_example(grammar):
-    cells = magics_page.EXAMPLES[grammar.magic] + (magics_page.ELSEWHERE if grammar.magic == "%nbext" else ())
+    cells = magics_page.EXAMPLES[grammar.magic] + (
+        magics_page.ELSEWHERE if grammar.magic == "%nbext" else ()
+    )
     if grammar.magic == "%%segment_query":
         # Its options are those of %segment, as its section says.
         cells += magics_page.EXAMPLES["%segment"]
@@ -55,7 +66,11 @@ def test_each_option_of_a_magic_has_an_example(grammar):
 
 def test_each_command_of_nbext_has_an_example():
     cells = (*magics_page.EXAMPLES["%nbext"], *magics_page.ELSEWHERE)
-    assert [name for name in grammars.COMMANDS if not any(re.match(rf"%nbext {name}\b", cell) for cell in cells)] == []
+    assert [
+        name
+        for name in grammars.COMMANDS
+        if not any(re.match(rf"%nbext {name}\b", cell) for cell in cells)
+    ] == []
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
@@ -67,40 +82,58 @@ def test_each_field_of_a_condition_has_an_example(name):
 
 
 def test_each_group_and_each_key_at_the_top_has_an_example():
-    shown = {key for part in ("top", "groups") for one in language_page.EXAMPLES[part] for key in one}
+    shown = {
+        key for part in ("top", "groups") for one in language_page.EXAMPLES[part] for key in one
+    }
     shown |= set(re.findall(r'"(\w+)":', " ".join(language_page.CELLS["top"])))
     assert [key.name for key in (*GROUPS, *SCOPE) if key.name not in shown] == []
 
 
 def test_each_setting_has_an_example_that_sets_it():
     with sample() as shell:
-        shown = {name: output(shell, f"%nbext set {name} {value}\n%nbext unset {name}").split("\n")[0]
-                 for name, value in settings_page.VALUES.items()}
+        shown = {
+            name: output(shell, f"%nbext set {name} {value}\n%nbext unset {name}").split("\n")[0]
+            for name, value in settings_page.VALUES.items()
+        }
     assert [setting.name for setting in SETTINGS] == list(settings_page.VALUES)
-    assert {name: line.split(" = ")[0] for name, line in shown.items()} == {name: name for name in shown}
+    assert {name: line.split(" = ")[0] for name, line in shown.items()} == {
+        name: name for name in shown
+    }
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"fetch"}))
 def test_each_option_of_a_command_has_an_example(name):
     lines = [*commands_page.EXAMPLES[name], *commands_page.ELSEWHERE.get(name, ())]
     shown = _flags([*lines, *(commands_page.SHARED if name != "ingest" else ())])
-    options = {flag for parser in commands_page.parsers(name) for action in parser._actions
-               for flag in action.option_strings if flag.startswith("--") and flag != "--help"}
+    options = {
+        flag
+        for parser in commands_page.parsers(name)
+        for action in parser._actions
+        for flag in action.option_strings
+        if flag.startswith("--") and flag != "--help"
+    }
     assert options - shown == set()
 
 
 def test_each_shared_option_of_a_command_has_an_example():
     assert set(commands_page.SHARED) <= _flags(
-        line for part in (commands_page.EXAMPLES, commands_page.ELSEWHERE) for lines in part.values() for line in lines
+        line
+        for part in (commands_page.EXAMPLES, commands_page.ELSEWHERE)
+        for lines in part.values()
+        for line in lines
     )
 
 
 def test_each_operation_has_a_request_with_every_field_and_an_answer_with_every_field():
     page = (FOLDER / "operations.md").read_text("utf-8").split("## One of each")[1]
     asked = re.split(r"^(?=(?:GET|POST) /)", page.split("```")[1], flags=re.MULTILINE)[1:]
-    for (method, path, request, answer, _), shown in zip(operations_page.OPERATIONS, asked, strict=True):
+    for (method, path, request, answer, _), shown in zip(
+        operations_page.OPERATIONS, asked, strict=True
+    ):
         assert re.match(rf"{method} {re.sub(r'{.*?}', '.+', path)}\n", shown)
-        assert [name for name in get_type_hints(request or object) if f'"{name}": ' not in shown] == []
+        assert [
+            name for name in get_type_hints(request or object) if f'"{name}": ' not in shown
+        ] == []
         fields = set(answer if isinstance(answer, dict) else get_type_hints(answer or object))
         # A segment by its id has those of the first; a profile and changes have these two.
         fields -= fields if path == wire.SEGMENT else {"profile", "since"}

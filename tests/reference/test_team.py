@@ -41,7 +41,11 @@ def test_dashboard_and_alerts_name_metrics_that_the_service_has(tmp_path, monkey
     assert named <= has, named - has
     assert len(asked) > 20
     # Every metric of our own is on the dashboard, but those that Prometheus adds to counters and histograms.
-    ours = {name for name in has if name.startswith("nbext_") and not name.endswith(("_created", "_sum", "_count"))}
+    ours = {
+        name
+        for name in has
+        if name.startswith("nbext_") and not name.endswith(("_created", "_sum", "_count"))
+    }
     assert ours <= named, ours - named
 
 
@@ -58,9 +62,15 @@ def test_systemd_takes_the_unit(tmp_path):
     if not verify:
         pytest.skip("this machine has no systemd-analyze")
     command = Path(sys.executable).with_name("nbext")
-    (tmp_path / "nbext.service").write_text(UNIT.replace("/opt/nbext/bin/nbext", str(command)), "utf-8")
-    ran = subprocess.run([verify, "verify", "--man=no", tmp_path / "nbext.service"], capture_output=True, text=True,
-                         check=False)  # fmt: skip
+    (tmp_path / "nbext.service").write_text(
+        UNIT.replace("/opt/nbext/bin/nbext", str(command)), "utf-8"
+    )
+    ran = subprocess.run(
+        [verify, "verify", "--man=no", tmp_path / "nbext.service"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ran.returncode, "nbext.service" in ran.stderr) == (0, False), ran.stderr
 
 
@@ -69,8 +79,13 @@ def test_the_units_command_serves_and_ends_when_systemd_asks_it_to(tmp_path):
     here = command.replace("/var/lib/nbext", str(tmp_path / "data")).replace("8080", "0")
     words = here.replace("--processes 4", "--processes 2").split()
     environ = os.environ | {"NBEXT_API_KEY": "a key of the unit"}
-    with subprocess.Popen([sys.executable, "-m", "nbext.cli", *words], env=environ, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL) as running:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-m", "nbext.cli", *words],
+        env=environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as running:
         (url,) = re.findall(r"http://127\.0\.0\.1:\d+", running.stdout.readline())
         headers = {"x-api-key": "a key of the unit", "Host": "segments.example.org"}
         asked = urllib.request.Request(f"{url}/v1/tokens/ethereum/USDC", headers=headers)

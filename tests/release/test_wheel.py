@@ -22,7 +22,11 @@ pytestmark = pytest.mark.release
 def run(*command: str | Path, cwd: Path, home: Path, loopback_only: bool = True) -> str:
     """Run a command with an empty home folder; return what it printed, or fail with it."""
     before = [sys.executable, str(LOOPBACK_ONLY)] if loopback_only else []
-    environ = {k: v for k, v in os.environ.items() if not k.startswith(("NBEXT_", "PYTHON", "IPYTHON", "JUPYTER"))}
+    environ = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("NBEXT_", "PYTHON", "IPYTHON", "JUPYTER"))
+    }
     done = subprocess.run(
         [*before, *map(str, command)],
         cwd=cwd,
@@ -80,9 +84,13 @@ def test_the_wheel_brings_the_notebooks_that_examples_copies(lean, tmp_path):
 
 
 def test_a_lean_install_is_small_and_brings_no_service(bare):
-    print(f"{len(bare.megabytes)} packages, {bare.seconds:.0f} s, {bare.total:.0f} MB; largest: {bare.largest(10)}")
+    print(
+        f"{len(bare.megabytes)} packages, {bare.seconds:.0f} s, {bare.total:.0f} MB; largest: {bare.largest(10)}"
+    )
     assert bare.total < 480
-    assert not {"duckdb", "fastapi", "ibis-framework", "uvicorn", "matplotlib", "scipy"} & set(bare.megabytes)
+    assert not {"duckdb", "fastapi", "ibis-framework", "uvicorn", "matplotlib", "scipy"} & set(
+        bare.megabytes
+    )
 
 
 def test_a_lean_install_names_the_two_choices_where_there_is_no_service(lean, tmp_path):
@@ -95,7 +103,9 @@ def test_a_lean_install_names_the_two_choices_where_there_is_no_service(lean, tm
     assert run(lean, "-c", script, cwd=tmp_path, home=tmp_path).splitlines()[-1] == "NoService True"
 
 
-def test_a_newcomer_comes_from_a_fresh_environment_to_the_first_table_by_the_readmes_own_lines(tmp_path):
+def test_a_newcomer_comes_from_a_fresh_environment_to_the_first_table_by_the_readmes_own_lines(
+    tmp_path,
+):
     arrived = install.newcomer(tmp_path)
     print(f"to the first DataFrame: {arrived}")
     assert "0x0049fe2c…37ef1607" in arrived.shown
@@ -127,12 +137,29 @@ def test_the_quickstart_runs_and_writes_only_into_the_users_data_folder(whole, t
     # IPython and Jupyter keep their own history and runtime folders; all else is ours.
     ours = {p.relative_to(home).parts[:3] for p in home.rglob("*") if p.is_file()}
     theirs = {".ipython", ".jupyter", ".cache", "share/jupyter", "etc"}
-    assert {"/".join(parts) for parts in ours if parts[0] not in theirs and "jupyter" not in parts} == {
-        ".local/share/nbext"
-    }
+    assert {
+        "/".join(parts) for parts in ours if parts[0] not in theirs and "jupyter" not in parts
+    } == {".local/share/nbext"}
 
 
 @pytest.mark.long  # as they stand beside the code, they run in the README's test command
 def test_every_notebook_gives_what_it_shows(whole, tmp_path):
-    nbval = ["--nbval", "--nbval-sanitize-with", REPO / "tests/nbval.cfg", "--nbval-cell-timeout", "120"]
-    run(whole, "-m", "pytest", "-q", "-c", os.devnull, *nbval, REPO / "notebooks", cwd=tmp_path, home=tmp_path)
+    nbval = [
+        "--nbval",
+        "--nbval-sanitize-with",
+        REPO / "tests/nbval.cfg",
+        "--nbval-cell-timeout",
+        "120",
+    ]
+    run(
+        whole,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        os.devnull,
+        *nbval,
+        REPO / "notebooks",
+        cwd=tmp_path,
+        home=tmp_path,
+    )

@@ -45,7 +45,9 @@ def sybils(market: Market, draw: Draw) -> None:
         for member in wallets("sybil")[number * size : (number + 1) * size]:
             slot = start + draw.below(DAY // 2)
             market.diary.write(slot, "arbitrum:ARB", contract("distributor"), member, amount)
-            market.diary.write(slot + draw.between(1, DAY // 2), "arbitrum:ARB", member, leader, amount)
+            market.diary.write(
+                slot + draw.between(1, DAY // 2), "arbitrum:ARB", member, leader, amount
+            )
         market.sell(start + 3 * DAY, "arbitrum:ARB", leader, amount * size)
 
 
@@ -65,7 +67,11 @@ _SENT = {
 def spam(market: Market, draw: Draw) -> None:
     """Send the spam contracts' tokens to wallets that never asked, each contract within two days."""
     # Dormant wallets get none, or they would not look dormant.
-    everyone = [wallet for role in ("trader", "holder", "whale", "newcomer", "gamer") for wallet in wallets(role)]
+    everyone = [
+        wallet
+        for role in ("trader", "holder", "whale", "newcomer", "gamer")
+        for wallet in wallets(role)
+    ]
     for number, (key, count) in enumerate(_SENT.items()):
         start = (120 + 25 * number) * DAY
         fungible = by_key()[key].standard == "ERC20"

@@ -22,7 +22,16 @@ ROLES = {
     "dormant": 700,  # active in the first two months only
 }
 # Contracts that hold and move tokens. Each has one address on every chain.
-CONTRACTS = ("exchange", "marketplace", "bridge", "distributor", "migration", "safe 1", "safe 2", "safe 3")
+CONTRACTS = (
+    "exchange",
+    "marketplace",
+    "bridge",
+    "distributor",
+    "migration",
+    "safe 1",
+    "safe 2",
+    "safe 3",
+)
 
 
 def digest(text: str) -> str:

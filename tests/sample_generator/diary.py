@@ -39,7 +39,9 @@ class Diary:
     def __init__(self) -> None:
         self._transfers: list[Transfer] = []
 
-    def write(self, slot: int, key: str, sender: str, recipient: str, value: int, *, count: int = 1) -> None:
+    def write(
+        self, slot: int, key: str, sender: str, recipient: str, value: int, *, count: int = 1
+    ) -> None:
         """Write down one transfer; what would lie after the sample's end does not happen."""
         # Stories need not look at the clock: what is cut off is always the latest part of a chain of events.
         if slot <= LAST_SLOT:
@@ -57,7 +59,10 @@ class Diary:
         for transfer in self._transfers:
             if transfer.sender in names and transfer.contract.standard == "ERC20":
                 sent[transfer.contract, transfer.sender] += transfer.value
-        return [Transfer(0, token, ZERO, holder, _round_up(total), 1) for (token, holder), total in sent.items()]
+        return [
+            Transfer(0, token, ZERO, holder, _round_up(total), 1)
+            for (token, holder), total in sent.items()
+        ]
 
 
 def _round_up(amount: int) -> int:

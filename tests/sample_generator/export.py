@@ -13,7 +13,17 @@ from tests.sample_generator.slots import PACES, timestamp
 from tests.sample_generator.transfers import Log, logs
 
 # ethereum-etl exports no ERC1155 transfers; Etherscan's export of them says how many moved.
-_ERC1155 = ("contractAddress", "from", "to", "tokenID", "hash", "logIndex", "blockNumber", "tokenValue", "chain_id")
+_ERC1155 = (
+    "contractAddress",
+    "from",
+    "to",
+    "tokenID",
+    "hash",
+    "logIndex",
+    "blockNumber",
+    "tokenValue",
+    "chain_id",
+)
 
 
 def write_export(folder: Path) -> None:
@@ -22,16 +32,30 @@ def write_export(folder: Path) -> None:
         own = [log for log in logs() if log.transfer.contract.chain == chain]
         number = own[0].transfer.contract.chain_id
         counted = [log for log in own if log.transfer.contract.standard == "ERC1155"]
-        rows = [(*row, number) for row in etl_rows(log for log in own if log.transfer.contract.standard != "ERC1155")]
+        rows = [
+            (*row, number)
+            for row in etl_rows(log for log in own if log.transfer.contract.standard != "ERC1155")
+        ]
         write_csv(folder / f"{chain} transfers.csv", (*TRANSFER_COLUMNS, "chain_id"), rows)
         if counted:
             items = zip(etl_rows(counted), (log.transfer.count for log in counted), strict=True)
-            write_csv(folder / f"{chain} items.csv", _ERC1155, [(*row, count, number) for row, count in items])
+            write_csv(
+                folder / f"{chain} items.csv",
+                _ERC1155,
+                [(*row, count, number) for row, count in items],
+            )
         times = sorted({(log.block, timestamp(log.transfer.slot), number) for log in own})
         write_csv(folder / f"{chain} blocks.csv", ("number", "timestamp", "chain_id"), times)
     contracts = by_key().values()
-    tokens = [(*row, of.chain_id, of.standard) for row, of in zip(etl_tokens(contracts), contracts, strict=True)]
-    write_csv(folder / "tokens.csv", ("address", "symbol", "name", "decimals", "chain_id", "standard"), tokens)
+    tokens = [
+        (*row, of.chain_id, of.standard)
+        for row, of in zip(etl_tokens(contracts), contracts, strict=True)
+    ]
+    write_csv(
+        folder / "tokens.csv",
+        ("address", "symbol", "name", "decimals", "chain_id", "standard"),
+        tokens,
+    )
 
 
 def etl_rows(chosen: Iterable[Log]) -> list[tuple[Any, ...]]:

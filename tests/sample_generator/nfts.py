@@ -66,7 +66,15 @@ def taker(draw: Draw, plan: Plan) -> str:
     """Return who takes the next piece: mostly the community, with a few wallets who take many."""
     roll = draw.below(100)
     if plan.key.startswith("ethereum:") and roll < 30:
-        role = "flipper" if roll < 14 else "whale" if roll < 18 else "holder" if roll < 24 else "collector"
+        role = (
+            "flipper"
+            if roll < 14
+            else "whale"
+            if roll < 18
+            else "holder"
+            if roll < 24
+            else "collector"
+        )
         return draw.pick(wallets(role))
     crowd = community(plan.community)
     # The smaller of two draws: the first wallets of a community own the most.
@@ -114,7 +122,9 @@ def _settle(diary: Diary, draw: Draw, flipper: str, bought: int, sold: int) -> N
     """A flipper pays WETH for a piece and gets WETH for it: seven tenths of the price, up to twice."""
     price = raw_amount("ethereum:WETH", 100 * draw.between(5, 60))
     diary.write(bought, "ethereum:WETH", flipper, contract("marketplace"), price)
-    diary.write(sold, "ethereum:WETH", contract("marketplace"), flipper, price * draw.between(7, 20) // 10)
+    diary.write(
+        sold, "ethereum:WETH", contract("marketplace"), flipper, price * draw.between(7, 20) // 10
+    )
 
 
 # ERC1155: key, role of the players, how many ids, the most of one id at a time.
@@ -137,8 +147,13 @@ def items(market: Market, draw: Draw) -> None:
             count, slot = draw.between(1, most), draw.between(1, 340 * DAY)
             market.diary.write(slot, key, ZERO, wallet, item, count=count)
             if draw.chance(30):
-                other, part = DEAD if draw.chance(15) else draw.pick(wallets(role)), draw.between(1, count)
-                market.diary.write(slot + draw.between(1, 60 * DAY), key, wallet, other, item, count=part)
+                other, part = (
+                    DEAD if draw.chance(15) else draw.pick(wallets(role)),
+                    draw.between(1, count),
+                )
+                market.diary.write(
+                    slot + draw.between(1, 60 * DAY), key, wallet, other, item, count=part
+                )
     for wallet in wallets("gamer"):
         key = draw.pick(("arbitrum:MAGIC", "polygon:GHST"))
         market.buy(draw.between(1, LAST_SLOT), key, wallet, draw.tail(30, 8_000))

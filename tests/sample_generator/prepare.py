@@ -43,14 +43,18 @@ def prepare(folder: Path) -> None:
         generation = Path(work) / "data" / "generations" / str(report.generation)
         with duckdb.connect(str(generation / "tables.duckdb")) as made:
             _tell_what_no_exporter_knows(made)
-            tables = {name: made.sql(f"SELECT {', '.join(shipped(name))} FROM {name}").to_arrow_table()
-                      for name in TABLES}
+            tables = {
+                name: made.sql(f"SELECT {', '.join(shipped(name))} FROM {name}").to_arrow_table()
+                for name in TABLES
+            }
     # Of the rows and not of the files, which change with the library that writes them.
     fingerprint = sha256()
     for name, table in tables.items():
         fingerprint.update(f"{name} {_rows(table)}".encode())
         _write(table, shipped(name), folder / f"{name}.parquet")
-    manifest = _manifest({name: table.num_rows for name, table in tables.items()}, fingerprint.hexdigest())
+    manifest = _manifest(
+        {name: table.num_rows for name, table in tables.items()}, fingerprint.hexdigest()
+    )
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
 
 
@@ -59,17 +63,27 @@ def _tell_what_no_exporter_knows(made: duckdb.DuckDBPyConnection) -> None:
     spam = [known.address for known in SPAM]
     made.execute("UPDATE contracts SET spam = address IN (FROM unnest($1))", [spam])
     made.execute("UPDATE contracts SET verified = NOT spam")
-    made.execute("UPDATE wallets SET is_contract = address IN (FROM unnest($1))", [[contract(n) for n in CONTRACTS]])
+    made.execute(
+        "UPDATE wallets SET is_contract = address IN (FROM unnest($1))",
+        [[contract(n) for n in CONTRACTS]],
+    )
 
 
 def _rows(table: Any) -> list[tuple[Any, ...]]:
-    columns = ([int(v) if isinstance(v, Decimal) else v for v in column.to_pylist()] for column in table.columns)
+    columns = (
+        [int(v) if isinstance(v, Decimal) else v for v in column.to_pylist()]
+        for column in table.columns
+    )
     return list(zip(*columns, strict=True))
 
 
 def _write(table: Any, layout: dict[str, str], path: Path) -> None:
     # Ordered whole numbers are smallest as differences; zstd finds what repeats in the others.
-    ordered = [column for column, kind in layout.items() if kind.startswith("int") and column not in _UNORDERED]
+    ordered = [
+        column
+        for column, kind in layout.items()
+        if kind.startswith("int") and column not in _UNORDERED
+    ]
     pq.write_table(
         table,
         path,

@@ -12,7 +12,15 @@ from tests.sample_generator.cast import address
 
 
 def _spam(chain: str, standard: str, symbol: str, name: str, decimals: int | None = None) -> Known:
-    return Known(chain, checksummed(address(f"spam {chain} {symbol}")), standard, symbol, name, decimals, spam=True)
+    return Known(
+        chain,
+        checksummed(address(f"spam {chain} {symbol}")),
+        standard,
+        symbol,
+        name,
+        decimals,
+        spam=True,
+    )
 
 
 # Each symbol is one that no well-known contract of its chain bears, so that none becomes ambiguous.
@@ -27,5 +35,7 @@ SPAM = (
     _spam("polygon", "ERC20", "NA", "NA", 0),
     _spam("base", "ERC20", "U\u0405DC", "U\u0405D Coin", 6),
     _spam("optimism", "ERC721", "{{key}}", "{key} $HOME `id` %token"),
-    _spam("arbitrum", "ERC20", '=1+"1"', "=HYPERLINK(\"https://gift.invalid\";\"a | b\")\n**bold** _x_", 0),
+    _spam(
+        "arbitrum", "ERC20", '=1+"1"', '=HYPERLINK("https://gift.invalid";"a | b")\n**bold** _x_', 0
+    ),
 )

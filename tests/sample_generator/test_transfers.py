@@ -26,11 +26,15 @@ def regenerated(tmp_path_factory):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_shipped_table_is_what_the_code_generates(regenerated, name):
-    assert pq.read_table(PREPARED / f"{name}.parquet") == pq.read_table(regenerated / f"{name}.parquet")
+    assert pq.read_table(PREPARED / f"{name}.parquet") == pq.read_table(
+        regenerated / f"{name}.parquet"
+    )
 
 
 def test_the_shipped_manifest_is_what_the_code_generates(regenerated):
-    assert json.loads((PREPARED / MANIFEST).read_text()) == json.loads((regenerated / MANIFEST).read_text())
+    assert json.loads((PREPARED / MANIFEST).read_text()) == json.loads(
+        (regenerated / MANIFEST).read_text()
+    )
 
 
 def test_nobody_spends_what_he_does_not_have():
@@ -66,7 +70,9 @@ def test_the_year_ends_at_a_fixed_instant_on_every_chain():
     last = {transfer.contract.chain: transfer.slot for transfer in written()}
     assert last == dict.fromkeys(PACES, LAST_SLOT)
     assert (timestamp(LAST_SLOT), timestamp(0)) == (END, END - LAST_SLOT * 2_220)
-    assert {chain: block(chain, LAST_SLOT) for chain in PACES} == {c: pace.last_block for c, pace in PACES.items()}
+    assert {chain: block(chain, LAST_SLOT) for chain in PACES} == {
+        c: pace.last_block for c, pace in PACES.items()
+    }
 
 
 def test_all_roles_take_part_and_no_two_wallets_share_an_address():

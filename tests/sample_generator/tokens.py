@@ -9,9 +9,38 @@ from tests.sample_generator.market import Market, raw_amount
 from tests.sample_generator.slots import DAY, LAST_SLOT, PACES
 
 # Each chain as often as it is written.
-_CHAINS = ("ethereum",) * 11 + ("polygon",) * 2 + ("optimism",) * 2 + ("base",) * 2 + ("arbitrum",) * 3
-_KEPT = ("UNI", "UNI", "UNI", "ENS", "LINK", "LINK", "AAVE", "LDO", "MKR", "WETH", "stETH", "COMP", "WBTC")
-_GREAT = ("USDC", "USDC", "USDT", "WETH", "WBTC", "UNI", "AAVE", "MKR", "LINK", "LDO", "PEPE", "SHIB")
+_CHAINS = (
+    ("ethereum",) * 11 + ("polygon",) * 2 + ("optimism",) * 2 + ("base",) * 2 + ("arbitrum",) * 3
+)
+_KEPT = (
+    "UNI",
+    "UNI",
+    "UNI",
+    "ENS",
+    "LINK",
+    "LINK",
+    "AAVE",
+    "LDO",
+    "MKR",
+    "WETH",
+    "stETH",
+    "COMP",
+    "WBTC",
+)
+_GREAT = (
+    "USDC",
+    "USDC",
+    "USDT",
+    "WETH",
+    "WBTC",
+    "UNI",
+    "AAVE",
+    "MKR",
+    "LINK",
+    "LDO",
+    "PEPE",
+    "SHIB",
+)
 _ON_BASE = ("USDC", "USDC", "DEGEN", "DEGEN", "AERO", "TOSHI", "WETH", "cbBTC")
 
 
@@ -33,7 +62,9 @@ def traders(market: Market, draw: Draw) -> None:
             slot = draw.between(1, LAST_SLOT)
             amount = market.buy(slot, key, wallet, draw.tail(60, 50_000))
             if draw.chance(40):
-                market.sell(slot + draw.between(1, 120 * DAY), key, wallet, amount // draw.between(1, 2))
+                market.sell(
+                    slot + draw.between(1, 120 * DAY), key, wallet, amount // draw.between(1, 2)
+                )
 
 
 def holders(market: Market, draw: Draw) -> None:
@@ -43,7 +74,12 @@ def holders(market: Market, draw: Draw) -> None:
             slot = draw.between(1, 120 * DAY)
             amount = market.buy(slot, f"ethereum:{symbol}", wallet, draw.tail(2_000, 2_000_000))
             if draw.chance(16):
-                market.sell(slot + draw.between(60 * DAY, 200 * DAY), f"ethereum:{symbol}", wallet, amount // 3)
+                market.sell(
+                    slot + draw.between(60 * DAY, 200 * DAY),
+                    f"ethereum:{symbol}",
+                    wallet,
+                    amount // 3,
+                )
 
 
 def whales(market: Market, draw: Draw) -> None:
@@ -71,7 +107,12 @@ def newcomers(market: Market, draw: Draw) -> None:
         # The smaller of two draws: the closer to the end, the more of them come.
         start = LAST_SLOT - min(draw.between(0, 90 * DAY), draw.between(0, 90 * DAY))
         for symbol in draw.some(_ON_BASE, draw.between(1, 2)):
-            market.buy(min(LAST_SLOT, start + draw.below(DAY)), f"base:{symbol}", wallet, draw.tail(20, 5_000))
+            market.buy(
+                min(LAST_SLOT, start + draw.below(DAY)),
+                f"base:{symbol}",
+                wallet,
+                draw.tail(20, 5_000),
+            )
 
 
 def bridgers(market: Market, draw: Draw) -> None:
@@ -93,7 +134,9 @@ def migration(market: Market, draw: Draw) -> None:
     """Hand in the old RPL for the new one from day 100 on; a quarter of its holders never do."""
     for wallet in draw.some(wallets("holder"), 240):
         amount = raw_amount("ethereum:RPL", draw.tail(1_000, 100_000))
-        market.diary.write(draw.between(1, 40 * DAY), "ethereum:RPL#2", contract("exchange"), wallet, amount)
+        market.diary.write(
+            draw.between(1, 40 * DAY), "ethereum:RPL#2", contract("exchange"), wallet, amount
+        )
         if draw.chance(75):
             slot = draw.between(100 * DAY, 160 * DAY)
             market.diary.write(slot, "ethereum:RPL#2", wallet, contract("migration"), amount)

@@ -49,7 +49,9 @@ class Log:
     @property
     def transaction_hash(self) -> str:
         """A made-up hash; every transfer has a transaction of its own."""
-        return "0x" + digest(f"transaction {self.transfer.contract.chain} {self.block} {self.log_index}")
+        return "0x" + digest(
+            f"transaction {self.transfer.contract.chain} {self.block} {self.log_index}"
+        )
 
 
 @cache

@@ -22,13 +22,19 @@ from tests.service import postgres
 
 KEY = "a-key-of-the-tests"
 USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
-HOLDERS = {"operator": "AND", "filters": {"token": {"token": "USDC", "balance": {"min": "1"}}}, "limit": 50}
+HOLDERS = {
+    "operator": "AND",
+    "filters": {"token": {"token": "USDC", "balance": {"min": "1"}}},
+    "limit": 50,
+}
 
 
 class Running:
     """A service in a thread, and a session that carries its key."""
 
-    def __init__(self, data_dir: Path, state_dir: Path, limits: Limits | None = None, **options: Any) -> None:
+    def __init__(
+        self, data_dir: Path, state_dir: Path, limits: Limits | None = None, **options: Any
+    ) -> None:
         self.log = io.StringIO()
         self.listener = listen("127.0.0.1", 0)
         self.host, self.port = address_of(self.listener)
@@ -40,7 +46,9 @@ class Running:
         self.container = self.app.state.container
         ready = threading.Event()
         self.server = Server(self.app, grace=2, on_ready=ready.set)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True)
+        self.thread = threading.Thread(
+            target=self.server.run, kwargs={"sockets": [self.listener]}, daemon=True
+        )
         self.thread.start()
         assert ready.wait(30), "the service did not start"
         self.session = requests.Session()

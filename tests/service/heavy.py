@@ -11,14 +11,19 @@ from tests.engine.hand_made import balance, contract, generation
 
 LIGHT = {"filters": {"token": {"token": "LIGHT", "balance": {"min": "5"}}}, "limit": 100}
 # Every wallet that moved any of it, by the exact sum of what it moved.
-HEAVY = {"filters": {"transfer": {"token": "HEAVY", "direction": "any", "total": {"min": "2"}}}, "limit": 100}
+HEAVY = {
+    "filters": {"transfer": {"token": "HEAVY", "direction": "any", "total": {"min": "2"}}},
+    "limit": 100,
+}
 _TRANSFERS = 1_000_000
 
 
 def make(data_dir: Path) -> None:
     """Write the folder: each of the heavy token's transfers is between two wallets of their own."""
     contracts = [contract(1, symbol="LIGHT", decimals=0), contract(2, symbol="HEAVY", decimals=0)]
-    folder = generation(data_dir, {"contracts": contracts, "balances": [balance(1, n, n) for n in range(1, 20)]})
+    folder = generation(
+        data_dir, {"contracts": contracts, "balances": [balance(1, n, n) for n in range(1, 20)]}
+    )
     with duckdb.connect(folder / "tables.duckdb") as tables:
         tables.execute("DELETE FROM wallets")
         tables.execute(
@@ -31,7 +36,9 @@ def make(data_dir: Path) -> None:
     # A file that has other rows than the manifest says is of another generation, and refused.
     path = folder / "manifest.json"
     manifest = json.loads(path.read_text())
-    path.write_text(json.dumps(manifest | {"tables": manifest["tables"] | {"transfers": _TRANSFERS}}))
+    path.write_text(
+        json.dumps(manifest | {"tables": manifest["tables"] | {"transfers": _TRANSFERS}})
+    )
 
 
 def make_wide(data_dir: Path, *, wallets: int = 1_000_000, whole: int = 12) -> None:
@@ -40,7 +47,9 @@ def make_wide(data_dir: Path, *, wallets: int = 1_000_000, whole: int = 12) -> N
     folder = generation(data_dir, {"contracts": contracts})
     with duckdb.connect(folder / "tables.duckdb") as tables:
         tables.execute("DELETE FROM wallets")
-        tables.execute(f"INSERT INTO wallets SELECT n, printf('0x%040x', n), false FROM range({wallets}) made(n)")
+        tables.execute(
+            f"INSERT INTO wallets SELECT n, printf('0x%040x', n), false FROM range({wallets}) made(n)"
+        )
         for number in range(200):
             held = wallets if number < whole else 10
             # mid * 10**26 + lo, and the sort key of that (engine/query/sort_key.py).
@@ -56,7 +65,9 @@ FIRST = 10**12
 
 def holders(data_dir: Path, number: int) -> None:
     """Write a folder in which so many wallets hold BIG, of 18 decimals: wallet n has `amount_sql` of it."""
-    folder = generation(data_dir, {"contracts": [contract(1, symbol="BIG", decimals=18, holders=number)]})
+    folder = generation(
+        data_dir, {"contracts": [contract(1, symbol="BIG", decimals=18, holders=number)]}
+    )
     with duckdb.connect(folder / "tables.duckdb") as tables:
         tables.execute("DELETE FROM wallets")
         # Above the burn addresses.

@@ -26,7 +26,11 @@ def server() -> Iterator[str]:
         pytest.skip("PostgreSQL is not installed")
     programs, folder = found[-1].parent, Path(tempfile.mkdtemp(prefix="nbext-postgres-"))
     # It refuses to run as root.
-    user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+    user = (
+        ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        if os.getuid() == 0
+        else []
+    )
     if user:
         shutil.chown(folder, "postgres", "postgres")
     with socket.socket() as free:
@@ -37,13 +41,38 @@ def server() -> Iterator[str]:
         subprocess.run([*user, *words], check=True, capture_output=True, cwd=folder)
 
     try:
-        run(str(programs / "initdb"), "-D", f"{folder}/data", "-U", "nbext", "--auth=trust", "-E", "UTF8")
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
-        run(str(programs / "pg_ctl"), "start", "-w", "-D", f"{folder}/data", "-o", options, "-l", f"{folder}/log")
+        run(
+            str(programs / "initdb"),
+            "-D",
+            f"{folder}/data",
+            "-U",
+            "nbext",
+            "--auth=trust",
+            "-E",
+            "UTF8",
+        )
+        options = (
+            f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories={folder}"
+        )
+        run(
+            str(programs / "pg_ctl"),
+            "start",
+            "-w",
+            "-D",
+            f"{folder}/data",
+            "-o",
+            options,
+            "-l",
+            f"{folder}/log",
+        )
         yield f"postgresql://nbext@127.0.0.1:{port}/postgres"
     finally:
-        subprocess.run([*user, str(programs / "pg_ctl"), "stop", "-m", "immediate", "-D", f"{folder}/data"],
-                       check=False, capture_output=True, cwd=folder)
+        subprocess.run(
+            [*user, str(programs / "pg_ctl"), "stop", "-m", "immediate", "-D", f"{folder}/data"],
+            check=False,
+            capture_output=True,
+            cwd=folder,
+        )
         shutil.rmtree(folder)
 
 
@@ -51,7 +80,9 @@ def server() -> Iterator[str]:
 def new_database(url: str) -> Iterator[str]:
     """Yield the URL of an empty database of that server."""
     name = f"nbext_{os.getpid()}_{next(_NUMBER)}"
-    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    engine = create_engine(
+        url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+    )
     with engine.connect() as db:
         db.exec_driver_sql(f"CREATE DATABASE {name}")
     try:

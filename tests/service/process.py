@@ -22,13 +22,18 @@ class Process:
     """One ``nbext serve``."""
 
     def __init__(self, data: Path, *options: str, key: str | None = None) -> None:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("NBEXT_")}
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith("NBEXT_")
+        }
         self.log = data / "serve.log"
         data.mkdir(exist_ok=True)
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "nbext.cli", "serve", "--data", str(data), *options],
-                stdout=subprocess.PIPE, stderr=log, text=True, env=environ | ({"NBEXT_API_KEY": key} if key else {}),
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environ | ({"NBEXT_API_KEY": key} if key else {}),
             )
         began = time.monotonic()
         found = LINE.fullmatch(self.process.stdout.readline())

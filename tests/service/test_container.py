@@ -41,11 +41,15 @@ def test_callers_who_wait_for_the_engine_hold_up_nobody_who_reads(data_dir, tmp_
     running = Running(data_dir, tmp_path, dataset=dataset)
     try:
         with ThreadPoolExecutor(8) as pool:
-            waiting = [pool.submit(running.post, "/explain", {**body(n), "parts": True}) for n in range(8)]
+            waiting = [
+                pool.submit(running.post, "/explain", {**body(n), "parts": True}) for n in range(8)
+            ]
             assert dataset.asked.acquire(timeout=20)
             assert running.get("/v1/segment/none").status_code == 404
             assert running.get("/v1/tokens/ethereum/USDC").status_code == 200
-            assert not dataset.asked.acquire(blocking=False), "a key's explanations are made one after the other"
+            assert not dataset.asked.acquire(blocking=False), (
+                "a key's explanations are made one after the other"
+            )
             assert not any(each.done() for each in waiting)
             dataset.go.set()
             assert [each.result(timeout=20).status_code for each in waiting] == [200] * 8
@@ -72,7 +76,9 @@ class Far:
         return self.real.catalog
 
 
-def test_callers_who_wait_for_a_remote_engines_contracts_hold_up_nobody_who_reads(data_dir, tmp_path):
+def test_callers_who_wait_for_a_remote_engines_contracts_hold_up_nobody_who_reads(
+    data_dir, tmp_path
+):
     dataset = Far(open_dataset(data_dir))
     running = Running(data_dir, tmp_path, dataset=dataset)
     try:
@@ -141,7 +147,9 @@ def test_beside_the_segments_of_one_key_there_is_room_for_one_of_another():
     assert begun.acquire(timeout=20)
     assert begun.acquire(timeout=20)
     assert not begun.acquire(timeout=0.1)
-    queue.extend([Job("short", None, "other"), Job("second", None, "other"), Job("third", None, "another")])
+    queue.extend(
+        [Job("short", None, "other"), Job("second", None, "other"), Job("third", None, "another")]
+    )
     jobs.look()
     assert begun.acquire(timeout=20)
     assert not begun.acquire(timeout=0.1)
@@ -159,13 +167,20 @@ def test_a_small_result_comes_in_one_piece(service):
         assert int(answer.headers["Content-Length"]) == len(answer.content)
 
 
-@pytest.mark.parametrize(("path", "answer"), [
-    ("/healthz", {"status": "ok"}),
-    ("/readyz", {
-        "status": "ready", "data": "sample",
-        "checks": {"disk": "ok", "registry": "ok", "data": "ok", "queue": "ok"},
-    }),
-])
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/healthz", {"status": "ok"}),
+        (
+            "/readyz",
+            {
+                "status": "ready",
+                "data": "sample",
+                "checks": {"disk": "ok", "registry": "ok", "data": "ok", "queue": "ok"},
+            },
+        ),
+    ],
+)
 def test_a_probe_needs_no_key_and_may_ask_by_head(service, path, answer):
     asked = requests.get(service.url + path, timeout=10)
     assert (asked.status_code, asked.json()) == (200, answer)
@@ -184,7 +199,9 @@ def test_a_service_whose_queue_is_full_says_that_it_is_not_ready(data_dir, tmp_p
 
     try:
         for number in range(2):
-            answer = running.post("/v1/segment/execute", body(number), headers={"Prefer": "respond-async"})
+            answer = running.post(
+                "/v1/segment/execute", body(number), headers={"Prefer": "respond-async"}
+            )
             assert answer.status_code == 202
             # The first has left the queue once it asks; the second stays in it.
             assert number or dataset.asked.acquire(timeout=10)

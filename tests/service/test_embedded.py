@@ -40,7 +40,9 @@ def test_it_answers_on_loopback_with_a_key_of_its_own(running):
 
 def test_one_process_has_one_service_for_a_folder(running, tmp_path):
     found = []
-    threads = [threading.Thread(target=lambda: found.append(embedded.start(tmp_path))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(embedded.start(tmp_path))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -81,7 +83,11 @@ def test_an_engine_that_is_none_is_said_before_anything_starts(tmp_path):
     before = set(threading.enumerate())
     with pytest.raises(ConfigError, match="is not the URL of an engine"):
         embedded.start(tmp_path, engine="duckbd://")
-    assert {thread.name for thread in set(threading.enumerate()) - before if thread.name == "nbext-service"} == set()
+    assert {
+        thread.name
+        for thread in set(threading.enumerate()) - before
+        if thread.name == "nbext-service"
+    } == set()
 
 
 def test_without_the_local_extra_it_says_what_the_two_choices_are(tmp_path, monkeypatch):
@@ -107,13 +113,18 @@ mine = embedded.start(folder)
 def forked(code: str, folder: Path) -> tuple[str, int]:
     ended = subprocess.run(
         [sys.executable, "-c", FORK + textwrap.dedent(code), str(folder)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert ended.stderr == ""
     return ended.stdout, ended.returncode
 
 
-def test_a_forked_child_asks_the_service_of_its_parent_whatever_locks_were_held_at_the_fork(tmp_path):
+def test_a_forked_child_asks_the_service_of_its_parent_whatever_locks_were_held_at_the_fork(
+    tmp_path,
+):
     code = """
         with embedded._starting:
             child = os.fork()

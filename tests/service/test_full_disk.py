@@ -32,15 +32,22 @@ def asked(process: Process, segment_id: str) -> dict[str, tuple[int, str | None]
 
 
 FULL = {
-    "healthz": (200, None), "readyz": (503, "unready"), "token": (200, None), "segment": (200, None),
-    "rows": (200, None), "execute": (507, "disk-full"), "sign-up": (507, "disk-full"),
+    "healthz": (200, None),
+    "readyz": (503, "unready"),
+    "token": (200, None),
+    "segment": (200, None),
+    "rows": (200, None),
+    "execute": (507, "disk-full"),
+    "sign-up": (507, "disk-full"),
 }
 
 
 def test_a_service_on_a_full_disk_serves_what_it_has_also_after_it_was_killed(small_disk):
     data = small_disk / "data"
     with serve(data) as process:
-        segment = process.session.post(f"{process.url}/v1/segment/execute", json=HOLDERS, timeout=60).json()["id"]
+        segment = process.session.post(
+            f"{process.url}/v1/segment/execute", json=HOLDERS, timeout=60
+        ).json()["id"]
         filler = fill(small_disk)
         assert asked(process, segment) == FULL
         process.end(signal.SIGKILL)
@@ -48,9 +55,9 @@ def test_a_service_on_a_full_disk_serves_what_it_has_also_after_it_was_killed(sm
         assert "Traceback" not in process.log.read_text()
         again = asked(process, segment)
         # The reserve's room lets it open, and may take a small row.
-        assert {name: again[name] for name in ("healthz", "readyz", "token", "segment", "rows")} == {
-            name: FULL[name] for name in ("healthz", "readyz", "token", "segment", "rows")
-        }
+        assert {
+            name: again[name] for name in ("healthz", "readyz", "token", "segment", "rows")
+        } == {name: FULL[name] for name in ("healthz", "readyz", "token", "segment", "rows")}
         assert {again[name][0] for name in ("execute", "sign-up")} <= {200, 202, 507}
         filler.unlink()
         there = asked(process, segment)

@@ -35,7 +35,8 @@ HEADER = "token_address,from_address,to_address,value,transaction_hash,log_index
 def add(data: Path, day: int) -> None:
     """Ingest a day: as many new holders as it has as a number, at block 100 times it."""
     rows = [
-        f"{TOKEN},0x{0:040x},0x{day * 100 + n:040x},{10**20},0x{day * 100 + n:064x},0,{day * 100}\n" for n in range(day)
+        f"{TOKEN},0x{0:040x},0x{day * 100 + n:040x},{10**20},0x{day * 100 + n:064x},0,{day * 100}\n"
+        for n in range(day)
     ]
     path = data.parent / f"{data.name}-{day}.csv"
     path.write_text(HEADER + "".join(rows))
@@ -76,20 +77,30 @@ def test_new_data_is_served_by_itself_under_new_ids_and_the_log_and_the_metrics_
     add(data, 2)
     eventually(lambda: last_block(live) == 200)
     second = live.execute(holders())
-    assert [(one["counts"]["matched"], one["asOf"]["block"]) for one in (first, second)] == [(1, 100), (3, 200)]
+    assert [(one["counts"]["matched"], one["asOf"]["block"]) for one in (first, second)] == [
+        (1, 100),
+        (3, 200),
+    ]
     assert first["id"] != second["id"]
-    assert live.get(f"/v1/segment/{first['id']}").json()["counts"]["matched"] == 1, "the answer before stays readable"
+    assert live.get(f"/v1/segment/{first['id']}").json()["counts"]["matched"] == 1, (
+        "the answer before stays readable"
+    )
     assert live.get(f"/v1/tokens/ethereum/{TOKEN}").json()["holders"] == 3
     fingerprint = storage.current(data).fingerprint
     assert live.get("/about").headers["x-nbext-data"] == fingerprint
-    assert f'nbext_data{{fingerprint="{fingerprint}",name="ingested data"}} 1.0' in live.get("/metrics").text
+    assert (
+        f'nbext_data{{fingerprint="{fingerprint}",name="ingested data"}} 1.0'
+        in live.get("/metrics").text
+    )
     (line,) = [line for line in live.lines() if line["event"] == "new data is served"]
     assert (line["fingerprint"], line["last_blocks"]) == (fingerprint, {"ethereum": 200})
 
 
 def test_the_sample_gives_way_to_the_first_data_of_ones_own(tmp_path):
     newest = Newest(tmp_path / "data")
-    running = Running(tmp_path / "data", tmp_path / "state", dataset=newest.open(), newer=newest.newer)
+    running = Running(
+        tmp_path / "data", tmp_path / "state", dataset=newest.open(), newer=newest.newer
+    )
     try:
         sample = {"filters": {"token": {"token": "USDC"}}, "limit": 0}
         assert running.execute(sample)["counts"]["matched"] > 0
@@ -102,7 +113,9 @@ def test_the_sample_gives_way_to_the_first_data_of_ones_own(tmp_path):
         running.stop()
 
 
-def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_does_not_wait(data, tmp_path):
+def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_does_not_wait(
+    data, tmp_path
+):
     newest = Newest(data)
     slow = Slow(newest.open())
     running = Running(data, tmp_path / "state", Limits(workers=1), dataset=slow, newer=newest.newer)
@@ -118,7 +131,10 @@ def test_what_began_before_new_data_ends_on_the_old_and_what_begins_after_it_doe
             assert len(list((data / "generations").iterdir())) == storage.KEPT
             assert running.container.generations.fingerprints().count(slow.about.fingerprint) == 1
             slow.go.set()
-            counts = [(one.result()["counts"]["matched"], one.result()["asOf"]["block"]) for one in waiting]
+            counts = [
+                (one.result()["counts"]["matched"], one.result()["asOf"]["block"])
+                for one in waiting
+            ]
         assert counts == [(1, 100), (1, 100)]
         after = running.execute(holders(10))
         assert (after["counts"]["matched"], after["asOf"]["block"]) == (6, 300)
@@ -141,7 +157,9 @@ def test_a_generation_that_is_lent_is_asked_though_its_files_are_removed(live, d
         assert old.catalog.contract(1, TOKEN).holders == 1
         segments = live.container.segments
         plan = segments.plan(old, holders())
-        assert old.ask(segments.language.compile(plan), limit=10).rows["address"].to_pylist() == [f"0x{100:040x}"]
+        assert old.ask(segments.language.compile(plan), limit=10).rows["address"].to_pylist() == [
+            f"0x{100:040x}"
+        ]
         assert len(generations.fingerprints()) == 2
     generations.look()
     assert len(generations.fingerprints()) == 1
@@ -159,14 +177,19 @@ def test_data_that_cannot_be_opened_is_said_once_and_the_data_before_is_served(l
         generations.look()
     assert live.execute(holders())["counts"]["matched"] == 3
     (line,) = [line for line in live.lines() if line["level"] == "error"]
-    assert (line["event"], line["error"]) == ("new data cannot be opened; the data before is served", "StorageError")
+    assert (line["event"], line["error"]) == (
+        "new data cannot be opened; the data before is served",
+        "StorageError",
+    )
     manifest.write_text(whole)
     generations.look()
     add(data, 3)
     eventually(lambda: last_block(live) == 300)
 
 
-def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(live, data, monkeypatch):
+def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(
+    live, data, monkeypatch
+):
     monkeypatch.setattr(append, "LEAST", 0)
     monkeypatch.setattr(append, "SHARE", 1000)
     monkeypatch.setattr(append, "FOLDED", 1000)
@@ -175,14 +198,20 @@ def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(live
     served = storage.current(data)
     building = shutil.copytree(served.folder, data / "generations" / ".building-again")
     with duckdb.connect(str(building / served.delta.name), read_only=True) as connection:
-        found = connection.execute("SELECT min(block_id) FROM pragma_storage_info('ingest.places') WHERE block_id >= 0")
+        found = connection.execute(
+            "SELECT min(block_id) FROM pragma_storage_info('ingest.places') WHERE block_id >= 0"
+        )
         place = 3 * 4096 + found.fetchall()[0][0] * 2**18
     whole = served.delta.read_bytes()
-    (building / served.delta.name).write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    (building / served.delta.name).write_bytes(
+        whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+    )
     (building / storage.MANIFEST).unlink()
     manifest = {key: value for key, value in served.manifest.items() if key != "number"}
     published = storage.publish(data, building, manifest)
-    eventually(lambda: any(line["event"].startswith("new data cannot be opened") for line in live.lines()))
+    eventually(
+        lambda: any(line["event"].startswith("new data cannot be opened") for line in live.lines())
+    )
     published.delta.write_bytes(whole)
     add(data, 3)
     eventually(lambda: last_block(live) == 300)
@@ -191,7 +220,9 @@ def test_data_that_cannot_be_opened_does_not_keep_the_service_from_the_next(live
 def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
     tables = storage.current(data).tables
     with duckdb.connect(str(tables), read_only=True) as connection:
-        found = connection.execute("SELECT min(block_id) FROM pragma_storage_info('history') WHERE block_id >= 0")
+        found = connection.execute(
+            "SELECT min(block_id) FROM pragma_storage_info('history') WHERE block_id >= 0"
+        )
         block = 3 * 4096 + found.fetchall()[0][0] * 2**18
     with tables.open("r+b") as file:
         file.seek(block)
@@ -203,12 +234,17 @@ def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
         held = {"filters": {"token": {"token": TOKEN, "unit": "raw", "heldSince": 100}}}
         answer = running.post("/v1/segment/execute", held)
         assert (answer.status_code, answer.json()["detail"]) == (
-            500, "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
-            "this request's id.")
+            500,
+            "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
+            "this request's id.",
+        )
         (line,) = [line for line in running.lines() if line["event"] == "segment failed"]
-        assert line["cause"].startswith("The chain data is damaged: IO Error: Corrupt database file: computed checksum")
-        assert line["cause"].endswith(f"{block}. Restore the data folder from a copy, or ingest the files into a new "
-                                    "one.")
+        assert line["cause"].startswith(
+            "The chain data is damaged: IO Error: Corrupt database file: computed checksum"
+        )
+        assert line["cause"].endswith(
+            f"{block}. Restore the data folder from a copy, or ingest the files into a new one."
+        )
         # Also where no segment failed, but the request itself.
         assert running.post("/counts", {"segments": [held], "counts": [[0]]}).status_code == 500
         (failed,) = [line for line in running.lines() if line["event"] == "request failed"]
@@ -220,12 +256,16 @@ def test_damaged_data_is_said_to_who_asks_and_to_the_operator(data, tmp_path):
 def test_an_answer_about_every_contract_says_that_balances_begin_with_a_snapshot(data, tmp_path):
     path = tmp_path / "holders.csv"
     path.write_text(f"address,balance\n0x{5:040x},7\n")
-    ingest([path], "ethereum", data, options=SnapshotOptions(tokens={"": TOKEN}, unit="raw", block=150))
+    ingest(
+        [path], "ethereum", data, options=SnapshotOptions(tokens={"": TOKEN}, unit="raw", block=150)
+    )
     add(data, 2)
     running = Running(data, tmp_path / "state", dataset=open_dataset(data))
     try:
-        line = ("Balances of 1 contract begin with a snapshot of holders, the last of block 150: nothing is known "
-                "before.")
+        line = (
+            "Balances of 1 contract begin with a snapshot of holders, the last of block 150: nothing is known "
+            "before."
+        )
         everybody = {"activity": {"transfers": {"min": 0}}, "asOf": 149}
         for asked in (149, 150):
             lines = [line] if asked == 149 else []
@@ -245,8 +285,12 @@ def test_a_data_folder_that_is_gone_is_not_the_sample(live, data):
 
 
 def test_a_warehouse_is_not_followed_because_its_tables_are_loaded_by_hand(data):
-    for engine, follows in (("trino://me@host:1/lake/nbext", False), ("bigquery://project/nbext", False),
-                            ("local[2]", True), ("duckdb://", True)):  # fmt: skip
+    for engine, follows in (
+        ("trino://me@host:1/lake/nbext", False),
+        ("bigquery://project/nbext", False),
+        ("local[2]", True),
+        ("duckdb://", True),
+    ):
         newest = Newest(data, engine)
         newest.open().close()
         os.utime(data / "current")
@@ -257,9 +301,14 @@ def test_a_warehouse_is_not_followed_because_its_tables_are_loaded_by_hand(data)
             assert newest.newer() is None
 
 
-@pytest.mark.parametrize(("engine", "seconds"), [
-    ("duckdb://?threads=1", 30), ("local[2]", 300), ("trino://me@host:1/lake/nbext", 300),
-])
+@pytest.mark.parametrize(
+    ("engine", "seconds"),
+    [
+        ("duckdb://?threads=1", 30),
+        ("local[2]", 300),
+        ("trino://me@host:1/lake/nbext", 300),
+    ],
+)
 def test_how_long_a_segment_may_run_depends_on_the_engine_that_answers(data, engine, seconds):
     assert Newest(data, engine).query_seconds == seconds
 
@@ -280,7 +329,9 @@ def asking(service: Any, until: Event, found: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize("processes", ["1", pytest.param("2", marks=pytest.mark.load)])
-def test_no_request_is_dropped_while_data_arrives_and_a_hang_up_signal_ends_nothing(data, processes):
+def test_no_request_is_dropped_while_data_arrives_and_a_hang_up_signal_ends_nothing(
+    data, processes
+):
     with serve(data, "--processes", processes) as running:
         running.process.send_signal(signal.SIGHUP)
         enough = Event()
@@ -298,7 +349,11 @@ def test_no_request_is_dropped_while_data_arrives_and_a_hang_up_signal_ends_noth
                         # Each of a few connections is of one of the processes.
                         blocks.clear()
                         for _ in range(12):
-                            about = requests.get(running.url + "/about", headers={"x-api-key": running.key}, timeout=60)
+                            about = requests.get(
+                                running.url + "/about",
+                                headers={"x-api-key": running.key},
+                                timeout=60,
+                            )
                             blocks.add(about.json()["data"]["chains"][0]["lastBlock"])
                         return blocks == {block}
 
@@ -310,7 +365,10 @@ def test_no_request_is_dropped_while_data_arrives_and_a_hang_up_signal_ends_noth
         assert {status for each in answers for status, _ in each} == {200}
         assert {block for each in answers for _, block in each} >= {100, 400}
         if processes == "1":
-            assert all([block for _, block in each] == sorted(block for _, block in each) for each in answers)
+            assert all(
+                [block for _, block in each] == sorted(block for _, block in each)
+                for each in answers
+            )
         assert running.end(signal.SIGTERM) == 0
 
 
@@ -334,8 +392,14 @@ def test_a_data_folder_that_may_only_be_read_is_asked(data, tmp_path):
             path.chmod(0o555 if path.is_dir() else 0o444)
     before = sorted(data.rglob("*"))
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NBEXT_")}
-    own = {"NBEXT_DATA_DIR": str(data), "XDG_STATE_HOME": str(tmp_path / "own"), "HOME": str(tmp_path)}
-    ran = subprocess.run(command, env=kept | own, capture_output=True, text=True, timeout=120, check=False)
+    own = {
+        "NBEXT_DATA_DIR": str(data),
+        "XDG_STATE_HOME": str(tmp_path / "own"),
+        "HOME": str(tmp_path),
+    }
+    ran = subprocess.run(
+        command, env=kept | own, capture_output=True, text=True, timeout=120, check=False
+    )
     for path in (data, *data.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     if "mount:" in ran.stderr:
@@ -347,7 +411,10 @@ def test_a_data_folder_that_may_only_be_read_is_asked(data, tmp_path):
 
 def test_a_dataset_is_opened_once_and_looked_at_with_one_stat(live, data, monkeypatch):
     opened = []
-    monkeypatch.setattr("nbext.engine.open.open_dataset", lambda *given: opened.append(given) or open_dataset(*given))
+    monkeypatch.setattr(
+        "nbext.engine.open.open_dataset",
+        lambda *given: opened.append(given) or open_dataset(*given),
+    )
     for _ in range(20):
         live.container.generations.look()
     assert opened == []

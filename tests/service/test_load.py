@@ -45,7 +45,9 @@ class Caller(threading.Thread):
         super().__init__(daemon=True)
         self._random = random.Random(number)
         self._process, self._number = process, number
-        self._connection = http.client.HTTPConnection(process.url.removeprefix("http://"), timeout=60)
+        self._connection = http.client.HTTPConnection(
+            process.url.removeprefix("http://"), timeout=60
+        )
         self.seconds: list[float] = []
         self.wrong: list[str] = []
         self._segment = ""
@@ -53,8 +55,16 @@ class Caller(threading.Thread):
     def run(self) -> None:
         operations: list[Callable[[], tuple[str, str, Any]]] = [
             lambda: ("POST", "/v1/segment/execute", body(self._random.randrange(300))),
-            lambda: ("POST", "/v1/search", {"chain": "ethereum", "searchTerm": self._random.choice("abcde")}),
-            lambda: ("POST", "/v1/signup/newsletter", {"email": f"r{self._random.randrange(10**6)}@example.com"}),
+            lambda: (
+                "POST",
+                "/v1/search",
+                {"chain": "ethereum", "searchTerm": self._random.choice("abcde")},
+            ),
+            lambda: (
+                "POST",
+                "/v1/signup/newsletter",
+                {"email": f"r{self._random.randrange(10**6)}@example.com"},
+            ),
             lambda: ("GET", f"/v1/tokens/ethereum/{self._random.choice(SYMBOLS)}", None),
             lambda: ("GET", f"/v1/nfts/ethereum/{self._random.choice(COLLECTIONS)}", None),
             lambda: ("GET", f"/v1/segment/{self._segment}", None),
@@ -94,7 +104,7 @@ def alone(process: Process, first: int) -> float:
         caller.ask("POST", "/v1/segment/execute", body(number))
     caller.hang_up()
     assert caller.wrong == []
-    return statistics.median(caller.seconds[len(SYMBOLS):])
+    return statistics.median(caller.seconds[len(SYMBOLS) :])
 
 
 def workers(process: Process) -> list[int]:
@@ -119,10 +129,20 @@ def peak_megabytes(process: Process) -> float:
 def megabytes(process: Process, kind: str) -> float:
     """Return the memory of a service, of its largest process where it has several."""
     texts = [Path(f"/proc/{pid}/status").read_text() for pid in workers(process)]
-    return max(int(line.split()[1]) for text in texts for line in text.splitlines() if line.startswith(kind)) / 1024
+    return (
+        max(
+            int(line.split()[1])
+            for text in texts
+            for line in text.splitlines()
+            if line.startswith(kind)
+        )
+        / 1024
+    )
 
 
-@pytest.fixture(params=["one process", pytest.param("two processes on PostgreSQL", marks=pytest.mark.long)])
+@pytest.fixture(
+    params=["one process", pytest.param("two processes on PostgreSQL", marks=pytest.mark.long)]
+)
 def options(request: pytest.FixtureRequest) -> Iterator[list[str]]:
     if request.param == "one process":
         yield []
@@ -131,7 +151,9 @@ def options(request: pytest.FixtureRequest) -> Iterator[list[str]]:
         yield ["--processes", "2", "--registry", url]
 
 
-def test_ten_thousand_mixed_requests_from_64_connections_are_all_answered_in_bounded_memory(tmp_path, options):
+def test_ten_thousand_mixed_requests_from_64_connections_are_all_answered_in_bounded_memory(
+    tmp_path, options
+):
     with serve(tmp_path, *options, key="a-key-of-the-load") as process:
         one = alone(process, 1000)
         callers = [Caller(process, number) for number in range(CONNECTIONS)]
@@ -144,13 +166,19 @@ def test_ten_thousand_mixed_requests_from_64_connections_are_all_answered_in_bou
         seconds = sorted(each for caller in callers for each in caller.seconds)
         p99 = seconds[int(len(seconds) * 0.99)]
         now, peak = megabytes(process, "VmRSS"), peak_megabytes(process)
-        print(f"{len(seconds)} requests in {took:.0f} s: median {statistics.median(seconds) * 1000:.0f} ms, "
-              f"p99 {p99 * 1000:.0f} ms, longest {seconds[-1] * 1000:.0f} ms, "
-              f"then {now:.0f} MB, peak {peak:.0f} MB")
-        print(f"a new segment alone takes {one * 1000:.0f} ms, the 99th percentile is {p99 / one:.0f} times that")
+        print(
+            f"{len(seconds)} requests in {took:.0f} s: median {statistics.median(seconds) * 1000:.0f} ms, "
+            f"p99 {p99 * 1000:.0f} ms, longest {seconds[-1] * 1000:.0f} ms, "
+            f"then {now:.0f} MB, peak {peak:.0f} MB"
+        )
+        print(
+            f"a new segment alone takes {one * 1000:.0f} ms, the 99th percentile is {p99 / one:.0f} times that"
+        )
         assert [wrong for caller in callers for wrong in caller.wrong] == []
         assert len(seconds) >= REQUESTS
-        assert p99 <= CONNECTIONS * one, "so long as if all callers' new segments were made one after the other"
+        assert p99 <= CONNECTIONS * one, (
+            "so long as if all callers' new segments were made one after the other"
+        )
         assert now <= 350
         assert peak <= 450
         assert process.end(signal.SIGTERM) == 0
@@ -172,10 +200,16 @@ def planned_each_second(process: Process, first: int, *, count: int = 40) -> flo
 
     def ask() -> None:
         while (number := take()) is not None:
-            conditions = [body(number * PLANNED + each)["filters"]["token"] for each in range(PLANNED)]
+            conditions = [
+                body(number * PLANNED + each)["filters"]["token"] for each in range(PLANNED)
+            ]
             # A connection each: the kernel gives them to the processes in turn.
-            answer = requests.post(f"{process.url}/explain", headers={"x-api-key": process.key}, timeout=60, json={
-                "operator": "OR", "filters": {"token": conditions}, "limit": 10})  # fmt: skip
+            answer = requests.post(
+                f"{process.url}/explain",
+                headers={"x-api-key": process.key},
+                timeout=60,
+                json={"operator": "OR", "filters": {"token": conditions}, "limit": 10},
+            )
             assert answer.status_code == 200, answer.text
 
     began = time.monotonic()
@@ -187,7 +221,9 @@ def planned_each_second(process: Process, first: int, *, count: int = 40) -> flo
 
 def cpu_seconds(process: Process) -> float:
     """Return what the processes of a service have taken of the processors since they began."""
-    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in workers(process)]
+    fields = [
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in workers(process)
+    ]
     return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
@@ -200,7 +236,10 @@ print(number)"""
 
 def counted(processes: int) -> int:
     """Return how far so many programs count in two seconds, together."""
-    started = [subprocess.Popen([sys.executable, "-c", _COUNT], stdout=subprocess.PIPE) for _ in range(processes)]
+    started = [
+        subprocess.Popen([sys.executable, "-c", _COUNT], stdout=subprocess.PIPE)
+        for _ in range(processes)
+    ]
     return sum(int(each.communicate()[0]) for each in started)
 
 
@@ -217,7 +256,9 @@ def registries(request: pytest.FixtureRequest) -> Iterator[list[list[str]]]:
 
 @pytest.mark.long
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
-def test_two_processes_answer_1_6_times_as_many_requests_as_one_on_two_free_cores(tmp_path, registries):
+def test_two_processes_answer_1_6_times_as_many_requests_as_one_on_two_free_cores(
+    tmp_path, registries
+):
     key, (single, shared) = "a-key-of-the-load", registries
     with (
         serve(tmp_path / "one", *single, key=key) as one,
@@ -229,15 +270,22 @@ def test_two_processes_answer_1_6_times_as_many_requests_as_one_on_two_free_core
         for attempt in range(12):
             before = [cpu_seconds(process) for process in (one, two)]
             of_one, of_two = (planned_each_second(process, 100 * attempt) for process in (one, two))
-            took = [cpu_seconds(process) - began for process, began in zip((one, two), before, strict=True)]
+            took = [
+                cpu_seconds(process) - began
+                for process, began in zip((one, two), before, strict=True)
+            ]
             # More than 2 is noise, of which no service can be asked for a share.
             gain, possible = of_two / of_one, min(counted(2) / counted(1), 2)
-            print(f"one process {of_one:.1f} a second, two {of_two:.1f}: {gain:.2f} times as many,"
-                  f" for {took[1] / took[0]:.2f} times the processors' time;"
-                  f" two programs that share nothing count {possible:.2f} times as far")
+            print(
+                f"one process {of_one:.1f} a second, two {of_two:.1f}: {gain:.2f} times as many,"
+                f" for {took[1] / took[0]:.2f} times the processors' time;"
+                f" two programs that share nothing count {possible:.2f} times as far"
+            )
             if gain >= 0.8 * max(possible, 1.25):
                 return
-    pytest.fail("two processes gained less than four fifths of what the machine allows, twelve times")
+    pytest.fail(
+        "two processes gained less than four fifths of what the machine allows, twelve times"
+    )
 
 
 class Writer(threading.Thread):
@@ -246,7 +294,9 @@ class Writer(threading.Thread):
     One of several processes may die: then it goes on with the others until it is told to ``stop``.
     """
 
-    def __init__(self, url: str, number: int, life: int, *, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, url: str, number: int, life: int, *, stop: threading.Event | None = None
+    ) -> None:
         super().__init__(daemon=True)
         self._url, self._number, self._life, self._stop_asked = url, number, life, stop
         self.segments: dict[str, tuple[int, str]] = {}
@@ -267,12 +317,21 @@ class Writer(threading.Thread):
 
     def write(self, session: requests.Session, count: int) -> None:
         email = f"w{self._life}-{self._number}-{count}@example.com"
-        if session.post(f"{self._url}/v1/signup/newsletter", json={"email": email}, timeout=30).status_code == 202:
+        if (
+            session.post(
+                f"{self._url}/v1/signup/newsletter", json={"email": email}, timeout=30
+            ).status_code
+            == 202
+        ):
             self.emails.append(email)
         # Two writers share each claim.
         claim, asked = f"{self._life}-{self._number // 2}-{count}", self._life * 100 + count
-        answer = session.post(f"{self._url}/v1/segment/execute", json=body(asked), timeout=30,
-                              headers={"Idempotency-Key": claim})
+        answer = session.post(
+            f"{self._url}/v1/segment/execute",
+            json=body(asked),
+            timeout=30,
+            headers={"Idempotency-Key": claim},
+        )
         if answer.status_code in (200, 202):
             self.segments[claim] = (asked, answer.json()["id"])
 
@@ -298,12 +357,16 @@ def test_sudden_deaths_under_eight_writers_lose_nothing_that_was_acknowledged(tm
             for claim, told in writer.segments.items():
                 assert segments.setdefault(claim, told) == told, "one claim, two segments"
         for path in (tmp_path / "service" / "results").glob("*.arrow"):
-            assert stored.setdefault(path.name, path.read_bytes()) == path.read_bytes(), "a stored byte changed"
+            assert stored.setdefault(path.name, path.read_bytes()) == path.read_bytes(), (
+                "a stored byte changed"
+            )
     with serve(tmp_path, key="a-key-of-the-load") as process:
         check_all_are_there(process, segments)
         assert process.end(signal.SIGTERM) == 0
-    print(f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over {deaths} deaths; "
-          f"ready again in at most {max(ready[1:]):.1f} s")
+    print(
+        f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over {deaths} deaths; "
+        f"ready again in at most {max(ready[1:]):.1f} s"
+    )
     assert emails <= kept_emails(tmp_path / "service" / "registry.sqlite")
 
 
@@ -312,8 +375,12 @@ def check_all_are_there(process: Process, segments: dict[str, tuple[int, str]]) 
         path = f"{process.url}/v1/segment/{segment_id}"
         answer = process.session.get(path, headers={"Prefer": "wait=30"}, timeout=60)
         assert (answer.status_code, answer.json()["status"]) == (200, "completed")
-        again = process.session.post(f"{process.url}/v1/segment/execute", json=body(asked),
-                                     headers={"Idempotency-Key": claim}, timeout=60)
+        again = process.session.post(
+            f"{process.url}/v1/segment/execute",
+            json=body(asked),
+            headers={"Idempotency-Key": claim},
+            timeout=60,
+        )
         assert (again.json()["id"], again.headers["Idempotency-Replayed"]) == (segment_id, "true")
 
 
@@ -346,7 +413,9 @@ def test_sudden_deaths_of_either_of_two_processes_on_postgresql_lose_nothing_tha
             check_all_are_there(process, segments)
             assert process.end(signal.SIGTERM) == 0
         emails = {email for writer in writers for email in writer.emails}
-        print(f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over {deaths} deaths")
+        print(
+            f"{len(segments)} claims and {len(emails)} sign-ups acknowledged over {deaths} deaths"
+        )
         assert (len(segments) > 20, emails <= kept_emails(url)) == (True, True)
 
 

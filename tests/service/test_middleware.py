@@ -16,12 +16,26 @@ import nbext
 from tests.service.conftest import HOLDERS, KEY, Running
 
 PATHS = [
-    ("GET", "/about"), ("GET", "/schema"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("GET", "/nowhere"),
-    ("POST", "/explain"), ("POST", "/counts"), ("POST", "/funnel"), ("POST", "/holdings"), ("POST", "/profile"),
+    ("GET", "/about"),
+    ("GET", "/schema"),
+    ("GET", "/metrics"),
+    ("GET", "/openapi.json"),
+    ("GET", "/nowhere"),
+    ("POST", "/explain"),
+    ("POST", "/counts"),
+    ("POST", "/funnel"),
+    ("POST", "/holdings"),
+    ("POST", "/profile"),
     ("POST", "/changes"),
-    ("POST", "/v1/segment/execute"), ("POST", "/v1/search"), ("POST", "/v1/signup/newsletter"),
-    ("GET", "/v1/tokens/ethereum/USDC"), ("GET", "/v1/nfts/ethereum/BAYC"), ("GET", "/v1/segment/x"),
-    ("GET", "/v1/segment/x/json"), ("GET", "/v1/segment/x/csv"), ("DELETE", "/v1/segment/x"),
+    ("POST", "/v1/segment/execute"),
+    ("POST", "/v1/search"),
+    ("POST", "/v1/signup/newsletter"),
+    ("GET", "/v1/tokens/ethereum/USDC"),
+    ("GET", "/v1/nfts/ethereum/BAYC"),
+    ("GET", "/v1/segment/x"),
+    ("GET", "/v1/segment/x/json"),
+    ("GET", "/v1/segment/x/csv"),
+    ("DELETE", "/v1/segment/x"),
 ]
 
 
@@ -63,8 +77,20 @@ def test_health_and_the_docs_page_need_no_key_and_load_nothing(service, path):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example:80", "", "[", "169.254.169.254", "localhost@x", "evil@127.0.0.1",
-             "127.0.0.1, evil", "127.0.0.1:80:80", "localhost/x", "127.0.0.1:x"]
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example:80",
+        "",
+        "[",
+        "169.254.169.254",
+        "localhost@x",
+        "evil@127.0.0.1",
+        "127.0.0.1, evil",
+        "127.0.0.1:80:80",
+        "localhost/x",
+        "127.0.0.1:x",
+    ],
 )
 def test_a_foreign_host_is_refused_even_with_the_key(service, host):
     answer = ask(service, "GET", "/about", {"x-api-key": KEY, "Host": host})
@@ -78,8 +104,12 @@ def test_the_names_of_this_host_are_taken_with_any_port(service, host):
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
-     {"Sec-Fetch-Site": "same-site"}],
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
 )
 def test_a_page_of_another_origin_is_refused_and_gets_no_cors_header(service, headers):
     answer = ask(service, "POST", "/v1/search", {"x-api-key": KEY, **headers})
@@ -96,8 +126,12 @@ def test_a_key_may_only_do_what_its_scopes_say(service):
     _, text = service.container.keys.add("reader only", ["read"], None)
     headers = {"x-api-key": text.reveal(), "Content-Type": "application/json"}
     assert ask(service, "GET", "/v1/tokens/ethereum/USDC", headers).status_code == 200
-    for method, path in [("POST", "/v1/segment/execute"), ("POST", "/v1/signup/newsletter"), ("POST", "/explain"),
-                         ("DELETE", "/v1/segment/x")]:
+    for method, path in [
+        ("POST", "/v1/segment/execute"),
+        ("POST", "/v1/signup/newsletter"),
+        ("POST", "/explain"),
+        ("DELETE", "/v1/segment/x"),
+    ]:
         answer = ask(service, method, path, headers)
         assert (answer.status_code, answer.json()["code"]) == (403, "scope"), path
 
@@ -105,7 +139,12 @@ def test_a_key_may_only_do_what_its_scopes_say(service):
 def test_a_key_that_asks_too_often_is_told_when_to_come_back(service):
     _, text = service.container.keys.add("hasty", ["read"], "3/minute")
     headers = {"x-api-key": text.reveal()}
-    assert [ask(service, "GET", "/about", headers).status_code for _ in range(4)] == [200, 200, 200, 429]
+    assert [ask(service, "GET", "/about", headers).status_code for _ in range(4)] == [
+        200,
+        200,
+        200,
+        429,
+    ]
     answer = ask(service, "GET", "/about", headers)
     assert answer.json()["code"] == "rate-limit"
     assert 1 <= int(answer.headers["Retry-After"]) <= 60
@@ -114,11 +153,22 @@ def test_a_key_that_asks_too_often_is_told_when_to_come_back(service):
 
 # Each names nothing, or what it names is no value.
 TARGETS = [
-    "/v1/segment/..%2f..%2fetc%2fpasswd", "/v1/segment/%00", "/v1/segment/%ed%a0%80", "/v1/segment/x%0a",
-    "//v1/segment/x", "/v1/segment/" + "x" * 9_000, "/v1/tokens/nowhere/USDC", "/v1/tokens/ethereum/..%2f..%2fetc",
-    "/v1/tokens/ethereum/%00", "/v1/nfts/..%2f/x", "/v1/tokens/ethereum/" + "0" * 9_000,
-    "/v1/tokens/ethereum/0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB49", "/v1/segment/x/json?limit=0",
-    "/v1/segment/x/json?offset=-1", "/v1/segment/x/json?limit=nan", "/v1/segment/x/xml",
+    "/v1/segment/..%2f..%2fetc%2fpasswd",
+    "/v1/segment/%00",
+    "/v1/segment/%ed%a0%80",
+    "/v1/segment/x%0a",
+    "//v1/segment/x",
+    "/v1/segment/" + "x" * 9_000,
+    "/v1/tokens/nowhere/USDC",
+    "/v1/tokens/ethereum/..%2f..%2fetc",
+    "/v1/tokens/ethereum/%00",
+    "/v1/nfts/..%2f/x",
+    "/v1/tokens/ethereum/" + "0" * 9_000,
+    "/v1/tokens/ethereum/0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB49",
+    "/v1/segment/x/json?limit=0",
+    "/v1/segment/x/json?offset=-1",
+    "/v1/segment/x/json?limit=nan",
+    "/v1/segment/x/xml",
 ]
 
 
@@ -162,7 +212,11 @@ def test_a_path_that_names_nothing_touches_no_file(service):
 
 def test_another_method_is_405_and_says_which_are_taken(service):
     answer = service.session.put(service.url + "/v1/search", timeout=10)
-    assert (answer.status_code, answer.json()["code"], answer.headers["Allow"]) == (405, "method", "POST")
+    assert (answer.status_code, answer.json()["code"], answer.headers["Allow"]) == (
+        405,
+        "method",
+        "POST",
+    )
 
 
 def test_what_is_not_http_gets_a_problem_too(service):
@@ -189,31 +243,50 @@ def test_a_request_with_two_keys_is_refused_whichever_is_right(service):
         keys = [f"x-api-key: {key}" for key in pair]
         status, problem = raw(service, "GET /about HTTP/1.1", "Host: localhost", *keys)
         assert (status, problem["code"], problem["detail"]) == (
-            400, "bad-header", "The request has 2 x-api-key headers. Send one."
+            400,
+            "bad-header",
+            "The request has 2 x-api-key headers. Send one.",
         )
 
 
 def test_a_request_that_says_its_length_twice_is_refused(service):
     status, problem = raw(
-        service, "POST /v1/search HTTP/1.1", "Host: localhost", f"x-api-key: {KEY}", "Content-Type: application/json",
-        "Content-Length: 5", "Transfer-Encoding: chunked", body="0\r\n\r\n",
+        service,
+        "POST /v1/search HTTP/1.1",
+        "Host: localhost",
+        f"x-api-key: {KEY}",
+        "Content-Type: application/json",
+        "Content-Length: 5",
+        "Transfer-Encoding: chunked",
+        body="0\r\n\r\n",
     )
     assert (status, problem["code"], problem["detail"]) == (
-        400, "bad-header", "The request has both Content-Length and Transfer-Encoding. Send one of them."
+        400,
+        "bad-header",
+        "The request has both Content-Length and Transfer-Encoding. Send one of them.",
     )
 
 
-def test_below_a_root_path_requests_are_answered_with_and_without_it_and_links_begin_with_it(data_dir, tmp_path):
+def test_below_a_root_path_requests_are_answered_with_and_without_it_and_links_begin_with_it(
+    data_dir, tmp_path
+):
     running = Running(data_dir, tmp_path, root_path="/chain/nbext")
     try:
         for prefix in ("", "/chain/nbext"):
-            assert running.get(f"{prefix}/healthz", headers={"x-api-key": ""}).json() == {"status": "ok"}
+            assert running.get(f"{prefix}/healthz", headers={"x-api-key": ""}).json() == {
+                "status": "ok"
+            }
             assert running.get(f"{prefix}/about").json()["links"] == {
-                "schema": "/chain/nbext/schema", "openapi": "/chain/nbext/openapi.json", "lists": "/chain/nbext/lists"
+                "schema": "/chain/nbext/schema",
+                "openapi": "/chain/nbext/openapi.json",
+                "lists": "/chain/nbext/lists",
             }
             segment = running.post(f"{prefix}/v1/segment/execute", HOLDERS).json()
             own = f"/chain/nbext/v1/segment/{segment['id']}"
-            assert segment["links"] == {"self": own, **{form: f"{own}/{form}" for form in ("json", "csv", "arrow")}}
+            assert segment["links"] == {
+                "self": own,
+                **{form: f"{own}/{form}" for form in ("json", "csv", "arrow")},
+            }
             page = running.get(f"{prefix}/v1/segment/{segment['id']}/json?limit=10").json()["page"]
             assert page["next"] == f"{own}/json?limit=10&offset=10"
             assert running.get(page["next"]).json()["page"]["offset"] == 10

@@ -23,7 +23,11 @@ def segment(service):
 
 def test_a_segment_is_answered_with_all_that_is_known_of_it(service, segment):
     as_of = service.get("/v1/tokens/ethereum/USDC").json()["asOf"]
-    known = {name: segment[name] for name in segment if name not in ("id", "createdAt", "completedAt", "preview")}
+    known = {
+        name: segment[name]
+        for name in segment
+        if name not in ("id", "createdAt", "completedAt", "preview")
+    }
     path = f"/v1/segment/{segment['id']}"
     assert isinstance(known.pop("durationMs"), int)
     matched = known.pop("counts")["matched"]
@@ -40,12 +44,31 @@ def test_a_segment_is_answered_with_all_that_is_known_of_it(service, segment):
         "truncated": True,
         "columns": [
             {"name": "address", "type": "string"},
-            {"name": "USDC_balance", "type": "float64", "unit": "token", "symbol": "USDC", "chain": "ethereum",
-             "address": USDC, "decimals": 6},
-            {"name": "USDC_balance_raw", "type": "uint256", "unit": "raw", "symbol": "USDC", "chain": "ethereum",
-             "address": USDC, "decimals": 6},
+            {
+                "name": "USDC_balance",
+                "type": "float64",
+                "unit": "token",
+                "symbol": "USDC",
+                "chain": "ethereum",
+                "address": USDC,
+                "decimals": 6,
+            },
+            {
+                "name": "USDC_balance_raw",
+                "type": "uint256",
+                "unit": "raw",
+                "symbol": "USDC",
+                "chain": "ethereum",
+                "address": USDC,
+                "decimals": 6,
+            },
         ],
-        "links": {"self": path, "json": f"{path}/json", "csv": f"{path}/csv", "arrow": f"{path}/arrow"},
+        "links": {
+            "self": path,
+            "json": f"{path}/json",
+            "csv": f"{path}/csv",
+            "arrow": f"{path}/arrow",
+        },
         "cached": False,
         "warnings": [],
         "error": None,
@@ -67,18 +90,29 @@ def test_the_exports_hold_the_same_rows_exactly(service, segment):
     assert rows["columns"] == segment["columns"]
     assert rows["page"] == {"limit": 100_000, "offset": 0, "total": 50, "next": None}
     assert rows["data"][:10] == segment["preview"]
-    assert all(row["USDC_balance_raw"].isdigit() and int(row["USDC_balance_raw"]) >= 10**6 for row in rows["data"])
+    assert all(
+        row["USDC_balance_raw"].isdigit() and int(row["USDC_balance_raw"]) >= 10**6
+        for row in rows["data"]
+    )
     assert all(row["USDC_balance"] == int(row["USDC_balance_raw"]) / 10**6 for row in rows["data"])
-    assert [row["address"] for row in rows["data"]] == sorted(row["address"] for row in rows["data"])
+    assert [row["address"] for row in rows["data"]] == sorted(
+        row["address"] for row in rows["data"]
+    )
     assert len(rows["data"]) == 50
     answer = service.get(f"{path}/csv")
     assert answer.headers["content-type"] == "text/csv; charset=utf-8"
     lines = csv.DictReader(io.StringIO(answer.text))
     assert [{**line, "USDC_balance": float(line["USDC_balance"])} for line in lines] == rows["data"]
     arrow = pa.ipc.open_stream(service.get(f"{path}/arrow").content).read_all()
-    assert [{**row, "USDC_balance_raw": str(row["USDC_balance_raw"])} for row in arrow.to_pylist()] == rows["data"]
+    assert [
+        {**row, "USDC_balance_raw": str(row["USDC_balance_raw"])} for row in arrow.to_pylist()
+    ] == rows["data"]
     assert arrow.schema == pa.schema(
-        [("address", pa.string()), ("USDC_balance", pa.float64()), ("USDC_balance_raw", pa.decimal128(38, 0))]
+        [
+            ("address", pa.string()),
+            ("USDC_balance", pa.float64()),
+            ("USDC_balance_raw", pa.decimal128(38, 0)),
+        ]
     )
 
 
@@ -98,7 +132,10 @@ def test_json_pages_lead_from_one_to_the_next_and_hold_each_row_once(service, se
 def test_limit_zero_counts_and_returns_nothing(service, segment):
     counted = service.execute({**HOLDERS, "limit": 0})
     assert counted["counts"] == {"matched": segment["counts"]["matched"], "returned": 0}
-    assert service.get(f"{counted['links']['csv']}").text == "address,USDC_balance,USDC_balance_raw\r\n"
+    assert (
+        service.get(f"{counted['links']['csv']}").text
+        == "address,USDC_balance,USDC_balance_raw\r\n"
+    )
     assert service.get(f"{counted['links']['json']}").json()["data"] == []
 
 
@@ -108,10 +145,19 @@ def test_a_token_is_read_by_address_and_by_symbol(service):
     numbers = {name: token.pop(name) for name in ("holders", "transfers")}
     assert all(number > 0 for number in numbers.values())
     assert token == {
-        "chain": "ethereum", "chainId": 1, "address": USDC,
-        "checksumAddress": "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48", "name": "USDC", "symbol": "USDC",
-        "decimals": 6, "totalSupply": None, "logo": None, "verified": True, "possibleSpam": False,
-        "deployedBlockNumber": None, "asOf": token["asOf"],
+        "chain": "ethereum",
+        "chainId": 1,
+        "address": USDC,
+        "checksumAddress": "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48",
+        "name": "USDC",
+        "symbol": "USDC",
+        "decimals": 6,
+        "totalSupply": None,
+        "logo": None,
+        "verified": True,
+        "possibleSpam": False,
+        "deployedBlockNumber": None,
+        "asOf": token["asOf"],
     }
     for same in ("usdc", "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"):
         assert service.get(f"/v1/tokens/eip155:1/{same}").json() == {**token, **numbers}
@@ -127,7 +173,9 @@ def test_a_collection_is_read_by_address_and_by_symbol(service):
 
 def test_metadata_that_the_caller_has_is_not_sent_again(service):
     first = service.get("/v1/tokens/ethereum/USDC")
-    again = service.get("/v1/tokens/ethereum/USDC", headers={"If-None-Match": first.headers["ETag"]})
+    again = service.get(
+        "/v1/tokens/ethereum/USDC", headers={"If-None-Match": first.headers["ETag"]}
+    )
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["ETag"] == first.headers["ETag"]
     assert first.headers["Cache-Control"] == "private, no-cache"
@@ -136,28 +184,48 @@ def test_metadata_that_the_caller_has_is_not_sent_again(service):
 @pytest.mark.parametrize(
     ("path", "detail"),
     [
-        (f"/v1/tokens/ethereum/{BAYC}", f"{BAYC} on ethereum is an NFT collection. Read it under /v1/nfts."),
-        (f"/v1/nfts/ethereum/{USDC}", f"{USDC} on ethereum is an ERC20 token. Read it under /v1/tokens."),
-        ("/v1/tokens/ethereum/USDX", "The data has no symbol 'USDX' on ethereum. Did you mean 'USDT'?"),
-        (f"/v1/tokens/ethereum/0x{'1' * 40}", f"The data has no contract 0x{'1' * 40} on ethereum."),
+        (
+            f"/v1/tokens/ethereum/{BAYC}",
+            f"{BAYC} on ethereum is an NFT collection. Read it under /v1/nfts.",
+        ),
+        (
+            f"/v1/nfts/ethereum/{USDC}",
+            f"{USDC} on ethereum is an ERC20 token. Read it under /v1/tokens.",
+        ),
+        (
+            "/v1/tokens/ethereum/USDX",
+            "The data has no symbol 'USDX' on ethereum. Did you mean 'USDT'?",
+        ),
+        (
+            f"/v1/tokens/ethereum/0x{'1' * 40}",
+            f"The data has no contract 0x{'1' * 40} on ethereum.",
+        ),
         ("/v1/segment/none", "There is no segment with that id."),
         ("/v1/segment/none/csv", "There is no segment with that id."),
     ],
 )
 def test_what_is_not_there_is_404_and_says_what_to_do(service, path, detail):
     answer = service.get(path)
-    assert (answer.status_code, answer.json()["code"], answer.json()["detail"]) == (404, "not-found", detail)
+    assert (answer.status_code, answer.json()["code"], answer.json()["detail"]) == (
+        404,
+        "not-found",
+        detail,
+    )
 
 
 def test_a_search_finds_collections_and_says_how_many(service):
-    found = service.post("/v1/search", {"type": "nft", "chain": "ethereum", "searchTerm": "bored"}).json()
+    found = service.post(
+        "/v1/search", {"type": "nft", "chain": "ethereum", "searchTerm": "bored"}
+    ).json()
     assert [item["symbol"] for item in found["items"]][:1] == ["BAYC"]
     assert list(found["items"][0]) == list(SEARCH_FIELDS)
     assert found["total"] >= len(found["items"])
     assert (found["type"], found["chain"], found["searchTerm"]) == ("nft", "ethereum", "bored")
 
 
-@pytest.mark.parametrize("term", ["%", "_", "*", "\\", "' OR 1=1 --", "(a+)+$", "\U0001f600", "\u202e"])
+@pytest.mark.parametrize(
+    "term", ["%", "_", "*", "\\", "' OR 1=1 --", "(a+)+$", "\U0001f600", "\u202e"]
+)
 def test_a_search_term_is_literal_text(service, term):
     answer = service.post("/v1/search", {"searchTerm": term})
     assert answer.status_code == 200
@@ -171,8 +239,23 @@ def test_a_search_term_is_literal_text(service, term):
         ({"searchTerm": None}, [("/searchTerm", "required")]),
         ({"searchTerm": "a\x00b"}, [("/searchTerm", "character")]),
         ({"searchTerm": "x" * 257}, [("/searchTerm", "length")]),
-        ({"searchTerm": "x", "type": "nfts", "chain": "etherium", "limit": 0, "offset": -1, "tern": 1},
-         [("/tern", "unknown-key"), ("/type", "type"), ("/limit", "range"), ("/offset", "range"), ("/chain", "chain")]),
+        (
+            {
+                "searchTerm": "x",
+                "type": "nfts",
+                "chain": "etherium",
+                "limit": 0,
+                "offset": -1,
+                "tern": 1,
+            },
+            [
+                ("/tern", "unknown-key"),
+                ("/type", "type"),
+                ("/limit", "range"),
+                ("/offset", "range"),
+                ("/chain", "chain"),
+            ],
+        ),
         ({"searchTerm": "x", "limit": True}, [("/limit", "range")]),
         ({"searchTerm": "x", "type": []}, [("/type", "type")]),
     ],
@@ -184,7 +267,9 @@ def test_a_search_that_is_not_allowed_names_every_field(service, body, errors):
 
 
 def test_a_search_with_nine_thousand_unknown_fields_gets_a_short_answer(service):
-    answer = service.post("/v1/search", {"searchTerm": "x", **{f"k{number}": 0 for number in range(9_000)}})
+    answer = service.post(
+        "/v1/search", {"searchTerm": "x", **{f"k{number}": 0 for number in range(9_000)}}
+    )
     problem = answer.json()
     assert (answer.status_code, len(problem["errors"]), problem["moreErrors"]) == (422, 20, 8_980)
     assert problem["detail"].splitlines()[-1] == "and 8,980 more errors"
@@ -207,50 +292,73 @@ def test_counts_of_what_segments_have_in_common_come_in_one_answer(service):
     together = [[0], [1], [1, 0]]
     counted = service.post("/counts", {"segments": APES, "counts": together}).json()
     both = {"all": [one["filters"] for one in APES]}
-    matched = [service.execute({"filters": filters, "limit": 0})["counts"]["matched"]
-               for filters in (*(one["filters"] for one in APES), both)]  # fmt: skip
+    matched = [
+        service.execute({"filters": filters, "limit": 0})["counts"]["matched"]
+        for filters in (*(one["filters"] for one in APES), both)
+    ]
     assert counted["counts"] == matched
     assert matched[2] > 0
-    assert [one["words"] for one in counted["segments"]] == [f"wallets that own {name} on ethereum"
-                                                             for name in ("BAYC", "MAYC")]  # fmt: skip
+    assert [one["words"] for one in counted["segments"]] == [
+        f"wallets that own {name} on ethereum" for name in ("BAYC", "MAYC")
+    ]
 
 
-@pytest.mark.parametrize(("body", "pointer", "code"), [
-    ({"segments": APES, "counts": [[0]], "limit": 1}, "/limit", "unknown-key"),
-    ({"segments": APES, "counts": [[0]], "amounts": 1}, "/amounts", "type"),
-    ({"segments": APES, "counts": [[0]], "amounts": "USDC"}, "/amounts", "unknown-symbol"),
-    ({"counts": [[0]]}, "/segments", "size"),
-    ({"segments": APES * 65, "counts": [[0]]}, "/segments", "size"),
-    ({"segments": [*APES, 5], "counts": [[0]]}, "/segments/2", "type"),
-    ({"segments": [{**APES[0], "limit": 1}], "counts": [[0]]}, "/segments/0", "type"),
-    ({"segments": APES, "counts": []}, "/counts", "size"),
-    ({"segments": APES, "counts": [[0]] * 4096}, "/counts", "size"),
-    ({"segments": APES, "counts": [[0], [2]]}, "/counts/1", "range"),
-    ({"segments": APES, "counts": [[]]}, "/counts/0", "range"),
-    ({"segments": APES, "counts": [[0, 0]]}, "/counts/0", "range"),
-    ({"segments": APES, "counts": [[True]]}, "/counts/0", "range"),
-    ({"segments": [*APES, {"filters": {"nft": {"nft": "BAYX"}}}], "counts": [[0]]}, "/segments/2/filters/nft/nft",
-     "unknown-symbol"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "pointer", "code"),
+    [
+        ({"segments": APES, "counts": [[0]], "limit": 1}, "/limit", "unknown-key"),
+        ({"segments": APES, "counts": [[0]], "amounts": 1}, "/amounts", "type"),
+        ({"segments": APES, "counts": [[0]], "amounts": "USDC"}, "/amounts", "unknown-symbol"),
+        ({"counts": [[0]]}, "/segments", "size"),
+        ({"segments": APES * 65, "counts": [[0]]}, "/segments", "size"),
+        ({"segments": [*APES, 5], "counts": [[0]]}, "/segments/2", "type"),
+        ({"segments": [{**APES[0], "limit": 1}], "counts": [[0]]}, "/segments/0", "type"),
+        ({"segments": APES, "counts": []}, "/counts", "size"),
+        ({"segments": APES, "counts": [[0]] * 4096}, "/counts", "size"),
+        ({"segments": APES, "counts": [[0], [2]]}, "/counts/1", "range"),
+        ({"segments": APES, "counts": [[]]}, "/counts/0", "range"),
+        ({"segments": APES, "counts": [[0, 0]]}, "/counts/0", "range"),
+        ({"segments": APES, "counts": [[True]]}, "/counts/0", "range"),
+        (
+            {"segments": [*APES, {"filters": {"nft": {"nft": "BAYX"}}}], "counts": [[0]]},
+            "/segments/2/filters/nft/nft",
+            "unknown-symbol",
+        ),
+    ],
+)
 def test_a_request_for_counts_that_is_not_allowed_names_the_field(service, body, pointer, code):
     answer = service.post("/counts", body)
     assert answer.status_code == 422
-    assert [(each["pointer"], each["code"]) for each in answer.json()["errors"]] == [(pointer, code)]
+    assert [(each["pointer"], each["code"]) for each in answer.json()["errors"]] == [
+        (pointer, code)
+    ]
 
 
 def test_a_funnel_counts_each_condition_alone_and_with_those_before_it(service):
-    conditions = {"nft": {"nft": "BAYC"}, "token": {"token": "USDC"}, "not": {"nft": {"nft": "MAYC"}}}
+    conditions = {
+        "nft": {"nft": "BAYC"},
+        "token": {"token": "USDC"},
+        "not": {"nft": {"nft": "MAYC"}},
+    }
     found = service.post("/funnel", {"filters": conditions}).json()
     so_far = {}
     assert len(found["steps"]) == 3
     for step, (key, one) in zip(found["steps"], conditions.items(), strict=True):
         so_far[key] = one
-        for number, filters in (("alone", {key: one}), ("alone", step["filters"]), ("remaining", so_far)):
+        for number, filters in (
+            ("alone", {key: one}),
+            ("alone", step["filters"]),
+            ("remaining", so_far),
+        ):
             counts = service.execute({"filters": filters, "limit": 0})["counts"]
             assert step[number] == counts["matched"], (step["words"], number)
-    assert found["words"] == f"wallets that {' and '.join(step['words'] for step in found['steps'])}"
+    assert (
+        found["words"] == f"wallets that {' and '.join(step['words'] for step in found['steps'])}"
+    )
     segment = service.execute({"filters": conditions, "limit": 100})
-    wallets = [row["address"] for row in service.get(f"/v1/segment/{segment['id']}/json").json()["data"]]
+    wallets = [
+        row["address"] for row in service.get(f"/v1/segment/{segment['id']}/json").json()["data"]
+    ]
     for limit, few in [(0, 0), (3, 3), (10_000, 10), (None, 10)]:
         asked = {"filters": conditions} | ({} if limit is None else {"limit": limit})
         assert service.post("/funnel", asked).json()["sample"] == wallets[:few]
@@ -282,7 +390,11 @@ def test_the_schema_is_served_and_is_the_languages_own(service):
         ({**HOLDERS, "operator": "XOR"}, "/operator", "choice"),
         ({**HOLDERS, "limit": 10**9}, "/limit", "range"),
         ({**HOLDERS, "fileType": "exe"}, "/fileType", "choice"),
-        ({**HOLDERS, "filters": {"token": {"token": "'; DROP TABLE wallets; --"}}}, "/filters/token/token", None),
+        (
+            {**HOLDERS, "filters": {"token": {"token": "'; DROP TABLE wallets; --"}}},
+            "/filters/token/token",
+            None,
+        ),
     ],
 )
 def test_a_segment_that_is_not_allowed_names_the_field(service, body, pointer, code):
@@ -324,8 +436,10 @@ def test_metrics_tell_what_each_key_asked_and_got(data_dir, tmp_path):
     try:
         rows = running.execute()["counts"]["returned"]
         segment = running.execute()
-        sent = [running.get(segment["links"][form] + options).content
-                for form, options in [("csv", ""), ("arrow", ""), ("json", "?limit=7")]]
+        sent = [
+            running.get(segment["links"][form] + options).content
+            for form, options in [("csv", ""), ("arrow", ""), ("json", "?limit=7")]
+        ]
         text = running.get("/metrics").text
         found = dict(re.findall(r'^nbext_key_(\w+)_total{key="owner"} (\S+)$', text, re.MULTILINE))
         assert (float(found["requests"]), float(found["rows"])) == (5, 2 * rows + 7)
@@ -340,7 +454,9 @@ def test_metrics_name_the_data_that_is_served_and_the_room_on_the_disk(service):
     text = service.get("/metrics").text
     assert f'nbext_data{{fingerprint="{about["fingerprint"]}",name="{about["name"]}"}} 1.0' in text
     for chain in about["chains"]:
-        block = re.search(rf'^nbext_data_last_block{{chain="{chain["chain"]}"}} (\S+)$', text, re.MULTILINE)
+        block = re.search(
+            rf'^nbext_data_last_block{{chain="{chain["chain"]}"}} (\S+)$', text, re.MULTILINE
+        )
         assert float(block[1]) == chain["lastBlock"]
     assert float(re.search(r"^nbext_disk_free_bytes (\S+)$", text, re.MULTILINE)[1]) > 0
 

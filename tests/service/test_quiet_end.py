@@ -13,5 +13,7 @@ def test_a_process_that_used_the_service_ends_quietly(tmp_path):
         "answer = requests.get(running.base_url + '/about', headers={'x-api-key': running.api_key.reveal()})\n"
         "print(answer.status_code)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.stdout, done.stderr, done.returncode) == ("200\n", "", 0)

@@ -84,7 +84,9 @@ def test_400_half_open_connections_do_not_keep_others_from_being_served(data_dir
             took.append(time.monotonic() - asked)
         # Where one stays open, reading from it times out.
         closed = [closed_after(connection, began) for connection in held]
-        print(f"400 half-open connections: others served in at most {max(took):.2f} s, closed in {max(closed):.1f} s")
+        print(
+            f"400 half-open connections: others served in at most {max(took):.2f} s, closed in {max(closed):.1f} s"
+        )
     finally:
         for connection in held:
             connection.close()

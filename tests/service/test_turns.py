@@ -22,16 +22,25 @@ def test_keys_take_turns_however_many_requests_each_sends():
     async def main() -> list[str]:
         done: list[str] = []
         some = turns()
-        many = [some.run("busy", lambda _, n=n: done.append(f"busy {n}"), Cancel(), 9) for n in range(50)]
+        many = [
+            some.run("busy", lambda _, n=n: done.append(f"busy {n}"), Cancel(), 9)
+            for n in range(50)
+        ]
         asked = [asyncio.ensure_future(one) for one in many]
         await asyncio.sleep(0)
         for key in "ab":
-            asked.append(asyncio.ensure_future(some.run(key, lambda _, key=key: done.append(key), Cancel(), 9)))
+            asked.append(
+                asyncio.ensure_future(
+                    some.run(key, lambda _, key=key: done.append(key), Cancel(), 9)
+                )
+            )
         await asyncio.gather(*asked)
         return done
 
     done = asyncio.run(main())
-    assert done[:4] == ["busy 0", "busy 1", "a", "b"], "the first was begun and the second granted nothing yet"
+    assert done[:4] == ["busy 0", "busy 1", "a", "b"], (
+        "the first was begun and the second granted nothing yet"
+    )
     assert done[4:] == [f"busy {number}" for number in range(2, 50)]
 
 
@@ -94,7 +103,11 @@ def test_a_share_is_free_again_and_leaves_nothing_behind():
         for key, status, code in (("a", 429, "too-many-at-once"), ("c", 503, "busy")):
             with pytest.raises(Problem) as caught, share.taken(key):
                 pass
-            assert (caught.value.status, caught.value.code, caught.value.headers["Retry-After"]) == (status, code, "2")
+            assert (
+                caught.value.status,
+                caught.value.code,
+                caught.value.headers["Retry-After"],
+            ) == (status, code, "2")
     with share.taken("a"):
         pass
     assert not share._taken

@@ -20,12 +20,22 @@ BLOCK = 1 << 20
 # Of a table that is kept: what parsing takes and gives back leaves holes between what stays. A million rows of 74 MB
 # peaked at 181 MB with blocks of 1 MB, and at 126 MB where small ones are joined.
 _SMALL_BLOCK, _ROWS_JOINED = 1 << 17, 1 << 15
-MEDIA_TYPES = ("text/csv", "application/csv", "text/comma-separated-values", "text/tab-separated-values")
+MEDIA_TYPES = (
+    "text/csv",
+    "application/csv",
+    "text/comma-separated-values",
+    "text/tab-separated-values",
+)
 # Media types under which anything may come.
 VAGUE_TYPES = (
-    "", "text/plain", "application/octet-stream", "binary/octet-stream", "application/download", "application/gzip",
+    "",
+    "text/plain",
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/download",
+    "application/gzip",
     "application/x-gzip",
-)  # fmt: skip
+)
 
 
 def read(body: bytes) -> pa.Table:
@@ -42,16 +52,22 @@ def read_stream(source: Any, types: Mapping[str, str], *, canonical: bool = Fals
     import pyarrow as pa
 
     # pandas keeps text as large_string: read as such it is not copied once more.
-    schema, arriving = batches(source, types, pa.large_string(), _SMALL_BLOCK if canonical else BLOCK)
+    schema, arriving = batches(
+        source, types, pa.large_string(), _SMALL_BLOCK if canonical else BLOCK
+    )
     exact = {name for name in schema.names if canonical and types.get(name) == "uint256"}
     columns: dict[str, list[Any]] = {name: [] for name in schema.names}
     for some in _joined(arriving):
         for name, values in zip(schema.names, some, strict=True):
             columns[name].append(frames.exact_part(values) if name in exact else values)
-    return pa.table({
-        field.name: (frames.exact_whole if field.name in exact else pa.chunked_array)(columns[field.name], field.type)
-        for field in schema
-    })  # fmt: skip
+    return pa.table(
+        {
+            field.name: (frames.exact_whole if field.name in exact else pa.chunked_array)(
+                columns[field.name], field.type
+            )
+            for field in schema
+        }
+    )
 
 
 def _joined(batches: Iterable[Any]) -> Iterator[list[Any]]:
@@ -61,12 +77,17 @@ def _joined(batches: Iterable[Any]) -> Iterator[list[Any]]:
     waiting: list[Any] = []
     for batch in chain(batches, [None]):
         if waiting and (batch is None or sum(each.num_rows for each in waiting) >= _ROWS_JOINED):
-            yield [pa.concat_arrays(parts) for parts in zip(*(each.columns for each in waiting), strict=True)]
+            yield [
+                pa.concat_arrays(parts)
+                for parts in zip(*(each.columns for each in waiting), strict=True)
+            ]
             waiting = []
         waiting.append(batch)
 
 
-def batches(source: Any, types: Mapping[str, str], text: Any = None, block: int = BLOCK) -> tuple[Any, Iterator[Any]]:
+def batches(
+    source: Any, types: Mapping[str, str], text: Any = None, block: int = BLOCK
+) -> tuple[Any, Iterator[Any]]:
     """Return a CSV's Arrow schema and its batches, one after the other; texts are of the type ``text``, or string."""
     import pyarrow as pa
     from pyarrow import csv
@@ -74,7 +95,9 @@ def batches(source: Any, types: Mapping[str, str], text: Any = None, block: int 
     head, names, separator = _header(source)
     joined = _Joined(head, source)
     # No row may be longer than a block: of our service none has forty times as many characters as the header.
-    given = _options(names, separator, types, text or pa.string(), max(block, 40 * len(head.split(b"\n", 1)[0])))
+    given = _options(
+        names, separator, types, text or pa.string(), max(block, 40 * len(head.split(b"\n", 1)[0]))
+    )
     with _lines_of_faults():
         # Arrow's own pool keeps what it has freed, which for a table of this kind is a quarter of the peak.
         reader = csv.open_csv(joined, *given, memory_pool=pa.system_memory_pool())
@@ -97,16 +120,24 @@ def _lines_of_faults() -> Iterator[None]:
     except pa.ArrowInvalid as error:
         row = re.search(r"[Rr]ow #(\d+)", str(error))
         where = f" at line {int(row[1]):,}" if row else ""
-        raise ProtocolError(f"The answer is not valid CSV{where}: {shown(error, length=200)}") from None
+        raise ProtocolError(
+            f"The answer is not valid CSV{where}: {shown(error, length=200)}"
+        ) from None
 
 
-def _options(names: list[str], separator: str, types: Mapping[str, str], text: Any, block: int) -> tuple[Any, Any, Any]:
+def _options(
+    names: list[str], separator: str, types: Mapping[str, str], text: Any, block: int
+) -> tuple[Any, Any, Any]:
     """Return pyarrow's options. Left to itself it guesses: of the balances, 65 % would stay exact."""
     import pyarrow as pa
     from pyarrow import csv
 
-    kinds = {"integer": pa.int64(), "boolean": pa.bool_(), "float64": pa.float64(),
-             "timestamp": pa.timestamp("s", "UTC")}  # fmt: skip
+    kinds = {
+        "integer": pa.int64(),
+        "boolean": pa.bool_(),
+        "float64": pa.float64(),
+        "timestamp": pa.timestamp("s", "UTC"),
+    }
     return (
         # One thread: only then is the row of a fault known, and from a stream it is no slower.
         csv.ReadOptions(block_size=block, use_threads=False),
@@ -155,7 +186,9 @@ def refuse_other_kinds(head: bytes) -> None:
     if start in (b"{", b"["):
         raise ProtocolError("The answer is declared as CSV, but is JSON (line 1).")
     if b"\r" in head.rstrip(b"\r") and b"\n" not in head:
-        raise ProtocolError("The answer's lines end in CR (line 1); CSV ends them with LF or CR LF.")
+        raise ProtocolError(
+            "The answer's lines end in CR (line 1); CSV ends them with LF or CR LF."
+        )
 
 
 def _check_names(names: list[str]) -> None:
@@ -196,4 +229,6 @@ class _Joined(io.RawIOBase):
     def check(self) -> None:
         """Refuse a quote that was never closed: pyarrow would take all that follows it for one value."""
         if self._quotes % 2:
-            raise ProtocolError(f"The answer is not valid CSV: the quote at line {self._last_quote:,} is never closed.")
+            raise ProtocolError(
+                f"The answer is not valid CSV: the quote at line {self._last_quote:,} is never closed."
+            )

@@ -34,7 +34,9 @@ def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Return the file to write; refuse another ending, a folder, and a file that is there."""
     path = Path(to).expanduser()
     if path.suffix.lower() not in ENDINGS:
-        raise ValidationError.of("to", "ending", f"{path.name!r} must end in one of: {', '.join(ENDINGS)}.")
+        raise ValidationError.of(
+            "to", "ending", f"{path.name!r} must end in one of: {', '.join(ENDINGS)}."
+        )
     if path.is_dir():
         raise ValidationError.of("to", "folder", f"{path} is a folder. Give a file.")
     if not path.parent.is_dir():
@@ -57,7 +59,9 @@ def written(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
 
 
 def _exists(path: Path) -> ValidationError:
-    return ValidationError.of("to", "exists", f"{path} exists. Use overwrite=True (--overwrite) to replace it.")
+    return ValidationError.of(
+        "to", "exists", f"{path} exists. Use overwrite=True (--overwrite) to replace it."
+    )
 
 
 def save(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False) -> None:
@@ -140,7 +144,12 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
 
 
 def write_pages(
-    pages: Iterable[list[Record]], types: Mapping[str, str], path: Path, file: IO[bytes], *, raw: bool
+    pages: Iterable[list[Record]],
+    types: Mapping[str, str],
+    path: Path,
+    file: IO[bytes],
+    *,
+    raw: bool,
 ) -> int:
     """Write pages of records as csv, json, parquet or arrow, with one page in memory; return how many records.
 
@@ -166,7 +175,9 @@ def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: 
             for name, value in record.items():
                 seen.setdefault(name, set()).add(_kind(value))
             waiting.write(json.dumps(record, default=frames.plain) + "\n")
-    return pa.schema([(name, _arrow_type(kinds - {"null"}, types.get(name, ""))) for name, kinds in seen.items()])
+    return pa.schema(
+        [(name, _arrow_type(kinds - {"null"}, types.get(name, ""))) for name, kinds in seen.items()]
+    )
 
 
 def _kind(value: Any) -> str:
@@ -182,7 +193,9 @@ def _arrow_type(kinds: set[str], stated: str) -> Any:
 
     # Without a value the service's word is all there is; a uint256 is text, however small it happens to be.
     kind = kinds.pop() if len(kinds) == 1 else "text" if kinds else stated
-    return {"integer": pa.int64(), "boolean": pa.bool_()}.get("text" if stated == "uint256" else kind, pa.string())
+    return {"integer": pa.int64(), "boolean": pa.bool_()}.get(
+        "text" if stated == "uint256" else kind, pa.string()
+    )
 
 
 def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
@@ -191,8 +204,13 @@ def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
     rest = iter(lines)
     while records := [json.loads(line) for line in islice(rest, BATCH)]:
         columns = [[record.get(field.name) for record in records] for field in schema]
-        arrays = [pa.array(map(frames.as_text, column) if pa.types.is_string(field.type) else column, field.type)
-                  for field, column in zip(schema, columns, strict=True)]  # fmt: skip
+        arrays = [
+            pa.array(
+                map(frames.as_text, column) if pa.types.is_string(field.type) else column,
+                field.type,
+            )
+            for field, column in zip(schema, columns, strict=True)
+        ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -217,6 +235,9 @@ def _safe(texts: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    runs = pc.and_(pc.match_substring_regex(texts, _FORMULA), pc.invert(pc.match_substring_regex(texts, _NUMBER)))
+    runs = pc.and_(
+        pc.match_substring_regex(texts, _FORMULA),
+        pc.invert(pc.match_substring_regex(texts, _NUMBER)),
+    )
     quote, nothing = (pa.scalar(text, texts.type) for text in ("'", ""))
     return pc.if_else(runs, pc.binary_join_element_wise(quote, texts, nothing), texts)

@@ -55,7 +55,11 @@ class Origin:
     @cached_property
     def is_loopback(self) -> bool:
         """Whether it is this machine."""
-        return self.host == "localhost" or self.host.endswith(".localhost") or _ip_is_loopback(self.host)
+        return (
+            self.host == "localhost"
+            or self.host.endswith(".localhost")
+            or _ip_is_loopback(self.host)
+        )
 
     @cached_property
     def url(self) -> str:
@@ -73,7 +77,9 @@ class Origin:
         """Say whether the URL is of this scheme, host and port, so that the key may go there."""
         parts = urlsplit(url)
         return (parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)) == (
-            self.scheme, self.host, self.port
+            self.scheme,
+            self.host,
+            self.port,
         )
 
     def follow(self, location: str, base: str) -> str:
@@ -84,8 +90,16 @@ class Origin:
             port = parts.port
         except ValueError:
             parts, port = SplitResult("", "", "", "", ""), None
-        if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or parts.username or parts.password or port == 0:
-            raise ProtocolError(f"{self.root} redirects to something that is not an http(s) address.")
+        if (
+            parts.scheme not in _DEFAULT_PORTS
+            or not parts.hostname
+            or parts.username
+            or parts.password
+            or port == 0
+        ):
+            raise ProtocolError(
+                f"{self.root} redirects to something that is not an http(s) address."
+            )
         # A service outside must not use us to reach what only this machine can: 169.254.169.254 hands out credentials.
         if not self.owns(target) and not self._may_send_to(parts):
             host = visible(parts.hostname, 80)
@@ -104,7 +118,9 @@ class Origin:
 def _split(base_url: str) -> SplitResult:
     shown = repr(base_url[:80]) if isinstance(base_url, str) else type(base_url).__name__
     if not isinstance(base_url, str) or not re.fullmatch(r"[^\s\x00-\x20\x7f\\]+", base_url):
-        raise ConfigError("base_url: Expected a text without spaces, such as https://api.example.com.")
+        raise ConfigError(
+            "base_url: Expected a text without spaces, such as https://api.example.com."
+        )
     try:
         parts = urlsplit(base_url)
         host = parts.hostname
@@ -113,7 +129,9 @@ def _split(base_url: str) -> SplitResult:
     if host is None or parts.scheme not in _DEFAULT_PORTS:
         # It may hold a password: it is shown only where it has no user name.
         named = "" if "@" in base_url else f" {shown}"
-        raise ConfigError(f"base_url{named} is not an address. Write one such as https://api.example.com or http://127.0.0.1:8000.")
+        raise ConfigError(
+            f"base_url{named} is not an address. Write one such as https://api.example.com or http://127.0.0.1:8000."
+        )
     if "@" in parts.netloc or "?" in base_url or "#" in base_url:
         raise ConfigError("base_url: Leave out user name, password, key, ?query and #fragment.")
     _check_host(host)
@@ -126,8 +144,13 @@ def _check_host(host: str) -> None:
             spelled = host.encode("idna").decode()
         except UnicodeError:
             spelled = "its xn-- form"
-        raise ConfigError(f"base_url: The host has letters outside ASCII, which may look alike. Write {spelled}.")
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]+(%[a-z0-9]+)?", host) or ".." in host:
+        raise ConfigError(
+            f"base_url: The host has letters outside ASCII, which may look alike. Write {spelled}."
+        )
+    if (
+        not re.fullmatch(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?|[0-9a-f:.]+(%[a-z0-9]+)?", host)
+        or ".." in host
+    ):
         raise ConfigError(f"base_url: {quoted(host)} is not a host name or address.")
 
 

@@ -91,8 +91,15 @@ class Incoming(_Head, io.RawIOBase):
     """
 
     def __init__(
-        self, status: int, headers: Mapping[str, str], url: str, raw: Any,
-        *, watch: Watch, cap: int, report: Report | None,
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        url: str,
+        raw: Any,
+        *,
+        watch: Watch,
+        cap: int,
+        report: Report | None,
     ) -> None:
         super().__init__()
         self.status, self.headers, self.url = status, headers, url
@@ -163,7 +170,9 @@ class Incoming(_Head, io.RawIOBase):
 
     def _take(self, size: int) -> bytes:
         """Return some decoded bytes; none once the body has ended."""
-        piece: bytes = self._unpacked(size) if self._layers else self._raw.read(size, decode_content=False)
+        piece: bytes = (
+            self._unpacked(size) if self._layers else self._raw.read(size, decode_content=False)
+        )
         if not self._came:
             piece = self._begun(piece, size)
         # A socket that the watchdog shut reads like a body that has ended.
@@ -233,7 +242,9 @@ class _Recoded:
         self._charset = charset
         self._decoder = codecs.getincrementaldecoder(charset)()
         # Text of 16 bits is full of zeros, which UTF-8 allows.
-        self._as_utf8 = None if charset.startswith("utf") else codecs.getincrementaldecoder("utf-8")()
+        self._as_utf8 = (
+            None if charset.startswith("utf") else codecs.getincrementaldecoder("utf-8")()
+        )
         self._ascii = True
 
     def more(self, piece: bytes, last: bool) -> bytes:
@@ -251,16 +262,26 @@ class _Recoded:
             self._ascii = self._ascii and text.isascii()
             return text.encode("utf-8")
         except UnicodeError:
-            raise ProtocolError(f"The answer declares the charset {self._charset}, but is not text in it.") from None
+            raise ProtocolError(
+                f"The answer declares the charset {self._charset}, but is not text in it."
+            ) from None
 
 
 def _layers(encoding: str) -> list[_Unpacker]:
-    names = [name for name in (part.strip().lower() for part in encoding.split(",")) if name not in ("", "identity")]
+    names = [
+        name
+        for name in (part.strip().lower() for part in encoding.split(","))
+        if name not in ("", "identity")
+    ]
     if len(names) > MAX_LAYERS:
-        raise ResponseTooLarge(f"The answer is compressed {len(names)} times over. Allowed: {MAX_LAYERS}.")
+        raise ResponseTooLarge(
+            f"The answer is compressed {len(names)} times over. Allowed: {MAX_LAYERS}."
+        )
     for name in names:
         if name not in ("gzip", "x-gzip", "deflate"):
-            raise ProtocolError(f"The answer has Content-Encoding {quoted(name, 40)}; nbext asked for gzip or deflate.")
+            raise ProtocolError(
+                f"The answer has Content-Encoding {quoted(name, 40)}; nbext asked for gzip or deflate."
+            )
     # The last one named was applied last, and comes off first.
     return [_Unpacker(name) for name in names[::-1]]
 
@@ -285,7 +306,9 @@ class _Unpacker:
             # The size bounds what one call unpacks: 300 kB of gzip may hold 300 MB of zeros.
             piece = self._inflate.decompress(self._packed, size)
         except zlib.error:
-            raise ProtocolError(f"The answer declares {self._name}, but is not {self._name}.") from None
+            raise ProtocolError(
+                f"The answer declares {self._name}, but is not {self._name}."
+            ) from None
         self._packed = self._inflate.unconsumed_tail or self._inflate.unused_data
         return piece
 

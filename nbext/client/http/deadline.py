@@ -84,7 +84,9 @@ class Watch:
                 _shut(sock)
             else:
                 # By a descriptor of our own: TLS takes the first one away from its object.
-                copy = socket.socket(sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno()))
+                copy = socket.socket(
+                    sock.family, sock.type, sock.proto, fileno=os.dup(sock.fileno())
+                )
                 self._sockets.append(copy)
 
     def fire(self) -> None:
@@ -129,7 +131,9 @@ class Watchdog:
         with self._changed:
             self.live.add(watch)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="nbext-watchdog", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="nbext-watchdog", daemon=True
+                )
                 self._thread.start()
             # Waking the thread for each call would cost every call a switch of threads.
             if time.monotonic() + watch.deadline.remaining() < self._wakes_at:
@@ -235,7 +239,12 @@ class _Watched(HTTPConnection):
         return super().is_connected
 
     def request(  # type: ignore[override]  # urllib3 widens http.client's signature in its own way
-        self, method: str, url: str, body: Any = None, headers: Mapping[str, str] | None = None, **options: Any
+        self,
+        method: str,
+        url: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        **options: Any,
     ) -> None:
         """Send a request, with the key where the watch has one."""
         watch = CURRENT.get()
@@ -287,7 +296,9 @@ class WatchedAdapter(HTTPAdapter):
     def proxy_manager_for(self, proxy: Any, **options: Any) -> Any:
         """Make the pool of a proxy, of our connections."""
         manager = super().proxy_manager_for(proxy, **options)
-        manager.pool_classes_by_scheme = _socks_pools() if proxy.lower().startswith("socks") else POOLS
+        manager.pool_classes_by_scheme = (
+            _socks_pools() if proxy.lower().startswith("socks") else POOLS
+        )
         return manager
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
@@ -331,7 +342,9 @@ class CachingAdapter(WatchedAdapter):
         super().__init__()
         self._controller = CacheController(_Latest(), cache_etags=True)
 
-    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+    def send(
+        self, request: requests.PreparedRequest, *args: Any, **options: Any
+    ) -> requests.Response:
         """Answer from the cache where that is allowed; else ask, and store what may be stored."""
         kept = self._controller.cached_request(request)
         if kept:
@@ -341,9 +354,13 @@ class CachingAdapter(WatchedAdapter):
         if response.status_code == 304:
             # Nothing follows the head; the connection is free once that is read.
             response.raw.read()
-            return self.build_response(request, self._controller.update_cached_response(request, response.raw))
+            return self.build_response(
+                request, self._controller.update_cached_response(request, response.raw)
+            )
         if response.status_code == 200:
-            response.raw = _Keeping(response.raw, partial(self._controller.cache_response, request, response.raw))
+            response.raw = _Keeping(
+                response.raw, partial(self._controller.cache_response, request, response.raw)
+            )
         return response
 
 

@@ -51,28 +51,68 @@ _STARS = "***"
 # So many first characters of a key are too much to show.
 _PART = 6
 # What requests, urllib3, http.client, ssl and the sockets may raise.
-FOREIGN: Final = (requests.RequestException, u.HTTPError, http.client.HTTPException, OSError, ValueError)
+FOREIGN: Final = (
+    requests.RequestException,
+    u.HTTPError,
+    http.client.HTTPException,
+    OSError,
+    ValueError,
+)
 
 # The first that fits: what failed, and what we make of it. {0} is the service's address.
-_OF_LIBRARY: Final[tuple[tuple[tuple[type[BaseException], ...], type[TransportError], str], ...]] = (
-    ((socket.gaierror, u.NameResolutionError), ConnectionFailed, "{0}: there is no host of that name, or no network."),
-    ((u.IncompleteRead, http.client.IncompleteRead, u.InvalidChunkLength), TruncatedResponse,
-     "{0} ended its answer before it was complete."),
-    ((ConnectionRefusedError,), ConnectionFailed, "{0} refused the connection. Is the service running there?"),
-    ((u.ConnectTimeoutError, requests.ConnectTimeout), ConnectionFailed, "{0} could not be reached in time."),
-    ((u.ReadTimeoutError, requests.ReadTimeout, TimeoutError), DeadlineExceeded,
-     "{0} sent nothing for longer than the setting read_timeout allows."),
-    ((ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected), ConnectionFailed,
-     "{0} closed the connection before it had answered."),
-    ((http.client.HTTPException, requests.exceptions.InvalidHeader, u.InvalidHeader, ValueError), ProtocolError,
-     "{0} answered with something that is not HTTP."),
-)  # fmt: skip
+_OF_LIBRARY: Final[
+    tuple[tuple[tuple[type[BaseException], ...], type[TransportError], str], ...]
+] = (
+    (
+        (socket.gaierror, u.NameResolutionError),
+        ConnectionFailed,
+        "{0}: there is no host of that name, or no network.",
+    ),
+    (
+        (u.IncompleteRead, http.client.IncompleteRead, u.InvalidChunkLength),
+        TruncatedResponse,
+        "{0} ended its answer before it was complete.",
+    ),
+    (
+        (ConnectionRefusedError,),
+        ConnectionFailed,
+        "{0} refused the connection. Is the service running there?",
+    ),
+    (
+        (u.ConnectTimeoutError, requests.ConnectTimeout),
+        ConnectionFailed,
+        "{0} could not be reached in time.",
+    ),
+    (
+        (u.ReadTimeoutError, requests.ReadTimeout, TimeoutError),
+        DeadlineExceeded,
+        "{0} sent nothing for longer than the setting read_timeout allows.",
+    ),
+    (
+        (ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected),
+        ConnectionFailed,
+        "{0} closed the connection before it had answered.",
+    ),
+    (
+        (http.client.HTTPException, requests.exceptions.InvalidHeader, u.InvalidHeader, ValueError),
+        ProtocolError,
+        "{0} answered with something that is not HTTP.",
+    ),
+)
 _OF_STATUS: Final[dict[int, type[ApiError]]] = {
-    401: AuthError, 402: AuthError, 403: AuthError, 404: NotFound, 410: NotFound, 409: Conflict, 429: RateLimited,
-}  # fmt: skip
+    401: AuthError,
+    402: AuthError,
+    403: AuthError,
+    404: NotFound,
+    410: NotFound,
+    409: Conflict,
+    429: RateLimited,
+}
 
 
-def of_library(error: BaseException, where: str, proxy: str | None = None) -> TransportError | ConfigError:
+def of_library(
+    error: BaseException, where: str, proxy: str | None = None
+) -> TransportError | ConfigError:
     """Return our error for a library's exception; ``where`` is the service's address, ``proxy`` that of the proxy."""
     causes = list(_causes(error))
     for cause in causes:
@@ -92,16 +132,25 @@ def of_library(error: BaseException, where: str, proxy: str | None = None) -> Tr
     return ConnectionFailed(f"The connection to {where} failed.")
 
 
-def _of_proxy(causes: list[BaseException], where: str, proxy: str) -> TransportError | ConfigError | None:
+def _of_proxy(
+    causes: list[BaseException], where: str, proxy: str
+) -> TransportError | ConfigError | None:
     """Return our error where it is the proxy that failed, and not the service behind it."""
     for cause in causes:
         if isinstance(cause, requests.exceptions.InvalidProxyURL):
-            return ConfigError(f"The proxy {proxy} has no host. Write one such as http://proxy.example.com:8080.")
+            return ConfigError(
+                f"The proxy {proxy} has no host. Write one such as http://proxy.example.com:8080."
+            )
         if isinstance(cause, requests.exceptions.InvalidSchema):
-            return ConfigError(f'The proxy {proxy} needs a package that is not installed: pip install "nbext[socks]"')
+            return ConfigError(
+                f'The proxy {proxy} needs a package that is not installed: pip install "nbext[socks]"'
+            )
     # PySocks has no error of its own for a proxy that failed.
     of_socks = u.NewConnectionError if proxy.startswith("socks") else u.ProxyError
-    if not any(isinstance(cause, u.ProxyError | requests.exceptions.ProxyError | of_socks) for cause in causes):
+    if not any(
+        isinstance(cause, u.ProxyError | requests.exceptions.ProxyError | of_socks)
+        for cause in causes
+    ):
         return None
     for cause in causes:
         if refused := re.search(r"Tunnel connection failed: (\d{3})", str(cause)):
@@ -129,7 +178,11 @@ def of_proxy_status(status: int, where: str, proxy: str) -> ConnectionFailed:
 def _tls_reason(causes: list[BaseException], proxy: str | None) -> str:
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            through = f" It came through the proxy {proxy}, which may have put its own in place." if proxy else ""
+            through = (
+                f" It came through the proxy {proxy}, which may have put its own in place."
+                if proxy
+                else ""
+            )
             return (
                 f"its certificate is not trusted ({cause.verify_message}).{through} "
                 "To trust it, set ca_bundle to a file with its certificate"
@@ -174,7 +227,11 @@ def of_problem(
     if ours is not None:
         return ours
     said = shown(said, key, 400)
-    message = f"The service answered {status}: {said}" if said else f"The service answered {status} without a reason."
+    message = (
+        f"The service answered {status}: {said}"
+        if said
+        else f"The service answered {status} without a reason."
+    )
     if status >= 500:
         again = f" (after {attempts} attempts)" if attempts > 1 else ""
         return ServerError(message + again, status=status, problem=problem, attempts=attempts)
@@ -187,20 +244,30 @@ def _of_code(problem: Mapping[str, Any], said: str, key: Secret | None) -> Nbext
     # Fifty say enough of what is wrong; a stranger may send a million.
     given = problem["errors"][:50] if isinstance(problem.get("errors"), list) else []
     errors: list[FieldError] = [
-        {"pointer": shown(e.get("pointer", ""), key), "code": shown(e.get("code", ""), key),
-         "detail": shown(e["detail"], key)}
-        for e in given if isinstance(e, dict) and isinstance(e.get("detail"), str)
-    ]  # fmt: skip
+        {
+            "pointer": shown(e.get("pointer", ""), key),
+            "code": shown(e.get("code", ""), key),
+            "detail": shown(e["detail"], key),
+        }
+        for e in given
+        if isinstance(e, dict) and isinstance(e.get("detail"), str)
+    ]
     more = problem.get("moreErrors")
     more = more if isinstance(more, int) and more > 0 else 0
     if code == "ambiguous-symbol" and isinstance(problem.get("candidates"), list):
         candidates = [c for c in problem["candidates"] if isinstance(c, dict)]
-        return AmbiguousSymbol(errors or [{"pointer": "", "code": code, "detail": shown(said, key)}], candidates, more)
+        return AmbiguousSymbol(
+            errors or [{"pointer": "", "code": code, "detail": shown(said, key)}], candidates, more
+        )
     if code == "invalid-segment" and errors:
         return InvalidSegment(errors, more)
     if code == "invalid" and errors:
         return ValidationError(errors, more)
-    failed = {"query-timeout": QueryTimeout, "resource-limit": ResourceLimit, "expired": SegmentExpired}
+    failed = {
+        "query-timeout": QueryTimeout,
+        "resource-limit": ResourceLimit,
+        "expired": SegmentExpired,
+    }
     return failed[code](shown(said, key)) if isinstance(code, str) and code in failed else None
 
 
@@ -212,11 +279,25 @@ def words(document: Any) -> str:
         return "; ".join(filter(None, (words(item) for item in document[:5])))
     if not isinstance(document, dict):
         return ""
-    place = ".".join(str(part) for part in document["loc"]) if isinstance(document.get("loc"), list) else ""
+    place = (
+        ".".join(str(part) for part in document["loc"])
+        if isinstance(document.get("loc"), list)
+        else ""
+    )
     # A problem's detail says what its title says, of this case (RFC 9457).
-    title = "" if "type" in document and words(document.get("detail")) else words(document.get("title"))
-    said = [title, *(words(document.get(name)) for name in ("error", "message", "msg", "detail", "reason", "errors"))]
-    said += [words(document.get(name)) for name in ("error_description", "errorMessage", "description")]
+    title = (
+        "" if "type" in document and words(document.get("detail")) else words(document.get("title"))
+    )
+    said = [
+        title,
+        *(
+            words(document.get(name))
+            for name in ("error", "message", "msg", "detail", "reason", "errors")
+        ),
+    ]
+    said += [
+        words(document.get(name)) for name in ("error_description", "errorMessage", "description")
+    ]
     # Objects often say the same in several fields.
     once = list(dict.fromkeys(filter(None, [place, *said])))
     return ": ".join(once[:3])

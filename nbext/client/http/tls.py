@@ -48,7 +48,9 @@ def _of_file(source: str, path: Path) -> ssl.SSLContext:
     else:
         return made
     named = quoted(str(path), MAX_SHOWN)
-    raise ConfigError(f"{source}: {named} {why}. Name a file of CA certificates, or leave {source} out.")
+    raise ConfigError(
+        f"{source}: {named} {why}. Name a file of CA certificates, or leave {source} out."
+    )
 
 
 def _has_store() -> bool:

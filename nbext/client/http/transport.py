@@ -30,7 +30,16 @@ from nbext import __version__
 from nbext.client.http import tls
 from nbext.client.http.base_url import Origin, usable_key
 from nbext.client.http.body import Answer, Incoming, Report, rate_limit_reset, retry_after
-from nbext.client.http.deadline import CURRENT, SCOPE, WATCHDOG, CachingAdapter, Deadline, Scope, Watch, WatchedAdapter
+from nbext.client.http.deadline import (
+    CURRENT,
+    SCOPE,
+    WATCHDOG,
+    CachingAdapter,
+    Deadline,
+    Scope,
+    Watch,
+    WatchedAdapter,
+)
 from nbext.client.http.errors import FOREIGN, of_answer, of_library, of_proxy_status
 from nbext.core.operations import DATA_HEADER, IDEMPOTENCY_HEADER
 from nbext.core.untrusted_text import visible
@@ -111,7 +120,11 @@ class Transport:
     """The session, the pool, the key and the retries that are left of one client."""
 
     def __init__(
-        self, base_url: str, api_key: str | Secret | None, settings: Settings, restart: Callable[[], Any] | None = None
+        self,
+        base_url: str,
+        api_key: str | Secret | None,
+        settings: Settings,
+        restart: Callable[[], Any] | None = None,
     ) -> None:
         self.settings = settings
         # Starts the embedded service again; None for a service that is not ours to start.
@@ -125,7 +138,9 @@ class Transport:
         self._renew()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a client holds a key and open connections: it is neither pickled nor copied")
+        raise TypeError(
+            "a client holds a key and open connections: it is neither pickled nor copied"
+        )
 
     def _point(self, base_url: str, api_key: str | Secret | None) -> None:
         self.origin = Origin.of(base_url, insecure=self.settings["insecure"])
@@ -146,12 +161,14 @@ class Transport:
         if self.settings["ca_bundle"] or self.origin.scheme == "https":
             # A bundle that cannot be read is refused now, and not by the first request.
             self._trust()
-        self.session.headers = requests.structures.CaseInsensitiveDict({
-            "User-Agent": f"nbext/{__version__}",
-            "Accept": "application/json, text/csv;q=0.9, */*;q=0.1",
-            # Compression does not pay on loopback.
-            "Accept-Encoding": "identity" if self.origin.is_loopback else "gzip, deflate",
-        })
+        self.session.headers = requests.structures.CaseInsensitiveDict(
+            {
+                "User-Agent": f"nbext/{__version__}",
+                "Accept": "application/json, text/csv;q=0.9, */*;q=0.1",
+                # Compression does not pay on loopback.
+                "Accept-Encoding": "identity" if self.origin.is_loopback else "gzip, deflate",
+            }
+        )
 
     def _cache_metadata(self) -> None:
         for path in ("/v1/tokens/", "/v1/nfts/"):
@@ -186,12 +203,21 @@ class Transport:
         headers = dict(call.headers) if own else {}
         if body is not None:
             headers.setdefault("Content-Type", "application/json")
-        request = self.session.prepare_request(requests.Request(method, url, headers=headers, data=body))
+        request = self.session.prepare_request(
+            requests.Request(method, url, headers=headers, data=body)
+        )
         read = left if call.patient else min(self.settings["read_timeout"], left)
         # A proxy would be asked for its own loopback, not for ours.
-        local = self.origin.is_loopback or (urlsplit(url).hostname or "") in ("localhost", "127.0.0.1", "::1")
+        local = self.origin.is_loopback or (urlsplit(url).hostname or "") in (
+            "localhost",
+            "127.0.0.1",
+            "::1",
+        )
         proxies = {} if local else requests.utils.get_environ_proxies(url)
-        watch.trust, watch.proxy = self._trust, _without_password(requests.utils.select_proxy(url, proxies))
+        watch.trust, watch.proxy = (
+            self._trust,
+            _without_password(requests.utils.select_proxy(url, proxies)),
+        )
         response = self.session.get_adapter(url).send(
             request,
             stream=True,
@@ -212,7 +238,9 @@ class Transport:
             try:
                 running = self.restart()
             except (NbextError, OSError, RuntimeError) as error:
-                raise ServiceDied(f"The embedded service ended and could not be started again: {error}") from None
+                raise ServiceDied(
+                    f"The embedded service ended and could not be started again: {error}"
+                ) from None
             self._point(running.base_url, running.api_key)
             # The next time it is the new one that would have died.
             self.restart = running.restart
@@ -280,7 +308,12 @@ class Exchange:
             self.done = True
             with transport.lock:
                 transport.retries = min(MAX_RETRIES, transport.retries + REGAINED)
-        elif transport.restart and not self._revived and isinstance(failure, ConnectionFailed) and not watch.sent:
+        elif (
+            transport.restart
+            and not self._revived
+            and isinstance(failure, ConnectionFailed)
+            and not watch.sent
+        ):
             transport.revive(born)
             self._revived = True
         else:
@@ -295,7 +328,9 @@ class Exchange:
             left = call.deadline.remaining()
             if not left:
                 raise self._too_late()
-            self._response = response = transport.send(call, method, url, body, watch=self._watch, left=left)
+            self._response = response = transport.send(
+                call, method, url, body, watch=self._watch, left=left
+            )
             location = response.headers.get("Location")
             if response.status_code not in (301, 302, 303, 307, 308) or not location:
                 return self._accepted(response, url)
@@ -304,16 +339,26 @@ class Exchange:
             if method != "GET" and response.status_code in (307, 308):
                 # The filters of a segment are the user's business, and no other service's.
                 if not transport.origin.owns(target):
-                    raise ProtocolError(f"{transport.origin.root} redirects the {method} to another service.")
+                    raise ProtocolError(
+                        f"{transport.origin.root} redirects the {method} to another service."
+                    )
             else:
                 method, body = "GET", None
             url = target
-        raise ProtocolError(f"{transport.origin.root} redirected the request more than {MAX_REDIRECTS} times.")
+        raise ProtocolError(
+            f"{transport.origin.root} redirected the request more than {MAX_REDIRECTS} times."
+        )
 
     def _accepted(self, response: requests.Response, url: str) -> Incoming:
         transport, status, headers = self._transport, response.status_code, response.headers
-        cap = MAX_ERROR_BODY if status >= 400 else self._call.cap or transport.settings["max_body_mb"] * 1_000_000
-        came = Incoming(status, headers, url, response.raw, watch=self._watch, cap=cap, report=self._call.report)
+        cap = (
+            MAX_ERROR_BODY
+            if status >= 400
+            else self._call.cap or transport.settings["max_body_mb"] * 1_000_000
+        )
+        came = Incoming(
+            status, headers, url, response.raw, watch=self._watch, cap=cap, report=self._call.report
+        )
         proxy = self._watch.proxy
         if status == 407 and proxy:
             raise of_proxy_status(status, transport.origin.root, proxy)
@@ -322,7 +367,9 @@ class Exchange:
             raise self._refusal(Answer(status, headers, _beginning(came), url), proxy)
         # 206 is a part of a file, and a part must never pass for the whole.
         if status < 200 or status == 206:
-            raise ProtocolError(f"{transport.origin.root} answered {status}, which nbext did not ask for.")
+            raise ProtocolError(
+                f"{transport.origin.root} answered {status}, which nbext did not ask for."
+            )
         self._incoming = came
         return came
 
@@ -330,7 +377,9 @@ class Exchange:
         error = of_answer(answer, self._transport.key, self._attempt)
         if answer.status == 403 and proxy and answer.url.startswith("http:"):
             # Without TLS a proxy can answer in the service's place.
-            error.args = (f"{_ended(error)} It came through the proxy {proxy}, which may have refused it.",)
+            error.args = (
+                f"{_ended(error)} It came through the proxy {proxy}, which may have refused it.",
+            )
         return error
 
     def _wait(self, failure: NbextError, watch: Watch) -> None:
@@ -338,11 +387,15 @@ class Exchange:
         call, transport = self._call, self._transport
         stated = self._stated_pause(failure)
         # Jitter: many callers must not all ask again at the same moment.
-        backoff = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * _jitter.uniform(0.5, 1.0)
+        backoff = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (self._attempt - 1)) * _jitter.uniform(
+            0.5, 1.0
+        )
         seconds = backoff if stated is None else stated
         if self._scope.ended.is_set():
             raise QueryCancelled("Interrupted.")
-        again = self._attempt < transport.settings["attempts"] and call.repeat.allows(failure, sent=watch.sent)
+        again = self._attempt < transport.settings["attempts"] and call.repeat.allows(
+            failure, sent=watch.sent
+        )
         # A pause that would outlast the deadline is not begun: the error is known now.
         if again and seconds < call.deadline.remaining():
             with transport.lock:
@@ -359,7 +412,9 @@ class Exchange:
         if call.repeat.unsure(failure, sent=watch.sent):
             raise self._unknown(failure)
         if stated is not None:
-            failure.args = (f"{_ended(failure)} It asks to wait {math.ceil(stated):,} s before the next request.",)
+            failure.args = (
+                f"{_ended(failure)} It asks to wait {math.ceil(stated):,} s before the next request.",
+            )
         raise failure
 
     def _stated_pause(self, failure: NbextError) -> float | None:
@@ -367,7 +422,11 @@ class Exchange:
         headers = self._response.headers if self._response is not None else {}
         seconds = retry_after(headers)
         # That header is in good answers too, where it asks for nothing.
-        return rate_limit_reset(headers) if seconds is None and isinstance(failure, RateLimited) else seconds
+        return (
+            rate_limit_reset(headers)
+            if seconds is None and isinstance(failure, RateLimited)
+            else seconds
+        )
 
     def _unknown(self, failure: NbextError) -> OutcomeUnknown:
         key = self._call.headers.get(IDEMPOTENCY_HEADER)
@@ -382,7 +441,11 @@ class Exchange:
 
     def _too_late(self) -> DeadlineExceeded:
         call = self._call
-        maybe = "" if call.repeat is Repeat.ALWAYS else " The request may have been carried out all the same."
+        maybe = (
+            ""
+            if call.repeat is Repeat.ALWAYS
+            else " The request may have been carried out all the same."
+        )
         return DeadlineExceeded(
             f"{self._transport.origin.root} did not answer within {call.deadline.seconds:g} s.{maybe}"
         )
@@ -404,7 +467,9 @@ def _beginning(came: Incoming) -> bytes:
     """Return as much of an error's body as can be read."""
     piece = bytearray()
     try:
-        while len(piece) < MAX_ERROR_BODY and (more := came.read(min(1 << 16, MAX_ERROR_BODY - len(piece)))):
+        while len(piece) < MAX_ERROR_BODY and (
+            more := came.read(min(1 << 16, MAX_ERROR_BODY - len(piece)))
+        ):
             piece += more
     except (NbextError, *FOREIGN):
         # The status says most of it already; a second error about the missing words would hide it.

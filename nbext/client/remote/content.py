@@ -15,8 +15,14 @@ from nbext.errors import ProtocolError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NDJSON_TYPES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines",
-                "application/jsonlines", "application/json-seq")  # fmt: skip
+NDJSON_TYPES = (
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/x-jsonlines",
+    "application/jsonlines",
+    "application/json-seq",
+)
 
 
 @dataclass
@@ -43,7 +49,9 @@ def opened(answer: Answer) -> Opened:
         return Opened(table=csv_text.read(answer.body))
     # Whatever its type says: a login page of a proxy calls itself anything, and JSON is sent as text/html.
     if body.startswith(b"<") or ("html" in kind and body[:1] not in b'{["'):
-        raise ProtocolError(f"The service answered with {_markup(body)} instead of data. Check base_url.")
+        raise ProtocolError(
+            f"The service answered with {_markup(body)} instead of data. Check base_url."
+        )
     if kind in NDJSON_TYPES:
         return _lines(body)
     if kind in csv_text.VAGUE_TYPES:
@@ -67,7 +75,9 @@ def _sniffed(answer: Answer, body: bytes) -> Opened:
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return Opened(document=body.decode("ascii"))
-    raise ProtocolError(f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text.")
+    raise ProtocolError(
+        f"The answer is neither JSON nor CSV, but {len(body):,} bytes of plain text."
+    )
 
 
 def _of_json(answer: Answer, body: bytes) -> Opened:
@@ -86,7 +96,9 @@ def _of_json(answer: Answer, body: bytes) -> Opened:
 
 def _has_rows(line: Any) -> bool:
     values = line.values() if isinstance(line, dict) else ()
-    return any(isinstance(value, list) and bool(value) and isinstance(value[0], dict) for value in values)
+    return any(
+        isinstance(value, list) and bool(value) and isinstance(value[0], dict) for value in values
+    )
 
 
 def _lines(body: bytes) -> Opened:
@@ -123,7 +135,15 @@ def _unpacked(document: Any, warnings: list[str]) -> Opened:
     return found
 
 
-_GATEWAY = {"statusCode", "status_code", "body", "headers", "multiValueHeaders", "isBase64Encoded", "statusDescription"}
+_GATEWAY = {
+    "statusCode",
+    "status_code",
+    "body",
+    "headers",
+    "multiValueHeaders",
+    "isBase64Encoded",
+    "statusDescription",
+}
 
 
 def _is_gateway(document: dict[str, Any]) -> bool:

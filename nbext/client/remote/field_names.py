@@ -39,9 +39,16 @@ def number_of(value: Any) -> int | None:
     >>> number_of(25), number_of("25"), number_of("1,234"), number_of(True), number_of("x")
     (25, 25, 1234, None, None)
     """
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,3}(,[0-9]{3}){1,5}|[0-9]{1,18}", value.strip()):
+    if isinstance(value, str) and re.fullmatch(
+        r"[0-9]{1,3}(,[0-9]{3}){1,5}|[0-9]{1,18}", value.strip()
+    ):
         return int(value.replace(",", ""))
-    if isinstance(value, Decimal) and value.is_finite() and abs(value) < 10**18 and value == int(value):
+    if (
+        isinstance(value, Decimal)
+        and value.is_finite()
+        and abs(value) < 10**18
+        and value == int(value)
+    ):
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -71,19 +78,25 @@ IDS = name_set(
     "id segmentid executionid jobid queryid taskid runid statementid statementhandle queryexecutionid operationid "
     "queryrunid"
 )
-STATUSES = name_set("status state jobstatus jobstate executionstatus segmentstatus querystatus runstatus phase")
+STATUSES = name_set(
+    "status state jobstatus jobstate executionstatus segmentstatus querystatus runstatus phase"
+)
 # Where the rows are; a plain address beside a job that still runs is where its state is.
 PLAIN_URLS = name_set("url href link location")
 _RESULTS_AT = re.compile(
     r"((query)?results?|resource|output|download|files?|export|csv|json|data|response|(pre)?signed)(url|uri|href|link|location)|"
     r"download|file"
 )
-POLLED_AT = re.compile(r".*(status|state|poll|monitor|progress|operation).*(url|uri|href|link|location)")
+POLLED_AT = re.compile(
+    r".*(status|state|poll|monitor|progress|operation).*(url|uri|href|link|location)"
+)
 
 
 def is_url(plain: str) -> bool:
     """Say whether a field of that name holds the address of the rows."""
-    return plain in PLAIN_URLS or (_RESULTS_AT.fullmatch(plain) is not None and not POLLED_AT.fullmatch(plain))
+    return plain in PLAIN_URLS or (
+        _RESULTS_AT.fullmatch(plain) is not None and not POLLED_AT.fullmatch(plain)
+    )
 
 
 # An object under one of these is a wrapper, not a record of its own.
@@ -96,7 +109,9 @@ RESULTS = name_set(
     "data result results items rows records wallets holders hits matches entries values edges nodes response payload "
     "body output content resultset dataset dataarray"
 )
-ROWS = RESULTS | name_set("owners addresses accounts list member members users tokens nfts collections segment")
+ROWS = RESULTS | name_set(
+    "owners addresses accounts list member members users tokens nfts collections segment"
+)
 COLUMNS = name_set(
     "columns fields header headers columnnames columnheaders columnlabels colnames cols schema rowtype columninfo"
 )
@@ -138,11 +153,15 @@ _HARMLESS_PLACES = re.compile(
 def is_harmless(path: str, plain: str) -> bool:
     """Say whether a field beside the rows, as its name and the objects around it are, says nothing of more rows."""
     inside = path.rpartition(".")[2]
-    return bool(_HARMLESS.fullmatch(plain) or plain in ECHOES or _HARMLESS_PLACES.fullmatch(bare(inside)))
+    return bool(
+        _HARMLESS.fullmatch(plain) or plain in ECHOES or _HARMLESS_PLACES.fullmatch(bare(inside))
+    )
 
 
 # What was asked for, said again: nothing in it is about the answer.
-ECHOES = name_set("request query filters filter params parameters input inputs config definition criteria arguments")
+ECHOES = name_set(
+    "request query filters filter params parameters input inputs config definition criteria arguments"
+)
 
 
 def places(document: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -156,12 +175,20 @@ def places(document: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
             continue
         yield path, value
         if depth < 3:
-            todo += [(joined(path, name), item, depth + 1) for name, item in value.items() if bare(name) in WRAPPERS]
+            todo += [
+                (joined(path, name), item, depth + 1)
+                for name, item in value.items()
+                if bare(name) in WRAPPERS
+            ]
 
 
 def joined(path: str, name: str) -> str:
     """Return a JMESPath to a name below a path."""
-    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit() if name else False
+    plain = (
+        name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+        if name
+        else False
+    )
     # JMESPath takes JSON's escapes, so that nothing in a stranger's name hides or runs where the path is shown.
     quoted = name if plain else json.dumps(name)
     return f"{path}.{quoted}" if path else quoted
@@ -169,24 +196,38 @@ def joined(path: str, name: str) -> str:
 
 # The names that services have for the fields of a contract: ours first, theirs without case and separators.
 _SAME: dict[str, frozenset[str]] = {
-    "address": name_set("contractaddress tokenaddress contract tokencontractaddress collectionaddress addresshash"),
+    "address": name_set(
+        "contractaddress tokenaddress contract tokencontractaddress collectionaddress addresshash"
+    ),
     "name": name_set("tokenname contractname collectionname contractdisplayname displayname"),
-    "symbol": name_set("tokensymbol contracttickersymbol tickersymbol ticker contractsymbol collectionsymbol"),
-    "decimals": name_set("tokendecimals contractdecimals tokendecimal decimal divisor decimalplaces"),
+    "symbol": name_set(
+        "tokensymbol contracttickersymbol tickersymbol ticker contractsymbol collectionsymbol"
+    ),
+    "decimals": name_set(
+        "tokendecimals contractdecimals tokendecimal decimal divisor decimalplaces"
+    ),
     "totalSupply": name_set("contracttotalsupply tokentotalsupply supply totaltokens"),
     "logo": name_set("logourl logouri iconurl icon tokenlogo thumbnail image imageurl"),
     "imageUrl": name_set("image imageurl logo logourl collectionlogo thumbnail iconurl"),
-    "tokenType": name_set("contracttype standard tokenstandard contractstandard type schema contractkind"),
-    "ownerCount": name_set("numowners ownerscount uniqueowners distinctowners holders holderscount distinctownercount"),
+    "tokenType": name_set(
+        "contracttype standard tokenstandard contractstandard type schema contractkind"
+    ),
+    "ownerCount": name_set(
+        "numowners ownerscount uniqueowners distinctowners holders holderscount distinctownercount"
+    ),
     "holders": name_set("holderscount holdercount numholders tokenholders"),
     "verified": name_set("isverified verifiedcontract verifiedcollection safelisted"),
     "possibleSpam": name_set("isspam spam scam isscam spamscore"),
-    "deployedBlockNumber": name_set("creationblock deploymentblock blocknumberdeployed creationblocknumber"),
-    "contractDeployer": name_set("deployer deployeraddress deployedby creatoraddress contractcreator"),
+    "deployedBlockNumber": name_set(
+        "creationblock deploymentblock blocknumberdeployed creationblocknumber"
+    ),
+    "contractDeployer": name_set(
+        "deployer deployeraddress deployedby creatoraddress contractcreator"
+    ),
     "floorPrice": name_set("floor flooreth floorpriceeth"),
     "chainId": name_set("networkid"),
     "chain": name_set("network blockchain chainname"),
-}  # fmt: skip
+}
 
 
 def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, Any]:
@@ -202,24 +243,44 @@ def to_ours(record: Mapping[str, Any], fields: Mapping[str, str]) -> dict[str, A
         if ours in record:
             continue
         exact = by_name.get(ours.lower(), [])
-        others = [name for plain in _SAME.get(ours, ()) for name in by_name.get(plain, []) if name not in fields]
-        found = [name for name in (exact or others) if name not in new and _may_be(record[name], ours, kind)]
+        others = [
+            name
+            for plain in _SAME.get(ours, ())
+            for name in by_name.get(plain, [])
+            if name not in fields
+        ]
+        found = [
+            name
+            for name in (exact or others)
+            if name not in new and _may_be(record[name], ours, kind)
+        ]
         if len(found) == 1:
             new[found[0]] = ours
-    return {new.get(name, name): _typed(value, fields.get(new.get(name, name), "")) for name, value in record.items()}
+    return {
+        new.get(name, name): _typed(value, fields.get(new.get(name, name), ""))
+        for name, value in record.items()
+    }
 
 
 def _may_be(value: Any, ours: str, kind: str) -> bool:
     if ours == "tokenType":
         return isinstance(value, str) and bare(value).startswith(("erc", "bep", "spl"))
     if kind in ("integer", "uint256"):
-        return value is None or number_of(value) is not None or (isinstance(value, str) and value.isdecimal())
+        return (
+            value is None
+            or number_of(value) is not None
+            or (isinstance(value, str) and value.isdecimal())
+        )
     if kind == "boolean":
         return value is None or isinstance(value, bool)
-    return not isinstance(value, list | Mapping) and (kind != "string" or value is None or isinstance(value, str))
+    return not isinstance(value, list | Mapping) and (
+        kind != "string" or value is None or isinstance(value, str)
+    )
 
 
 def _typed(value: Any, kind: str) -> Any:
     """Return the digits of a whole number as one, where the column is known to have such."""
-    is_digits = kind == "integer" and isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,17}", value)
+    is_digits = (
+        kind == "integer" and isinstance(value, str) and re.fullmatch(r"0|[1-9][0-9]{0,17}", value)
+    )
     return int(value) if is_digits else value

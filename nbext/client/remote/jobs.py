@@ -26,7 +26,9 @@ def read_job(page: Page, answer: Answer, profile: Profile, key: Secret | None) -
     page.id = _id_of(document, answer.headers, profile) or id_in_location(answer)
     # A path is logged: an id that echoes the key must not become one.
     if page.id is not None and (not is_foreign_id(page.id) or redacted(page.id, key) != page.id):
-        raise ProtocolError(f"{shown(page.id, key, 80)!r} is not a segment id: it is too long, or has hidden parts.")
+        raise ProtocolError(
+            f"{shown(page.id, key, 80)!r} is not a segment id: it is too long, or has hidden parts."
+        )
     chosen = profile.find("status", document, answer.headers)
     if isinstance(document, str) and profile.state_of(document):
         # A word alone: Allium answers "running". Any other text may be an id.
@@ -59,20 +61,27 @@ def _unknown(word: str, key: Secret | None) -> AmbiguousAnswer:
     return AmbiguousAnswer(
         f"nbext does not know what the service's status {plain!r} means. If it means done: `%nbext set {lines[0]}`. "
         f"Otherwise write states.running or states.failed in its place.",
-        candidates=lines, setting=lines[0],
-    )  # fmt: skip
+        candidates=lines,
+        setting=lines[0],
+    )
 
 
 def id_in_location(answer: Answer) -> str | None:
     if answer.status not in (201, 202):
         return None
-    last = re.search(rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", answer.headers.get("Location", ""))
+    last = re.search(
+        rf"/segments?/({SEGMENT_ID_PATTERN})/?(?:\?.*)?\Z", answer.headers.get("Location", "")
+    )
     return last[1] if last else None
 
 
 def monitor(answer: Answer) -> str | None:
     """Return where the state of what was accepted can be asked for, as headers name it."""
-    names = ("Operation-Location", "Azure-AsyncOperation", "Location") if answer.status in (201, 202) else ()
+    names = (
+        ("Operation-Location", "Azure-AsyncOperation", "Location")
+        if answer.status in (201, 202)
+        else ()
+    )
     return next((answer.headers[name] for name in names if answer.headers.get(name)), None)
 
 
@@ -91,10 +100,15 @@ def _id_of(document: Any, headers: Mapping[str, str], profile: Profile) -> str |
         if "jsonrpc" not in place
         for name, value in place.items()
         # JSON-LD's @id is an address.
-        if bare(name) in IDS and not name.startswith("@") and type(value) in (str, int) and value != ""
+        if bare(name) in IDS
+        and not name.startswith("@")
+        and type(value) in (str, int)
+        and value != ""
     }
     # The query's id beside that of its run: what ran is asked for by its own.
-    runs = {path: value for path, value in found.items() if bare(path.rpartition(".")[2]) != "queryid"}
+    runs = {
+        path: value for path, value in found.items() if bare(path.rpartition(".")[2]) != "queryid"
+    }
     return _only(runs or found, "id")
 
 
@@ -127,7 +141,15 @@ def _addresses(document: Any, wanted: Callable[[str], bool]) -> dict[str, str]:
 def _reason(document: Any) -> str:
     for _, place in places(document):
         for name in place:
-            if bare(name) in ("error", "errors", "errormessage", "failurereason", "reason", "message", "statusmessage"):
+            if bare(name) in (
+                "error",
+                "errors",
+                "errormessage",
+                "failurereason",
+                "reason",
+                "message",
+                "statusmessage",
+            ):
                 said = words(place[name])
                 if said:
                     return said

@@ -27,8 +27,9 @@ MOST_FIELDS, MOST_ITEMS, MOST_DEPTH, LONGEST_VALUE = 150, 50, 8, 60
 _PLAIN_HEADERS = re.compile(
     r"date|server|via|vary|age|etag|connection|keep-alive|set-cookie|content-(type|length|encoding|language)|"
     r"transfer-encoding|cache-control|expires|last-modified|strict-transport-security|cf-.*|x-(xss|frame|powered).*|"
-    r"x-content-type-options|access-control-.*|alt-svc|nel|report-to|p3p|.*security-policy", re.IGNORECASE
-)  # fmt: skip
+    r"x-content-type-options|access-control-.*|alt-svc|nel|report-to|p3p|.*security-policy",
+    re.IGNORECASE,
+)
 
 
 @dataclass
@@ -48,7 +49,11 @@ class Field:
     @property
     def kind(self) -> str:
         """The types, in words, with the number of items."""
-        sized = f" of {self.size:,}" if self.size or {"list", "keyed object"} & self.kinds.keys() else ""
+        sized = (
+            f" of {self.size:,}"
+            if self.size or {"list", "keyed object"} & self.kinds.keys()
+            else ""
+        )
         return " or ".join(self.kinds) + sized
 
     @property
@@ -75,15 +80,23 @@ class LastAnswer:
     def text(self, *, values: bool = False) -> str:
         """Return the outline, how it was read and what would read it otherwise; with ``values``, one of each field."""
         width = min(60, max((len(one.path) for one in self.fields), default=0))
-        lines = [f"{one.path:<{width}}  {one.kind}{f'  {one.value}' if values else ''}".rstrip() for one in self.fields]
+        lines = [
+            f"{one.path:<{width}}  {one.kind}{f'  {one.value}' if values else ''}".rstrip()
+            for one in self.fields
+        ]
         if len(self.fields) == MOST_FIELDS:
             lines.append("... (the answer has more fields)")
         others = [f"  %nbext set {line}" for role in ROLES for line in self.lines(role)[:3]]
-        return "\n".join([
-            self.title, *(visible(line, 200) for line in lines), "", "Read as:",
-            *(f"  {line}" for line in self.read_as or ["nothing"]),
-            *(["", "Lines that would read it otherwise:", *others] if others else []),
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                self.title,
+                *(visible(line, 200) for line in lines),
+                "",
+                "Read as:",
+                *(f"  {line}" for line in self.read_as or ["nothing"]),
+                *(["", "Lines that would read it otherwise:", *others] if others else []),
+            ]
+        )
 
     def lines(self, role: str) -> list[str]:
         """Return the lines of settings that would take fields of this answer for a role, the likeliest first."""
@@ -101,13 +114,21 @@ class LastAnswer:
 
 
 _WORDS = {
-    "rows": "these are its rows", "id": "this is its id", "url": "its rows are there",
+    "rows": "these are its rows",
+    "id": "this is its id",
+    "url": "its rows are there",
     "poll": "its state is asked for there",
-}  # fmt: skip
+}
 
 
 def outlined(
-    answer: Answer, operation: str, reading: Reading | None, profile: Profile, key: Secret, *, failure: str = ""
+    answer: Answer,
+    operation: str,
+    reading: Reading | None,
+    profile: Profile,
+    key: Secret,
+    *,
+    failure: str = "",
 ) -> LastAnswer:
     """Return the outline of an answer, as it was read or as the ``failure`` says that it was not."""
     # What follows ? may be a signature that opens a file.
@@ -116,14 +137,20 @@ def outlined(
     if reading is not None and reading.table is not None:
         kinds = {"string": "text", "large_string": "text", "int64": "integer", "bool": "boolean"}
         columns = [(column.name, str(column.type)) for column in reading.table.schema]
-        found.fields = [Field(f"[].{name}", {kinds.get(kind, kind): None}) for name, kind in columns[:MOST_FIELDS]]
+        found.fields = [
+            Field(f"[].{name}", {kinds.get(kind, kind): None})
+            for name, kind in columns[:MOST_FIELDS]
+        ]
     else:
         document = _document(answer, reading)
         found.fields = [] if document is None else _fields(document, key)
     size = f", {len(answer.body):,} bytes" if answer.body else ""
     if not found.fields and answer.body:
         # Of what could not be read only the beginning is here.
-        size, value = "", quoted(redacted(answer.body[:200].decode("utf-8", "replace"), key), LONGEST_VALUE)
+        size, value = (
+            "",
+            quoted(redacted(answer.body[:200].decode("utf-8", "replace"), key), LONGEST_VALUE),
+        )
         found.fields = [Field("(beginning)", {"text": None}, value=value)]
     found.title = f"{visible(url, 120)}: {answer.status}, {kind}{size}, read as {operation}"
     found.fields += _headers(answer.headers, key)
@@ -152,31 +179,49 @@ def _fields(document: Any, key: Secret) -> list[Field]:
             one = found[path] = Field(path)
         one.kinds[_kind(value)] = None
         if isinstance(value, Mapping | list):
-            one.size = max(one.size, len(value) if isinstance(value, list) or _is_keyed(value) else 0)
+            one.size = max(
+                one.size, len(value) if isinstance(value, list) or _is_keyed(value) else 0
+            )
             todo = [*_inner(path, value, depth), *todo] if depth < MOST_DEPTH else todo
         elif value is not None and not one.value:
             # The key goes before anything is cut.
             one.value = quoted(redacted(str(value)[:5000], key), LONGEST_VALUE)
     # The whole answer is a line of its own only where it is rows, or a single value.
-    fields = [one for path, one in found.items() if path or not isinstance(document, Mapping) or _is_keyed(document)]
+    fields = [
+        one
+        for path, one in found.items()
+        if path or not isinstance(document, Mapping) or _is_keyed(document)
+    ]
     for one in fields:
         one.path = one.path or "@"
     return fields[:MOST_FIELDS]
 
 
-def _inner(path: str, value: Mapping[str, Any] | list[Any], depth: int) -> list[tuple[str, Any, int]]:
+def _inner(
+    path: str, value: Mapping[str, Any] | list[Any], depth: int
+) -> list[tuple[str, Any, int]]:
     if isinstance(value, list):
         return [(f"{path}[]", item, depth + 1) for item in value[:MOST_ITEMS]]
     if _is_keyed(value):
-        return [(f"{path}.*" if path else "*", item, depth + 1) for item in list(value.values())[:MOST_ITEMS]]
-    return [(joined(path, str(name)), item, depth + 1) for name, item in list(value.items())[:MOST_FIELDS]]
+        return [
+            (f"{path}.*" if path else "*", item, depth + 1)
+            for item in list(value.values())[:MOST_ITEMS]
+        ]
+    return [
+        (joined(path, str(name)), item, depth + 1)
+        for name, item in list(value.items())[:MOST_FIELDS]
+    ]
 
 
 def _is_keyed(value: Any) -> bool:
     """Say whether an object's names are data: {"0x...": {...}, "0x...": {...}}."""
-    return isinstance(value, Mapping) and len(value) > 0 and all(
-        looks_like_address(name) or str(name).isdigit() for name in list(value)[:MOST_ITEMS]
-    )  # fmt: skip
+    return (
+        isinstance(value, Mapping)
+        and len(value) > 0
+        and all(
+            looks_like_address(name) or str(name).isdigit() for name in list(value)[:MOST_ITEMS]
+        )
+    )
 
 
 def _kind(value: Any) -> str:
@@ -187,9 +232,17 @@ def _kind(value: Any) -> str:
 
 
 def _headers(headers: Mapping[str, str], key: Secret) -> list[Field]:
-    named = [(name, value) for name, value in list(headers.items())[:100] if not _PLAIN_HEADERS.fullmatch(name)]
+    named = [
+        (name, value)
+        for name, value in list(headers.items())[:100]
+        if not _PLAIN_HEADERS.fullmatch(name)
+    ]
     return [
-        Field(f"header:{visible(name, 60)}", {"text": None}, value=quoted(redacted(value[:5000], key), LONGEST_VALUE))
+        Field(
+            f"header:{visible(name, 60)}",
+            {"text": None},
+            value=quoted(redacted(value[:5000], key), LONGEST_VALUE),
+        )
         for name, value in named[:20]
     ]
 
@@ -200,7 +253,11 @@ def _read_as(reading: Reading, profile: Profile, fields: Sequence[Field]) -> Ite
     def at(role: str, value: object) -> str:
         if profile.path(role):
             return f"  (remote.paths.{role} = {profile.path(role)})"
-        same = [one.path for one in fields if one.is_single and one.value == quoted(str(value), LONGEST_VALUE)]
+        same = [
+            one.path
+            for one in fields
+            if one.is_single and one.value == quoted(str(value), LONGEST_VALUE)
+        ]
         return f"  ({same[0]})" if same else ""
 
     if reading.rows is not None:
@@ -221,7 +278,10 @@ def _read_as(reading: Reading, profile: Profile, fields: Sequence[Field]) -> Ite
 
 # What the names of fields say: those of the role itself, and those that may well be it, in a few languages.
 _NAMES = {
-    "id": (IDS, r"(id|uuid|key|handle|ref|reference|ticket|token|number|nummer|nr|no|job|run|kennung|code)$"),
+    "id": (
+        IDS,
+        r"(id|uuid|key|handle|ref|reference|ticket|token|number|nummer|nr|no|job|run|kennung|code)$",
+    ),
     "status": (STATUSES, r"stat|state|phase|progress|zustand|estado|etat"),
     "next": ((), r"next|cursor|continu|marker|after|more|bookmark"),
     "total": ((), r"total|count|size|anzahl"),
@@ -238,11 +298,15 @@ def _rank(role: str, one: Field) -> int:
     if role in ("url", "poll"):
         # Names that speak of a state are likelier where it is asked for, and others where the rows are.
         is_address = re.match(r"'(https?:/)?/", one.value) is not None
-        return int(is_address) * (1 + (bool(re.search("stat|poll|monitor|operation", one.name)) is (role == "poll")))
+        return int(is_address) * (
+            1 + (bool(re.search("stat|poll|monitor|operation", one.name)) is (role == "poll"))
+        )
     if role == "id" and re.search(_NAMES["next"][1], one.name):
         return 0
     exact, pattern = _NAMES[role]
     if one.name in exact or re.search(pattern, one.name):
         return 3 if one.name in exact else 2
     # In a language that nobody here knows, an id still looks like one: "T-9", 4711.
-    return int(role == "id" and re.fullmatch(r"'?[\w.:-]{0,80}\d[\w.:-]{0,80}'?", one.value) is not None)
+    return int(
+        role == "id" and re.fullmatch(r"'?[\w.:-]{0,80}\d[\w.:-]{0,80}'?", one.value) is not None
+    )

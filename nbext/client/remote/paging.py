@@ -21,7 +21,14 @@ from nbext.client.remote.signs import Signs, Way
 from nbext.core.operations import IDEMPOTENCY_HEADER
 from nbext.core.untrusted_text import quoted
 from nbext.core.untrusted_text import shown as visible_value
-from nbext.errors import AmbiguousAnswer, BadRequest, NotFound, ProtocolError, ResponseTooLarge, TruncatedResponse
+from nbext.errors import (
+    AmbiguousAnswer,
+    BadRequest,
+    NotFound,
+    ProtocolError,
+    ResponseTooLarge,
+    TruncatedResponse,
+)
 
 MAX_PAGES, MAX_EMPTY, MAX_ROWS, MAX_WAYS = 10_000, 100, 20_000_000, 4
 UNPROVEN = "The service states neither its answer's length nor how many rows there are: its end cannot be verified."
@@ -60,8 +67,16 @@ class Walk:
     """The pages of one answer. ``ask`` reads a request's answer, ``follow`` says where a link may lead."""
 
     def __init__(
-        self, ask: Callable[[Call], Page], follow: Callable[[str, str], str], root: str, *,
-        style: str | None, parameter: str | None, limit: int | None, counts: Mapping[str, int], cap: int | None,
+        self,
+        ask: Callable[[Call], Page],
+        follow: Callable[[str, str], str],
+        root: str,
+        *,
+        style: str | None,
+        parameter: str | None,
+        limit: int | None,
+        counts: Mapping[str, int],
+        cap: int | None,
     ) -> None:
         self._ask, self._follow, self._root = ask, follow, root
         # As the settings have them.
@@ -92,8 +107,12 @@ class Walk:
         self._repeats(page)
         yield from self._walk(page, call)
         if not self._kinds:
-            raise ProtocolError(f"The service was asked for rows, and none of its {self._seen:,} pages has any.")
-        note = check_end(self._stated, self._came, self._limit, unproven=self._unproven, cut=self._cut)
+            raise ProtocolError(
+                f"The service was asked for rows, and none of its {self._seen:,} pages has any."
+            )
+        note = check_end(
+            self._stated, self._came, self._limit, unproven=self._unproven, cut=self._cut
+        )
         self._notes += [note for note in (note, unknown_note(self._unknown)) if note]
 
     def _walk(self, page: Page, call: Call) -> Iterator[Page]:
@@ -117,7 +136,9 @@ class Walk:
 
     def _part(self, link: str, call: Call) -> tuple[Page, Call]:
         """Return what a file holds that is a part of the rows."""
-        asked = replace(call, method="GET", target=self._follow(link, self._address(call)), body=None)
+        asked = replace(
+            call, method="GET", target=self._follow(link, self._address(call)), body=None
+        )
         if len(self._asked) > MAX_PAGES or (asked.target, None) in self._asked:
             raise self._lost(True)
         self._asked.add((asked.target, None))
@@ -135,7 +156,9 @@ class Walk:
         if page.warnings is not self._notes:
             self._notes += [note for note in page.warnings if note not in self._notes]
         if self._seen and page.state not in (None, State.COMPLETED) and not signs.ways:
-            raise ProtocolError(f"After {self._came:,} rows a page says that it is not done: its rows may be missing.")
+            raise ProtocolError(
+                f"After {self._came:,} rows a page says that it is not done: its rows may be missing."
+            )
         self._unknown = {**signs.unknown, **self._unknown}
         self._unproven, self._cut = self._unproven or page.unproven, self._cut or page.cut
         self._bytes += page.size
@@ -147,19 +170,25 @@ class Walk:
                 "Raise the setting max_body_mb, or export to a file with to=."
             )
         if self._came + rows > MAX_ROWS:
-            raise ResponseTooLarge(f"The answer has more than {MAX_ROWS:,} rows. Export CSV to a file with to=.")
+            raise ResponseTooLarge(
+                f"The answer has more than {MAX_ROWS:,} rows. Export CSV to a file with to=."
+            )
         if not page.bare and not page.parts:
             self._kinds.add("CSV" if page.table is not None else "JSON")
         if len(self._kinds) > 1:
             raise ProtocolError("Some pages of the answer are CSV, and some are JSON.")
         page.records = self._named(page)
         # Totals change while data lives: the largest says how many rows there were. Each page's own count is no total.
-        self._stated |= {path: max(n, self._stated.get(path, 0)) for path, n in signs.totals.items()}
+        self._stated |= {
+            path: max(n, self._stated.get(path, 0)) for path, n in signs.totals.items()
+        }
         if self._came:
             own = [path for path, n in signs.totals.items() if n == rows]
             self._stated = {path: n for path, n in self._stated.items() if path not in own}
         # A count may be of this page or of all: only what is not this page's is one of all.
-        self._stated |= {path: n for path, n in {**signs.counts, **signs.returned}.items() if n != rows}
+        self._stated |= {
+            path: n for path, n in {**signs.counts, **signs.returned}.items() if n != rows
+        }
         before, self._came = self._came, self._came + rows
         self._note_overlap(page)
         if self._number is not None:
@@ -186,15 +215,24 @@ class Walk:
             return page.records
         if len(names) != len(self._columns):
             first = len(self._columns)
-            raise ProtocolError(f"A page has {len(names)} columns without names, and the first page has {first}.")
+            raise ProtocolError(
+                f"A page has {len(names)} columns without names, and the first page has {first}."
+            )
         return [dict(zip(self._columns, row.values(), strict=True)) for row in page.records]
 
     def _check_columns(self, records: list[dict[str, Any]], names: list[str]) -> None:
         """Refuse a page whose address is in another column than on the page before: its rows would be half empty."""
         address = next((name for name in names if is_address(records[0][name])), None)
-        if self._address_column and address and self._address_column not in names and address not in self._columns:
+        if (
+            self._address_column
+            and address
+            and self._address_column not in names
+            and address not in self._columns
+        ):
             before, now = (shown(name, length=40) for name in (self._address_column, address))
-            raise ProtocolError(f"After {self._came:,} rows the column {before!r} is called {now!r}.")
+            raise ProtocolError(
+                f"After {self._came:,} rows the column {before!r} is called {now!r}."
+            )
         self._address_column = self._address_column or address
 
     def _is_full(self, page: Page) -> bool:
@@ -235,7 +273,11 @@ class Walk:
             whole = total is not None and self._came >= total and not signs.go_on
             ended = not rows or signs.go_on is False or whole
             numbers = [self._came] if self._style == "offset" else self._page_numbers()
-            return [] if ended else [{self._parameter or self._style: str(number)} for number in numbers]
+            return (
+                []
+                if ended
+                else [{self._parameter or self._style: str(number)} for number in numbers]
+            )
         # Where links lead, a cursor without one is no next page; nor is one after all rows that there are.
         found = [way for way in signs.ways if isinstance(way, str) or not self._by_link]
         whole = not rows and self._seen > 1 and 0 < (self._total() or 0) <= self._came
@@ -250,7 +292,10 @@ class Walk:
         """
         if self._number is None:
             return [1, 2]
-        return [self._number + 1, *([self._number + 2] if self._base == 0 and self._seen == 1 else [])]
+        return [
+            self._number + 1,
+            *([self._number + 2] if self._base == 0 and self._seen == 1 else []),
+        ]
 
     def _counted(self, signs: Signs, rows: int) -> list[Way]:
         """Return the ways by the number of the page, or of the row, that the answer states."""
@@ -282,7 +327,10 @@ class Walk:
         total = self._total()
         if total is not None and total > self._came:
             return
-        hint = ", ".join(shown(path, length=60) for path in signs.hints[:3]) or "its page, which is full"
+        hint = (
+            ", ".join(shown(path, length=60) for path in signs.hints[:3])
+            or "its page, which is full"
+        )
         raise ProtocolError(
             f"Only the first {self._came:,} rows came: {hint} says that they are not all, but not how to ask for the "
             "others. "
@@ -296,7 +344,11 @@ class Walk:
                 f"The pages of the answer do not end: {len(self._asked):,} came, with {self._came:,} rows."
             )
         calls = [(way, self._call(call, way)) for way in ways]
-        new = [(way, asked) for way, asked in calls if asked and (self._address(asked), asked.body) not in self._asked]
+        new = [
+            (way, asked)
+            for way, asked in calls
+            if asked and (self._address(asked), asked.body) not in self._asked
+        ]
         if not new:
             if not page.rows and any(calls):
                 return None
@@ -343,12 +395,16 @@ class Walk:
                 place = place.setdefault(one, {})
             place[inner] = int(value) if value.isdigit() and len(value) < 10 else value
         # Another page is another question: under the same key it would get the same answer.
-        headers = {name: value for name, value in call.headers.items() if name != IDEMPOTENCY_HEADER}
+        headers = {
+            name: value for name, value in call.headers.items() if name != IDEMPOTENCY_HEADER
+        }
         return replace(call, body=json.dumps(body).encode(), headers=headers)
 
     def _lost(self, circle: bool) -> ProtocolError:
         if circle:
-            return ProtocolError(f"The pages of the answer lead in a circle after {self._came:,} rows. {_LINES}")
+            return ProtocolError(
+                f"The pages of the answer lead in a circle after {self._came:,} rows. {_LINES}"
+            )
         return ProtocolError(
             f"Only the first {self._came:,} rows came, and the others have no address. If the query may run again for "
             f"each page, say it with `%nbext set remote.idempotent true`. {_LINES}"
@@ -358,9 +414,14 @@ class Walk:
         """Say whether a page came before: its first and last rows are the same."""
         if not page.rows:
             return False
-        ends: list[Any] = [*page.records[:500], *page.records[-500:]] if page.records is not None else []
+        ends: list[Any] = (
+            [*page.records[:500], *page.records[-500:]] if page.records is not None else []
+        )
         if page.table is not None:
-            ends = [page.table.slice(0, 500).to_pydict(), page.table.slice(max(0, page.rows - 500)).to_pydict()]
+            ends = [
+                page.table.slice(0, 500).to_pydict(),
+                page.table.slice(max(0, page.rows - 500)).to_pydict(),
+            ]
         mark = hash((page.rows, repr(ends)))
         seen = mark in self._prints
         self._prints.add(mark)
@@ -369,14 +430,25 @@ class Walk:
     def _note_full(self, page: Page) -> None:
         """Note that a last page has as many rows as the answer allows, where nothing says that it is the last."""
         signs = page.signs
-        if self._style is None and signs.size and signs.size == page.rows and signs.go_on is None and not self._stated:
-            self._notes.append(f"The answer has exactly the {signs.size:,} rows that it may have: there may be more.")
+        if (
+            self._style is None
+            and signs.size
+            and signs.size == page.rows
+            and signs.go_on is None
+            and not self._stated
+        ):
+            self._notes.append(
+                f"The answer has exactly the {signs.size:,} rows that it may have: there may be more."
+            )
 
     def _note_overlap(self, page: Page) -> None:
         """Note rows at a page's beginning that were at the end of the one before."""
         ends = [page.records[:500], page.records[-500:]] if page.records else []
         if page.table is not None and page.rows:
-            ends = [page.table.slice(0, 500).to_pylist(), page.table.slice(max(0, page.rows - 500)).to_pylist()]
+            ends = [
+                page.table.slice(0, 500).to_pylist(),
+                page.table.slice(max(0, page.rows - 500)).to_pylist(),
+            ]
         if not ends:
             return
         # A row without an address may well be there twice.
@@ -420,15 +492,25 @@ def unknown_note(unknown: Mapping[str, Any], holder: str = "answer") -> str | No
     values = ", ".join(f"{shown(path, length=60)} = {_value(value)}" for path, value in few)
     more = f" and {len(unknown) - len(few):,} more" if len(unknown) > len(few) else ""
     names = ", ".join(shown(path.rpartition(".")[2].strip('"'), length=60) for path, _ in few)
-    return _UNKNOWN.format(holder, values + more, names.replace('"', ""), "it does" if len(few) == 1 else "they do")
+    return _UNKNOWN.format(
+        holder, values + more, names.replace('"', ""), "it does" if len(few) == 1 else "they do"
+    )
 
 
 def _value(value: Any) -> str:
     text = ", ".join(map(_value, value)) if isinstance(value, list) else ""
-    return f"[{text}]" if text else visible_value(value) if not isinstance(value, str) else quoted(value, 60)
+    return (
+        f"[{text}]"
+        if text
+        else visible_value(value)
+        if not isinstance(value, str)
+        else quoted(value, 60)
+    )
 
 
-def check_end(stated: Mapping[str, int], came: int, limit: int | None, *, unproven: bool, cut: bool) -> str | None:
+def check_end(
+    stated: Mapping[str, int], came: int, limit: int | None, *, unproven: bool, cut: bool
+) -> str | None:
     """Compare the rows that came with all that was stated; return a note where nothing proves that they are all.
 
     TruncatedResponse where the body may have ended early, and looks so.
@@ -439,7 +521,7 @@ def check_end(stated: Mapping[str, int], came: int, limit: int | None, *, unprov
             raise ProtocolError(
                 f"The service states {expected:,} rows, but {came:,} came ({shown(path, length=60)}). "
                 f"{_LINES + ' ' if expected > came else ''}"
-                "If that number is not of rows, set remote.paths.total = \"`null`\"."
+                'If that number is not of rows, set remote.paths.total = "`null`".'
             )
     if not unproven or (stated and not cut):
         return None
@@ -459,5 +541,9 @@ _LINES = (
 def with_query(url: str, changes: Mapping[str, str]) -> str:
     """Return the URL with other values in its query; what is not changed stays as it is."""
     parts = urlsplit(url)
-    kept = [(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True) if name not in changes]
+    kept = [
+        (name, value)
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+        if name not in changes
+    ]
     return urlunsplit(parts._replace(query=urlencode([*kept, *changes.items()])))

@@ -38,15 +38,21 @@ PAGING = ("style", "parameter", "header")
 STYLES = ("url", "cursor", "page", "offset", "none")
 TYPES = ("string", "integer", "uint256", "number", "boolean", "object")
 _TABLES: Final[dict[str, tuple[str, ...]]] = {
-    "paths": PATHS, "states": tuple(STATES), "paging": PAGING, "columns": (), "types": ()
-}  # fmt: skip
+    "paths": PATHS,
+    "states": tuple(STATES),
+    "paging": PAGING,
+    "columns": (),
+    "types": (),
+}
 _VALUES = ("id_template", "idempotent", "known")
 _HEADER = "header:"
 _EXAMPLES = {
-    "paths": 'remote.paths.id = "job.id"', "states": 'remote.states.done = "FINI"',
-    "paging": 'remote.paging.style = "page"', "columns": 'remote.columns.ticker = "symbol"',
+    "paths": 'remote.paths.id = "job.id"',
+    "states": 'remote.states.done = "FINI"',
+    "paging": 'remote.paging.style = "page"',
+    "columns": 'remote.columns.ticker = "symbol"',
     "types": 'remote.types.n = "uint256"',
-}  # fmt: skip
+}
 
 
 class Profile:
@@ -74,8 +80,12 @@ class Profile:
     def __init__(self, remote: Mapping[str, Any], operation: str = "segment") -> None:
         _check(remote)
         builtin = builtins().get(remote.get("profile", ""), {})
-        layers = [(f"remote.{operation}", remote.get(operation, {}), True), ("remote", remote, False),
-                  ("", builtin.get(operation, {}), True), ("", builtin, False)]  # fmt: skip
+        layers = [
+            (f"remote.{operation}", remote.get(operation, {}), True),
+            ("remote", remote, False),
+            ("", builtin.get(operation, {}), True),
+            ("", builtin, False),
+        ]
         self.operation = operation
         self._paths: dict[str, tuple[str, Any]] = {}
         # Paths that are meant for this operation alone: one that leads to nothing there is a mistake.
@@ -133,7 +143,9 @@ class Profile:
     @property
     def types_by_theirs(self) -> dict[str, str]:
         """The types of columns by the service's names: what reads a CSV needs them before they are renamed."""
-        return self.types | {name: self.types[ours] for name, ours in self.columns.items() if ours in self.types}
+        return self.types | {
+            name: self.types[ours] for name, ours in self.columns.items() if ours in self.types
+        }
 
     def state_of(self, word: str) -> State | None:
         """Return the state of a status word: as it is stated, else as the word is known; None for any other."""
@@ -147,9 +159,13 @@ class Profile:
         def part(match: re.Match[str]) -> str:
             if match[1] == "id":
                 return found
-            value = _searched(_compiled("remote.id_template", match[1]), document, "remote.id_template")
+            value = _searched(
+                _compiled("remote.id_template", match[1]), document, "remote.id_template"
+            )
             if value is None or isinstance(value, list | dict):
-                raise ProtocolError(f"remote.id_template: {quoted(match[1])} leads to no text or number in the answer.")
+                raise ProtocolError(
+                    f"remote.id_template: {quoted(match[1])} leads to no text or number in the answer."
+                )
             return str(value)
 
         return re.sub(r"\{([^{}]+)\}", part, self.id_template)
@@ -179,7 +195,9 @@ class Profile:
 
     def _clash(self, columns: Iterable[str]) -> ProtocolError:
         ours = [self.columns.get(name, name) for name in columns]
-        theirs, twice = next((t, o) for t, o in zip(columns, ours, strict=True) if t != o and ours.count(o) > 1)
+        theirs, twice = next(
+            (t, o) for t, o in zip(columns, ours, strict=True) if t != o and ours.count(o) > 1
+        )
         return ProtocolError(
             f"remote.columns.{theirs}: the table has another column {quoted(twice)}. Choose another name."
         )
@@ -194,14 +212,20 @@ def builtins() -> dict[str, dict[str, Any]]:
 def with_profile(remote: Mapping[str, Any], host: str) -> dict[str, Any]:
     """Return the settings, checked, with the profile of the service's host where they name none."""
     _check(remote)
-    known = next((name for name, profile in builtins().items() if host in profile.get("hosts", ())), None)
+    known = next(
+        (name for name, profile in builtins().items() if host in profile.get("hosts", ())), None
+    )
     return {**({"profile": known} if known else {}), **remote}
 
 
 def _check(remote: Mapping[str, Any]) -> None:
     profile = remote.get("profile", "none")
     if profile not in ("none", *builtins()):
-        raise _unknown(f"remote.profile: {quoted(profile)} is not a profile.", str(profile), ("none", *builtins()))
+        raise _unknown(
+            f"remote.profile: {quoted(profile)} is not a profile.",
+            str(profile),
+            ("none", *builtins()),
+        )
     rest = {name: value for name, value in remote.items() if name != "profile"}
     _check_layer("remote", rest, (*_TABLES, *_VALUES, "profile", *OPERATIONS))
     for operation in OPERATIONS:
@@ -222,9 +246,13 @@ def _check_layer(place: str, layer: Any, allowed: tuple[str, ...]) -> None:
         elif name == "idempotent" and str(value).lower() not in ("true", "false"):
             raise ConfigError(f"{place}.idempotent: {quoted(value)} is not true or false.")
         elif name == "known" and not isinstance(value, str | list):
-            raise ConfigError(f'{place}.known names fields, such as {place}.known = "elapsed, node".')
+            raise ConfigError(
+                f'{place}.known names fields, such as {place}.known = "elapsed, node".'
+            )
         elif name == "id_template" and "{" not in str(value):
-            raise ConfigError(f'{place}.id_template names fields of the answer in braces, such as "{{id}}".')
+            raise ConfigError(
+                f'{place}.id_template names fields of the answer in braces, such as "{{id}}".'
+            )
 
 
 def _check_table(place: str, kind: str, table: Any) -> None:
@@ -236,7 +264,9 @@ def _check_table(place: str, kind: str, table: Any) -> None:
         if kind == "types" and value not in TYPES:
             raise _unknown(f"{place}.{name}: {quoted(value, 40)} is not a type.", str(value), TYPES)
         if kind == "paging" and name == "style" and value not in STYLES:
-            raise _unknown(f"{place}.style: {quoted(value, 40)} is not a style.", str(value), STYLES)
+            raise _unknown(
+                f"{place}.style: {quoted(value, 40)} is not a style.", str(value), STYLES
+            )
         if kind == "paths":
             _compiled(f"{place}.{name}", value)
 
@@ -267,7 +297,9 @@ def _flat(table: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     """Return a table's values by their dotted names: `%nbext set remote.columns.owner.id address` makes two tables."""
     found: dict[str, Any] = {}
     for name, value in table.items():
-        found |= _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {above + name: value}
+        found |= (
+            _flat(value, f"{above}{name}.") if isinstance(value, Mapping) else {above + name: value}
+        )
     return found
 
 
@@ -302,5 +334,6 @@ def ambiguous(name: str, candidates: list[str], operation: str = "") -> Ambiguou
     return AmbiguousAnswer(
         f"The answer has {many} for its {name}: {named}. "
         f"Choose one with `%nbext set {line}`, or with that line under [tool.nbext] in pyproject.toml.",
-        candidates=candidates, setting=line,
-    )  # fmt: skip
+        candidates=candidates,
+        setting=line,
+    )

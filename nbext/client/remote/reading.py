@@ -17,13 +17,29 @@ from nbext.client.http.body import Answer, Incoming, retry_after
 from nbext.client.http.errors import of_problem, redacted, shown, words
 from nbext.client.http.transport import Call
 from nbext.client.remote import content, tables
-from nbext.client.remote.field_names import ROWS, bare, is_address, joined, places, to_ours, truth_of
+from nbext.client.remote.field_names import (
+    ROWS,
+    bare,
+    is_address,
+    joined,
+    places,
+    to_ours,
+    truth_of,
+)
 from nbext.client.remote.jobs import id_in_location, monitor, read_job
 from nbext.client.remote.last_answer import LastAnswer, outlined
 from nbext.client.remote.paging import Page, Walk, check_end, unknown_note
 from nbext.client.remote.profile import OPERATIONS, Profile, ambiguous, with_profile
 from nbext.client.remote.signs import notes_in, signs_of
-from nbext.client.remote.status import error_in, error_in_rows, prose_in, said, state_of, states_in, status_of
+from nbext.client.remote.status import (
+    error_in,
+    error_in_rows,
+    prose_in,
+    said,
+    state_of,
+    states_in,
+    status_of,
+)
 from nbext.core.operations import ARROW_TYPE, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.core.strict_json import NotJson
 from nbext.errors import ApiError, ProtocolError
@@ -31,7 +47,11 @@ from nbext.settings import Secret
 
 NO_PROFILE: Final = Profile({})
 _MOST_PROSE: Final = 20_000
-_METADATA: Final = {"token": TOKEN_FIELDS, "nft": NFT_FIELDS, "search": {**SEARCH_FIELDS, "decimals": "integer"}}
+_METADATA: Final = {
+    "token": TOKEN_FIELDS,
+    "nft": NFT_FIELDS,
+    "search": {**SEARCH_FIELDS, "decimals": "integer"},
+}
 
 
 class Stranger:
@@ -41,25 +61,39 @@ class Stranger:
         self._key, self._max_body = key, max_body
         remote = with_profile(remote, host)
         self._profiles = {operation: Profile(remote, operation) for operation in OPERATIONS}
-        self.idempotent, self.profile = self._profiles["segment"].idempotent, str(remote.get("profile", "none"))
+        self.idempotent, self.profile = (
+            self._profiles["segment"].idempotent,
+            str(remote.get("profile", "none")),
+        )
 
     def types(self, operation: str) -> Mapping[str, str]:
         """Return the types of columns, by our names, that the settings state for all answers of an operation."""
         return self._profiles[operation].types
 
-    def outline(self, answer: Answer, operation: str, reading: Reading | None, failure: str) -> LastAnswer:
+    def outline(
+        self, answer: Answer, operation: str, reading: Reading | None, failure: str
+    ) -> LastAnswer:
         """Return the outline of an answer, as it was read, or as the ``failure`` says that it was not."""
-        return outlined(answer, operation, reading, self._profiles[operation], self._key, failure=failure)
+        return outlined(
+            answer, operation, reading, self._profiles[operation], self._key, failure=failure
+        )
 
-    def batches(self, came: Incoming, types: Mapping[str, str], operation: str) -> tuple[Any, Iterator[Any]]:
+    def batches(
+        self, came: Incoming, types: Mapping[str, str], operation: str
+    ) -> tuple[Any, Iterator[Any]]:
         """Return the Arrow schema of a CSV, under our names for its columns, and its batches."""
         import pyarrow as pa
 
         profile = self._profiles[operation]
         schema, batches = csv_text.batches(came, {**profile.types_by_theirs, **types})
         names = profile.names(schema.names)
-        renamed = (batch.rename_columns(names) for batch in self._checked(batches, schema.names, types, profile))
-        return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)]), renamed
+        renamed = (
+            batch.rename_columns(names)
+            for batch in self._checked(batches, schema.names, types, profile)
+        )
+        return pa.schema(
+            [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+        ), renamed
 
     def _checked(
         self, batches: Iterator[Any], names: list[str], types: Mapping[str, str], profile: Profile
@@ -80,25 +114,47 @@ class Stranger:
         """Return what the answer says, under our names for its columns."""
         profile = self._profiles[operation]
         page = self._read(came, want, {**profile.types_by_theirs, **types}, profile)
-        page.warnings += [shown(text, self._key, 300) for text in filter(None, [came.headers.get("Warning")])]
+        page.warnings += [
+            shown(text, self._key, 300) for text in filter(None, [came.headers.get("Warning")])
+        ]
         if profile.columns:
-            page.types = {profile.columns.get(name, name): kind for name, kind in page.types.items()}
+            page.types = {
+                profile.columns.get(name, name): kind for name, kind in page.types.items()
+            }
         fields = _METADATA.get(operation, {})
         if page.records is not None and (profile.columns or fields):
             page.records = [to_ours(profile.renamed(record), fields) for record in page.records]
         elif page.table is not None and (profile.columns or fields):
             names = dict.fromkeys(profile.names(page.table.column_names))
             page.table = page.table.rename_columns(list(to_ours(names, fields)))
-        present = page.records[0] if page.records else page.table.column_names if page.table is not None else ()
+        present = (
+            page.records[0]
+            if page.records
+            else page.table.column_names
+            if page.table is not None
+            else ()
+        )
         # Text of CSV becomes integers as a uint256 does: where every value fits.
         whole = "uint256" if page.table is not None else "integer"
-        page.types |= {name: whole if fields[name] == "integer" else fields[name] for name in present if name in fields}
+        page.types |= {
+            name: whole if fields[name] == "integer" else fields[name]
+            for name in present
+            if name in fields
+        }
         return page
 
     def pages(
-        self, read: Callable[[Call], Reading], follow: Callable[[str, str], str], root: str, page: Reading, call: Call,
-        *, limit: int | None, counts: Mapping[str, int], cap: int | None,
-    ) -> Iterator[Page]:  # fmt: skip
+        self,
+        read: Callable[[Call], Reading],
+        follow: Callable[[str, str], str],
+        root: str,
+        page: Reading,
+        call: Call,
+        *,
+        limit: int | None,
+        counts: Mapping[str, int],
+        cap: int | None,
+    ) -> Iterator[Page]:
         """Yield an answer's pages, the first one being read already; an error, where not all rows can be asked for."""
         profile = self._profiles[call.operation]
 
@@ -108,7 +164,9 @@ class Stranger:
             return found
 
         style, parameter = profile.style, profile.parameter
-        walk = Walk(ask, follow, root, style=style, parameter=parameter, limit=limit, counts=counts, cap=cap)
+        walk = Walk(
+            ask, follow, root, style=style, parameter=parameter, limit=limit, counts=counts, cap=cap
+        )
         assert isinstance(page, Page)
         yield from walk.pages(page, call)
 
@@ -125,34 +183,55 @@ class Stranger:
             table = csv_text.read(head) if len(head) < _MOST_PROSE else None
             if table is not None:
                 _refuse_error_rows(table, self._key)
-                _refuse_prose(table.column_names, table.num_rows, self._profiles[operation].columns, self._key)
+                _refuse_prose(
+                    table.column_names, table.num_rows, self._profiles[operation].columns, self._key
+                )
 
-    def check_end(self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None) -> list[str]:
+    def check_end(
+        self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None
+    ) -> list[str]:
         """Refuse a body that is not whole; return notes on its end."""
         signs = signs_of(None, came.headers, None, NO_PROFILE)
         cut = came.tail != b"\n"
-        note = check_end({**counts, **signs.totals}, rows, limit, unproven=not came.delimited, cut=cut)
+        note = check_end(
+            {**counts, **signs.totals}, rows, limit, unproven=not came.delimited, cut=cut
+        )
         return [note] if note else []
 
     def _read(self, came: Incoming, want: Want, types: Mapping[str, str], profile: Profile) -> Page:
         """Return what the answer says; CSV and Arrow become tables while they arrive, anything else is read whole."""
         kind = came.content_type
-        if came.status == 202 and want is Want.SEGMENT and kind in (*csv_text.MEDIA_TYPES, ARROW_TYPE):
+        if (
+            came.status == 202
+            and want is Want.SEGMENT
+            and kind in (*csv_text.MEDIA_TYPES, ARROW_TYPE)
+        ):
             # Accepted: what it has so far is no result.
             return Page(state=State.RUNNING, retry_after=retry_after(came.headers))
         if want in (Want.SEGMENT, Want.TABLE):
             if kind == ARROW_TYPE:
                 table = read_arrow(came.bounded(self._max_body))
-                return Page(table=table, signs=signs_of(None, came.headers, None, profile), size=table.nbytes)
-            if kind in csv_text.MEDIA_TYPES or (kind in csv_text.VAGUE_TYPES and _looks_like_csv(came)):
+                return Page(
+                    table=table,
+                    signs=signs_of(None, came.headers, None, profile),
+                    size=table.nbytes,
+                )
+            if kind in csv_text.MEDIA_TYPES or (
+                kind in csv_text.VAGUE_TYPES and _looks_like_csv(came)
+            ):
                 table = csv_text.read_stream(came.bounded(self._max_body), types)
                 _refuse_error_rows(table, self._key)
-                _refuse_prose(table.column_names, table.num_rows, {**profile.columns, **types}, self._key)
+                _refuse_prose(
+                    table.column_names, table.num_rows, {**profile.columns, **types}, self._key
+                )
                 _refuse_odd_rows(table, self._key)
                 return Page(
-                    table=table, signs=signs_of(None, came.headers, None, profile), size=table.nbytes,
-                    unproven=not came.delimited, cut=not came.delimited and came.tail != b"\n",
-                )  # fmt: skip
+                    table=table,
+                    signs=signs_of(None, came.headers, None, profile),
+                    size=table.nbytes,
+                    unproven=not came.delimited,
+                    cut=not came.delimited and came.tail != b"\n",
+                )
         answer = came.whole(self._max_body)
         page = read(answer, want, profile, self._key)
         page.size = len(answer.body)
@@ -164,7 +243,9 @@ class Stranger:
 
 def _refuse_error_rows(rows: Any, key: Secret | None) -> None:
     """Refuse an error that came as a row, of JSON or of a CSV of a few lines."""
-    records = rows if isinstance(rows, list) else rows.to_pylist() if 0 < rows.num_rows <= 20 else []
+    records = (
+        rows if isinstance(rows, list) else rows.to_pylist() if 0 < rows.num_rows <= 20 else []
+    )
     text = error_in_rows(records)
     if text:
         raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=200)
@@ -191,15 +272,28 @@ def _refuse_odd_rows(table: Any, key: Secret | None) -> None:
 
 def _refuse_footer(first: list[Any], key: Secret | None) -> None:
     """Refuse a last row that is a sum or a remark: the first column has addresses, and there something else."""
-    of_addresses = len(first) == 3 and is_address(first[0]) and is_address(first[1]) and isinstance(first[2], str)
-    if of_addresses and re.search(r"\s|total|sum|count|average|^\W+$|\.\.\.$", first[2].strip(), re.IGNORECASE):
-        raise ProtocolError(f"The last row has no address, but {shown(first[2], key, 60)!r}: rows may be missing.")
+    of_addresses = (
+        len(first) == 3
+        and is_address(first[0])
+        and is_address(first[1])
+        and isinstance(first[2], str)
+    )
+    if of_addresses and re.search(
+        r"\s|total|sum|count|average|^\W+$|\.\.\.$", first[2].strip(), re.IGNORECASE
+    ):
+        raise ProtocolError(
+            f"The last row has no address, but {shown(first[2], key, 60)!r}: rows may be missing."
+        )
 
 
-def _refuse_prose(names: list[str], rows: int, known: Mapping[str, str], key: Secret | None) -> None:
+def _refuse_prose(
+    names: list[str], rows: int, known: Mapping[str, str], key: Secret | None
+) -> None:
     text = None if rows or known.keys() & set(names) else prose_in(names)
     if text:
-        raise ApiError(f"The service answered with a text instead of rows: {shown(text, key, 400)}", status=200)
+        raise ApiError(
+            f"The service answered with a text instead of rows: {shown(text, key, 400)}", status=200
+        )
 
 
 def _looks_like_csv(came: Incoming) -> bool:
@@ -207,7 +301,9 @@ def _looks_like_csv(came: Incoming) -> bool:
     return head[:1] not in (b"", b"{", b"[", b'"', b"<") and (b"\n" in head or b"," in head)
 
 
-def read(answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret | None = None) -> Page:
+def read(
+    answer: Answer, want: Want, profile: Profile = NO_PROFILE, key: Secret | None = None
+) -> Page:
     """Return what the answer says."""
     try:
         return _read(answer, want, profile, key)
@@ -257,17 +353,27 @@ def _receipt(answer: Answer, profile: Profile, key: Secret | None) -> Page:
         text = title[1] if title else found.document
         is_login = title and re.search(r"\b(log|sign)\s?(in|on)\b", text, re.IGNORECASE)
         if _SAYS_ERROR.match(text) or is_login:
-            raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=answer.status)
+            raise ApiError(
+                f"The service answered with an error: {shown(text, key, 400)}", status=answer.status
+            )
         if title:
             page.warnings.append(f"The receipt is a page of HTML: {shown(text, key, 80)}")
     if found.document is False:
         raise ApiError("The service answered with an error: false", status=answer.status)
-    _raise_error(page, answer.status if found.status is None else found.status, Want.RECEIPT, profile, key)
-    status = status_of(found.document, profile.find("status", found.document, answer.headers), profile.state_of)
+    _raise_error(
+        page, answer.status if found.status is None else found.status, Want.RECEIPT, profile, key
+    )
+    status = status_of(
+        found.document, profile.find("status", found.document, answer.headers), profile.state_of
+    )
     if status.state in (State.FAILED, State.CANCELLED, State.EXPIRED):
         text = said(found.document) or status.word
-        raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=answer.status)
-    fields = ((bare(name), value) for _, place in places(found.document) for name, value in place.items())
+        raise ApiError(
+            f"The service answered with an error: {shown(text, key, 400)}", status=answer.status
+        )
+    fields = (
+        (bare(name), value) for _, place in places(found.document) for name, value in place.items()
+    )
     delivered = next((truth_of(value) for name, value in fields if name == "delivered"), None)
     page.document = {"status": status.word, "delivered": delivered}
     return page
@@ -277,50 +383,83 @@ _SAYS_ERROR = re.compile(
     r"\W*((an )?error|fail(ed|ure)?|invalid|bad request|(access )?denied|forbidden|unauthori[sz]ed|[45][0-9][0-9]\b|"
     r"(page )?not found|service unavailable|((internal|unexpected) )?(server )?error|sorry\b)",
     re.IGNORECASE,
-)  # fmt: skip
+)
 
 
 def _of_nothing(answer: Answer, want: Want, page: Page, profile: Profile) -> Page:
-    page.id, page.poll = id_in_location(answer), profile.find("poll", None, answer.headers) or monitor(answer)
+    page.id, page.poll = (
+        id_in_location(answer),
+        profile.find("poll", None, answer.headers) or monitor(answer),
+    )
     # 202 says that it is accepted, and later that it still runs; where to ask may have been said before.
-    if want is Want.SEGMENT and (page.id or page.poll or answer.status == 202) and answer.status in (201, 202):
+    if (
+        want is Want.SEGMENT
+        and (page.id or page.poll or answer.status == 202)
+        and answer.status in (201, 202)
+    ):
         page.state = State.RUNNING
         return page
-    raise ProtocolError(f"The service answered {answer.status} without a body instead of {want.value}.")
+    raise ProtocolError(
+        f"The service answered {answer.status} without a body instead of {want.value}."
+    )
 
 
 def _raise_error(page: Page, status: int, want: Want, profile: Profile, key: Secret | None) -> None:
     """Raise the error inside an answer of status 200; a failed job is known by its state."""
-    if page.id is not None and page.state not in (None, State.RUNNING, State.COMPLETED) and "error" not in profile:
+    if (
+        page.id is not None
+        and page.state not in (None, State.RUNNING, State.COMPLETED)
+        and "error" not in profile
+    ):
         return
     document = page.document
     chosen = profile.find("error", document)
-    text = said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
+    text = (
+        said(chosen) or str(chosen) if chosen else error_in(document, receipt=want is Want.RECEIPT)
+    )
     if text is None and status < 400:
         return
     problem = document if isinstance(document, dict) else {}
     # A gateway that turns every answer into a 200 leaves the status in the body.
-    inner = next((v for k, v in problem.items() if bare(k) in ("statuscode", "code", "status") and type(v) is int), 0)
+    inner = next(
+        (
+            v
+            for k, v in problem.items()
+            if bare(k) in ("statuscode", "code", "status") and type(v) is int
+        ),
+        0,
+    )
     status = inner if 400 <= inner < 600 else status
     if status >= 400:
         raise of_problem(status, problem, text or words(document), key)
-    raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=status, problem=problem)
+    raise ApiError(
+        f"The service answered with an error: {shown(text, key, 400)}",
+        status=status,
+        problem=problem,
+    )
 
 
 def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None) -> None:
     document = page.document
     found = _chosen_rows(profile, document)
     # A path of all operations leads to the rows of segments: where it leads to nothing, a search has its own.
-    if found is None and ("rows" not in profile or (profile.operation == "search" and not profile.is_own("rows"))):
+    if found is None and (
+        "rows" not in profile or (profile.operation == "search" and not profile.is_own("rows"))
+    ):
         found = _parts(page, profile) or _found_rows(page, profile)
     if found is not None:
         if "rows" not in profile:
             _refuse_groups(found, profile)
         document = _with_last_row(found, document, key)
         _refuse_error_rows(found.records, key)
-        _refuse_footer([next(iter(row.values()), None) for row in (*found.records[:2], *found.records[-1:])], key)
+        _refuse_footer(
+            [next(iter(row.values()), None) for row in (*found.records[:2], *found.records[-1:])],
+            key,
+        )
         page.unnamed = found.unnamed
-    page.signs = signs_of(document, answer.headers, None if found is None else found.source, profile)
+    page.signs = signs_of(
+        document, answer.headers, None if found is None else found.source, profile
+    )
     page.signs.unknown = redacted(page.signs.unknown, key)
     totals = page.signs.returned or page.signs.totals or page.signs.counts
     page.stated = {"total": next(iter(totals.values()))} if totals else {}
@@ -330,13 +469,22 @@ def _read_table(page: Page, answer: Answer, profile: Profile, key: Secret | None
     if page.state is State.RUNNING and (page.id or page.word or not rows or answer.status == 202):
         page.parts = []
         return
-    page.warnings += [shown(note, key, 300) for note in notes_in(document, None if found is None else found.source)]
+    page.warnings += [
+        shown(note, key, 300)
+        for note in notes_in(document, None if found is None else found.source)
+    ]
     if found is None:
         # What it says of the segment; the note on the rows' own answer comes with its last page.
-        note = unknown_note(page.signs.unknown, "segment's description") if page.id or page.word else None
+        note = (
+            unknown_note(page.signs.unknown, "segment's description")
+            if page.id or page.word
+            else None
+        )
         page.warnings += [note] if note else []
         # Trino: an answer without rows, and the address of the next one.
-        page.bare = profile.operation == "export" and any(isinstance(way, str) for way in page.signs.ways)
+        page.bare = profile.operation == "export" and any(
+            isinstance(way, str) for way in page.signs.ways
+        )
         page.records = [] if page.bare else None
         return
     if page.doubt is not None:
@@ -364,18 +512,25 @@ def _check_state(page: Page, source: Any, rows: int, profile: Profile) -> None:
     signs = page.signs
     if signs.ways or page.url or page.poll:
         return
-    inner = {path: word for path, word in states_in(page.document, source).items()
-             if profile.state_of(word) not in (None, State.COMPLETED)}  # fmt: skip
+    inner = {
+        path: word
+        for path, word in states_in(page.document, source).items()
+        if profile.state_of(word) not in (None, State.COMPLETED)
+    }
     if page.state is None and page.word is None:
         found = status_of(page.document, None, profile.state_of)
         page.state = found.state if found.state is State.RUNNING else None
-        waits = page.retry_after is not None and not rows and profile.operation in ("segment", "export")
+        waits = (
+            page.retry_after is not None and not rows and profile.operation in ("segment", "export")
+        )
         if waits or any(profile.state_of(word) is State.RUNNING for word in inner.values()):
             page.state = State.RUNNING
     elif page.state is State.COMPLETED:
         signs.unknown = {**inner, **signs.unknown}
     if page.state is State.RUNNING and profile.operation == "search":
-        raise ProtocolError("The service is not ready to be searched: it says so beside the rows. Try again later.")
+        raise ProtocolError(
+            "The service is not ready to be searched: it says so beside the rows. Try again later."
+        )
 
 
 def _with_last_row(found: tables.Found, document: Any, key: Secret | None) -> Any:
@@ -387,11 +542,26 @@ def _with_last_row(found: tables.Found, document: Any, key: Secret | None) -> An
     rows, said = found.records, dict[str, Any]()
     for place, other in ((-1, 0), (0, -1)):
         row = rows[place] if rows else {}
-        names, others = {bare(name) for name in row}, rows[other].keys() if len(rows) > 1 else set[str]()
-        about = names and names <= {"cursor", "nextcursor", "meta", "metadata", "pagination", "paging", "pageinfo"}
+        names, others = (
+            {bare(name) for name in row},
+            rows[other].keys() if len(rows) > 1 else set[str](),
+        )
+        about = names and names <= {
+            "cursor",
+            "nextcursor",
+            "meta",
+            "metadata",
+            "pagination",
+            "paging",
+            "pageinfo",
+        }
         addressed = any(is_address(rows[other][name]) for name in others - row.keys())
         odd = len(rows) > 2 and (not row.keys() & others or (addressed and row.keys() - others))
-        if names and len(names) <= 8 and (odd or (about and place == -1 and not row.keys() & others)):
+        if (
+            names
+            and len(names) <= 8
+            and (odd or (about and place == -1 and not row.keys() & others))
+        ):
             said |= rows.pop(place)
     if said and (text := error_in(said) or _failure(said)):
         raise ApiError(f"The service answered with an error: {shown(text, key, 400)}", status=200)
@@ -400,14 +570,18 @@ def _with_last_row(found: tables.Found, document: Any, key: Secret | None) -> An
 
 def _failure(said_last: Mapping[str, Any]) -> str | None:
     state = status_of(said_last, None, state_of).state
-    return None if state in (None, State.RUNNING, State.COMPLETED) else said(said_last) or "it failed"
+    return (
+        None if state in (None, State.RUNNING, State.COMPLETED) else said(said_last) or "it failed"
+    )
 
 
 def _parts(page: Page, profile: Profile) -> tables.Found | None:
     """Return a table without rows where an answer lists the files that hold them; the page gets their addresses."""
     if profile.operation not in ("segment", "export"):
         return None
-    found = tables.links_in(page.document, only_named=page.id is not None and profile.operation == "segment")
+    found = tables.links_in(
+        page.document, only_named=page.id is not None and profile.operation == "segment"
+    )
     if len(found) != 1:
         return None
     path, source, links = found[0]
@@ -416,7 +590,9 @@ def _parts(page: Page, profile: Profile) -> tables.Found | None:
         return None
     away = next((link for link in links if not re.match(r"(https?:/)?/|\?", link)), None)
     if away is not None:
-        raise ProtocolError(f"The rows are in files such as {shown(away, length=80)}, which nbext cannot ask for.")
+        raise ProtocolError(
+            f"The rows are in files such as {shown(away, length=80)}, which nbext cannot ask for."
+        )
     page.parts = links
     return tables.Found(path, [], source=source)
 
@@ -448,14 +624,20 @@ def _chosen_rows(profile: Profile, document: Any) -> tables.Found | None:
         table = tables.keyed(rows, "")
     if table is None:
         kind = tables.kind_of(rows)
-        raise ProtocolError(f"remote.paths.rows leads to {kind} instead of a list of objects, lists or texts.")
+        raise ProtocolError(
+            f"remote.paths.rows leads to {kind} instead of a list of objects, lists or texts."
+        )
     return table
 
 
 def _check(reading: Reading, want: Want, key: Secret | None) -> None:
     # What runs is asked for again: by its id, or where an earlier answer said.
-    running = reading.state is State.RUNNING or (reading.state is not None and reading.word is not None)
+    running = reading.state is State.RUNNING or (
+        reading.state is not None and reading.word is not None
+    )
     if want is Want.SEGMENT and (reading.id or reading.url or reading.poll or running):
         return
     if reading.rows is None:
-        raise ProtocolError(f"Expected {want.value}, but the answer is {tables.kind_of(reading.document, key)}.")
+        raise ProtocolError(
+            f"Expected {want.value}, but the answer is {tables.kind_of(reading.document, key)}."
+        )

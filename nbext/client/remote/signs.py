@@ -60,7 +60,9 @@ _MORE = re.compile(
     r"haym[aá]s|temmais|mehr|weitere|.*(limit|max(imum)?)(reached|exceeded|hit)|hitlimit|has.*errors?"
 )
 # That an answer is not cut says nothing of pages.
-_ONLY_TRUE = re.compile(r"(is)?(incomplete|partial|capped|timedout).*|.*truncated|.*limit.*|max.*reached|has.*errors?")
+_ONLY_TRUE = re.compile(
+    r"(is)?(incomplete|partial|capped|timedout).*|.*truncated|.*limit.*|max.*reached|has.*errors?"
+)
 # Rows that did not come, counted.
 _REST = re.compile(
     rf"remaining({_ROWS}|count)?|{_ROWS}?(omitted|dropped|skipped|missing|suppressed|truncated){_ROWS}?(count)?"
@@ -87,11 +89,15 @@ _PAGES = re.compile(
 )
 _PAGE = re.compile(rf"(current)?{_PARTS}(number|no|num|index|idx)?|number|current")
 _OFFSETS = name_set("offset skip start startindex startat startrow rowoffset from")
-_SIZES = name_set("limit size pagesize perpage itemsperpage take rowsperpage currentpagesize hitsperpage maxresults")
+_SIZES = name_set(
+    "limit size pagesize perpage itemsperpage take rowsperpage currentpagesize hitsperpage maxresults"
+)
 # A list of what the rows are divided into, each with its number of rows.
 _DIVISIONS = re.compile(r"partitioninfo|chunks|partitions|parts|files|shards")
 # "1-10 of 25", "page 1 of 3".
-_OF = re.compile(r"\D{0,40}([0-9][0-9,]*)\s*(?:-|–|to)\s*([0-9][0-9,]*)\s*(?:of|/)\s*([0-9][0-9,]*)\D{0,40}")
+_OF = re.compile(
+    r"\D{0,40}([0-9][0-9,]*)\s*(?:-|–|to)\s*([0-9][0-9,]*)\s*(?:of|/)\s*([0-9][0-9,]*)\D{0,40}"
+)
 # part-1-of-3.csv
 _PART_OF = re.compile(r"part[-_ ]?[0-9]{1,6}[-_ ]?of[-_ ]?([0-9]{1,6})", re.IGNORECASE)
 _PAGE_OF = re.compile(r"(?:page\s*)?([0-9]{1,9})\s*(?:of|/)\s*([0-9]{1,9})", re.IGNORECASE)
@@ -127,25 +133,34 @@ def signs_of(document: Any, headers: Mapping[str, str], rows: Any, profile: Prof
     _of_headers(found, headers)
     for path, place, about in _places(document, rows):
         _of_place(found, path, place, about, rows)
-    found.unknown = {path: value for path, value in found.unknown.items() if not profile.is_known(path, value)}
+    found.unknown = {
+        path: value for path, value in found.unknown.items() if not profile.is_known(path, value)
+    }
     if "total" in profile:
         total = number_of(profile.find("total", document, headers))
-        found.counts, found.returned, found.totals = {}, {}, {} if total is None else {"remote.paths.total": total}
+        found.counts, found.returned, found.totals = (
+            {},
+            {},
+            {} if total is None else {"remote.paths.total": total},
+        )
     if "next" in profile:
         found.ways = _ways_of(profile.find("next", document, headers), profile)
         found.go_on, found.pages, found.hints = bool(found.ways), None, ["remote.paths.next"]
     elif profile.parameter:
         # The settings name the parameter: none is guessed.
         name = profile.parameter
-        found.ways = [way if isinstance(way, str) else {name: next(iter(way.values()))} for way in found.ways]
+        found.ways = [
+            way if isinstance(way, str) else {name: next(iter(way.values()))} for way in found.ways
+        ]
     return found
 
 
 # What a remark says where rows are missing.
 _CUT = re.compile(
     r"truncat|only the (first|top|last)|limited to|partial|incomplete|omitted|not all|capped|exceed|free (plan|tier)|"
-    r"upgrade|more (rows|results|than)|sampled?\b|stale|out of date|deprecat", re.IGNORECASE
-)  # fmt: skip
+    r"upgrade|more (rows|results|than)|sampled?\b|stale|out of date|deprecat",
+    re.IGNORECASE,
+)
 
 
 def notes_in(document: Any, rows: Any) -> list[str]:
@@ -153,11 +168,22 @@ def notes_in(document: Any, rows: Any) -> list[str]:
     found: list[str] = []
     for _, place, about in _places(document, rows):
         for name, value in place.items() if about else ():
-            plain, texts = bare(name).removesuffix("s"), value if isinstance(value, list) else [value]
+            plain, texts = (
+                bare(name).removesuffix("s"),
+                value if isinstance(value, list) else [value],
+            )
             always = plain in ("warning", "notice", "note")
-            texts = [words(text) if always else text for text in texts[:20] if isinstance(text, str | Mapping)]
+            texts = [
+                words(text) if always else text
+                for text in texts[:20]
+                if isinstance(text, str | Mapping)
+            ]
             if always or plain in ("message", "msg", "info", "detail", "comment", "remark", "hint"):
-                found += [text for text in texts if isinstance(text, str) and text and (always or _CUT.search(text))]
+                found += [
+                    text
+                    for text in texts
+                    if isinstance(text, str) and text and (always or _CUT.search(text))
+                ]
     return found
 
 
@@ -165,8 +191,16 @@ def _ways_of(value: Any, profile: Profile) -> list[Way]:
     """Return the ways that the value at paths.next, or in the header that is set, means."""
     if value in (None, "", False):
         return []
-    if isinstance(value, str | int) and profile.style != "url" and (profile.style == "cursor" or not _is_link(value)):
-        return [{profile.parameter: str(value)}] if profile.parameter else _asked_with("cursor", str(value))
+    if (
+        isinstance(value, str | int)
+        and profile.style != "url"
+        and (profile.style == "cursor" or not _is_link(value))
+    ):
+        return (
+            [{profile.parameter: str(value)}]
+            if profile.parameter
+            else _asked_with("cursor", str(value))
+        )
     return [str(value)] if isinstance(value, str | int) else _ways("next", "next", value)
 
 
@@ -204,20 +238,28 @@ def _holders(document: Any, rows: Any) -> set[int]:
         if place is rows:
             return set(above)
         if isinstance(place, Mapping) and len(above) <= MAX_DEPTH and len(place) <= MOST_NAMES:
-            inner = (value for value in place.values() if value is rows or isinstance(value, Mapping))
+            inner = (
+                value for value in place.values() if value is rows or isinstance(value, Mapping)
+            )
             todo += ((value, (*above, id(place))) for value in inner)
     return set()
 
 
-def _of_place(found: Signs, path: str, place: Mapping[str, Any], about: bool, rows: Any = None) -> None:
+def _of_place(
+    found: Signs, path: str, place: Mapping[str, Any], about: bool, rows: Any = None
+) -> None:
     # A count beside a total is the page's: {"count": 10, "total": 25}.
-    sized = any(bare(name) in _TOTALS and number_of(value) is not None for name, value in place.items())
+    sized = any(
+        bare(name) in _TOTALS and number_of(value) is not None for name, value in place.items()
+    )
     for name, value in place.items():
         plain, here = bare(name), joined(path, name)
         if isinstance(value, list):
             _of_list(found, here, plain, value, about=about)
             if value is not rows and plain not in NOT_ROWS and not is_harmless(path, plain):
-                found.unknown |= {here: value} if 0 < len(value) <= _SHORT and all(map(_is_plain, value)) else {}
+                found.unknown |= (
+                    {here: value} if 0 < len(value) <= _SHORT and all(map(_is_plain, value)) else {}
+                )
             continue
         if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
             continue
@@ -236,7 +278,9 @@ def _is_plain(value: Any) -> bool:
 _SHORT = 5
 
 
-def _understood(found: Signs, path: str, name: str, place: Mapping[str, Any], about: bool, *, sized: bool) -> bool:
+def _understood(
+    found: Signs, path: str, name: str, place: Mapping[str, Any], about: bool, *, sized: bool
+) -> bool:
     """Take what one field says; return whether any rule knows it."""
     value, plain, here = place[name], bare(name), joined(path, name)
     pages = plain in ("of", "last") and number_of(value) is not None
@@ -245,8 +289,14 @@ def _understood(found: Signs, path: str, name: str, place: Mapping[str, Any], ab
         _of_count(found, here, "pages", number_of(value) or 0)
         return True
     # "after" is a cursor where "before" is another, or among what is said of pages: elsewhere it is a date.
-    of_pages = "before" in place or bare(path.rpartition(".")[2]) in ("pagination", "paging", "cursors")
-    cursor = _CURSOR.fullmatch(plain) and (plain not in _NO_CURSOR or (plain == "after" and of_pages))
+    of_pages = "before" in place or bare(path.rpartition(".")[2]) in (
+        "pagination",
+        "paging",
+        "cursors",
+    )
+    cursor = _CURSOR.fullmatch(plain) and (
+        plain not in _NO_CURSOR or (plain == "after" and of_pages)
+    )
     # "offset" is a number of rows, or whatever is to be sent back under that name.
     cursor = cursor or (plain == "offset" and isinstance(value, str) and number_of(value) is None)
     if plain in _PARAMS or _NEXT.fullmatch(plain) or (cursor and not _BACK.fullmatch(plain)):
@@ -281,7 +331,11 @@ def _of_list(found: Signs, path: str, plain: str, items: list[Any], *, about: bo
 def _of_links(found: Signs, path: str, links: list[Any]) -> None:
     """Take the next page's address of a list of links: {"rel": "next", "href": ...}, {"relation": ..., "url": ...}."""
     for link in links[:50]:
-        named = {bare(name): item for name, item in list(link.items())[:50]} if isinstance(link, Mapping) else {}
+        named = (
+            {bare(name): item for name, item in list(link.items())[:50]}
+            if isinstance(link, Mapping)
+            else {}
+        )
         relation = named.get("rel", named.get("relation"))
         if relation == "next" or (isinstance(relation, list) and "next" in relation):
             ways = _in_an_object(named)
@@ -307,7 +361,12 @@ def _of_next(found: Signs, path: str, name: str, value: Any, about: bool) -> boo
         found.ways += ways
         found.hints.append(path)
         return True
-    if not ways and about and isinstance(value, Mapping) and any(item is not None for item in value.values()):
+    if (
+        not ways
+        and about
+        and isinstance(value, Mapping)
+        and any(item is not None for item in value.values())
+    ):
         # DynamoDB's key of the last row: it says that there are more, and no query takes it.
         _say(found, path, True)
     # Some services end with -1.
@@ -321,26 +380,42 @@ def _ways(plain: str, name: str, value: Any, holder: str = "") -> list[Way]:
     is_link = "link" in plain or plain.endswith(("url", "uri", "href"))
     if isinstance(value, str) and ((_is_link(value) and number is None) or is_link):
         return [value]
-    if number is not None and ("page" in plain or plain.endswith("next")) and not re.search("token|key", plain):
+    if (
+        number is not None
+        and ("page" in plain or plain.endswith("next"))
+        and not re.search("token|key", plain)
+    ):
         return [{"page": str(number)}] if number > 0 else []
     is_cursor = isinstance(value, str) or (number is not None and number >= 0)
     return _asked_with(name, str(value), holder) if is_cursor else []
 
 
 def _in_an_object(value: Mapping[str, Any]) -> list[Way]:
-    link = next((value[key] for key in ("href", "url", "uri", "link") if isinstance(value.get(key), str)), None)
+    link = next(
+        (value[key] for key in ("href", "url", "uri", "link") if isinstance(value.get(key), str)),
+        None,
+    )
     if link:
         return [link]
-    inner = next((key for key in ("cursor", "after", "token") if isinstance(value.get(key), str)), None)
+    inner = next(
+        (key for key in ("cursor", "after", "token") if isinstance(value.get(key), str)), None
+    )
     if inner and len(value) <= 2:
         return _asked_with(inner, value[inner])
-    query = {key: _text(item) for key, item in list(value.items())[:50] if isinstance(item, str | int)}
+    query = {
+        key: _text(item) for key, item in list(value.items())[:50] if isinstance(item, str | int)
+    }
     # Blockscout, MediaWiki: an object of what to ask with, and of nothing but texts and numbers.
-    return [query] if query and len(query) == sum(item is not None for item in value.values()) else []
+    return (
+        [query] if query and len(query) == sum(item is not None for item in value.values()) else []
+    )
 
 
 def _is_link(value: Any) -> bool:
-    return isinstance(value, str) and re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value) is not None
+    return (
+        isinstance(value, str)
+        and re.match(r"https?://|/|\?|\.\.?/|[\w./-]+\?[\w.-]+=", value) is not None
+    )
 
 
 def _text(value: Any) -> str:
@@ -351,9 +426,14 @@ def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
     """Return the names under which a cursor may be sent back, the likeliest first; a wrong one repeats its page."""
     plain = bare(name)
     known = {
-        "endcursor": "after", "next": "cursor", "nexttoken": name, "nextpage": "page", "continue": "continue",
-        "lastevaluatedkey": "ExclusiveStartKey", "nextpagekey": "pageKey",
-    }  # fmt: skip
+        "endcursor": "after",
+        "next": "cursor",
+        "nexttoken": name,
+        "nextpage": "page",
+        "continue": "continue",
+        "lastevaluatedkey": "ExclusiveStartKey",
+        "nextpagekey": "pageKey",
+    }
     # X-Next-Cursor, x-ms-continuation: the header's own beginning is no part of the name.
     own = re.sub(r"^(x[-_]|_)(ms-)?", "", name, flags=re.IGNORECASE)
     asked = known.get(plain) or re.sub(r"^next[-_]?", "", own, flags=re.IGNORECASE) or own
@@ -361,7 +441,9 @@ def _asked_with(name: str, value: str, holder: str = "") -> list[Way]:
     # gRPC's gateway reads the fields of an object by dotted names: pagination.key.
     dotted = [f"{holder}.{asked}"] if holder == "pagination" and plain.endswith("key") else []
     others = {"nextcursor": ["start_cursor"], "nexttoken": ["pagination_token"]}.get(plain, [])
-    return [{candidate: value} for candidate in dict.fromkeys((asked, own, *dotted, *others, "cursor"))]
+    return [
+        {candidate: value} for candidate in dict.fromkeys((asked, own, *dotted, *others, "cursor"))
+    ]
 
 
 def _say(found: Signs, path: str, more: bool, *, only: bool = True) -> None:
@@ -381,16 +463,26 @@ def _of_number(found: Signs, path: str, name: str, value: Any) -> bool:
             _say(found, path, not truth)
         return bool(_MORE.fullmatch(plain) or _LAST.fullmatch(plain))
     ranged = _OF.fullmatch(value) if isinstance(value, str) else None
-    numbered = _PAGE_OF.fullmatch(value.strip()) if isinstance(value, str) and _PAGE.fullmatch(plain) else None
+    numbered = (
+        _PAGE_OF.fullmatch(value.strip())
+        if isinstance(value, str) and _PAGE.fullmatch(plain)
+        else None
+    )
     if ranged:
         found.totals[path] = int(ranged[3].replace(",", ""))
     elif numbered:
         found.page, found.pages = (name, int(numbered[1])), int(numbered[2])
     if ranged or numbered:
         return True
-    share = plain in ("coverage", "completeness") and isinstance(value, int | Decimal) and 0 <= value <= 1
+    share = (
+        plain in ("coverage", "completeness")
+        and isinstance(value, int | Decimal)
+        and 0 <= value <= 1
+    )
     # HTTP's own number for a part.
-    if share or (plain in ("status", "statuscode", "code", "httpstatus") and number_of(value) == 206):
+    if share or (
+        plain in ("status", "statuscode", "code", "httpstatus") and number_of(value) == 206
+    ):
         _say(found, path, True, only=value != 1)
         return True
     value, is_least = _total(value) if plain in _TOTALS else (value, False)
@@ -438,12 +530,19 @@ def _total(value: Any) -> tuple[Any, bool]:
     is_least = False
     if isinstance(value, Mapping):
         is_least = str(value.get("relation", "")).lower() in ("gte", "gt", ">=")
-        value = next((value[key] for key in ("value", "count", "total", "all") if key in value), None)
+        value = next(
+            (value[key] for key in ("value", "count", "total", "all") if key in value), None
+        )
     if isinstance(value, str) and re.fullmatch("0x[0-9a-fA-F]{1,15}", value):
         return int(value, 16), False
     if isinstance(value, str) and number_of(value) is None:
-        is_least = is_least or re.search(r"[0-9]\s*\+|>|\b(over|more|least)\b", value[:100]) is not None
-        value = max((int(text.replace(",", "")) for text in re.findall(r"[0-9][0-9,]*", value[:100])), default=None)
+        is_least = (
+            is_least or re.search(r"[0-9]\s*\+|>|\b(over|more|least)\b", value[:100]) is not None
+        )
+        value = max(
+            (int(text.replace(",", "")) for text in re.findall(r"[0-9][0-9,]*", value[:100])),
+            default=None,
+        )
     return value, is_least and number_of(value) is not None
 
 
@@ -452,10 +551,14 @@ def _of_headers(found: Signs, headers: Mapping[str, str]) -> None:
     if "next" in links:
         found.ways.append(links["next"])
         found.hints.append("Link")
-    elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get("self", links.get("first", "")):
+    elif not {"prev", "previous"} & set(links) and links.get("last", "") != links.get(
+        "self", links.get("first", "")
+    ):
         # The first page is not the last one, and no link leads on.
         _say(found, "Link", True)
-    if (parts := _PART_OF.search(headers.get("Content-Disposition", "")[:1000])) and int(parts[1]) > 1:
+    if (parts := _PART_OF.search(headers.get("Content-Disposition", "")[:1000])) and int(
+        parts[1]
+    ) > 1:
         _say(found, "Content-Disposition", True)
     for name, value in list(headers.items())[:200]:
         plain = re.sub(r"^x[-_](wp[-_]|ms[-_])?", "", name.lower())
@@ -477,8 +580,14 @@ def _of_headers(found: Signs, headers: Mapping[str, str]) -> None:
 def _is_sign(plain: str) -> bool:
     """Say whether a header of that name speaks of rows or pages, whatever is in front of the name."""
     cursor = _CURSOR.fullmatch(plain) and plain not in _NO_CURSOR and not _BACK.fullmatch(plain)
-    known = plain in _TOTALS - {"of", "found", "total"} or any(one.fullmatch(plain) for one in (_MORE, _PAGES))
-    return bool(cursor or known or plain in ("nexturi", "nexturl", "nextpage", "nextlink", "next", "moreresults"))
+    known = plain in _TOTALS - {"of", "found", "total"} or any(
+        one.fullmatch(plain) for one in (_MORE, _PAGES)
+    )
+    return bool(
+        cursor
+        or known
+        or plain in ("nexturi", "nexturl", "nextpage", "nextlink", "next", "moreresults")
+    )
 
 
 _LINK = re.compile(r"<([^<>]{1,8000})>((?:\s*;\s*[\w*-]+\s*(?:=\s*(?:\"[^\"]*\"|[^\s;,\"]+))?)*)")
@@ -495,7 +604,9 @@ def _links_of(header: str) -> dict[str, str]:
 
 
 def _of_range(found: Signs, value: str) -> None:
-    ranged = re.fullmatch(r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)\s*", value)
+    ranged = re.fullmatch(
+        r"\s*(?:[\w-]+\s+)?([0-9]{1,18})-([0-9]{1,18})/([0-9]{1,18}|\*)\s*", value
+    )
     if ranged:
         found.offset = ("offset", int(ranged[1]))
         if ranged[3] != "*":

@@ -59,7 +59,9 @@ _PERCENT = name_set(
     "percent percentage percentcomplete percentdone progresspercentage progresspercent completionpercentage "
     "pctcomplete pct completionpct"
 )
-_ENDS = name_set("completedat finishedat endedat executionendedat completiontime finishtime endtime")
+_ENDS = name_set(
+    "completedat finishedat endedat executionendedat completiontime finishtime endtime"
+)
 
 
 def state_of(word: str) -> State | None:
@@ -95,7 +97,9 @@ def status_of(document: Any, chosen: Any, known: Callable[[str], State | None]) 
     """
     if chosen is not None:
         spelled = str(chosen).lower() if isinstance(chosen, bool) else _text(chosen) or str(chosen)
-        return Status(spelled, known(spelled) or (_OF_TRUTH[chosen] if isinstance(chosen, bool) else None))
+        return Status(
+            spelled, known(spelled) or (_OF_TRUTH[chosen] if isinstance(chosen, bool) else None)
+        )
     pairs = [(bare(name), value) for _, place in places(document) for name, value in place.items()]
     word = _word(_text(value) for name, value in pairs if name in STATUSES)
     state, flagged, far = known(word) if word else None, _flagged(pairs), _progress(pairs)
@@ -122,17 +126,35 @@ def states_in(document: Any, rows: Any) -> dict[str, str]:
         if isinstance(value, Mapping) and len(value) <= 100 and depth < 4:
             for name, item in value.items():
                 several = item if isinstance(item, list) else [item]
-                texts = [text for text in map(_text, several[:20]) if text] if bare(name) in STATUSES else []
+                texts = (
+                    [text for text in map(_text, several[:20]) if text]
+                    if bare(name) in STATUSES
+                    else []
+                )
                 found |= {joined(path, name): text for text in texts if path or len(several) > 1}
-            todo += [(joined(path, name), item, depth + 1) for name, item in value.items() if bare(name) not in ECHOES]
-        elif isinstance(value, list) and len(value) <= 50 and len(todo) < 1000 and path and not _is_of_rows(value):
+            todo += [
+                (joined(path, name), item, depth + 1)
+                for name, item in value.items()
+                if bare(name) not in ECHOES
+            ]
+        elif (
+            isinstance(value, list)
+            and len(value) <= 50
+            and len(todo) < 1000
+            and path
+            and not _is_of_rows(value)
+        ):
             todo += [(f"{path}[{n}]", item, depth + 1) for n, item in enumerate(value)]
     return found
 
 
 def _is_of_rows(value: list[Any]) -> bool:
-    return any(isinstance(item, str) and item.startswith("0x") for one in value[:3] if isinstance(one, Mapping)
-               for item in one.values())  # fmt: skip
+    return any(
+        isinstance(item, str) and item.startswith("0x")
+        for one in value[:3]
+        if isinstance(one, Mapping)
+        for item in one.values()
+    )
 
 
 _ENDED_BADLY = (State.FAILED, State.TIMED_OUT, State.CANCELLED, State.EXPIRED)
@@ -152,7 +174,9 @@ def _text(value: Any) -> str | None:
         if not isinstance(value, Mapping):
             break
         named = {bare(name): item for name, item in list(value.items())[:50]}
-        value = next((named[name] for name in (*_IN_AN_OBJECT, *sorted(STATUSES)) if name in named), None)
+        value = next(
+            (named[name] for name in (*_IN_AN_OBJECT, *sorted(STATUSES)) if name in named), None
+        )
     if isinstance(value, str):
         return None if re.fullmatch(r"\s*|[2-5]\d\d", value) else value
     whole = None if isinstance(value, bool) else number_of(value)
@@ -167,14 +191,18 @@ def _flagged(pairs: list[tuple[str, Any]]) -> State | None:
         _OF_TRUTH[truth] if state is State.COMPLETED else state
         for name, value in pairs
         for state, names in _FLAGS.items()
-        if name in names and (truth := truth_of(value)) is not None and (truth or state is State.COMPLETED)
+        if name in names
+        and (truth := truth_of(value)) is not None
+        and (truth or state is State.COMPLETED)
     }
     order = (State.FAILED, State.CANCELLED, State.RUNNING, State.COMPLETED)
     return next((state for state in order if state in found), None)
 
 
 def _progress(pairs: list[tuple[str, Any]]) -> State | None:
-    found = [_share(value, name in _PERCENT) for name, value in pairs if name in _PROGRESS | _PERCENT]
+    found = [
+        _share(value, name in _PERCENT) for name, value in pairs if name in _PROGRESS | _PERCENT
+    ]
     waits = any(name == "queueposition" and (number_of(value) or 0) > 0 for name, value in pairs)
     if waits or State.RUNNING in found:
         return State.RUNNING
@@ -188,11 +216,21 @@ def _share(value: Any, percent: bool) -> State | None:
         parts = ("done", "completed", "finished", "current", "processed")
         done = next((named[name] for name in parts if name in named), None)
         total = named.get("total")
-        return None if done is None or total is None else State.RUNNING if done < total else State.COMPLETED
+        return (
+            None
+            if done is None or total is None
+            else State.RUNNING
+            if done < total
+            else State.COMPLETED
+        )
     if isinstance(value, str):
         percent, value = percent or "%" in value, value.strip(" %")
     try:
-        share = float(value) if isinstance(value, str) or not isinstance(value, bool | list | None) else -1.0
+        share = (
+            float(value)
+            if isinstance(value, str) or not isinstance(value, bool | list | None)
+            else -1.0
+        )
     except (ValueError, TypeError, OverflowError):
         return None
     if share < 0 or (share == 1 and not percent):
@@ -204,24 +242,50 @@ def is_whole(plain: str, value: Any) -> bool:
     """Say whether a field of that name is one that the rules above read, and says that the job or the call is whole."""
     if plain in STATUSES or plain in ("code", "statuscode", "httpcode", "outcome", "errorcode"):
         number = number_of(value)
-        return (number in (0, 1) or 200 <= number < 206) if number is not None else state_of(str(value)) is not None
+        return (
+            (number in (0, 1) or 200 <= number < 206)
+            if number is not None
+            else state_of(str(value)) is not None
+        )
     if plain in _PROGRESS | _PERCENT:
         return _share(value, plain in _PERCENT) is not State.RUNNING
     if any(plain in names for names in _FLAGS.values()) or plain in _GOOD:
         return truth_of(value) is not None
     if plain in _MESSAGES:
         # Beside rows, a word of success; and whatever is noted as a remark.
-        return re.search(r"(?i)\b(ok|success\w*|completed?|done|finished|found)\b", str(value)) is not None
+        return (
+            re.search(r"(?i)\b(ok|success\w*|completed?|done|finished|found)\b", str(value))
+            is not None
+        )
     is_time = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d([T ]\d\d:.*)?\Z", value)
-    return bool(is_time or POLLED_AT.fullmatch(plain)) or plain in _ERRORS or plain in _ENDS or is_url(plain)
+    return (
+        bool(is_time or POLLED_AT.fullmatch(plain))
+        or plain in _ERRORS
+        or plain in _ENDS
+        or is_url(plain)
+    )
 
 
-_ERRORS = ("error", "errors", "errormessage", "errormsg", "err", "fault", "exception", "errordescription", "errorcode")
+_ERRORS = (
+    "error",
+    "errors",
+    "errormessage",
+    "errormsg",
+    "err",
+    "fault",
+    "exception",
+    "errordescription",
+    "errorcode",
+)
 _GOOD = name_set("success ok succeeded issuccess issuccessful successful valid response")
 _MESSAGES = name_set("message msg detail reason description title")
-_ABOUT_ERRORS = _MESSAGES | set(_ERRORS) | name_set(
-    "code status statuscode type timestamp path instance requestid traceid correlationid documentationurl "
-    "fields name statustext httpcode moreinfo help link data result success ok"
+_ABOUT_ERRORS = (
+    _MESSAGES
+    | set(_ERRORS)
+    | name_set(
+        "code status statuscode type timestamp path instance requestid traceid correlationid documentationurl "
+        "fields name statustext httpcode moreinfo help link data result success ok"
+    )
 )
 _BAD_WORDS = name_set("error fail failed failure notok nok ko exception")
 _NONE_FOUND = re.compile(r"\s*no\b.{0,60}\bfound", re.IGNORECASE)
@@ -234,11 +298,17 @@ def error_in(document: Any, *, receipt: bool = False) -> str | None:
     """
     if isinstance(document, list):
         some = document[:20]
-        is_error = some and all(isinstance(one, Mapping) and _is_only_error(one, alone=False) for one in some)
+        is_error = some and all(
+            isinstance(one, Mapping) and _is_only_error(one, alone=False) for one in some
+        )
         return said(some) if is_error else None
     for path, place in places(document):
         named = {bare(name): value for name, value in place.items()}
-        found = _stated(named) or _worded(named, path) or (None if receipt else _without_data(named, path, place))
+        found = (
+            _stated(named)
+            or _worded(named, path)
+            or (None if receipt else _without_data(named, path, place))
+        )
         if found:
             return found
     return None
@@ -256,7 +326,9 @@ def _error_in_row(record: Mapping[str, Any]) -> str | None:
         return None
     named = {bare(name): value for name, value in record.items()}
     code = number_of(named.get("code", named.get("status", named.get("statuscode"))))
-    is_code = code is not None and (400 <= code < 600 or code < 0) and bool(_MESSAGES & named.keys())
+    is_code = (
+        code is not None and (400 <= code < 600 or code < 0) and bool(_MESSAGES & named.keys())
+    )
     if not named.keys() <= _MESSAGES | set(_ERRORS) | {"code", "status", "statuscode"}:
         return None
     is_error = any(named.get(name) not in (None, False, "", [], {}, 0) for name in _ERRORS)
@@ -290,7 +362,9 @@ def _stated(named: Mapping[str, Any]) -> str | None:
             return said(value) or said(beside) or str(value)[:200]
     good = [named[name] for name in _GOOD & named.keys()]
     failed = any(truth_of(value) is False or value == 0 for value in good)
-    failed = failed or any(truth_of(named.get(name)) is True for name in ("iserror", "haserror", "haserrors"))
+    failed = failed or any(
+        truth_of(named.get(name)) is True for name in ("iserror", "haserror", "haserrors")
+    )
     return (said(named) or "the service says that it failed, but not why") if failed else None
 
 
@@ -307,7 +381,9 @@ def _worded(named: Mapping[str, Any], path: str) -> str | None:
     if not path and any(number is not None and 400 <= number < 600 for number in http):
         return said(named) or f"status {next(number for number in http if number is not None)}"
     # An id beside the word is a job's: its failure has an error of its own.
-    if (bad and not IDS & named.keys()) or (code is not None and 400 <= code < 600 and _MESSAGES & named.keys()):
+    if (bad and not IDS & named.keys()) or (
+        code is not None and 400 <= code < 600 and _MESSAGES & named.keys()
+    ):
         return _beside_result(named)
     has_place = "message" in named and ("result" in named or "data" in named)
     if not path and number_of(named.get("status")) == 0 and has_place:
@@ -320,7 +396,10 @@ def _beside_result(named: Mapping[str, Any]) -> str:
     """Return the words of an error, with the result where that is what explains it."""
     result = named.get("result")
     more = result if isinstance(result, str) and bare(result) not in _BAD_WORDS else ""
-    return ": ".join(filter(None, (said(named), more[:300]))) or "the service says that it failed, but not why"
+    return (
+        ": ".join(filter(None, (said(named), more[:300])))
+        or "the service says that it failed, but not why"
+    )
 
 
 def _without_data(named: Mapping[str, Any], path: str, place: Mapping[str, Any]) -> str | None:
@@ -328,7 +407,11 @@ def _without_data(named: Mapping[str, Any], path: str, place: Mapping[str, Any])
     if path or not any(isinstance(named.get(name), str) and named[name] for name in _MESSAGES):
         return None
     nothing = any(name in named and named[name] is None for name in RESULTS)
-    others = [name for name, value in named.items() if name not in _ABOUT_ERRORS and value not in (None, "", [], {})]
+    others = [
+        name
+        for name, value in named.items()
+        if name not in _ABOUT_ERRORS and value not in (None, "", [], {})
+    ]
     alone = _is_only_error(place, alone=True)
     return said(named) if alone or (nothing and not others and not IDS & named.keys()) else None
 
@@ -340,14 +423,16 @@ def _is_only_error(place: Mapping[str, Any], *, alone: bool) -> bool:
     named = {bare(name): value for name, value in place.items()}
     # No rows are data, unless a code says that it failed.
     failed = named.get("code", named.get("errorcode")) not in (None, 0, "0", 200, "200", "ok", "OK")
-    has_data = any(named.get(name) not in (None, "", {}, [] if failed else None) for name in ("data", "result"))
+    has_data = any(
+        named.get(name) not in (None, "", {}, [] if failed else None) for name in ("data", "result")
+    )
     if has_data or not named.keys() <= _ABOUT_ERRORS or not _MESSAGES & named.keys():
         return False
     if "code" not in named and "errorcode" not in named and "name" in named:
         return False
-    return any(isinstance(named.get(name), str) for name in ("message", "msg", "detail", "reason")) and (
-        alone or "code" in named or "errorcode" in named or "error" in named
-    )
+    return any(
+        isinstance(named.get(name), str) for name in ("message", "msg", "detail", "reason")
+    ) and (alone or "code" in named or "errorcode" in named or "error" in named)
 
 
 def said(value: Any) -> str:
@@ -361,6 +446,13 @@ def _leaves(value: Any, depth: int) -> list[str]:
         return [value[:200]]
     if depth > 3 or not isinstance(value, Mapping | list):
         return []
-    items = list(value.items())[:8] if isinstance(value, Mapping) else [("", item) for item in value[:8]]
-    return [f"{name}: {leaf}" if name and depth < 2 and isinstance(item, list) else leaf
-            for name, item in items for leaf in _leaves(item, depth + 1)][:5]  # fmt: skip
+    items = (
+        list(value.items())[:8]
+        if isinstance(value, Mapping)
+        else [("", item) for item in value[:8]]
+    )
+    return [
+        f"{name}: {leaf}" if name and depth < 2 and isinstance(item, list) else leaf
+        for name, item in items
+        for leaf in _leaves(item, depth + 1)
+    ][:5]

@@ -64,16 +64,27 @@ def tables(document: Any, *, beside_id: bool = False) -> list[Found]:
     if not isinstance(document, Mapping):
         return []
     whole = None if beside_id else keyed(document, "")
-    return [whole] if whole else list(_below(document, "", 0, beside_id, document, iter(range(MOST_HOLDERS))))
+    return (
+        [whole]
+        if whole
+        else list(_below(document, "", 0, beside_id, document, iter(range(MOST_HOLDERS))))
+    )
 
 
 def _below(  # noqa: PLR0917  # what goes down with each step
-    holder: Mapping[str, Any], path: str, depth: int, beside_id: bool, root: Any, left: Iterator[int]
+    holder: Mapping[str, Any],
+    path: str,
+    depth: int,
+    beside_id: bool,
+    root: Any,
+    left: Iterator[int],
 ) -> list[Found]:
     if len(holder) > MOST_NAMES:
         return []
     if next(left, None) is None:
-        raise ProtocolError("The answer has too many objects to look for its rows. Set remote.paths.rows.")
+        raise ProtocolError(
+            "The answer has too many objects to look for its rows. Set remote.paths.rows."
+        )
     columnar = _columnar(holder, path)
     if columnar and not (beside_id and depth == 0):
         return [columnar]
@@ -83,12 +94,20 @@ def _below(  # noqa: PLR0917  # what goes down with each step
         if not isinstance(value, list | Mapping):
             continue
         here, plain = joined(path, name), bare(name)
-        if plain in NOT_ROWS or (beside_id and (plain not in RESULTS | WRAPPERS or _is_echo(plain, holder))):
+        if plain in NOT_ROWS or (
+            beside_id and (plain not in RESULTS | WRAPPERS or _is_echo(plain, holder))
+        ):
             continue
         if isinstance(value, list):
-            table = rows_of(value, here, columns, root) if plain in ROWS or _is_records(value) else None
+            table = (
+                rows_of(value, here, columns, root) if plain in ROWS or _is_records(value) else None
+            )
             found += [table] if table else []
-        elif depth < MAX_DEPTH and plain not in ECHOES - WRAPPERS and not plain.endswith(("metadata", "manifest")):
+        elif (
+            depth < MAX_DEPTH
+            and plain not in ECHOES - WRAPPERS
+            and not plain.endswith(("metadata", "manifest"))
+        ):
             whole = keyed(value, here)
             found += [whole] if whole else _below(value, here, depth + 1, beside_id, root, left)
     return _without_twins(found)
@@ -117,10 +136,16 @@ def keyed(holder: Mapping[str, Any], path: str) -> Found | None:
     column = "address" if all(looks_like_address(name) for name in holder) else "key"
     if all(isinstance(value, Mapping) for value in holder.values()):
         # A record that has the column itself says it in its own way.
-        return Found(path, [{column: name, **record_of(value)} for name, value in holder.items()], source=holder)
+        return Found(
+            path,
+            [{column: name, **record_of(value)} for name, value in holder.items()],
+            source=holder,
+        )
     if any(isinstance(value, Mapping | list) for value in holder.values()):
         return None
-    return Found(path, [{column: name, "value": value} for name, value in holder.items()], source=holder)
+    return Found(
+        path, [{column: name, "value": value} for name, value in holder.items()], source=holder
+    )
 
 
 def rows_of(value: Sequence[Any], path: str, columns: list[Any], root: Any) -> Found | None:
@@ -149,14 +174,25 @@ def _cells(value: Sequence[Any]) -> list[list[Any]] | None:
     """Return the rows of BigQuery, Athena and Neo4j as lists: {"f": [{"v": 1}]}, {"Data": [{"VarCharValue": "1"}]}."""
     first = value[0]
     name = next(iter(first), "") if isinstance(first, Mapping) else ""
-    if not name or not isinstance(first[name], list) or any(bare(other) != "meta" for other in list(first)[1:]):
+    if (
+        not name
+        or not isinstance(first[name], list)
+        or any(bare(other) != "meta" for other in list(first)[1:])
+    ):
         return None
-    if len(first) == 1 and not all(isinstance(cell, Mapping) and len(cell) <= 1 for cell in first[name]):
+    if len(first) == 1 and not all(
+        isinstance(cell, Mapping) and len(cell) <= 1 for cell in first[name]
+    ):
         return None
-    rows = [row[name] for row in value if isinstance(row, Mapping) and isinstance(row.get(name), list)]
+    rows = [
+        row[name] for row in value if isinstance(row, Mapping) and isinstance(row.get(name), list)
+    ]
     if len(rows) < len(value):
         return None
-    return [[next(iter(cell.values()), None) if isinstance(cell, Mapping) else cell for cell in row] for row in rows]
+    return [
+        [next(iter(cell.values()), None) if isinstance(cell, Mapping) else cell for cell in row]
+        for row in rows
+    ]
 
 
 def record_of(record: Any) -> Any:
@@ -182,7 +218,9 @@ def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source:
         value, widths = value[1:], widths | {len(named)}
     names = named or [f"column_{i + 1}" for i in range(max(widths))]
     if widths != {len(names)}:
-        raise ProtocolError(f"The rows at {path or 'the top'} have {sorted(widths)} values for {len(names)} columns.")
+        raise ProtocolError(
+            f"The rows at {path or 'the top'} have {sorted(widths)} values for {len(names)} columns."
+        )
     if len(set(names)) != len(names):
         raise ProtocolError("The answer has two columns of the same name.")
     rows = list(zip(*value, strict=True)) if columns and _is_by_column(value, path) else value
@@ -193,11 +231,17 @@ def _of_lists(value: Sequence[list[Any]], path: str, columns: list[Any], source:
 def _is_header(value: Sequence[list[Any]]) -> bool:
     """Say whether the first of some lists has the names of columns: one column has an address in all the others."""
     first = value[0]
-    if len(value) < 2 or len(set(map(str, first))) < len(first) or not all(isinstance(item, str) for item in first):
+    if (
+        len(value) < 2
+        or len(set(map(str, first))) < len(first)
+        or not all(isinstance(item, str) for item in first)
+    ):
         return False
     if any(looks_like_address(item) or not re.match("[A-Za-z_]", item) for item in first):
         return False
-    return any(all(i < len(row) and is_address(row[i]) for row in value[1:]) for i in range(len(first)))
+    return any(
+        all(i < len(row) and is_address(row[i]) for row in value[1:]) for i in range(len(first))
+    )
 
 
 def _is_by_column(value: Sequence[list[Any]], path: str) -> bool:
@@ -211,8 +255,9 @@ def _is_by_column(value: Sequence[list[Any]], path: str) -> bool:
         raise AmbiguousAnswer(
             f"The lists at {shown(path, length=80)} may be rows or columns: they are as many as each is long, and all "
             f"values are addresses. If they are rows, say it with `%nbext set {line}`.",
-            candidates=[path], setting=line,
-        )  # fmt: skip
+            candidates=[path],
+            setting=line,
+        )
     by_row = all(len(set(column)) == 1 for column in zip(*are, strict=True))
     return not by_row and all(len(set(row)) == 1 for row in are)
 
@@ -235,14 +280,25 @@ def _columns_in(root: Any, width: int) -> list[Any]:
         if isinstance(place, Mapping) and len(todo) < 200:
             columns = columns_beside(place)
             found += [columns] if len(columns) == width else []
-            todo += [item for name, item in place.items() if isinstance(item, Mapping) and bare(name) not in ECHOES]
+            todo += [
+                item
+                for name, item in place.items()
+                if isinstance(item, Mapping) and bare(name) not in ECHOES
+            ]
     return found[0] if found and all(columns == found[0] for columns in found) else []
 
 
 def _name(column: Any) -> str:
     if isinstance(column, Mapping):
         named = {bare(name): value for name, value in column.items()}
-        column = next((named[key] for key in ("name", "columnname", "field", "key", "label", "id") if key in named), "")
+        column = next(
+            (
+                named[key]
+                for key in ("name", "columnname", "field", "key", "label", "id")
+                if key in named
+            ),
+            "",
+        )
     return column if isinstance(column, str) else ""
 
 
@@ -256,12 +312,20 @@ def _types(columns: list[Any]) -> dict[str, str]:
 def _columnar(holder: Mapping[str, Any], path: str) -> Found | None:
     """Return an object of equally long lists of values as a table; several lists of rows are not one."""
     lists = {name: value for name, value in holder.items() if isinstance(value, list)}
-    if len(lists) < 2 or len(lists) < len(holder) or any(bare(name) in ROWS | NOT_ROWS for name in lists):
+    if (
+        len(lists) < 2
+        or len(lists) < len(holder)
+        or any(bare(name) in ROWS | NOT_ROWS for name in lists)
+    ):
         return None
-    if len({len(value) for value in lists.values()}) != 1 or any(_nested(value) for value in lists.values()):
+    if len({len(value) for value in lists.values()}) != 1 or any(
+        _nested(value) for value in lists.values()
+    ):
         return None
     rows = zip(*lists.values(), strict=True)
-    return Found(path, [dict(zip(lists, row, strict=True)) for row in rows], dict.fromkeys(lists, ""), holder)
+    return Found(
+        path, [dict(zip(lists, row, strict=True)) for row in rows], dict.fromkeys(lists, ""), holder
+    )
 
 
 def _nested(value: list[Any]) -> bool:
@@ -276,7 +340,11 @@ def only_empty(document: Any) -> Found | None:
             continue
         for name, value in place.items():
             if isinstance(value, list) and bare(name) not in NOT_ROWS:
-                found += [Found(joined(path, name), [], source=value)] if not value else [Found("", [])] * 2
+                found += (
+                    [Found(joined(path, name), [], source=value)]
+                    if not value
+                    else [Found("", [])] * 2
+                )
             elif depth < 3 and bare(name) in WRAPPERS:
                 todo.append((joined(path, name), value, depth + 1))
     return found[0] if len(found) == 1 else None
@@ -286,7 +354,11 @@ def unlisted(document: Any, *, of_job: bool = False) -> Any:
     """Return the document without a list of one around a table or a job: {"data": [{"id": 7, "status": ...}]}."""
     if isinstance(document, list):
         inner = document[0] if len(document) == 1 else None
-        return unlisted(inner, of_job=of_job) if isinstance(inner, Mapping) and _wraps(inner, of_job) else document
+        return (
+            unlisted(inner, of_job=of_job)
+            if isinstance(inner, Mapping) and _wraps(inner, of_job)
+            else document
+        )
     if not isinstance(document, Mapping) or len(document) > MOST_NAMES:
         return document
     new = {
@@ -313,7 +385,9 @@ def _wraps(record: Mapping[str, Any], of_job: bool) -> bool:
     return nested or bool(columns_beside(record)) or len(names & _OF_PAGES) > 1
 
 
-_OF_PAGES = name_set("page limit total totalpage totalpages pages nbpages nbhits hitsperpage pagesize offset hasmore")
+_OF_PAGES = name_set(
+    "page limit total totalpage totalpages pages nbpages nbhits hitsperpage pagesize offset hasmore"
+)
 
 
 def links_in(document: Any, *, only_named: bool) -> list[tuple[str, Any, list[str]]]:
@@ -324,10 +398,20 @@ def links_in(document: Any, *, only_named: bool) -> list[tuple[str, Any, list[st
         if isinstance(value, list):
             named = plain == "" or not only_named or _LINKS.fullmatch(plain)
             links = [_link_of(item) for item in value] if named and len(value) <= 10_000 else []
-            found += [(path, value, [link for link in links if link])] if links and all(links) else []
-        elif isinstance(value, Mapping) and depth < MAX_DEPTH and len(value) <= MOST_NAMES and len(todo) < MOST_HOLDERS:
-            todo += [(joined(path, name), bare(name), item, depth + 1) for name, item in value.items()
-                     if isinstance(item, list | Mapping) and bare(name) not in {*NOT_ROWS, *ECHOES}]  # fmt: skip
+            found += (
+                [(path, value, [link for link in links if link])] if links and all(links) else []
+            )
+        elif (
+            isinstance(value, Mapping)
+            and depth < MAX_DEPTH
+            and len(value) <= MOST_NAMES
+            and len(todo) < MOST_HOLDERS
+        ):
+            todo += [
+                (joined(path, name), bare(name), item, depth + 1)
+                for name, item in value.items()
+                if isinstance(item, list | Mapping) and bare(name) not in {*NOT_ROWS, *ECHOES}
+            ]
     return found
 
 
@@ -339,7 +423,11 @@ _LINK = re.compile(r"(https?:/)?/\S+|(s3|gs|abfss?|hdfs)://\S+")
 
 
 def _link_of(item: Any) -> str | None:
-    if isinstance(item, Mapping) and len(item) <= 12 and not any(is_address(value) for value in item.values()):
+    if (
+        isinstance(item, Mapping)
+        and len(item) <= 12
+        and not any(is_address(value) for value in item.values())
+    ):
         named = [value for name, value in item.items() if _LINK_NAME.match(bare(name))]
         texts = [value for value in named if isinstance(value, str) and _LINK.fullmatch(value)]
         item = texts[0] if len(texts) == 1 and not item.keys() & {"rel", "name", "title"} else None
@@ -360,20 +448,48 @@ def the_record(document: Any, chosen: Any) -> dict[str, Any]:
         if inner is None:
             break
         document = inner
-    nothing = not document or (isinstance(document, dict) and not any(document.values()) and len(document) == 1)
+    nothing = not document or (
+        isinstance(document, dict) and not any(document.values()) and len(document) == 1
+    )
     if not isinstance(document, dict) or nothing or len(document) > MOST_NAMES:
         raise ProtocolError(f"Expected one record, but the answer is {kind_of(document)}.")
     return document
 
 
 _RECORD_WRAPPERS = WRAPPERS | {
-    "token", "nft", "collection", "contract", "asset", "item", "items", "tokens", "nfts", "collections", "contracts",
-    "assets", "edges", "nodes", "node", "records", "list",
-}  # fmt: skip
+    "token",
+    "nft",
+    "collection",
+    "contract",
+    "asset",
+    "item",
+    "items",
+    "tokens",
+    "nfts",
+    "collections",
+    "contracts",
+    "assets",
+    "edges",
+    "nodes",
+    "node",
+    "records",
+    "list",
+}
 _RECORD_FIELDS = {
-    "address", "contractaddress", "tokenaddress", "name", "symbol", "decimals", "tokentype", "tokenname", "tokensymbol",
-    "contractname", "contracttickersymbol", "contractdecimals", "addresshash",
-}  # fmt: skip
+    "address",
+    "contractaddress",
+    "tokenaddress",
+    "name",
+    "symbol",
+    "decimals",
+    "tokentype",
+    "tokenname",
+    "tokensymbol",
+    "contractname",
+    "contracttickersymbol",
+    "contractdecimals",
+    "addresshash",
+}
 
 
 def _wrapped(document: Any) -> Any:
@@ -409,4 +525,7 @@ def kind_of(value: Any, key: Secret | None = None) -> str:
 
 def _has_record_fields(value: Any) -> bool:
     one = value[0] if isinstance(value, list) and len(value) == 1 else value
-    return isinstance(one, Mapping) and len(_RECORD_FIELDS & {bare(name) for name in list(one)[:100]}) > 1
+    return (
+        isinstance(one, Mapping)
+        and len(_RECORD_FIELDS & {bare(name) for name in list(one)[:100]}) > 1
+    )

@@ -81,7 +81,9 @@ def texts_of(packed: bytes) -> pa.StringArray:
 
 def _column(texts: np.ndarray[Any, np.dtype[np.uint8]]) -> pa.StringArray:
     offsets = np.arange(len(texts) + 1, dtype=np.int32) * _WIDTH
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes()))
+    return pa.StringArray.from_buffers(
+        len(texts), pa.py_buffer(offsets), pa.py_buffer(texts.tobytes())
+    )
 
 
 class _OtherWidth(Exception):

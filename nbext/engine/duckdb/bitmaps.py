@@ -114,7 +114,10 @@ def first_by(
     # Nearly always enough wallets have a better number than those without one, which then need no place.
     if len(found) < limit or np.partition(ranks, limit - 1)[limit - 1] >= without:
         rest = wallets[~_among(wallets, found)]
-        found, ranks = np.concatenate([found, rest]), np.concatenate([ranks, np.full(len(rest), without, np.int64)])
+        found, ranks = (
+            np.concatenate([found, rest]),
+            np.concatenate([ranks, np.full(len(rest), without, np.int64)]),
+        )
     if limit < len(found):
         first = ranks <= np.partition(ranks, limit - 1)[limit - 1]
         found, ranks = found[first], ranks[first]

@@ -100,13 +100,19 @@ class DuckDataset:
     longest_list: int | None = None
 
     def __init__(
-        self, generation: Generation, *, data_dir: Path, memory: str = MEMORY, threads: int | None = None
+        self,
+        generation: Generation,
+        *,
+        data_dir: Path,
+        memory: str = MEMORY,
+        threads: int | None = None,
     ) -> None:
         self.about = about(generation, "duckdb")
         self._memory = memory
         self._spill = Spill(data_dir)
         self._connection, layers, self._ranks = _locked_down(
-            generation, self._spill, memory, threads or os.cpu_count() or 1)
+            generation, self._spill, memory, threads or os.cpu_count() or 1
+        )
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self._statements = Statements("duckdb", layers=layers)
         self._few: dict[bytes, Wallets] = {}
@@ -119,10 +125,16 @@ class DuckDataset:
 
     def ask(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Answer:
         """Answer a question; see `nbext.engine.dataset.Dataset.ask`."""
-        return self._on_a_cursor(lambda cursor: self._answer(cursor, question, limit, cancel), cancel)
+        return self._on_a_cursor(
+            lambda cursor: self._answer(cursor, question, limit, cancel), cancel
+        )
 
     def _answer(
-        self, cursor: duckdb.DuckDBPyConnection, question: Question, limit: int, cancel: Cancel | None
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        question: Question,
+        limit: int,
+        cancel: Cancel | None,
     ) -> Answer:
         sets = self._statements.wallets(question, cancel)
         self._statements.columns(question, cancel)
@@ -139,11 +151,17 @@ class DuckDataset:
         first, ordering = self._first(cursor, wallets, limit, question, check)
         if cancel and cancel.deadline:
             # Rows take time by how many were asked for, which is bounded; the limit is for finding the wallets.
-            cancel.deadline += len(first) * (1 + len(question.holders) + len(question.floats)) / _VALUES_A_SECOND
+            cancel.deadline += (
+                len(first) * (1 + len(question.holders) + len(question.floats)) / _VALUES_A_SECOND
+            )
         return Answer(len(wallets), self._rows(cursor, first, ordering, question, check))
 
     def count(
-        self, questions: Sequence[Question], together: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+        self,
+        questions: Sequence[Question],
+        together: Sequence[Sequence[int]],
+        *,
+        cancel: Cancel | None = None,
     ) -> list[int]:
         """Count from bitmaps, each set of wallets read once; see `nbext.engine.dataset.Dataset.count`."""
         return self._on_a_cursor(
@@ -151,9 +169,12 @@ class DuckDataset:
         )
 
     def _counted(
-        self, cursor: duckdb.DuckDBPyConnection, questions: Sequence[Question], together: Sequence[Sequence[int]],
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        questions: Sequence[Question],
+        together: Sequence[Sequence[int]],
         cancel: Cancel,
-    ) -> list[int]:  # fmt: skip
+    ) -> list[int]:
         joined = set(chained.from_iterable(places for places in together if len(places) > 1))
         bits, alone = Bits(), dict[int, int]()
         kept: dict[bytes, Wallets] = {}
@@ -161,10 +182,14 @@ class DuckDataset:
         def add(place: int, wallets: Wallets) -> None:
             bits.add(place, wallets)
             if bits.nbytes > _COUNTED_AT_ONCE:
-                raise ResourceLimit("The segments to compare need too much memory at once. Compare fewer of them.")
+                raise ResourceLimit(
+                    "The segments to compare need too much memory at once. Compare fewer of them."
+                )
 
         for asked, held in self._series(cursor, questions, cancel):
-            for point, (alike, number) in enumerate(zip(asked.places, held.counts(len(asked.places)), strict=True)):
+            for point, (alike, number) in enumerate(
+                zip(asked.places, held.counts(len(asked.places)), strict=True)
+            ):
                 alone |= dict.fromkeys(alike, number)
                 for place in joined.intersection(alike):
                     add(place, held.at(point))
@@ -193,18 +218,29 @@ class DuckDataset:
         return counts
 
     def _first(
-        self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets, limit: int, question: Question,
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        wallets: Wallets,
+        limit: int,
+        question: Question,
         check: Callable[[], None],
-    ) -> tuple[Wallets, dict[str, pa.Table]]:  # fmt: skip
+    ) -> tuple[Wallets, dict[str, pa.Table]]:
         """Return the wallets of the rows, in the rows' order, and what was fetched of the column that orders them."""
         order = question.order
         if order is None or order.column is None:
-            first = first_of(self._by_address(wallets), limit, last=order is not None and order.descending)
+            first = first_of(
+                self._by_address(wallets), limit, last=order is not None and order.descending
+            )
             return self._numbered(first), {}
         keys = _fetch(cursor, self._statements.sort_keys(question), question.values)
         keys = keys.set_column(0, "wallet", pa.array(self._by_address(keys["wallet"].to_numpy())))
-        found, ranks = first_by(self._by_address(wallets), keys, limit, descending=order.descending,
-                                missing_last=order.missing_last)
+        found, ranks = first_by(
+            self._by_address(wallets),
+            keys,
+            limit,
+            descending=order.descending,
+            missing_last=order.missing_last,
+        )
         field, statement = list(self._columns_of(question))[order.column]
         if not is_amount(field.type):
             return self._numbered(found[:limit]), {}
@@ -217,10 +253,14 @@ class DuckDataset:
             cursor.register(RETURNED, pa.table({"wallet": some}))
             fetched = _fetch(cursor, statement, question.values)
             best = pa.table({"wallet": found[start:end], "amount": placed(some, fetched)})
-            ordered.append(in_order(best, "amount", "wallet", descending=order.descending)["wallet"].to_numpy())
+            ordered.append(
+                in_order(best, "amount", "wallet", descending=order.descending)["wallet"].to_numpy()
+            )
         by_amount = self._numbered(np.concatenate(ordered))
         # Not fetched a second time: of 700,000 holders that is a third of the answer's time.
-        return by_amount[:limit], {field.name: fetched} if len(ordered) == 1 and fetched is not None else {}
+        return by_amount[:limit], {field.name: fetched} if len(
+            ordered
+        ) == 1 and fetched is not None else {}
 
     def _by_address(self, wallets: Wallets) -> Wallets:
         """Return the ranks of wallets by address: these are their numbers, where nothing was added to the base."""
@@ -231,9 +271,12 @@ class DuckDataset:
         return ranks if self._ranks is None else self._ranks[1][ranks]
 
     def _wallets(
-        self, cursor: duckdb.DuckDBPyConnection, leaf: Statement, values: Sequence[Value],
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        leaf: Statement,
+        values: Sequence[Value],
         kept: dict[bytes, Wallets] | None = None,
-    ) -> Wallets:  # fmt: skip
+    ) -> Wallets:
         """Fetch a leaf's wallets; ``kept`` has those that the same request fetched before."""
         lists = leaf.lists(values)
         named = {name: one.id for name, one in lists.items()}
@@ -266,9 +309,13 @@ class DuckDataset:
         return found
 
     def _rows(
-        self, cursor: duckdb.DuckDBPyConnection, wallets: Wallets, fetched: Mapping[str, pa.Table], question: Question,
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        wallets: Wallets,
+        fetched: Mapping[str, pa.Table],
+        question: Question,
         check: Callable[[], None],
-    ) -> Rows:  # fmt: skip
+    ) -> Rows:
         """Return the rows of these wallets, in their order: column after column, some of the wallets at a time.
 
         Columns that are ``fetched`` are not asked for.
@@ -287,12 +334,16 @@ class DuckDataset:
                     if field.name in fetched:
                         found = pa.chunked_array([placed(some, fetched[field.name])])
                     elif _is_dense(self._by_address(some)):
-                        found = self._range(cursor, self._statements.ranges(question)[place], some, question.values)
+                        found = self._range(
+                            cursor, self._statements.ranges(question)[place], some, question.values
+                        )
                     else:
                         # What is read whole names no wallets. To register them takes as long as a short statement.
                         if statement is self._statements.columns(question)[place].joined:
                             cursor.register(RETURNED, pa.table({"wallet": some}))
-                        found = pa.chunked_array([placed(some, _fetch(cursor, statement, question.values))])
+                        found = pa.chunked_array(
+                            [placed(some, _fetch(cursor, statement, question.values))]
+                        )
                     rows.add(pa.table({field.name: found.cast(field.type)}))
         except BaseException:
             rows.close()
@@ -300,7 +351,11 @@ class DuckDataset:
         return rows
 
     def _range(
-        self, cursor: duckdb.DuckDBPyConnection, statement: Statement, wallets: Wallets, values: Sequence[Value]
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        statement: Statement,
+        wallets: Wallets,
+        values: Sequence[Value],
     ) -> pa.ChunkedArray:
         """Return a column of wallets that are near each other: ranges are read, others in them left out.
 
@@ -310,7 +365,9 @@ class DuckDataset:
         wallets = wallets if order is None else wallets[order]
         first, last = int(wallets[0]), int(wallets[-1])
         parts = []
-        for some in np.split(wallets, np.searchsorted(wallets, np.arange(first + _SPAN, last + 1, _SPAN))):
+        for some in np.split(
+            wallets, np.searchsorted(wallets, np.arange(first + _SPAN, last + 1, _SPAN))
+        ):
             ranged = (*values, int(some[0]), int(some[-1])) if len(some) else None
             parts += [placed(some, _fetch(cursor, statement, ranged))] if ranged else []
         column = pa.chunked_array(parts)
@@ -318,7 +375,9 @@ class DuckDataset:
 
     def _columns_of(self, question: Question) -> Iterator[tuple[pa.Field, Statement]]:
         """Yield each returned column and its statement: of all holders where they are few, else of the wallets."""
-        for column, holders in zip(self._statements.columns(question), question.holders, strict=True):
+        for column, holders in zip(
+            self._statements.columns(question), question.holders, strict=True
+        ):
             read_whole = holders is not None and holders <= _READ_WHOLE
             yield column.field, column.whole if read_whole else column.joined
 
@@ -326,7 +385,9 @@ class DuckDataset:
         if self._addresses.ready:
             return self._addresses.of(wallets)
         cursor.register(RETURNED, pa.table({"wallet": wallets}))
-        return placed(wallets, _fetch(cursor, self._statements.reading("addresses", _addresses, ()), ()))
+        return placed(
+            wallets, _fetch(cursor, self._statements.reading("addresses", _addresses, ()), ())
+        )
 
     def _prepare(self) -> None:
         """Do what the first question would wait for: the libraries' own start, the contracts, the addresses' file."""
@@ -347,20 +408,32 @@ class DuckDataset:
         seen = 0
         for batch in batches:
             numbers = batch.column(0).to_numpy()
-            if self._closing.is_set() or not (numbers == np.arange(seen, seen + len(numbers))).all():
+            if (
+                self._closing.is_set()
+                or not (numbers == np.arange(seen, seen + len(numbers))).all()
+            ):
                 return
             seen += len(numbers)
             yield batch.column(1)
 
     def holdings(
-        self, addresses: Sequence[str], ends: Mapping[int, int], *, now: bool, cancel: Cancel | None = None
+        self,
+        addresses: Sequence[str],
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        cancel: Cancel | None = None,
     ) -> list[Holding]:
         """Return what wallets hold; see `nbext.engine.holdings`."""
         return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
 
-    def totals(self, questions: Sequence[Question], *, cancel: Cancel | None = None) -> list[tuple[int, int]]:
+    def totals(
+        self, questions: Sequence[Question], *, cancel: Cancel | None = None
+    ) -> list[tuple[int, int]]:
         """Add up the first columns; see `nbext.engine.dataset.Dataset.totals`."""
-        return self._on_a_cursor(lambda cursor: self._totals(cursor, questions, cancel or Cancel()), cancel)
+        return self._on_a_cursor(
+            lambda cursor: self._totals(cursor, questions, cancel or Cancel()), cancel
+        )
 
     def _totals(
         self, cursor: duckdb.DuckDBPyConnection, questions: Sequence[Question], cancel: Cancel
@@ -370,7 +443,9 @@ class DuckDataset:
             if (column := self._statements.series_column(asked, cancel)) is None:
                 continue
             values = (*asked.question.values, *asked.ends)
-            reader = cursor.execute(column.prepared, column.arguments(values)).to_arrow_reader(_CHUNK)
+            reader = cursor.execute(column.prepared, column.arguments(values)).to_arrow_reader(
+                _CHUNK
+            )
             sums = series.totals(held, _heeding(cancel, reader), asked.blocks)
             for places, *each in zip(asked.places, held.counts(len(sums)), sums, strict=True):
                 found |= dict.fromkeys(places, (each[0], each[1]))
@@ -379,7 +454,9 @@ class DuckDataset:
                 found[place] = self._total(cursor, question, cancel)
         return [found[place] for place in range(len(questions))]
 
-    def _total(self, cursor: duckdb.DuckDBPyConnection, question: Question, cancel: Cancel) -> tuple[int, int]:
+    def _total(
+        self, cursor: duckdb.DuckDBPyConnection, question: Question, cancel: Cancel
+    ) -> tuple[int, int]:
         cancel.check()
         build = total.build(question, lambda *_: ibis.table(WALLET, name=MEMBERS))
         statement = self._statements.reading(f"total {question.shape}", build, question.values)
@@ -395,21 +472,33 @@ class DuckDataset:
         for asked in series_of(questions):
             values = (*asked.question.values, *asked.ends)
 
-            def fetched(leaf: Statement, asked: Series = asked, values: Sequence[Value] = values) -> Throughout:
+            def fetched(
+                leaf: Statement, asked: Series = asked, values: Sequence[Value] = values
+            ) -> Throughout:
                 cancel.check()
                 if ENTERS not in leaf.schema.names:
                     return series.always(self._wallets(cursor, leaf, values))
-                reader = cursor.execute(leaf.prepared, leaf.arguments(values)).to_arrow_reader(_CHUNK)
+                reader = cursor.execute(leaf.prepared, leaf.arguments(values)).to_arrow_reader(
+                    _CHUNK
+                )
                 rows = _heeding(cancel, reader)
-                return series.merged((one["wallet"].to_numpy(), series.bits_of(one, asked.blocks)) for one in rows)
+                return series.merged(
+                    (one["wallet"].to_numpy(), series.bits_of(one, asked.blocks)) for one in rows
+                )
 
             if (sets := self._statements.series(asked, cancel)) is not None:
                 yield asked, series.throughout(sets, fetched)
 
     def profile(
-        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,
+        self,
+        segment: Question,
+        base: Question,
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        least: int,
         cancel: Cancel | None = None,
-    ) -> list[Common]:  # fmt: skip
+    ) -> list[Common]:
         """Count the holders of each contract among two sets of wallets; see `nbext.engine.dataset.Dataset.profile`."""
         cancel = cancel or Cancel()
         sides, values = {MEMBERS: segment, BASE: base}, profile.values_of(ends, least)
@@ -426,9 +515,13 @@ class DuckDataset:
 
         return profile.in_common(self._on_a_cursor(work, cancel), self.catalog)
 
-    def explain(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Mapping[str, Any]:
+    def explain(
+        self, question: Question, *, limit: int, cancel: Cancel | None = None
+    ) -> Mapping[str, Any]:
         """Return the statements that answer, with their values written in, how they are combined, and their plans."""
-        return self._on_a_cursor(lambda cursor: self._explained(cursor, question, limit, cancel or Cancel()), cancel)
+        return self._on_a_cursor(
+            lambda cursor: self._explained(cursor, question, limit, cancel or Cancel()), cancel
+        )
 
     def _explained(
         self, cursor: duckdb.DuckDBPyConnection, question: Question, limit: int, cancel: Cancel
@@ -437,12 +530,16 @@ class DuckDataset:
         formula = _formula(self._statements.wallets(question, cancel), statements)
         if limit:
             self._statements.columns(question, cancel)
-            statements.update({field.name: statement for field, statement in self._columns_of(question)})
+            statements.update(
+                {field.name: statement for field, statement in self._columns_of(question)}
+            )
             if not self._addresses.ready:
                 statements["address"] = self._statements.reading("addresses", _addresses, ())
         # The columns' statements name the wallets that are returned; their plans need a table of that name.
         cursor.register(RETURNED, pa.table({"wallet": pa.array([], pa.int32())}))
-        returned = f"the first {limit:,} by address are returned" if limit else "they are only counted"
+        returned = (
+            f"the first {limit:,} by address are returned" if limit else "they are only counted"
+        )
         texts = {"sql": f"-- wallets: {formula}; {returned}", "plan": ""}
         for name, one in statements.items():
             cancel.check()
@@ -452,7 +549,9 @@ class DuckDataset:
             if len(texts["plan"]) <= MOST_EXPLAINED:
                 for listed in one.lists(question.values).values():
                     cursor.register(listed.id, pa.table({"wallet": self._listed(cursor, listed)}))
-                rows = cursor.execute(f"EXPLAIN (FORMAT json) {one.with_literals(question.values)}").fetchall()
+                rows = cursor.execute(
+                    f"EXPLAIN (FORMAT json) {one.with_literals(question.values)}"
+                ).fetchall()
                 texts["plan"] += f"\n\n{name}\n{drawn(str(rows[0][1]))}"
         return {"sql": cut(texts["sql"]), "plan": cut(texts["plan"].lstrip())}
 
@@ -469,7 +568,9 @@ class DuckDataset:
         statement = self._statements.reading(name, build, values)
         return self._on_a_cursor(lambda cursor: _fetch(cursor, statement, values), cancel)
 
-    def _on_a_cursor(self, work: Callable[[duckdb.DuckDBPyConnection], Result], cancel: Cancel | None) -> Result:
+    def _on_a_cursor(
+        self, work: Callable[[duckdb.DuckDBPyConnection], Result], cancel: Cancel | None
+    ) -> Result:
         """Do work that may run several statements; however it ends, the statement under way ends with it."""
         cursor = self._connection.cursor()
         cursor.execute("USE generation")
@@ -528,19 +629,25 @@ def _locked_down(
     try:
         layers = attach(connection.execute, generation, "generation")
         ranks = _ranks(connection) if generation.delta else None
-        found = sum(connection.execute(f"SELECT count(*) FROM {file}.main.transfers").fetchall()[0][0]
-                    for file in files)
+        found = sum(
+            connection.execute(f"SELECT count(*) FROM {file}.main.transfers").fetchall()[0][0]
+            for file in files
+        )
     except duckdb.Error as error:
         connection.close()
         spill.release()
-        raise StorageError(f"{generation.folder} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}") from None
+        raise StorageError(
+            f"{generation.folder} cannot be opened: {str(error).splitlines()[0]}. {ADVICE}"
+        ) from None
     # A file of another generation in the place of one's own is whole, and would answer from that one's rows.
     stated = generation.manifest["tables"].get("transfers")
     if stated not in (None, found):
         connection.close()
         spill.release()
-        raise StorageError(f"{generation.folder} is damaged: it has {found:,} transfers, and its manifest says "
-                           f"{stated:,}. {ADVICE}")
+        raise StorageError(
+            f"{generation.folder} is damaged: it has {found:,} transfers, and its manifest says "
+            f"{stated:,}. {ADVICE}"
+        )
     # From here on no query can name a file, an address, a setting or a table of Python's.
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
     return connection, layers, ranks
@@ -549,7 +656,9 @@ def _locked_down(
 def _ranks(connection: duckdb.DuckDBPyConnection) -> tuple[Wallets, Wallets]:
     """Return each wallet's rank by address, and the wallet of each rank."""
     with connection.cursor() as cursor:
-        added = cursor.execute("SELECT wallet, place FROM generation_delta.ingest.places ORDER BY place, address")
+        added = cursor.execute(
+            "SELECT wallet, place FROM generation_delta.ingest.places ORDER BY place, address"
+        )
         wallets, places = (column.to_numpy() for column in added.to_arrow_table().columns)
         base = cursor.execute("SELECT count(*) FROM generation_base.main.wallets").fetchall()[0][0]
     by_rank = np.insert(np.arange(base, dtype=np.int32), places, wallets)
@@ -565,7 +674,9 @@ def _is_dense(wallets: Wallets) -> bool:
     return bool((np.diff(wallets) > 0).all())
 
 
-def _fetch(cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]) -> pa.Table:
+def _fetch(
+    cursor: duckdb.DuckDBPyConnection, statement: Statement, values: Sequence[Value]
+) -> pa.Table:
     return cursor.execute(statement.prepared, statement.arguments(values)).to_arrow_table()
 
 
@@ -576,7 +687,11 @@ def _heeding(cancel: Cancel, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def _addresses(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
-    return tables["wallets"].semi_join(ibis.table(WALLET, name=RETURNED), "wallet").select("wallet", "address")
+    return (
+        tables["wallets"]
+        .semi_join(ibis.table(WALLET, name=RETURNED), "wallet")
+        .select("wallet", "address")
+    )
 
 
 def _of_list(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
@@ -597,7 +712,10 @@ class Spill:
             self.folder = Path(tempfile.mkdtemp(prefix="nbext-spill-"))
             return
         self.folder = place / self._lease.name
-        for name in {*self._lease.others(), *(path.name for path in place.iterdir() if path.is_dir())}:
+        for name in {
+            *self._lease.others(),
+            *(path.name for path in place.iterdir() if path.is_dir()),
+        }:
             if not self._lease.is_alive(name):
                 shutil.rmtree(place / name, ignore_errors=True)
 
@@ -642,16 +760,22 @@ def drawn(plan: str) -> str:
 def _lines(step: Mapping[str, Any], first: str, rest: str) -> Iterator[str]:
     inputs = step.get("children") or []
     below = rest + ("│    " if inputs else "     ")
-    yield from textwrap.wrap(_in_words(step), _WIDTH, initial_indent=first, subsequent_indent=below) or [first]
+    yield from textwrap.wrap(
+        _in_words(step), _WIDTH, initial_indent=first, subsequent_indent=below
+    ) or [first]
     for i, child in enumerate(inputs):
         last = i == len(inputs) - 1
-        yield from _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+        yield from _lines(
+            child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
+        )
 
 
 def _in_words(step: Mapping[str, Any]) -> str:
     told = dict(step.get("extra_info") or {})
     rows = str(told.pop("Estimated Cardinality", ""))
-    texts = {name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()}
+    texts = {
+        name: ", ".join(value) if isinstance(value, list) else value for name, value in told.items()
+    }
     facts = [f"{name}: {text}" for name, text in texts.items() if text]
     facts += [f"~{int(rows):,} row{'s' * (rows != '1')}"] if rows.isdecimal() else []
     return f"{step.get('name', '').strip()}  {'; '.join(facts)}".strip()

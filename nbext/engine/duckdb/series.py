@@ -65,7 +65,9 @@ def throughout(node: Settled[Statement], fetch: Callable[[Statement], Throughout
     if isinstance(node, Leaf):
         return fetch(node.wallets)
     if isinstance(node, Union):
-        return merged((one.wallets, one.bits) for one in (throughout(part, fetch) for part in node.parts))
+        return merged(
+            (one.wallets, one.bits) for one in (throughout(part, fetch) for part in node.parts)
+        )
     found = throughout(node.first, fetch)
     for kept, others in ((True, node.inside), (False, node.outside)):
         for other in others:
@@ -106,7 +108,9 @@ def bits_of(rows: Any, blocks: Sequence[int]) -> Bits:
     return bits
 
 
-def _numbers(ats: np.ndarray[Any, np.dtype[np.int64]], blocks: Sequence[int]) -> np.ndarray[Any, Any]:
+def _numbers(
+    ats: np.ndarray[Any, np.dtype[np.int64]], blocks: Sequence[int]
+) -> np.ndarray[Any, Any]:
     """Return how many of some blocks are before each of other ones."""
     first, last = blocks[0], blocks[-1]
     if last - first > _LOOKED_UP:
@@ -117,7 +121,9 @@ def _numbers(ats: np.ndarray[Any, np.dtype[np.int64]], blocks: Sequence[int]) ->
     return found
 
 
-def totals(found: Throughout, batches: Iterable[pa.RecordBatch], blocks: Sequence[int]) -> list[int]:
+def totals(
+    found: Throughout, batches: Iterable[pa.RecordBatch], blocks: Sequence[int]
+) -> list[int]:
     """Return the exact sums of a column, the last one of fetched rows, at each block, of the wallets found."""
     sums = [0] * len(blocks)
     for rows in batches:
@@ -138,12 +144,17 @@ def _pieces(column: pa.Array) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
     limbs = column.flatten() if pa.types.is_struct(column.type) else [column]
     for place, limb in enumerate(reversed(limbs)):
         width = limb.type.bit_width // 32
-        pieces = np.frombuffer(limb.buffers()[1], np.uint32)[limb.offset * width : (limb.offset + len(limb)) * width]
+        pieces = np.frombuffer(limb.buffers()[1], np.uint32)[
+            limb.offset * width : (limb.offset + len(limb)) * width
+        ]
         for number in range(width):
             piece = pieces[number::width]
             # The highest has the sign. Most amounts have but the lowest ones.
             if piece.any() or not place + number:
-                yield LIMB_BASE**place << 32 * number, piece.view(np.int32) if number == width - 1 else piece
+                yield (
+                    LIMB_BASE**place << 32 * number,
+                    piece.view(np.int32) if number == width - 1 else piece,
+                )
 
 
 def _each_once(parts: Sequence[tuple[Wallets, Bits]]) -> tuple[Wallets, Bits]:
@@ -158,7 +169,9 @@ def _each_once(parts: Sequence[tuple[Wallets, Bits]]) -> tuple[Wallets, Bits]:
     return wallets[first], np.bitwise_or.reduceat(bits, first)
 
 
-def _summed(bits: Bits, weights: Sequence[np.ndarray[Any, Any]], points: int) -> np.ndarray[Any, Any]:
+def _summed(
+    bits: Bits, weights: Sequence[np.ndarray[Any, Any]], points: int
+) -> np.ndarray[Any, Any]:
     """Return the sum of each weight over the rows of each block."""
     import pyarrow as pa
 

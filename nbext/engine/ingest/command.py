@@ -38,31 +38,71 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _EXAMPLES
     parser.add_argument("paths", nargs="+", metavar="PATH", help="a file, a folder, or a glob")
-    parser.add_argument("--chain", help="the chain of files that do not name one: ethereum, 10, eip155:137, ...")
-    parser.add_argument("--data", metavar="DIR", type=data_place,
-                        help="the data folder (default: your user data folder); with --engine, the URL of one")
-    parser.add_argument("--engine", metavar="URL",
-                        help="a Spark cluster that builds the tables anew of all these files, such as spark://HOST:PORT")
+    parser.add_argument(
+        "--chain", help="the chain of files that do not name one: ethereum, 10, eip155:137, ..."
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        type=data_place,
+        help="the data folder (default: your user data folder); with --engine, the URL of one",
+    )
+    parser.add_argument(
+        "--engine",
+        metavar="URL",
+        help="a Spark cluster that builds the tables anew of all these files, such as spark://HOST:PORT",
+    )
     add_spark_conf(parser)
-    parser.add_argument("--token", action="append", default=[], metavar="[SYMBOL=]ADDRESS",
-                        help="the token of a holder snapshot or CSV export that does not name it")
-    parser.add_argument("--map", metavar="THEIRS=OURS,...", default="",
-                        help="columns of these files by the names that a known format has: amount=value,to=to_address")
-    parser.add_argument("--decimals", type=int, metavar="N",
-                        help="decimals of a snapshot's or CSV export's tokens, if no metadata has them")
-    parser.add_argument("--unit", choices=("token", "raw"), help="the unit of a snapshot's balances (default: token)")
-    parser.add_argument("--block", type=int, metavar="N", help="the block of a snapshot that does not name it")
-    parser.add_argument("--date", type=_date, metavar="DATE",
-                        help="in its place: when the snapshot was made, in UTC; a date alone is its end")
-    parser.add_argument("--replace-from", type=int, metavar="BLOCK",
-                        help="after a reorganisation: these files replace everything of --chain from that block on")
+    parser.add_argument(
+        "--token",
+        action="append",
+        default=[],
+        metavar="[SYMBOL=]ADDRESS",
+        help="the token of a holder snapshot or CSV export that does not name it",
+    )
+    parser.add_argument(
+        "--map",
+        metavar="THEIRS=OURS,...",
+        default="",
+        help="columns of these files by the names that a known format has: amount=value,to=to_address",
+    )
+    parser.add_argument(
+        "--decimals",
+        type=int,
+        metavar="N",
+        help="decimals of a snapshot's or CSV export's tokens, if no metadata has them",
+    )
+    parser.add_argument(
+        "--unit",
+        choices=("token", "raw"),
+        help="the unit of a snapshot's balances (default: token)",
+    )
+    parser.add_argument(
+        "--block", type=int, metavar="N", help="the block of a snapshot that does not name it"
+    )
+    parser.add_argument(
+        "--date",
+        type=_date,
+        metavar="DATE",
+        help="in its place: when the snapshot was made, in UTC; a date alone is its end",
+    )
+    parser.add_argument(
+        "--replace-from",
+        type=int,
+        metavar="BLOCK",
+        help="after a reorganisation: these files replace everything of --chain from that block on",
+    )
     add_working(parser)
 
 
 def add_working(parser: argparse.ArgumentParser) -> None:
     """Declare what `nbext ingest` and `nbext remove` have in common."""
-    parser.add_argument("--memory", default=None, metavar="SIZE",
-                        help="memory limit (default 4GB); what exceeds it is spilled to disk")
+    parser.add_argument(
+        "--memory",
+        default=None,
+        metavar="SIZE",
+        help="memory limit (default 4GB); what exceeds it is spilled to disk",
+    )
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
 
@@ -73,18 +113,34 @@ def run(args: argparse.Namespace) -> int:
     from nbext.engine.ingest.derive.snapshots import SnapshotOptions
     from nbext.engine.ingest.stage import DEFAULT_MEMORY
 
-    options = SnapshotOptions(tokens=_tokens(args.token), decimals=args.decimals, unit=args.unit, block=args.block,
-                              date=args.date)
+    options = SnapshotOptions(
+        tokens=_tokens(args.token),
+        decimals=args.decimals,
+        unit=args.unit,
+        block=args.block,
+        date=args.date,
+    )
     renamed = _renamed(args.map)
     if args.engine:
         return _on_a_cluster(args, renamed)
     data = args.data or default_data_dir(Settings())
     if isinstance(data, str):
-        raise UsageError(f"--data: {quoted(data)} is a URL, which only a cluster writes to. Add --engine "
-                         "spark://HOST:PORT, or name a folder of this machine.")
+        raise UsageError(
+            f"--data: {quoted(data)} is a URL, which only a cluster writes to. Add --engine "
+            "spark://HOST:PORT, or name a folder of this machine."
+        )
     with bar(quiet=args.quiet) as progress:
-        report = ingest(args.paths, args.chain, data, options=options, renamed=renamed, replace_from=args.replace_from,
-                        memory=args.memory or DEFAULT_MEMORY, progress=progress, served=print_report)
+        report = ingest(
+            args.paths,
+            args.chain,
+            data,
+            options=options,
+            renamed=renamed,
+            replace_from=args.replace_from,
+            memory=args.memory or DEFAULT_MEMORY,
+            progress=progress,
+            served=print_report,
+        )
     if report.uncompacted:
         print(report.uncompacted)
     # So that a script notices; the data is served all the same.
@@ -99,17 +155,25 @@ def _on_a_cluster(args: argparse.Namespace, renamed: dict[str, str]) -> int:
     from nbext.engine.ingest.cluster.run import ingest
 
     if given := [name for name in _OF_ONE_MACHINE if getattr(args, name) not in (None, [])]:
-        raise UsageError(f"--{given[0].replace('_', '-')} is for ingest on one machine. Leave it out, or leave out "
-                         "--engine.")
+        raise UsageError(
+            f"--{given[0].replace('_', '-')} is for ingest on one machine. Leave it out, or leave out "
+            "--engine."
+        )
     if not isinstance(args.data, str):
-        raise UsageError("--data: a cluster needs the URL of a folder that all of its machines see. Write --data "
-                         "hdfs://HOST/nbext or --data file:///srv/nbext.")
+        raise UsageError(
+            "--data: a cluster needs the URL of a folder that all of its machines see. Write --data "
+            "hdfs://HOST/nbext or --data file:///srv/nbext."
+        )
     master, conf = master_and_options(with_options(args.engine, args.spark_conf))
     if master.startswith("sc:"):
-        raise UsageError("--engine: ingest is a program of Spark's own. Write spark://HOST:PORT, yarn or "
-                         "k8s://https://HOST:PORT; a Connect server can ask the tables afterwards.")
+        raise UsageError(
+            "--engine: ingest is a program of Spark's own. Write spark://HOST:PORT, yarn or "
+            "k8s://https://HOST:PORT; a Connect server can ask the tables afterwards."
+        )
     with bar(quiet=args.quiet) as progress:
-        report = ingest(args.paths, args.chain, args.data, master, conf, renamed=renamed, progress=progress)
+        report = ingest(
+            args.paths, args.chain, args.data, master, conf, renamed=renamed, progress=progress
+        )
     print(report)
     print("Services on that URL serve it within ten seconds.")
     return 1 if report.bad_rows else 0
@@ -119,7 +183,9 @@ def print_report(report: Report) -> None:
     """Print a run's report, and who serves its result when."""
     print(report)
     if report.changed:
-        print("Services that run on this folder serve it within two seconds, notebooks from their next cell on.")
+        print(
+            "Services that run on this folder serve it within two seconds, notebooks from their next cell on."
+        )
 
 
 def _date(text: str) -> int:
@@ -141,7 +207,9 @@ def _renamed(text: str) -> dict[str, str]:
         theirs, _, ours = (part.strip().lower() for part in pair.partition("="))
         if not theirs or ours not in COLUMNS:
             says = f"--map: {quoted(pair, 80)} does not name a column of a known format."
-            raise UsageError(f"{says}{did_you_mean(ours, COLUMNS)} Write --map amount=value,contract=token_address.")
+            raise UsageError(
+                f"{says}{did_you_mean(ours, COLUMNS)} Write --map amount=value,contract=token_address."
+            )
         renamed[theirs] = ours
     return renamed
 
@@ -152,7 +220,8 @@ def _tokens(given: list[str]) -> dict[str, str]:
         symbol, _, address = text.rpartition("=")
         if not looks_like_address(address):
             raise UsageError(
-                f"--token: {address[:80]!r} is not an address. Write --token 0x... or --token SYMBOL=0x...")
+                f"--token: {address[:80]!r} is not an address. Write --token 0x... or --token SYMBOL=0x..."
+            )
         # Refused where its checksum does not match: holders of a mistyped token would be nobody's.
         tokens[symbol.lower()] = normalised(address, "--token")
     return tokens
@@ -167,7 +236,12 @@ def bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description:>20}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:>20}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
     # What is printed meanwhile stands above the bar, in lines that the terminal breaks, or goes where it is sent.
     console, above = Console(stderr=True, soft_wrap=True), sys.stdout.isatty()
     with Progress(*columns, console=console, transient=True, redirect_stdout=above) as drawn:

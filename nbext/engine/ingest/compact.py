@@ -10,8 +10,12 @@ from nbext.settings import Settings, data_folder, default_data_dir
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--data", metavar="DIR", type=data_folder,
-                        help="the data folder (default: your user data folder)")
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        type=data_folder,
+        help="the data folder (default: your user data folder)",
+    )
     command.add_working(parser)
 
 
@@ -25,7 +29,14 @@ def run(args: argparse.Namespace) -> int:
     if args.data:
         check_folder(args.data)
     with command.bar(quiet=args.quiet) as progress:
-        made = compact(args.data or default_data_dir(Settings()), memory=args.memory or DEFAULT_MEMORY,
-                       progress=progress)
-    print(f"Now serving generation {made}, with the same rows." if made else "There is nothing to compact.")
+        made = compact(
+            args.data or default_data_dir(Settings()),
+            memory=args.memory or DEFAULT_MEMORY,
+            progress=progress,
+        )
+    print(
+        f"Now serving generation {made}, with the same rows."
+        if made
+        else "There is nothing to compact."
+    )
     return 0

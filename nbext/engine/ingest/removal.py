@@ -10,10 +10,17 @@ from nbext.settings import Settings, data_folder, default_data_dir
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("source", metavar="SOURCE",
-                        help="the file: its path, its name, or the first digits of its checksum (`nbext sources`)")
-    parser.add_argument("--data", metavar="DIR", type=data_folder,
-                        help="the data folder (default: your user data folder)")
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="the file: its path, its name, or the first digits of its checksum (`nbext sources`)",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        type=data_folder,
+        help="the data folder (default: your user data folder)",
+    )
     command.add_working(parser)
 
 

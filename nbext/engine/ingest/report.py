@@ -30,25 +30,43 @@ SHOWN_GAPS = 3
 # The words for one, and for several.
 ODDITIES = {
     "duplicates": ("duplicate transfer skipped", "duplicate transfers skipped"),
-    "beside_replaced": ("new transfer below the block of --replace-from: added, with nothing replaced there",
-                        "new transfers below the block of --replace-from: added, with nothing replaced there"),
-    "unindexed": ("row without a log index: identified by its transaction, addresses and amount",
-                  "rows without a log index: identified by their transactions, addresses and amounts; where two files "
-                  "have equal ones, as many count as one file has"),
-    "matched_by_content": ("of these matched by content alone, because one source has no log index",) * 2,
+    "beside_replaced": (
+        "new transfer below the block of --replace-from: added, with nothing replaced there",
+        "new transfers below the block of --replace-from: added, with nothing replaced there",
+    ),
+    "unindexed": (
+        "row without a log index: identified by its transaction, addresses and amount",
+        "rows without a log index: identified by their transactions, addresses and amounts; where two files "
+        "have equal ones, as many count as one file has",
+    ),
+    "matched_by_content": (
+        "of these matched by content alone, because one source has no log index",
+    )
+    * 2,
     "self_transfers": ("transfer from a wallet to itself", "transfers from a wallet to itself"),
     "zero_values": ("ERC20 transfer of zero", "ERC20 transfers of zero"),
     "mints": ("mint (from the zero address)", "mints (from the zero address)"),
     "burns": ("burn (to the zero address)", "burns (to the zero address)"),
-    "huge_values": ("amount or token id of 2**127 or more", "amounts or token ids of 2**127 or more"),
-    "below_zero": ("balance below zero, because transfers are missing: its wallet is left out of answers",
-                   "balances below zero, because transfers are missing: their wallets are left out of answers"),
-    "unknown_decimals": ("ERC20 contract with unknown decimals (query it with `unit: raw`)",
-                         "ERC20 contracts with unknown decimals (query them with `unit: raw`)"),
-    "before_snapshot": ("transfer up to the block of its contract's holder snapshot: balances begin with the snapshot",
-                        "transfers up to the blocks of their contracts' holder snapshots: balances begin with these"),
-    "inferred": ("contract whose standard no file names, classified by its transfers",
-                 "contracts whose standard no file names, classified by their transfers"),
+    "huge_values": (
+        "amount or token id of 2**127 or more",
+        "amounts or token ids of 2**127 or more",
+    ),
+    "below_zero": (
+        "balance below zero, because transfers are missing: its wallet is left out of answers",
+        "balances below zero, because transfers are missing: their wallets are left out of answers",
+    ),
+    "unknown_decimals": (
+        "ERC20 contract with unknown decimals (query it with `unit: raw`)",
+        "ERC20 contracts with unknown decimals (query them with `unit: raw`)",
+    ),
+    "before_snapshot": (
+        "transfer up to the block of its contract's holder snapshot: balances begin with the snapshot",
+        "transfers up to the blocks of their contracts' holder snapshots: balances begin with these",
+    ),
+    "inferred": (
+        "contract whose standard no file names, classified by its transfers",
+        "contracts whose standard no file names, classified by their transfers",
+    ),
     ELSEWHERE: ("token on a chain that nbext does not support", ELSEWHERE),
     COIN: ("row of the chain's own coin skipped", COIN),
     OTHERS: ("row of a stream that is no token transfer skipped", OTHERS),
@@ -110,9 +128,15 @@ class Untimed:
     def __str__(self) -> str:
         if self.blocks == self.of:
             return f"no block of {self.chain} has a time: questions by date are refused"
-        where = f" ({self.first_block:,} to {self.last_block:,})" if self.blocks > 1 else f" ({self.first_block:,})"
-        return (f"{self.blocks:,} of {self.of:,} blocks of {self.chain}{where} without a time: "
-                "questions by a date around them are refused")
+        where = (
+            f" ({self.first_block:,} to {self.last_block:,})"
+            if self.blocks > 1
+            else f" ({self.first_block:,})"
+        )
+        return (
+            f"{self.blocks:,} of {self.of:,} blocks of {self.chain}{where} without a time: "
+            "questions by a date around them are refused"
+        )
 
 
 @dataclass
@@ -189,24 +213,35 @@ class Report:
 
     def not_compacted(self, error: StorageError) -> None:
         """Note why the data could not be compacted once the new rows were served."""
-        self.uncompacted = ("The new rows are served; compacting them with the rest failed, so that queries may be "
-                            f"slower: {error}")
+        self.uncompacted = (
+            "The new rows are served; compacting them with the rest failed, so that queries may be "
+            f"slower: {error}"
+        )
 
     def lines(self) -> list[str]:
         """Return the report in plain words."""
         return [*self._files(), *self._rows(), *self._oddities(), *self._bad(), *self._end()]
 
     def _files(self) -> list[str]:
-        lines = [f"{shown(f.path)}: {f.kind}, {counted(f.rows, 'row')}" + (f", {f.chain}" if f.chain else "")
-                 for f in self.files]
+        lines = [
+            f"{shown(f.path)}: {f.kind}, {counted(f.rows, 'row')}"
+            + (f", {f.chain}" if f.chain else "")
+            for f in self.files
+        ]
         lines += [f"  {snapshot}" for snapshot in self.snapshots[:SHOWN]]
         if len(self.snapshots) > SHOWN:
             lines.append(f"  and of {counted(len(self.snapshots) - SHOWN, 'more contract')}")
         lines += [f"{'replaced' if self.files else 'removed'}: {what}" for what in self.removed]
         lines += self.replaced_before
-        lines += [f"{shown(path)}: ingested before, skipped" + ("" if block is None else (
-            f"; its rows from block {block:,} on were replaced, and are not read again"))
-            for path, block in self.skipped.items()]
+        lines += [
+            f"{shown(path)}: ingested before, skipped"
+            + (
+                ""
+                if block is None
+                else (f"; its rows from block {block:,} on were replaced, and are not read again")
+            )
+            for path, block in self.skipped.items()
+        ]
         return lines + [f"refused: {error}" for error in self.refused]
 
     def _rows(self) -> list[str]:
@@ -214,9 +249,14 @@ class Report:
             return [] if self.removed else ["No new rows."]
         read = f"{counted(self.rows, 'row')} read"
         kinds = (("ERC20", self.erc20, self.erc20_contracts), ("NFT", self.nft, self.nft_contracts))
-        found = [f"{counted(n, f'{kind} transfer')} ({counted(contracts, 'contract')})"
-                 for kind, n, contracts in kinds if n]
-        return [f"{read}: {' and '.join(found)}, {self.new:,} of them new." if found else f"{read}."]
+        found = [
+            f"{counted(n, f'{kind} transfer')} ({counted(contracts, 'contract')})"
+            for kind, n, contracts in kinds
+            if n
+        ]
+        return [
+            f"{read}: {' and '.join(found)}, {self.new:,} of them new." if found else f"{read}."
+        ]
 
     def _oddities(self) -> list[str]:
         lines = []
@@ -224,28 +264,44 @@ class Report:
             if count:
                 lines.append(f"  {count:,} {ODDITIES.get(name, (name, name))[count != 1]}")
             if count and name == "inferred" and self.inferred_path:
-                lines.append(f"    listed in {shown(self.inferred_path)}: a file with {_STATED} corrects them")
+                lines.append(
+                    f"    listed in {shown(self.inferred_path)}: a file with {_STATED} corrects them"
+                )
         widest = sorted(self.gaps, key=lambda gap: gap.first_block - gap.last_block)[:SHOWN_GAPS]
         for gap in widest:
             missing = counted(gap.last_block - gap.first_block + 1, "block")
-            lines.append(f"  no data for {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})")
+            lines.append(
+                f"  no data for {gap.chain} blocks {gap.first_block:,} to {gap.last_block:,} ({missing})"
+            )
         if self.gap_count > len(widest):
             lines.append(f"  and {counted(self.gap_count - len(widest), 'smaller gap')}")
         for address, then, now, declared in self.restated[:SHOWN]:
-            why = "as a file says" if declared else f"by its transfers: if it is not, ingest a file with {_STATED}"
+            why = (
+                "as a file says"
+                if declared
+                else f"by its transfers: if it is not, ingest a file with {_STATED}"
+            )
             lines.append(f"  {address} was {then}, and is {now} now, {why}")
         lines += [f"  {one}" for one in self.disagreements[:SHOWN]]
         for found in (self.restated, self.disagreements):
-            lines += [f"  and {counted(len(found) - SHOWN, 'more contract')} like these"] if len(found) > SHOWN else []
-        return lines + [f"  {one}. Ingest a file with their times (number, timestamp)" for one in self.untimed]
+            lines += (
+                [f"  and {counted(len(found) - SHOWN, 'more contract')} like these"]
+                if len(found) > SHOWN
+                else []
+            )
+        return lines + [
+            f"  {one}. Ingest a file with their times (number, timestamp)" for one in self.untimed
+        ]
 
     def _bad(self) -> list[str]:
         if not self.bad_rows:
             return []
         lines = [f"{counted(self.bad_rows, 'bad row')} skipped:"]
-        lines += [f"  {shown(b.path)}, {counted(b.alike, 'row') if b.row is None else f'row {b.row:,}'}: {b.why}"
-                  + ("" if b.value is None else f"{', such as' if b.alike > 1 else ':'} {b.value[:80]!r}")
-                  for b in self.bad[:SHOWN]]
+        lines += [
+            f"  {shown(b.path)}, {counted(b.alike, 'row') if b.row is None else f'row {b.row:,}'}: {b.why}"
+            + ("" if b.value is None else f"{', such as' if b.alike > 1 else ':'} {b.value[:80]!r}")
+            for b in self.bad[:SHOWN]
+        ]
         return lines + ([f"  full list: {shown(self.bad_path)}"] if self.bad_path else [])
 
     def _end(self) -> list[str]:
@@ -253,11 +309,16 @@ class Report:
             served = f"The data has not changed: generation {self.generation}."
             return [served if self.generation else "There is no data."]
         # One block, and not 1 blocks; history and activity are no plural.
-        rows = ", ".join(counted(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"
-                         for table, rows in self.tables.items())
+        rows = ", ".join(
+            counted(rows, table[:-1]) if table.endswith("s") else f"{rows:,} {table}"
+            for table, rows in self.tables.items()
+        )
         again = [f"Everything was built again: {self.rebuilt}."] if self.rebuilt else []
-        return [*again, f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s.",
-                *([self.uncompacted] if self.uncompacted else [])]
+        return [
+            *again,
+            f"Now serving generation {self.generation}: {rows}. {self.seconds:.1f} s.",
+            *([self.uncompacted] if self.uncompacted else []),
+        ]
 
 
 # A gap is this many times the usual distance between two blocks of the data: a quiet token has no row in most blocks.
@@ -266,12 +327,18 @@ _WIDE = 10
 
 def snapshots_taken(stage: Stage, first: int) -> list[SnapshotTaken]:
     """Return what the snapshots of the sources from ``first`` on were taken as."""
-    return [SnapshotTaken(*found) for found in stage.rows(f"""
+    return [
+        SnapshotTaken(*found)
+        for found in stage.rows(
+            f"""
         SELECT p.source, p.contract, decimals, p.block, p.seconds FROM placed p
         LEFT JOIN (SELECT chain_id, address, decimals, seq // {OF_A_FILE} AS number FROM out.ingest.facts
                    WHERE source = 'snapshot') f
             ON number = p.source AND f.chain_id = p.chain_id AND f.address = p.contract
-        WHERE p.source >= ? ORDER BY 1, 2""", [first])]
+        WHERE p.source >= ? ORDER BY 1, 2""",
+            [first],
+        )
+    ]
 
 
 def count_rows(stage: Stage, first: int) -> None:
@@ -301,31 +368,48 @@ def count_oddities(stage: Stage, report: Report) -> None:
     # Of what was removed, any contract may have lost transfers.
     which = "SEMI JOIN read USING (contract)" if report.new else ""
     report.odd["below_zero"] = stage.value(
-        f"SELECT count(*) FROM {stage.now}.balances b {which} WHERE hi < 0 AND wallet <> {zero(stage)}")
+        f"SELECT count(*) FROM {stage.now}.balances b {which} WHERE hi < 0 AND wallet <> {zero(stage)}"
+    )
     report.odd["unknown_decimals"] = stage.value("""
         SELECT count(*) FROM out.contracts SEMI JOIN read USING (contract)
         WHERE standard = 'ERC20' AND decimals IS NULL""")
     if not stage.appending and stage.value("SELECT count(*) FROM opened"):
         touched = [one.contract for one in report.snapshots]
-        report.odd["before_snapshot"] = stage.value("""
+        report.odd["before_snapshot"] = stage.value(
+            """
             SELECT count(*) FROM out.transfers t
             JOIN (SELECT contract, max(block) AS until FROM opened GROUP BY 1) o
                 ON o.contract = t.contract AND t.block <= o.until
             WHERE t.contract IN (SELECT contract FROM read UNION SELECT rowid FROM contract_ranks
-                                 WHERE list_contains(?, address))""", [touched])
-    report.odd.update(stage.rows("SELECT what, sum(n)::BIGINT FROM odd GROUP BY 1 HAVING sum(n) > 0 ORDER BY 1"))
+                                 WHERE list_contains(?, address))""",
+            [touched],
+        )
+    report.odd.update(
+        stage.rows("SELECT what, sum(n)::BIGINT FROM odd GROUP BY 1 HAVING sum(n) > 0 ORDER BY 1")
+    )
     _gaps(stage, report)
 
 
 def _gaps(stage: Stage, report: Report) -> None:
-    touched = {chain for (chain,) in stage.rows("SELECT chain_id FROM incoming UNION SELECT chain_id FROM times")}
-    report.untimed = [Untimed(chain_of(chain).name, *found) for chain, *found in stage.rows(f"""
+    touched = {
+        chain
+        for (chain,) in stage.rows("SELECT chain_id FROM incoming UNION SELECT chain_id FROM times")
+    }
+    report.untimed = [
+        Untimed(chain_of(chain).name, *found)
+        for chain, *found in stage.rows(f"""
         SELECT chain_id, count(*) FILTER (timestamp IS NULL), count(*), min(block) FILTER (timestamp IS NULL),
             max(block) FILTER (timestamp IS NULL)
-        FROM {stage.now}.blocks GROUP BY 1 HAVING count(timestamp) < count(*) ORDER BY 1""") if chain in touched]
-    found = [(chain, first, last) for chain, first, last, _ in _wide_steps(stage) if chain in touched]
+        FROM {stage.now}.blocks GROUP BY 1 HAVING count(timestamp) < count(*) ORDER BY 1""")
+        if chain in touched
+    ]
+    found = [
+        (chain, first, last) for chain, first, last, _ in _wide_steps(stage) if chain in touched
+    ]
     report.gap_count = len(found)
-    report.gaps = [Gap(chain_of(chain).name, first, last) for chain, first, last in sorted(found[:SHOWN])]
+    report.gaps = [
+        Gap(chain_of(chain).name, first, last) for chain, first, last in sorted(found[:SHOWN])
+    ]
 
 
 def sure_gaps(stage: Stage) -> dict[int, list[tuple[int, int]]]:
@@ -352,10 +436,15 @@ def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str
     report.bad_rows = len(bad)
     if bad:
         rows = [(paths[file], *found) for file, *found in bad]
-        report.bad, report.bad_path = [BadRow(*row) for row in rows[:SHOWN]], str(folder / "bad-rows.csv")
+        report.bad, report.bad_path = (
+            [BadRow(*row) for row in rows[:SHOWN]],
+            str(folder / "bad-rows.csv"),
+        )
         _write(folder / "bad-rows.csv", ("file", "row", "why", "value"), rows)
-    inferred = stage.rows("SELECT chain_id, address, s.standard FROM standards s JOIN contract_ranks r "
-                          "ON r.rowid = contract WHERE NOT declared ORDER BY 1, 2")
+    inferred = stage.rows(
+        "SELECT chain_id, address, s.standard FROM standards s JOIN contract_ranks r "
+        "ON r.rowid = contract WHERE NOT declared ORDER BY 1, 2"
+    )
     if inferred:
         report.inferred_path = str(folder / "inferred-contracts.csv")
         _write(folder / "inferred-contracts.csv", ("chain_id", "address", "taken_as"), inferred)
@@ -363,7 +452,10 @@ def write_lists(stage: Stage, report: Report, folder: Path, paths: dict[int, str
 
 def _write(path: Path, header: tuple[str, ...], rows: list[tuple[object, ...]]) -> None:
     # Replaced at every run: a list of an earlier run's bad rows would be taken for this one's.
-    with whole_file(path, mode=ORDINARY) as part, part.open("w", encoding="utf-8", newline="") as file:
+    with (
+        whole_file(path, mode=ORDINARY) as part,
+        part.open("w", encoding="utf-8", newline="") as file,
+    ):
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
@@ -378,11 +470,17 @@ def fingerprint(stage: Stage) -> str:
     # Neither XOR nor a sum depends on the order of rows. XOR alone would miss a row that is there twice more.
     for table in ("transfers", "blocks", "contracts"):
         # Not its other columns, if it has some: which file gave a row is nothing that a query sees.
-        found.update(repr((table, _hashed(stage, f"SELECT {', '.join(TABLES[table])} FROM out.{table}"))).encode())
+        found.update(
+            repr(
+                (table, _hashed(stage, f"SELECT {', '.join(TABLES[table])} FROM out.{table}"))
+            ).encode()
+        )
     found.update(repr(_hashed(stage, "SELECT * FROM opened")).encode())
     found.update(repr(stage.rows("SELECT count(*), bit_xor(hash(address)) FROM wallets")).encode())
     return found.hexdigest()[:32]
 
 
 def _hashed(stage: Stage, rows: str) -> tuple[object, ...]:
-    return stage.rows(f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM ({rows}) t")[0]
+    return stage.rows(
+        f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM ({rows}) t"
+    )[0]

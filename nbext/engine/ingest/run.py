@@ -25,7 +25,13 @@ from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.sources.files import Source
 from nbext.engine.ingest.sources.reading import unreadable
-from nbext.engine.ingest.stage import DEFAULT_MEMORY, FOLDING_MEMORY, Stage, bytes_of, storage_errors
+from nbext.engine.ingest.stage import (
+    DEFAULT_MEMORY,
+    FOLDING_MEMORY,
+    Stage,
+    bytes_of,
+    storage_errors,
+)
 from nbext.engine.ingest.steps import Covered, Job, Progress, Refused, Run, take
 from nbext.engine.open import MEMORY_SIZE
 from nbext.errors import IngestError, OutOfMemory, StorageError, ValidationError
@@ -91,8 +97,12 @@ def ingest(
     check_memory(memory)
     named = None if chain is None else chain_of(chain)
     if replace_from is not None and (named is None or replace_from < 0):
-        raise ValidationError.of("replace_from", "range", "it needs the chain, and a block from 0 on. "
-                                 "Write --chain ethereum --replace-from 12000000.")
+        raise ValidationError.of(
+            "replace_from",
+            "range",
+            "it needs the chain, and a block from 0 on. "
+            "Write --chain ethereum --replace-from 12000000.",
+        )
     folder = Path(data_dir).expanduser().resolve()
     found, refused = files.find(paths)
     if refused and not found:
@@ -101,14 +111,23 @@ def ingest(
     with _locked(folder):
         with storage_errors(folder):
             previous = storage.current(folder)
-            job = Job(folder, named, options or SnapshotOptions(), renamed or {}, memory,
-                      progress or (lambda step, done: None), replace_from=replace_from,
-                      covered=covered or {})
+            job = Job(
+                folder,
+                named,
+                options or SnapshotOptions(),
+                renamed or {},
+                memory,
+                progress or (lambda step, done: None),
+                replace_from=replace_from,
+                covered=covered or {},
+            )
             fresh, skipped = _not_taken(job, found, previous, refused)
             if not fresh:
                 _verify(previous, base=False)
             report = _take(job, previous, fresh, refused)
-            report.skipped = {source.name: entry.get("replaced_from") for source, entry in skipped.items()}
+            report.skipped = {
+                source.name: entry.get("replaced_from") for source, entry in skipped.items()
+            }
             report.seconds = time.monotonic() - started
             # One bad file among good ones is a line of the report; a run that could use none has failed.
             if report.refused and not report.files and not skipped:
@@ -152,15 +171,25 @@ def remove(
     with _locked(folder), storage_errors(folder):
         previous = storage.current(folder)
         source = taken.removable(folder, previous, name)
-        job = Job(folder, None, SnapshotOptions(), {}, memory, progress or (lambda step, done: None),
-                  removed=frozenset({source["source"]}))
+        job = Job(
+            folder,
+            None,
+            SnapshotOptions(),
+            {},
+            memory,
+            progress or (lambda step, done: None),
+            removed=frozenset({source["source"]}),
+        )
         report = _take(job, previous, {}, [])
     report.seconds = time.monotonic() - started
     return report
 
 
 def compact(
-    data_dir: str | os.PathLike[str], *, memory: str = DEFAULT_MEMORY, progress: Progress | None = None
+    data_dir: str | os.PathLike[str],
+    *,
+    memory: str = DEFAULT_MEMORY,
+    progress: Progress | None = None,
 ) -> str | None:
     """Fold what runs have added to a data folder into a new base; the answers stay the same.
 
@@ -183,7 +212,15 @@ def compact(
         previous = storage.current(folder)
         if previous is None or previous.delta is None:
             return None
-        job = Job(folder, None, SnapshotOptions(), {}, memory, progress or (lambda step, done: None), compacting=True)
+        job = Job(
+            folder,
+            None,
+            SnapshotOptions(),
+            {},
+            memory,
+            progress or (lambda step, done: None),
+            compacting=True,
+        )
         return _take(job, previous, {}, []).generation
 
 
@@ -211,12 +248,20 @@ def record_compared(
             return
         before = served.differing.get(str(chain.id), {})
         here = {address: one for address, one in before.items() if address not in compared} | {
-            address: asdict(one) for address, one in compared.items() if one.differs}
+            address: asdict(one) for address, one in compared.items() if one.differs
+        }
         if here == before:
             return
         differing = {**served.differing, str(chain.id): here}
-        manifest = {key: value for key, value in served.manifest.items() if key not in ("number", "differing")}
-        manifest |= {"format": served.written, **({"differing": differing} if any(differing.values()) else {})}
+        manifest = {
+            key: value
+            for key, value in served.manifest.items()
+            if key not in ("number", "differing")
+        }
+        manifest |= {
+            "format": served.written,
+            **({"differing": differing} if any(differing.values()) else {}),
+        }
         building = storage.begin(folder)
         try:
             for path in filter(None, (served.tables, served.delta)):
@@ -235,10 +280,15 @@ def _compact_outgrown(job: Job, report: Report) -> None:
         return
     # Nobody asked for it, and others need the machine: with little memory it takes a tenth longer, where that suffices.
     for memory in dict.fromkeys((min(FOLDING_MEMORY, job.memory, key=bytes_of), job.memory)):
-        folding = Job(job.folder, None, SnapshotOptions(), {}, memory, job.progress, compacting=True)
+        folding = Job(
+            job.folder, None, SnapshotOptions(), {}, memory, job.progress, compacting=True
+        )
         try:
-            with storage_errors(job.folder, more="`nbext compact --memory 8GB` may use more.",
-                                then="`nbext compact` tries it again."):
+            with storage_errors(
+                job.folder,
+                more="`nbext compact --memory 8GB` may use more.",
+                then="`nbext compact` tries it again.",
+            ):
                 report.generation = _take(folding, served, {}, []).generation
         except OutOfMemory as error:
             report.not_compacted(error)
@@ -253,7 +303,9 @@ def _compact_outgrown(job: Job, report: Report) -> None:
 def check_memory(memory: str) -> None:
     """Refuse a text that is not a size of memory: a `ValidationError`."""
     if not MEMORY_SIZE.match(memory):
-        raise ValidationError.of("memory", "size", f"{memory[:40]!r} is not a memory size. Write 800MB or 4GB.")
+        raise ValidationError.of(
+            "memory", "size", f"{memory[:40]!r} is not a memory size. Write 800MB or 4GB."
+        )
 
 
 @contextmanager
@@ -272,7 +324,9 @@ def _locked(folder: Path) -> Iterator[None]:
             # Not a file that is there or not: one of those outlives a killed run, and then nobody can ingest.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StorageError(f"{folder}: another `nbext ingest` is writing there. Wait until it ends.") from None
+            raise StorageError(
+                f"{folder}: another `nbext ingest` is writing there. Wait until it ends."
+            ) from None
         yield
 
 
@@ -303,38 +357,63 @@ def _not_taken(
             known = None if known and "options" in known else known
         if known is None:
             fresh[source] = None
-        elif job.replace_from is None and taken.same_way(known, job.chain, job.options, job.renamed):
+        elif job.replace_from is None and taken.same_way(
+            known, job.chain, job.options, job.renamed
+        ):
             skipped[source] = known
         else:
             fresh[source] = known["source"] or None
     return fresh, skipped
 
 
-def _take(job: Job, previous: storage.Generation | None, fresh: dict[Source, int | None],
-          refused: list[IngestError]) -> Report:
+def _take(
+    job: Job,
+    previous: storage.Generation | None,
+    fresh: dict[Source, int | None],
+    refused: list[IngestError],
+) -> Report:
     shutil.rmtree(job.folder / ".stage", ignore_errors=True)  # of a run that was killed
     appending, why = append.is_possible(previous) and not job.compacting, None
     while True:
         # What is replaced must come back whole: without one of its files the data would lack what that file has.
         if job.replace_from is not None and refused:
             raise refused[0]
-        report = Report(refused=list(refused), generation=previous.folder.name if previous else None)
+        report = Report(
+            refused=list(refused), generation=previous.folder.name if previous else None
+        )
         if not fresh and not job.removed and not job.compacting:
             return report
-        out = TakenOut(job.removed | {number for number in fresh.values() if number},
-                       job.chain.id if job.chain and job.replace_from is not None else None, job.replace_from)
+        out = TakenOut(
+            job.removed | {number for number in fresh.values() if number},
+            job.chain.id if job.chain and job.replace_from is not None else None,
+            job.replace_from,
+        )
         if previous is None:
             out = TakenOut()
         appending = appending and not out
         report.rebuilt = why
-        first = 1 + max((entry["source"] for entry in previous.manifest["files"]), default=0) if previous else 1
+        first = (
+            1 + max((entry["source"] for entry in previous.manifest["files"]), default=0)
+            if previous
+            else 1
+        )
         building = storage.begin(job.folder)
         try:
             # Digests need every byte of every file: a thread reads them while the tables are built. Of a base that is
             # added to, most bytes are never read: there DuckDB's checksums of blocks do.
-            with (ThreadPoolExecutor(1) as pool, _damage_first(previous),
-                  Stage(job.folder / ".stage", building, previous, fresh, memory=job.memory, appending=appending,
-                        previous_as=attached_as(previous, out)) as stage):
+            with (
+                ThreadPoolExecutor(1) as pool,
+                _damage_first(previous),
+                Stage(
+                    job.folder / ".stage",
+                    building,
+                    previous,
+                    fresh,
+                    memory=job.memory,
+                    appending=appending,
+                    previous_as=attached_as(previous, out),
+                ) as stage,
+            ):
                 verified = pool.submit(_verify, previous, base=not appending)
                 digests = {source: pool.submit(source.digest) for source in fresh}
                 try:
@@ -344,7 +423,11 @@ def _take(job: Job, previous: storage.Generation | None, fresh: dict[Source, int
                     # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking
                     # them out, and rare: most files that cannot be used are found out when they are opened.
                     refused.append(without.error)
-                    fresh = {source: number for source, number in fresh.items() if source != without.source}
+                    fresh = {
+                        source: number
+                        for source, number in fresh.items()
+                        if source != without.source
+                    }
                 except Rebuild as reason:
                     appending, why = False, str(reason)
                 except duckdb.OutOfMemoryException:

@@ -67,10 +67,18 @@ def storage_errors(
     try:
         yield
     except duckdb.OutOfMemoryException as error:
-        raise OutOfMemory(f"{folder}: ingest ran out of memory ({_first_line(error)}). {more}") from None
-    except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException, OSError) as error:
+        raise OutOfMemory(
+            f"{folder}: ingest ran out of memory ({_first_line(error)}). {more}"
+        ) from None
+    except (
+        duckdb.IOException,
+        duckdb.FatalException,
+        duckdb.TransactionException,
+        OSError,
+    ) as error:
         if isinstance(error, duckdb.FatalException | duckdb.TransactionException) and not any(
-                words in str(error) for words in ("IO Error", "Could not write file")):
+            words in str(error) for words in ("IO Error", "Could not write file")
+        ):
             raise
         if "checksum" in str(error):  # DuckDB compares each block that it reads with its own
             raise StorageError(f"{folder} is damaged: {_first_line(error)}. {ADVICE}") from None
@@ -94,9 +102,23 @@ class Stage:
     is off before the first file is opened, and cannot be switched on again.
     """
 
-    def __init__(self, work: Path, building: Path, previous: Generation | None, sources: Iterable[Source], *,
-                 memory: str = DEFAULT_MEMORY, previous_as: str = "prev", appending: bool = False) -> None:
-        self.work, self.building, self.previous, self.appending = work, building, previous, appending
+    def __init__(
+        self,
+        work: Path,
+        building: Path,
+        previous: Generation | None,
+        sources: Iterable[Source],
+        *,
+        memory: str = DEFAULT_MEMORY,
+        previous_as: str = "prev",
+        appending: bool = False,
+    ) -> None:
+        self.work, self.building, self.previous, self.appending = (
+            work,
+            building,
+            previous,
+            appending,
+        )
         self.base = "prev_base" if previous and previous.delta else "prev"
         self.now = "now.main" if appending else "out.main"
         shutil.rmtree(work, ignore_errors=True)
@@ -113,11 +135,14 @@ class Stage:
         # A row of a bucket takes some hundred bytes in arrays, beside DuckDB's own memory, and two buckets exist at a
         # time. Each share of a popular token reads all of its rows, so that buckets are not made ever smaller.
         self.bucket_rows = min(BUCKET_ROWS, max(LEAST_BUCKET_ROWS, bytes_of(memory) // 1000))
-        self.connection = duckdb.connect(":memory:" if in_memory else str(work / "stage.duckdb"), config={
-            **DUCKDB,
-            "memory_limit": memory,
-            "temp_directory": str(work / "spill"),
-        })
+        self.connection = duckdb.connect(
+            ":memory:" if in_memory else str(work / "stage.duckdb"),
+            config={
+                **DUCKDB,
+                "memory_limit": memory,
+                "temp_directory": str(work / "spill"),
+            },
+        )
         self.run("SET enable_progress_bar = false")  # the command draws its own
         if appending:
             assert previous is not None
@@ -159,11 +184,17 @@ class Stage:
         # come from several parts of an ordered union.
         return self.connection.sql(sql).to_arrow_table()
 
-    def insert(self, table: str, arriving: pa.Table, columns: str = "*", *, create: bool = False) -> None:
+    def insert(
+        self, table: str, arriving: pa.Table, columns: str = "*", *, create: bool = False
+    ) -> None:
         """Add the rows of an Arrow table, in their order."""
         # In batches, which are read on every core.
-        self.connection.register("arriving", pa.Table.from_batches(arriving.to_batches(BATCH), arriving.schema))
-        self.run(f"{f'CREATE TABLE {table} AS' if create else f'INSERT INTO {table}'} SELECT {columns} FROM arriving")
+        self.connection.register(
+            "arriving", pa.Table.from_batches(arriving.to_batches(BATCH), arriving.schema)
+        )
+        self.run(
+            f"{f'CREATE TABLE {table} AS' if create else f'INSERT INTO {table}'} SELECT {columns} FROM arriving"
+        )
         self.connection.unregister("arriving")
 
     def drop(self, *tables: str) -> None:

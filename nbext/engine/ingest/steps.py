@@ -105,15 +105,24 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
         _check_times(run)
     # A fetch says itself what it has read: of a reorganised range that may be no row.
     if job.replace_from is not None and not job.covered:
-        anew = [number for number, replaced in enumerate(fresh.values(), run.first) if replaced is None]
-        report.odd["beside_replaced"] = taken.check_replaced(stage, job.replace_from, run.first, anew)
+        anew = [
+            number for number, replaced in enumerate(fresh.values(), run.first) if replaced is None
+        ]
+        report.odd["beside_replaced"] = taken.check_replaced(
+            stage, job.replace_from, run.first, anew
+        )
     report.new = stage.value("SELECT count(*) FROM incoming WHERE file >= ?", [run.first])
     rows_of = append.merge(stage, wallets.zero(stage)) if stage.appending else _build(run)
     if not stage.appending:
         report.snapshots = counts.snapshots_taken(stage, run.first)
     counts.count_oddities(stage, report)
-    report.files = [FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f), f.number) for f in run.opened]
-    report.files += [FileTaken(s.name, "token list", rows, None, number) for number, s, rows in run.lists]
+    report.files = [
+        FileTaken(f.source.name, f.kind.name, f.rows, _chain_name(run, f), f.number)
+        for f in run.opened
+    ]
+    report.files += [
+        FileTaken(s.name, "token list", rows, None, number) for number, s, rows in run.lists
+    ]
     report.rows = sum(file.rows for file in report.files)
     report.removed = taken.removed(stage, run.out, job.chain)
     report.replaced_before = taken.replaced_before(stage, run.out)
@@ -144,8 +153,10 @@ def _check_times(run: Run) -> None:
     """Refuse another time of a block that has one, and one before an earlier block's: no answer by date is right."""
     stage, paths = run.stage, {file.number: file.source for file in run.opened}
     if (first := tables.find_other_times(stage)) is not None:
-        within = stage.value("SELECT min(source) FROM (SELECT source FROM two_times GROUP BY source, chain_id, block "
-                             "HAVING count(*) > 1)")
+        within = stage.value(
+            "SELECT min(source) FROM (SELECT source FROM two_times GROUP BY source, chain_id, block "
+            "HAVING count(*) > 1)"
+        )
         error = taken.other_times(stage, paths, first, within if within in paths else None)
     elif found := tables.find_backward_times(stage):
         sources = {source for one in found for source in (one.source, one.source_before)}
@@ -168,8 +179,12 @@ def _refusing(source: Source) -> Iterator[None]:
         if error.filename is None or Path(error.filename) != source.path:
             raise
         raise Refused(reading.unreadable(source, error), source) from None
-    except (duckdb.InvalidInputException, duckdb.IOException, duckdb.ConversionException,
-            duckdb.BinderException) as error:
+    except (
+        duckdb.InvalidInputException,
+        duckdb.IOException,
+        duckdb.ConversionException,
+        duckdb.BinderException,
+    ) as error:
         # What went wrong with our own files is not the source's fault.
         if not reading.is_about(source, error):
             raise
@@ -208,13 +223,18 @@ def chain_id_of(stage: Stage, given: Chain | None, file: reading.Opened) -> int:
         own = chain_of(named[0], file.source.name) if len(named) == 1 and named[0] else None
         wanted = given or own
         if own is None or wanted is None or wanted != own:
-            why = (f"its rows are on several chains ({', '.join(map(str, named))}). Split it by chain" if len(named) > 1
-                   else f"its rows are on chain {named[0]}, but --chain {given.name if given else None} was given")
+            why = (
+                f"its rows are on several chains ({', '.join(map(str, named))}). Split it by chain"
+                if len(named) > 1
+                else f"its rows are on chain {named[0]}, but --chain {given.name if given else None} was given"
+            )
             raise IngestError(f"{file.source.shown}: {why}.", path=file.source.name)
         return wanted.id
     if given is None:
-        raise IngestError(f"{file.source.shown}: its rows name no chain. Give it: --chain ethereum.",
-                          path=file.source.name)
+        raise IngestError(
+            f"{file.source.shown}: its rows name no chain. Give it: --chain ethereum.",
+            path=file.source.name,
+        )
     return given.id
 
 
@@ -230,7 +250,11 @@ def _read_facts(run: Run) -> None:
     for file in run.holding("tokens") + run.holding("contracts"):
         with _refusing(file.source):
             by_row = file.has("chain_id")
-            sql = file.whole("chain_id") if by_row else str(chain_id_of(run.stage, run.job.chain, file))
+            sql = (
+                file.whole("chain_id")
+                if by_row
+                else str(chain_id_of(run.stage, run.job.chain, file))
+            )
             tokens.take_table(stage, file, sql)
     for file in run.holding("blocks"):
         with _refusing(file.source):
@@ -244,11 +268,15 @@ def _read_facts(run: Run) -> None:
     tokens.settle(stage)
     for file in run.holding("transfers"):
         with _refusing(file.source):
-            exports.spell_amounts(stage, file, chain_id_of(run.stage, run.job.chain, file), run.job.options)
+            exports.spell_amounts(
+                stage, file, chain_id_of(run.stage, run.job.chain, file), run.job.options
+            )
     snapshots.begin(stage)
     for file in run.holding("holders"):
         with _refusing(file.source):
-            snapshots.take(stage, file, chain_id_of(run.stage, run.job.chain, file), run.job.options)
+            snapshots.take(
+                stage, file, chain_id_of(run.stage, run.job.chain, file), run.job.options
+            )
 
 
 def _read_transfers(run: Run) -> None:
@@ -320,15 +348,25 @@ def _settle_snapshots(run: Run) -> None:
     lost = snapshots.settle(run.stage, run.first)
     for file in run.holding("holders"):
         if file.number in lost:
-            raise Refused(IngestError(
-                f"{file.source.shown}: blocks of the data around this snapshot's time have no time, so its block is "
-                "unknown. Give it with --block N, or ingest a blocks file.", path=file.source.name), file.source)
+            raise Refused(
+                IngestError(
+                    f"{file.source.shown}: blocks of the data around this snapshot's time have no time, so its block "
+                    "is unknown. Give it with --block N, or ingest a blocks file.",
+                    path=file.source.name,
+                ),
+                file.source,
+            )
     if lost and run.stage.previous:
-        (path,) = (entry["path"] for entry in run.stage.previous.manifest["files"] if entry["source"] == lost[0])
+        (path,) = (
+            entry["path"]
+            for entry in run.stage.previous.manifest["files"]
+            if entry["source"] == lost[0]
+        )
         raise IngestError(
             f"{shown(path)} is a snapshot of a time, and blocks around it would have no time, so its block would be "
             "unknown. Ingest a blocks file first, or ingest the snapshot again with --block N, or remove it.",
-            path=path)
+            path=path,
+        )
 
 
 def _publish(run: Run, fresh: list[Source], rows_of: Mapping[str, int]) -> None:
@@ -365,14 +403,20 @@ def _snapshots(run: Run) -> dict[int, dict[str, int]]:
     """Return by chain the contracts whose balances begin with a snapshot, and its block."""
     stage, previous = run.stage, run.stage.previous
     if stage.appending and previous:  # a snapshot is never added to what is stored
-        return {chain.chain_id: dict(chain.snapshots) for chain in previous.chains if chain.snapshots}
+        return {
+            chain.chain_id: dict(chain.snapshots) for chain in previous.chains if chain.snapshots
+        }
     found: dict[int, dict[str, int]] = {}
-    for chain, contract, block in stage.rows("SELECT chain_id, contract, block FROM newest ORDER BY ALL"):
+    for chain, contract, block in stage.rows(
+        "SELECT chain_id, contract, block FROM newest ORDER BY ALL"
+    ):
         found.setdefault(chain, {})[contract] = block
     return found
 
 
-def _manifest(run: Run, fresh: list[Source], fingerprint: str, rows_of: Mapping[str, int]) -> dict[str, Any]:
+def _manifest(
+    run: Run, fresh: list[Source], fingerprint: str, rows_of: Mapping[str, int]
+) -> dict[str, Any]:
     stage, previous = run.stage, run.stage.previous
     kept = previous if stage.appending else None
     given = {file.path: file for file in run.report.files}
@@ -384,27 +428,57 @@ def _manifest(run: Run, fresh: list[Source], fingerprint: str, rows_of: Mapping[
         made.setdefault(one.source, []).append(one.entry())
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     gaps, snapshots = counts.sure_gaps(stage), _snapshots(run)
-    extents = stage.arrow("SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1")
+    extents = stage.arrow(
+        "SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1"
+    )
     return {
-        "fingerprint": fingerprint, "name": "ingested data", "synthetic": False,
+        "fingerprint": fingerprint,
+        "name": "ingested data",
+        "synthetic": False,
         "created_at": now,
         # Only where there are some: what was stored before these were has none either.
-        "chains": [{**one, **{name: found[one["chain_id"]] for name, found in (("gaps", gaps), ("snapshots", snapshots))
-                              if one["chain_id"] in found}}
-                   for one in extents.to_pylist()],
+        "chains": [
+            {
+                **one,
+                **{
+                    name: found[one["chain_id"]]
+                    for name, found in (("gaps", gaps), ("snapshots", snapshots))
+                    if one["chain_id"] in found
+                },
+            }
+            for one in extents.to_pylist()
+        ],
         **({"differing": previous.differing} if previous and previous.differing else {}),
         **({"covered": covered} if (covered := _covered(run)) else {}),
         "tables": dict(rows_of),
         # The base's digest is the one that it was written with. ``added`` are the transfers that it does not have.
-        **({"digests": {storage.TABLES_FILE: kept.manifest["digests"][storage.TABLES_FILE]},
-            "added": int(stage.value("SELECT count(*) FROM out.transfers"))} if kept else {}),
+        **(
+            {
+                "digests": {storage.TABLES_FILE: kept.manifest["digests"][storage.TABLES_FILE]},
+                "added": int(stage.value("SELECT count(*) FROM out.transfers")),
+            }
+            if kept
+            else {}
+        ),
         "files": [
             *taken.left(stage, run.out),
-            *({"source": file.number, "path": s.name, "sha256": run.digests[s].result(), "size": s.size,
-               "mtime": s.modified, "rows": file.rows, "kind": file.kind, "taken_at": now,
-               "chain_id": chain_of(file.chain).id if file.chain else None, **renamed,
-               **({"options": run.job.options.given()} if file.number in asked else {}),
-               **({"snapshots": made[file.number]} if file.number in made else {})}
-              for s in fresh for file in [given[s.name]]),
+            *(
+                {
+                    "source": file.number,
+                    "path": s.name,
+                    "sha256": run.digests[s].result(),
+                    "size": s.size,
+                    "mtime": s.modified,
+                    "rows": file.rows,
+                    "kind": file.kind,
+                    "taken_at": now,
+                    "chain_id": chain_of(file.chain).id if file.chain else None,
+                    **renamed,
+                    **({"options": run.job.options.given()} if file.number in asked else {}),
+                    **({"snapshots": made[file.number]} if file.number in made else {}),
+                }
+                for s in fresh
+                for file in [given[s.name]]
+            ),
         ],
     }

@@ -101,7 +101,9 @@ def answered(rows: pa.Table, floats: Mapping[str, tuple[str, int]]) -> pa.Table:
         elif pa.types.is_struct(field.type):
             columns[field.name] = _value(values.combine_chunks())
         else:
-            columns[field.name] = pc.fill_null(values, 0) if pa.types.is_integer(field.type) else values
+            columns[field.name] = (
+                pc.fill_null(values, 0) if pa.types.is_integer(field.type) else values
+            )
     return pa.table(columns)
 
 
@@ -132,7 +134,9 @@ def type_of(size: float) -> pa.DataType:
     """Return the type of a column of exact amounts of that size, in which their sum fits too."""
     import pyarrow as pa
 
-    return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[digits_of_column(size)]
+    return {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}[
+        digits_of_column(size)
+    ]
 
 
 def in_units(amounts: pa.Array, decimals: int) -> pa.Array:
@@ -141,7 +145,9 @@ def in_units(amounts: pa.Array, decimals: int) -> pa.Array:
     import pyarrow.compute as pc
 
     # Reading a text rounds once. Dividing floats rounds the amount first and the quotient after it.
-    return pc.binary_join_element_wise(amounts.cast(pa.string()), f"e-{decimals}", "").cast(pa.float64())
+    return pc.binary_join_element_wise(amounts.cast(pa.string()), f"e-{decimals}", "").cast(
+        pa.float64()
+    )
 
 
 def in_order(rows: pa.Table, column: str, ties: str, *, descending: bool) -> pa.Table:
@@ -174,7 +180,11 @@ def _value(column: pa.StructArray) -> pa.Array:
     import pyarrow as pa
 
     (value,) = column.flatten()
-    return value.cast(pa.int64()).cast(pa.timestamp("s", "UTC")) if column.type[0].name == _SECONDS else value
+    return (
+        value.cast(pa.int64()).cast(pa.timestamp("s", "UTC"))
+        if column.type[0].name == _SECONDS
+        else value
+    )
 
 
 def _amounts(limbs: pa.StructArray) -> pa.Array:
@@ -193,7 +203,9 @@ def _amounts(limbs: pa.StructArray) -> pa.Array:
         return lo
     limb = pa.decimal256(LIMB_DIGITS, 0)
     whole = pc.add(pc.multiply(mid.cast(limb), pa.scalar(Decimal(LIMB_BASE))), lo.cast(limb))
-    return whole.cast(pa.decimal128(38, 0) if pc.max(whole).as_py() < 10**38 else pa.decimal256(76, 0))
+    return whole.cast(
+        pa.decimal128(38, 0) if pc.max(whole).as_py() < 10**38 else pa.decimal256(76, 0)
+    )
 
 
 def _texts(hi: pa.Array, mid: pa.Array, lo: pa.Array) -> pa.Array:
@@ -212,7 +224,10 @@ def _texts(hi: pa.Array, mid: pa.Array, lo: pa.Array) -> pa.Array:
         size.insert(0, pc.if_else(below, rest, limb))
         borrowed = pc.if_else(pc.equal(taken, zero), zero, Decimal(1))
     first = pc.if_else(below, pc.subtract(pc.negate(hi), borrowed), hi)
-    texts = (first.cast(pa.string()), *(pc.utf8_lpad(limb.cast(pa.string()), LIMB_DIGITS, "0") for limb in size))
+    texts = (
+        first.cast(pa.string()),
+        *(pc.utf8_lpad(limb.cast(pa.string()), LIMB_DIGITS, "0") for limb in size),
+    )
     digits = pc.utf8_ltrim(pc.binary_join_element_wise(*texts, ""), "0")
     digits = pc.if_else(pc.equal(digits, ""), "0", digits)
     return pc.if_else(below, pc.binary_join_element_wise("-", digits, ""), digits)

@@ -28,7 +28,9 @@ def balances(contract: Any, at: Any, tables: Tables) -> ir.Table:
     if at is None:
         table = tables["balances"].filter(tables["balances"].contract == contract.contract)
     else:
-        table = standing(tables["history"].filter(tables["history"].contract == contract.contract), at)
+        table = standing(
+            tables["history"].filter(tables["history"].contract == contract.contract), at
+        )
     return members(table, "hi", "mid", "lo", "size")
 
 
@@ -41,12 +43,18 @@ def standing(history: ir.Table, at: Any) -> ir.Table:
 
 def until(rows: ir.Table, begun: str, at: Any) -> ir.Table:
     """Return the rows that had begun by a block; or by many, as of `standing`."""
-    return at.standing(rows, begun, None) if isinstance(at, Moments) else rows.filter(rows[begun] <= at)
+    return (
+        at.standing(rows, begun, None)
+        if isinstance(at, Moments)
+        else rows.filter(rows[begun] <= at)
+    )
 
 
 def members(rows: ir.Table, *columns: str, **named: ir.Value) -> ir.Table:
     """Return the wallets of rows, with some columns, and with the blocks that they are of where these are many."""
-    return rows.select("wallet", *columns, *(mark for mark in MARKS if mark in rows.columns), **named)
+    return rows.select(
+        "wallet", *columns, *(mark for mark in MARKS if mark in rows.columns), **named
+    )
 
 
 def listed(addresses: ir.ArrayScalar | ir.Table, tables: Tables) -> ir.Table:
@@ -76,7 +84,12 @@ def of_ids(table: ir.Table, prefix: str, ids: TokenIds) -> ir.Table:
 def counted(table: ir.Table) -> ir.Table:
     """Return the table with its ``count`` as an amount: the limbs and ``size``."""
     zero = ibis.literal(0, type=exact.LIMB_TYPE)
-    return table.mutate(hi=zero, mid=zero, lo=table["count"].cast(exact.LIMB_TYPE), size=table["count"].cast("int64"))
+    return table.mutate(
+        hi=zero,
+        mid=zero,
+        lo=table["count"].cast(exact.LIMB_TYPE),
+        size=table["count"].cast("int64"),
+    )
 
 
 def history_of_ids(contract: Any, ids: TokenIds, tables: Tables) -> ir.Table:
@@ -100,12 +113,16 @@ def history_of_ids(contract: Any, ids: TokenIds, tables: Tables) -> ir.Table:
 def activity(chain_id: Any, at: Any, tables: Tables) -> ir.Table:
     """Build the table ``activity`` of one chain as it was at a block."""
     contracts, blocks = tables["contracts"], tables["blocks"]
-    moved = tables["transfers"].semi_join(contracts.filter(contracts.chain_id == chain_id), "contract")
+    moved = tables["transfers"].semi_join(
+        contracts.filter(contracts.chain_id == chain_id), "contract"
+    )
     moved = moved.filter(moved.block <= at)
     # A transfer to oneself is one transfer: its sender's.
     sent = moved.select("block", wallet=moved.sender)
     received = moved.filter(moved.sender != moved.recipient).select("block", wallet=moved.recipient)
-    times = blocks.filter(blocks.chain_id == chain_id).select("block", day=blocks.timestamp // 86_400)
+    times = blocks.filter(blocks.chain_id == chain_id).select(
+        "block", day=blocks.timestamp // 86_400
+    )
     sides = sent.union(received).left_join(times, "block")
     first, last = sides.block.min(), sides.block.max()
     # One row for each wallet and transfer: counting them is counting the wallet's transfers.
@@ -121,10 +138,16 @@ def _changes_721(moved: ir.Table, tables: Tables) -> ir.Table:
     """
     by_id = ibis.window(group_by=["hi", "mid", "lo"], order_by=["block", "log_index"])
     moves = moved.select(
-        "block", "sender", "recipient", before=moved.recipient.lag().over(by_id), until=moved.block.lead().over(by_id)
+        "block",
+        "sender",
+        "recipient",
+        before=moved.recipient.lag().over(by_id),
+        until=moved.block.lead().over(by_id),
     )
     lost = moves.filter(moves.until.notnull())
-    zero = tables["wallets"].filter(tables["wallets"].address == ZERO_ADDRESS).select(sender="wallet")
+    zero = (
+        tables["wallets"].filter(tables["wallets"].address == ZERO_ADDRESS).select(sender="wallet")
+    )
     first = moves.filter(moves.before.isnull()).anti_join(zero, "sender")
     one = ibis.literal(1, type="int64")
     return (

@@ -74,7 +74,9 @@ class Parameters:
         if is_number:
             # Plain: a block may carry the time that was written for it.
             return self._slot(int(part))
-        if isinstance(part, WalletList) or (isinstance(part, tuple) and part and isinstance(part[0], str)):
+        if isinstance(part, WalletList) or (
+            isinstance(part, tuple) and part and isinstance(part[0], str)
+        ):
             return self._slot(part)
         return _rebuilt(part, self.shape_of)
 
@@ -132,12 +134,15 @@ def intersection(questions: Sequence[Question]) -> Question:
     starts = list(accumulate((len(one.values) for one in questions), initial=0))
     return Question(
         shape=repr([one.shape for one in questions]),
-        wallets=lambda tables, scalars: And([
-            one.wallets(tables, scalars[start:]) for one, start in zip(questions, starts, strict=False)
-        ]),
+        wallets=lambda tables, scalars: And(
+            [
+                one.wallets(tables, scalars[start:])
+                for one, start in zip(questions, starts, strict=False)
+            ]
+        ),
         columns=lambda tables, scalars: [],
         values=tuple(chain.from_iterable(one.values for one in questions)),
-    )  # fmt: skip
+    )
 
 
 def inline(question: Question) -> Question:
@@ -152,4 +157,6 @@ def _inline(value: Value) -> Value:
     if not isinstance(value, WalletList):
         return value
     packed = b"".join(value.pieces())
-    return tuple("0x" + packed[start : start + WIDTH].hex() for start in range(0, len(packed), WIDTH))
+    return tuple(
+        "0x" + packed[start : start + WIDTH].hex() for start in range(0, len(packed), WIDTH)
+    )

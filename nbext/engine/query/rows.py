@@ -43,11 +43,17 @@ class Rows:
     """The rows of an answer. Its file, if it has come to one, is gone when it is closed."""
 
     def __init__(
-        self, number: int, columns: int, floats: Mapping[str, tuple[str, int]] | None = None,
-        sizes: Mapping[str, float] | None = None, folder: Path | None = None,
+        self,
+        number: int,
+        columns: int,
+        floats: Mapping[str, tuple[str, int]] | None = None,
+        sizes: Mapping[str, float] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.num_rows = number
-        self.per_batch = max(1, min(BATCH, _BATCH_BYTES // (_ADDRESS_BYTES + _NUMBER_BYTES * columns)))
+        self.per_batch = max(
+            1, min(BATCH, _BATCH_BYTES // (_ADDRESS_BYTES + _NUMBER_BYTES * columns))
+        )
         self._floats, self._sizes = floats or {}, sizes or {}
         self._columns: dict[str, _Column] = {}
         # Without a name: whatever ends this process, nothing is left of it.
@@ -63,7 +69,9 @@ class Rows:
     def chunks(self, most: int) -> Iterator[tuple[int, int]]:
         """Yield the ranges of rows to fetch one after the other, each of whole batches, about ``most`` rows."""
         step = self.per_batch * max(1, most // self.per_batch)
-        return ((start, min(start + step, self.num_rows)) for start in range(0, self.num_rows, step))
+        return (
+            (start, min(start + step, self.num_rows)) for start in range(0, self.num_rows, step)
+        )
 
     def add(self, fetched: pa.Table) -> None:
         """Store the next rows of some columns, as an engine fetched them; all but the last are whole batches."""
@@ -90,7 +98,9 @@ class Rows:
                 column.parts.append((self._end, part.size, values.type))
                 self._end += self._file.write(part)
         except OSError as error:
-            raise DiskFull.where(error, "the rows could not be stored while they were made") from None
+            raise DiskFull.where(
+                error, "the rows could not be stored while they were made"
+            ) from None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rows) and bool(self.table() == other.table())
@@ -118,7 +128,9 @@ class Rows:
 
         place, size, kind = column.parts[number]
         self._file.seek(place)
-        part = pa.ipc.read_record_batch(pa.py_buffer(self._file.read(size)), pa.schema([(name, kind)]))
+        part = pa.ipc.read_record_batch(
+            pa.py_buffer(self._file.read(size)), pa.schema([(name, kind)])
+        )
         return part.column(0).cast(column.type)
 
     def table(self) -> pa.Table:

@@ -59,7 +59,10 @@ class Series:
 
     def scalars(self, scalars: Sequence[Any], moments: Moments) -> list[Any]:
         """Return the scalars of a question's values, with the blocks in place of its block."""
-        return [moments if slot in self.slots else scalars[slot] for slot in range(len(self.question.values))]
+        return [
+            moments if slot in self.slots else scalars[slot]
+            for slot in range(len(self.question.values))
+        ]
 
 
 def series_of(questions: Sequence[Question]) -> Iterator[Series]:
@@ -81,7 +84,9 @@ def series_of(questions: Sequence[Question]) -> Iterator[Series]:
         for start in range(0, len(blocks), MOST):
             some = blocks[start : start + MOST]
             if len(some) >= FEWEST:
-                yield Series(questions[places[0]], slots, tuple(some), tuple(tuple(at[one]) for one in some))
+                yield Series(
+                    questions[places[0]], slots, tuple(some), tuple(tuple(at[one]) for one in some)
+                )
 
 
 class Moments(ABC):
@@ -98,7 +103,9 @@ class Moments(ABC):
         """Return the rows, where they say of which blocks they are if they depend on the blocks."""
         used = rows.op().find(ops.ScalarParameter)
         # As of what is counted by wallet over all blocks.
-        if any(one.op() in used for one in self._scalars) and not any(mark in rows.columns for mark in MARKS):
+        if any(one.op() in used for one in self._scalars) and not any(
+            mark in rows.columns for mark in MARKS
+        ):
             raise Uncovered
         return rows
 
@@ -132,13 +139,20 @@ class Each(Moments):
     def standing(self, rows: ir.Table, begun: str, ended: str | None) -> ir.Table:
         """Return the rows beside each block at which they stood."""
         points = self.points
-        stood = [rows[begun] <= points[POINT], *([] if ended is None else [rows[ended] > points[POINT]])]
+        stood = [
+            rows[begun] <= points[POINT],
+            *([] if ended is None else [rows[ended] > points[POINT]]),
+        ]
         return rows.join(points, stood)
 
 
-def wallets(series: Series, tables: Tables, scalars: Sequence[Any], moments: Moments) -> Settled[ir.Table]:
+def wallets(
+    series: Series, tables: Tables, scalars: Sequence[Any], moments: Moments
+) -> Settled[ir.Table]:
     """Build the wallets of a series; `Uncovered` where a condition cannot be asked of many blocks at once."""
-    return mapped(settled(series.question.wallets(tables, series.scalars(scalars, moments))), moments.checked)
+    return mapped(
+        settled(series.question.wallets(tables, series.scalars(scalars, moments))), moments.checked
+    )
 
 
 def column(series: Series, tables: Tables, scalars: Sequence[Any], moments: Moments) -> ir.Table:
@@ -178,7 +192,11 @@ def _joined(node: Settled[ir.Table], points: ir.Table) -> ir.Table:
     # What is the same at every point is looked up by the wallet alone.
     for timed, keys in ((True, ["wallet", POINT]), (False, ["wallet"])):
         within, without = (
-            [_joined(one, points).select(keys) if timed else joined(one) for one in some if _timed(one) == timed]
+            [
+                _joined(one, points).select(keys) if timed else joined(one)
+                for one in some
+                if _timed(one) == timed
+            ]
             for some in (inside, node.outside)
         )
         if within:

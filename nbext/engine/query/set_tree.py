@@ -116,11 +116,15 @@ def joined(node: Settled[ir.Table]) -> ir.Table:
     if isinstance(node, Leaf):
         return node.wallets
     if isinstance(node, Union):
-        return folded(lambda left, right: left.union(right), list(map(joined, node.parts))).distinct()
+        return folded(
+            lambda left, right: left.union(right), list(map(joined, node.parts))
+        ).distinct()
     kept = joined(node.first)
     if node.inside:
         inside = list(map(joined, node.inside))
-        kept = kept.semi_join(folded(lambda left, right: left.semi_join(right, "wallet"), inside), "wallet")
+        kept = kept.semi_join(
+            folded(lambda left, right: left.semi_join(right, "wallet"), inside), "wallet"
+        )
     if node.outside:
         outside = list(map(joined, node.outside))
         kept = kept.anti_join(folded(lambda left, right: left.union(right), outside), "wallet")
@@ -140,7 +144,9 @@ def mapped(node: Settled[Wallets], change: Callable[[Wallets], Compiled]) -> Set
     return replaced(node, lambda wallets: Leaf(change(wallets)))
 
 
-def replaced(node: Settled[Wallets], change: Callable[[Wallets], Settled[Compiled]]) -> Settled[Compiled]:
+def replaced(
+    node: Settled[Wallets], change: Callable[[Wallets], Settled[Compiled]]
+) -> Settled[Compiled]:
     """Return a settled tree with a set in the place of each leaf."""
     if isinstance(node, Leaf):
         return change(node.wallets)

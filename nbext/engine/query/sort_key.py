@@ -82,14 +82,18 @@ def at_least(table: ir.Table, bound: Bound) -> ir.BooleanValue:
     """Say where the amount of a table's row is at least the bound."""
     if bound.sharp:
         return table.size >= bound.size
-    return (table.size > bound.size) | ((table.size == bound.size) & exact.at_least(exact.of(table), bound.limbs))
+    return (table.size > bound.size) | (
+        (table.size == bound.size) & exact.at_least(exact.of(table), bound.limbs)
+    )
 
 
 def at_most(table: ir.Table, bound: Bound) -> ir.BooleanValue:
     """Say where the amount of a table's row is at most the bound."""
     if bound.sharp:
         return table.size <= bound.size
-    return (table.size < bound.size) | ((table.size == bound.size) & exact.at_most(exact.of(table), bound.limbs))
+    return (table.size < bound.size) | (
+        (table.size == bound.size) & exact.at_most(exact.of(table), bound.limbs)
+    )
 
 
 def within(table: ir.Table, low: Bound, high: Bound | None) -> ir.BooleanValue:
@@ -105,8 +109,16 @@ def rows_within(table: ir.Table, low: Bound, high: Bound | None) -> ir.Table:
     """
     if low.sharp and (high is None or high.sharp):
         return table.filter(within(table, low, high))
-    sure = table.size > low.size if high is None else (table.size > low.size) & (table.size < high.size)
-    edge = table.size == low.size if high is None else (table.size == low.size) | (table.size == high.size)
+    sure = (
+        table.size > low.size
+        if high is None
+        else (table.size > low.size) & (table.size < high.size)
+    )
+    edge = (
+        table.size == low.size
+        if high is None
+        else (table.size == low.size) | (table.size == high.size)
+    )
     return table.filter(sure).union(table.filter(edge, within(table, low, high)))
 
 
@@ -142,4 +154,8 @@ def _digits_sql(hi: str, mid: str, lo: str) -> str:
         f"CASE WHEN {hi} >= 0 THEN {mid}::HUGEINT WHEN {rest} = 0 THEN 0 ELSE {base} - {rest} END",
         f"CASE WHEN {hi} >= 0 OR {lo} = 0 THEN {lo}::HUGEINT ELSE {base} - {lo}::HUGEINT END",
     )
-    return "ltrim(" + " || ".join(f"lpad(({limb})::VARCHAR, {LIMB_DIGITS}, '0')" for limb in limbs) + ", '0')"
+    return (
+        "ltrim("
+        + " || ".join(f"lpad(({limb})::VARCHAR, {LIMB_DIGITS}, '0')" for limb in limbs)
+        + ", '0')"
+    )

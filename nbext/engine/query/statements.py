@@ -23,14 +23,32 @@ import sqlglot as sg
 import sqlglot.expressions as sge
 from ibis.backends.sql import compilers
 
-from nbext.engine.dataset import Answer, Cancel, Order, Question, Tables, Value, WalletList, check_size
+from nbext.engine.dataset import (
+    Answer,
+    Cancel,
+    Order,
+    Question,
+    Tables,
+    Value,
+    WalletList,
+    check_size,
+)
 from nbext.engine.query import series
 from nbext.engine.query.exact import LIMB_TYPE
 from nbext.engine.query.exact import in_order as rows_in_order
 from nbext.engine.query.parameters import LIST, type_of
 from nbext.engine.query.rows import Rows
 from nbext.engine.query.series import Between, Each, Series, Uncovered
-from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union, joined, mapped, replaced, settled
+from nbext.engine.query.set_tree import (
+    Leaf,
+    Narrowed,
+    Settled,
+    Union,
+    joined,
+    mapped,
+    replaced,
+    settled,
+)
 from nbext.engine.schema import TABLES
 
 if TYPE_CHECKING:
@@ -69,7 +87,9 @@ class Statement:
         """The SQL with ``$1``, ``$2``, ... for its `arguments`."""
         places = {number: place for place, number in enumerate(self._used, 1)}
         return self._filled(
-            lambda number, kind: sge.Cast(this=sge.Parameter(this=sge.Literal.number(places[number])), to=_type(kind))
+            lambda number, kind: sge.Cast(
+                this=sge.Parameter(this=sge.Literal.number(places[number])), to=_type(kind)
+            )
         )
 
     def lists(self, values: Sequence[Value]) -> dict[str, WalletList]:
@@ -85,13 +105,19 @@ class Statement:
 
     def with_literals(self, values: Sequence[Value], *, pretty: bool = False) -> str:
         """Return the SQL with the values written into it. A list of wallets is a table, named by the list's id."""
-        tables = {name: sg.to_identifier(one.id, quoted=True) for name, one in self.lists(values).items()}
+        tables = {
+            name: sg.to_identifier(one.id, quoted=True) for name, one in self.lists(values).items()
+        }
         listed = [list(value) if isinstance(value, tuple) else value for value in values]
-        return self._filled(lambda number, kind: sge.convert(listed[number]), pretty=pretty, tables=tables)
+        return self._filled(
+            lambda number, kind: sge.convert(listed[number]), pretty=pretty, tables=tables
+        )
 
     @cached_property
     def _lists(self) -> list[str]:
-        return sorted({table.name for table in self.tree.find_all(sge.Table) if table.name.startswith(LISTED)})
+        return sorted(
+            {table.name for table in self.tree.find_all(sge.Table) if table.name.startswith(LISTED)}
+        )
 
     @cached_property
     def _used(self) -> list[int]:
@@ -100,7 +126,11 @@ class Statement:
         return sorted({hole[0] for hole in holes if hole})
 
     def _filled(
-        self, fill: Callable[[int, str], sge.Expr], *, pretty: bool = False, tables: Mapping[str, Any] | None = None
+        self,
+        fill: Callable[[int, str], sge.Expr],
+        *,
+        pretty: bool = False,
+        tables: Mapping[str, Any] | None = None,
     ) -> str:
         def visit(node: sge.Expr) -> sge.Expr:
             if isinstance(node, sge.Table) and tables and node.name in tables:
@@ -110,7 +140,11 @@ class Statement:
                 return node
             filling = fill(*hole)
             # Some engines take a number of more than 64 bits only as text that is cast.
-            as_text = isinstance(node, sge.Literal) and node.is_string and not isinstance(filling, sge.Cast)
+            as_text = (
+                isinstance(node, sge.Literal)
+                and node.is_string
+                and not isinstance(filling, sge.Cast)
+            )
             return sge.Literal.string(filling.sql()) if as_text and filling.is_number else filling
 
         return str(self.tree.transform(visit).sql(dialect=self.dialect, pretty=pretty))
@@ -135,7 +169,9 @@ class Statements:
     ``layers``: where the tables are, if each is a base and a delta.
     """
 
-    def __init__(self, dialect: str, tables: Tables | None = None, layers: Layers | None = None) -> None:
+    def __init__(
+        self, dialect: str, tables: Tables | None = None, layers: Layers | None = None
+    ) -> None:
         self._layers = layers
         self._compiler, self._is_spark = getattr(compilers, dialect).compiler, dialect == "pyspark"
         self.tables: Tables = tables or unbound_tables()
@@ -155,7 +191,9 @@ class Statements:
     def wallets(self, question: Question, cancel: Cancel | None = None) -> Settled[Statement]:
         """Return the question's wallets as sets to combine, each leaf a statement; their values are the question's."""
         name = ("wallets", question.shape)
-        return self._keep(name, question.values, lambda holes: self._wallets(question, holes), cancel)
+        return self._keep(
+            name, question.values, lambda holes: self._wallets(question, holes), cancel
+        )
 
     def series(self, asked: Series, cancel: Cancel | None = None) -> Settled[Statement] | None:
         """Return the wallets of a series as `wallets` does; None where it is not covered.
@@ -168,24 +206,31 @@ class Statements:
         """Return the statement of the first returned column of a series; None where it is not covered."""
         return self._of_series("series column", asked, self._series_column, cancel)
 
-    def series_by_point(self, asked: Series, *, amounts: bool, cancel: Cancel | None = None) -> Statement | None:
+    def series_by_point(
+        self, asked: Series, *, amounts: bool, cancel: Cancel | None = None
+    ) -> Statement | None:
         """Return the statement of a series as a row for each block that has wallets: ``point`` and ``matched``.
 
         With ``amounts`` also the limbs of the sum of the first returned column. The values end with the array of its
         blocks. None where it is not covered.
         """
+
         def compiled(asked: Series, holes: _Holes) -> Statement:
             each = Each(holes.scalars[-1])
             with self._turn(holes):
                 counted = series.by_point(asked, self.tables, holes.scalars, each, amounts=amounts)
             return self._statement(counted, holes)
 
-        return self._of_series(f"series by point {amounts}", asked, compiled, cancel, (asked.blocks,))
+        return self._of_series(
+            f"series by point {amounts}", asked, compiled, cancel, (asked.blocks,)
+        )
 
     def columns(self, question: Question, cancel: Cancel | None = None) -> list[Column]:
         """Return the statements of each returned column."""
         name = ("columns", question.shape)
-        return self._keep(name, question.values, lambda holes: self._columns(question, holes), cancel)
+        return self._keep(
+            name, question.values, lambda holes: self._columns(question, holes), cancel
+        )
 
     def ranges(self, question: Question) -> list[Statement]:
         """Return the statement of each returned column of a range of wallets: its values end with both ends."""
@@ -194,7 +239,11 @@ class Statements:
 
     def sort_keys(self, question: Question) -> Statement:
         """Return the statement of ``wallet`` and the integer that orders the wallets, where a column does."""
-        return self._keep(("keys", question.shape), question.values, lambda holes: self._sort_keys(question, holes))
+        return self._keep(
+            ("keys", question.shape),
+            question.values,
+            lambda holes: self._sort_keys(question, holes),
+        )
 
     def no_rows(self, question: Question) -> Rows:
         """Return the rows of an answer that matched nothing, or only counted."""
@@ -206,11 +255,16 @@ class Statements:
     def reading(self, name: str, build: Build, values: Sequence[Value] = ()) -> Statement:
         """Return the statement of a table that the engine itself reads, kept under its name."""
         return self._keep(
-            ("read", name), values, lambda holes: self._statement(build(self.tables, holes.scalars), holes)
+            ("read", name),
+            values,
+            lambda holes: self._statement(build(self.tables, holes.scalars), holes),
         )
 
     def _keep(
-        self, name: tuple[str, ...], values: Sequence[Value], compiled: Callable[[_Holes], Kept],
+        self,
+        name: tuple[str, ...],
+        values: Sequence[Value],
+        compiled: Callable[[_Holes], Kept],
         cancel: Cancel | None = None,
     ) -> Kept:
         kinds = tuple(map(type_of, values))
@@ -252,9 +306,13 @@ class Statements:
         return Union([Narrowed(base, (), (stale,)), delta], disjoint=True)
 
     def _of_series(
-        self, name: str, asked: Series, compiled: Callable[[Series, _Holes], Kept], cancel: Cancel | None,
+        self,
+        name: str,
+        asked: Series,
+        compiled: Callable[[Series, _Holes], Kept],
+        cancel: Cancel | None,
         more: tuple[Value, ...] | None = None,
-    ) -> Kept | None:  # fmt: skip
+    ) -> Kept | None:
         def covered(holes: _Holes) -> Kept | None:
             try:
                 return compiled(asked, holes)
@@ -276,14 +334,20 @@ class Statements:
     def _columns(self, question: Question, holes: _Holes) -> list[Column]:
         returned = ibis.table(WALLET, name=RETURNED)
         return [
-            Column(self._statement(column, holes), self._statement(column.semi_join(returned, "wallet"), holes))
+            Column(
+                self._statement(column, holes),
+                self._statement(column.semi_join(returned, "wallet"), holes),
+            )
             for column in question.columns(self.tables, holes.scalars)
         ]
 
     def _ranges(self, question: Question, holes: _Holes) -> list[Statement]:
         first, last = holes.scalars[-2:]
         columns = question.columns(self.tables, holes.scalars[:-2])
-        return [self._statement(column.filter(column.wallet.between(first, last)), holes) for column in columns]
+        return [
+            self._statement(column.filter(column.wallet.between(first, last)), holes)
+            for column in columns
+        ]
 
     def _sort_keys(self, question: Question, holes: _Holes) -> Statement:
         assert question.order is not None
@@ -336,7 +400,11 @@ def name_apart(tree: sge.Select) -> None:
     """
     numbers = itertools.count()
     # The innermost first: whatever bears the name after that, within the query that gives it, is what it names.
-    below = [(found, found.parent) for found in tree.find_all(sge.With) if found.parent and found.parent is not tree]
+    below = [
+        (found, found.parent)
+        for found in tree.find_all(sge.With)
+        if found.parent and found.parent is not tree
+    ]
     for each, query in reversed(below):
         for named in each.expressions:
             before = named.alias
@@ -344,15 +412,21 @@ def name_apart(tree: sge.Select) -> None:
             for table in query.find_all(sge.Table):
                 if table.name == before and not table.db:
                     if not table.alias:
-                        table.set("alias", sge.TableAlias(this=sg.to_identifier(before, quoted=True)))
+                        table.set(
+                            "alias", sge.TableAlias(this=sg.to_identifier(before, quoted=True))
+                        )
                     table.set("this", after.copy())
             named.set("alias", sge.TableAlias(this=after))
 
 
-def in_order(matched: ir.Table, order: Order | None, tables: Tables, scalars: Sequence[Any]) -> ir.Table:
+def in_order(
+    matched: ir.Table, order: Order | None, tables: Tables, scalars: Sequence[Any]
+) -> ir.Table:
     """Build the matching wallets in the order of the rows."""
     if order is None or order.keys is None:
-        return matched.order_by(ibis.desc("wallet") if order is not None and order.descending else "wallet")
+        return matched.order_by(
+            ibis.desc("wallet") if order is not None and order.descending else "wallet"
+        )
     keys = order.keys(tables, scalars)
     names = keys.columns[1:]
     placed = matched.left_join(keys, "wallet")
@@ -378,7 +452,10 @@ def answer(question: Question, returning: Statement, fetched: pa.Table) -> Answe
     """Return what `Statements.returning` fetched as an answer, its rows in order: engines need not keep it."""
     matched = int(fetched[MATCHED][0].as_py()) if fetched.num_rows else 0
     check_size(fetched.num_rows, question, fetched.num_columns - 2)
-    rows, by = fetched.drop_columns([MATCHED]).cast(returning.schema), question.order or Order(None, descending=False)
+    rows, by = (
+        fetched.drop_columns([MATCHED]).cast(returning.schema),
+        question.order or Order(None, descending=False),
+    )
     column = "address" if by.column is None else rows.column_names[1 + by.column]
     rows = rows_in_order(rows, column, "address", descending=by.descending)
     return Answer(matched, rows_of(rows, question))
@@ -386,7 +463,12 @@ def answer(question: Question, returning: Statement, fetched: pa.Table) -> Answe
 
 def rows_of(fetched: pa.Table, question: Question) -> Rows:
     """Return fetched rows as an answer's."""
-    rows = Rows(fetched.num_rows, fetched.num_columns + len(question.floats), question.floats, question.sizes)
+    rows = Rows(
+        fetched.num_rows,
+        fetched.num_columns + len(question.floats),
+        question.floats,
+        question.sizes,
+    )
     rows.add(fetched)
     return rows
 
@@ -413,7 +495,9 @@ def unbound_tables(**where: str) -> Mapping[str, ir.Table]:
 def _stand_in(number: int, kind: str) -> Any:
     if kind.startswith("array<"):
         return [_stand_in(number, kind[6:-1])]
-    return {"string": f"{_TEXT_HOLE}{number}", "int64": _INTEGER_HOLE + number}.get(kind, Decimal(_LIMB_HOLE + number))
+    return {"string": f"{_TEXT_HOLE}{number}", "int64": _INTEGER_HOLE + number}.get(
+        kind, Decimal(_LIMB_HOLE + number)
+    )
 
 
 def _hole(node: sge.Expr) -> tuple[int, str] | None:
@@ -448,4 +532,6 @@ def _arrow_schema(table: ir.Table) -> pa.Schema:
     import pyarrow as pa
 
     schema = table.schema().to_pyarrow()
-    return pa.schema([f.with_type(pa.int64()) if pa.types.is_integer(f.type) else f for f in schema])
+    return pa.schema(
+        [f.with_type(pa.int64()) if pa.types.is_integer(f.type) else f for f in schema]
+    )

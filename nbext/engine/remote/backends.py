@@ -36,7 +36,8 @@ _DEFAULTS = {
     "spark.log.level": "ERROR",
     # A task in a generated loop does not see that it was cancelled, and would hold its core for ever. Its executor ends
     # instead; tasks of other questions there are run again.
-    "spark.task.reaper.enabled": "true", "spark.task.reaper.killTimeout": "10s",
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "10s",
     "spark.ui.showConsoleProgress": "false",  # in a notebook its bars would land in whichever cell runs, line upon line
 }
 
@@ -63,7 +64,9 @@ class Spark:
     _sessions = 0
     _starting = threading.Lock()
 
-    def __init__(self, tables: Callable[[], str] | None, master: str, conf: Mapping[str, str]) -> None:
+    def __init__(
+        self, tables: Callable[[], str] | None, master: str, conf: Mapping[str, str]
+    ) -> None:
         self._tables = tables
         self._master, self._conf, self._connects = master, conf, master.startswith("sc:")
         self._lock = threading.Lock()
@@ -130,10 +133,14 @@ class Spark:
                     # SparkSession's own builder would have the whole process use Connect from then on.
                     from pyspark.sql.connect.session import SparkSession as Connected
 
-                    session = Connected.builder.remote(self._master).config(map=dict(self._conf)).create()
+                    session = (
+                        Connected.builder.remote(self._master).config(map=dict(self._conf)).create()
+                    )
                 else:
                     builder = SparkSession.builder.master(self._master).appName("nbext")
-                    session = builder.config(map={**_DEFAULTS, **self._conf}).getOrCreate().newSession()
+                    session = (
+                        builder.config(map={**_DEFAULTS, **self._conf}).getOrCreate().newSession()
+                    )
                     Spark._sessions += 1
         except ImportError:
             raise ConfigError('Spark needs its client: pip install "nbext[spark]"') from None
@@ -171,7 +178,9 @@ def parquet_files(generation: Generation) -> Path:
         with whole_folder(folder) as building:
             _write(generation, building)
     except (OSError, duckdb.Error) as error:
-        raise StorageError(f"the Parquet files of {generation.folder} cannot be written: {error}") from None
+        raise StorageError(
+            f"the Parquet files of {generation.folder} cannot be written: {error}"
+        ) from None
     return folder
 
 
@@ -180,11 +189,15 @@ def _write(generation: Generation, building: Path) -> None:
         attach(connection.execute, generation, "generation")
         if generation.delta:
             # Statements elsewhere order by wallet: there it is the address's rank again.
-            connection.execute("CREATE TABLE ranks AS SELECT wallet AS number, "
-                               "(row_number() OVER (ORDER BY address) - 1)::INTEGER AS rank FROM generation.wallets")
+            connection.execute(
+                "CREATE TABLE ranks AS SELECT wallet AS number, "
+                "(row_number() OVER (ORDER BY address) - 1)::INTEGER AS rank FROM generation.wallets"
+            )
         for name, columns in TABLES.items():
             # Each type is named: DuckDB writes a HUGEINT, were there one, as DOUBLE without a word.
-            cast = ", ".join(f'"{column}"::{SQL_TYPES[kind]} AS "{column}"' for column, kind in columns.items())
+            cast = ", ".join(
+                f'"{column}"::{SQL_TYPES[kind]} AS "{column}"' for column, kind in columns.items()
+            )
             rows, target = f"generation.{name}", _quoted(building / f"{name}.parquet")
             if generation.delta:
                 rows = _ranked(rows, list(columns))
@@ -194,7 +207,9 @@ def _write(generation: Generation, building: Path) -> None:
 def _ranked(table: str, columns: list[str]) -> str:
     """Return the SQL of a table with ranks in the place of its wallets' numbers, in the layout's order."""
     wallets = [column for column in columns if column in _WALLETS]
-    joins = " ".join(f"JOIN ranks AS {column}s ON {column}s.number = t.{column}" for column in wallets)
+    joins = " ".join(
+        f"JOIN ranks AS {column}s ON {column}s.number = t.{column}" for column in wallets
+    )
     ranks = ", ".join(f"{column}s.rank AS {column}" for column in wallets)
     # Every table is sorted by its first columns.
     order = ", ".join(map(str, range(1, min(len(columns), 4) + 1)))
@@ -253,17 +268,26 @@ class Warehouse:
             return self.connect()
         # A backend is an attribute of ibis: without its extra, looking it up or importing its client fails.
         except (ImportError, AttributeError):
-            raise ConfigError(f'{self.name}:// needs its client: pip install "nbext[{self.name}]"') from None
+            raise ConfigError(
+                f'{self.name}:// needs its client: pip install "nbext[{self.name}]"'
+            ) from None
 
 
 def bigquery(project: str, dataset: str) -> Warehouse:
     """Return a BigQuery dataset that holds the tables."""
     where = {"catalog": project, "database": dataset}
-    return Warehouse("bigquery", lambda: ibis.bigquery.connect(project_id=project, dataset_id=dataset), where)
+    return Warehouse(
+        "bigquery", lambda: ibis.bigquery.connect(project_id=project, dataset_id=dataset), where
+    )
 
 
 def trino(host: str, port: int, user: str, catalog: str, schema: str) -> Warehouse:
     """Return a Trino schema that holds the tables."""
     where = {"catalog": catalog, "database": schema}
-    return Warehouse("trino", lambda: ibis.trino.connect(
-        host=host, port=port, user=user, database=catalog, schema=schema), where)
+    return Warehouse(
+        "trino",
+        lambda: ibis.trino.connect(
+            host=host, port=port, user=user, database=catalog, schema=schema
+        ),
+        where,
+    )

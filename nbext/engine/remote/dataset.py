@@ -9,11 +9,29 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nbext.engine import profile, total
 from nbext.engine.catalog import TableCatalog, TableClock
-from nbext.engine.dataset import Answer, Cancel, Catalog, Clock, Common, Holding, Question, Value, cut, ended
+from nbext.engine.dataset import (
+    Answer,
+    Cancel,
+    Catalog,
+    Clock,
+    Common,
+    Holding,
+    Question,
+    Value,
+    cut,
+    ended,
+)
 from nbext.engine.holdings import holdings
 from nbext.engine.query.parameters import inline, intersection
 from nbext.engine.query.series import POINT, series_of
-from nbext.engine.query.statements import MATCHED, Build, Statement, Statements, answer, unbound_tables
+from nbext.engine.query.statements import (
+    MATCHED,
+    Build,
+    Statement,
+    Statements,
+    answer,
+    unbound_tables,
+)
 from nbext.engine.storage import about
 
 if TYPE_CHECKING:
@@ -73,13 +91,21 @@ class RemoteDataset:
         return answer(question, returning, self._run(returning, (*question.values, limit), cancel))
 
     def count(
-        self, questions: Sequence[Question], together: Sequence[Sequence[int]], *, cancel: Cancel | None = None
+        self,
+        questions: Sequence[Question],
+        together: Sequence[Sequence[int]],
+        *,
+        cancel: Cancel | None = None,
     ) -> list[int]:
         """Count with one statement each, or one for many blocks; see `nbext.engine.dataset.Dataset.count`."""
-        asked = [intersection([inline(questions[place]) for place in places]) for places in together]
+        asked = [
+            intersection([inline(questions[place]) for place in places]) for places in together
+        ]
         found = self._series(asked, cancel, amounts=False)
-        return [found[place][0] if place in found else self._matched(question, cancel)
-                for place, question in enumerate(asked)]  # fmt: skip
+        return [
+            found[place][0] if place in found else self._matched(question, cancel)
+            for place, question in enumerate(asked)
+        ]
 
     def _series(
         self, questions: Sequence[Question], cancel: Cancel | None, *, amounts: bool
@@ -91,7 +117,9 @@ class RemoteDataset:
             if statement is None:
                 continue
             rows = self._run(statement, (*asked.question.values, asked.blocks), cancel).to_pylist()
-            points = {row[POINT]: (int(row[MATCHED]), total.sum_of(row) if amounts else 0) for row in rows}
+            points = {
+                row[POINT]: (int(row[MATCHED]), total.sum_of(row) if amounts else 0) for row in rows
+            }
             for block, places in zip(asked.blocks, asked.places, strict=True):
                 found |= dict.fromkeys(places, points.get(block, (0, 0)))
         return found
@@ -101,17 +129,26 @@ class RemoteDataset:
         return int(counted[MATCHED][0].as_py())
 
     def holdings(
-        self, addresses: Sequence[str], ends: Mapping[int, int], *, now: bool, cancel: Cancel | None = None
+        self,
+        addresses: Sequence[str],
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        cancel: Cancel | None = None,
     ) -> list[Holding]:
         """Return what wallets hold; see `nbext.engine.holdings`."""
         return holdings(self._read, self.catalog, addresses, ends, now=now, cancel=cancel)
 
-    def totals(self, questions: Sequence[Question], *, cancel: Cancel | None = None) -> list[tuple[int, int]]:
+    def totals(
+        self, questions: Sequence[Question], *, cancel: Cancel | None = None
+    ) -> list[tuple[int, int]]:
         """Add up the first columns; see `nbext.engine.dataset.Dataset.totals`."""
         inlined = [inline(question) for question in questions]
         found = self._series(inlined, cancel, amounts=True)
-        return [found[place] if place in found else self._total(question, cancel)
-                for place, question in enumerate(inlined)]  # fmt: skip
+        return [
+            found[place] if place in found else self._total(question, cancel)
+            for place, question in enumerate(inlined)
+        ]
 
     def _total(self, question: Question, cancel: Cancel | None) -> tuple[int, int]:
         build = total.build(question, profile.members(question))
@@ -119,17 +156,27 @@ class RemoteDataset:
         return self._matched(question, cancel), total.total_of(found)
 
     def profile(
-        self, segment: Question, base: Question, ends: Mapping[int, int], *, now: bool, least: int,
+        self,
+        segment: Question,
+        base: Question,
+        ends: Mapping[int, int],
+        *,
+        now: bool,
+        least: int,
         cancel: Cancel | None = None,
-    ) -> list[Common]:  # fmt: skip
+    ) -> list[Common]:
         """Count the holders of each contract in one statement; see `nbext.engine.dataset.Dataset.profile`."""
         segment, base = inline(segment), inline(base)
-        build = profile.build(profile.members(segment), profile.members(base), len(ends), len(segment.values), now=now)
+        build = profile.build(
+            profile.members(segment), profile.members(base), len(ends), len(segment.values), now=now
+        )
         name = f"profile {len(ends)} {now} {segment.shape} {base.shape}"
         found = self._read(name, build, profile.values_of(ends, least, segment, base), cancel)
         return profile.in_common(found, self.catalog)
 
-    def explain(self, question: Question, *, limit: int, cancel: Cancel | None = None) -> Mapping[str, Any]:
+    def explain(
+        self, question: Question, *, limit: int, cancel: Cancel | None = None
+    ) -> Mapping[str, Any]:
         """Return the SQL with its values written in, and the engine's plan of it; see `Dataset.explain`."""
         question = inline(question)
         statement, values = self._statements.returning(question, cancel), (*question.values, limit)
@@ -148,7 +195,9 @@ class RemoteDataset:
     ) -> pa.Table:
         return self._run(self._statements.reading(name, build, values), values, cancel)
 
-    def _run(self, statement: Statement, values: Sequence[Value], cancel: Cancel | None) -> pa.Table:
+    def _run(
+        self, statement: Statement, values: Sequence[Value], cancel: Cancel | None
+    ) -> pa.Table:
         # A name of its own for each statement: stopping one must not stop another of the same text.
         job = f"nbext-{uuid.uuid4().hex}"
         running = self._workers.submit(self._backend.fetch, statement.with_literals(values), job)

@@ -21,12 +21,24 @@ _CLUSTERED = {"wallets": "wallet", "blocks": "chain_id, block", "activity": "cha
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("engine", metavar="URL",
-                        help="bigquery://PROJECT/DATASET or trino://USER@HOST:PORT/CATALOG/SCHEMA")
-    parser.add_argument("--from", dest="place", required=True, metavar="URL",
-                        help="where the warehouse finds the Parquet files, such as gs://BUCKET/nbext")
-    parser.add_argument("--data", metavar="DIR", type=data_folder,
-                        help="the data folder (default: your user data folder)")
+    parser.add_argument(
+        "engine",
+        metavar="URL",
+        help="bigquery://PROJECT/DATASET or trino://USER@HOST:PORT/CATALOG/SCHEMA",
+    )
+    parser.add_argument(
+        "--from",
+        dest="place",
+        required=True,
+        metavar="URL",
+        help="where the warehouse finds the Parquet files, such as gs://BUCKET/nbext",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        type=data_folder,
+        help="the data folder (default: your user data folder)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -35,16 +47,26 @@ def run(args: argparse.Namespace) -> int:
     from nbext.engine.remote.backends import parquet_files
 
     if not _PLACE.fullmatch(args.place):
-        raise ValidationError.of("from", "url", f"{quoted(args.place)} is not the URL of a folder. Write "
-                                 "gs://BUCKET/nbext or s3://BUCKET/nbext.")
+        raise ValidationError.of(
+            "from",
+            "url",
+            f"{quoted(args.place)} is not the URL of a folder. Write "
+            "gs://BUCKET/nbext or s3://BUCKET/nbext.",
+        )
     there = warehouse(args.engine)
     if there.name == "bigquery" and not args.place.startswith("gs://"):
-        raise ValidationError.of("from", "url", f"{quoted(args.place)} is not a folder that BigQuery loads from. "
-                                 "Write gs://BUCKET/nbext.")
+        raise ValidationError.of(
+            "from",
+            "url",
+            f"{quoted(args.place)} is not a folder that BigQuery loads from. "
+            "Write gs://BUCKET/nbext.",
+        )
     folder = parquet_files(chosen(args.data or default_data_dir(Settings())))
     place = args.place.rstrip("/")
-    print(f"-- First copy each file to a folder of its own, as {folder}/balances.parquet to\n"
-          f"-- {place}/balances/balances.parquet. Then run:")
+    print(
+        f"-- First copy each file to a folder of its own, as {folder}/balances.parquet to\n"
+        f"-- {place}/balances/balances.parquet. Then run:"
+    )
     write = _of_bigquery if there.name == "bigquery" else _of_trino
     for statement in write(".".join(there.where.values()), place):
         sys.stdout.write(f"\n{statement};\n")
@@ -58,11 +80,15 @@ def _of_bigquery(dataset: str, place: str) -> Iterator[str]:
     yield f"CREATE SCHEMA IF NOT EXISTS `{dataset}`"
     for name, columns in TABLES.items():
         loaded = f"`{dataset}.{name}_loaded`"
-        cast = ", ".join(f"CAST(`{column}` AS {_type(BigQueryType, kind)}) AS `{column}`"
-                         for column, kind in columns.items())
+        cast = ", ".join(
+            f"CAST(`{column}` AS {_type(BigQueryType, kind)}) AS `{column}`"
+            for column, kind in columns.items()
+        )
         yield f"LOAD DATA OVERWRITE {loaded}\nFROM FILES (format = 'PARQUET', uris = ['{place}/{name}/*.parquet'])"
-        yield (f"CREATE OR REPLACE TABLE `{dataset}.{name}`\nCLUSTER BY {_CLUSTERED.get(name, 'contract')}\n"
-               f"AS SELECT {cast}\nFROM {loaded}")
+        yield (
+            f"CREATE OR REPLACE TABLE `{dataset}.{name}`\nCLUSTER BY {_CLUSTERED.get(name, 'contract')}\n"
+            f"AS SELECT {cast}\nFROM {loaded}"
+        )
         yield f"DROP TABLE {loaded}"
 
 
@@ -73,10 +99,14 @@ def _of_trino(schema: str, place: str) -> Iterator[str]:
     named = ".".join(f'"{part}"' for part in schema.split("."))
     yield f"CREATE SCHEMA IF NOT EXISTS {named}"
     for name, columns in TABLES.items():
-        typed = ", ".join(f'"{column}" {_type(TrinoType, kind)}' for column, kind in columns.items())
+        typed = ", ".join(
+            f'"{column}" {_type(TrinoType, kind)}' for column, kind in columns.items()
+        )
         yield f'DROP TABLE IF EXISTS {named}."{name}"'
-        yield (f'CREATE TABLE {named}."{name}" ({typed})\n'
-               f"WITH (format = 'PARQUET', external_location = '{place}/{name}/')")
+        yield (
+            f'CREATE TABLE {named}."{name}" ({typed})\n'
+            f"WITH (format = 'PARQUET', external_location = '{place}/{name}/')"
+        )
 
 
 def _type(dialect: Any, kind: str) -> str:

@@ -30,14 +30,23 @@ def generations(session: Any, url: str) -> list[tuple[int, str, str]]:
     from pyspark.errors import PySparkException
 
     try:
-        rows = (session.read.text(f"{url}/*/{MANIFEST}", wholetext=True)
-                .selectExpr("value", "_metadata.file_path AS path").collect())
+        rows = (
+            session.read.text(f"{url}/*/{MANIFEST}", wholetext=True)
+            .selectExpr("value", "_metadata.file_path AS path")
+            .collect()
+        )
     except PySparkException as error:
         if "PATH_NOT_FOUND" not in str(error):
-            raise StorageError(f"{visible(url)} cannot be read: {str(error).splitlines()[0][:300]}") from None
+            raise StorageError(
+                f"{visible(url)} cannot be read: {str(error).splitlines()[0][:300]}"
+            ) from None
         rows = []
     found = [(_NAME.match(PurePosixPath(row.path).parent.name), row) for row in rows]
-    return sorted((int(named[1]), row.path.removesuffix(f"/{MANIFEST}"), row.value) for named, row in found if named)
+    return sorted(
+        (int(named[1]), row.path.removesuffix(f"/{MANIFEST}"), row.value)
+        for named, row in found
+        if named
+    )
 
 
 def newest(session: Any, url: str) -> tuple[str, Generation] | None:
@@ -83,9 +92,17 @@ class Place:
 
     def _abandoned(self) -> list[str]:
         oldest = (time.time() - _ABANDONED_SECONDS) * 1000
-        listed = [(one.getPath(), one.getModificationTime()) for one in self._files.listStatus(self._at(self.url))]
-        return [str(path) for path, changed in listed if _NAME.match(path.getName()) and changed < oldest
-                and not self._files.exists(self._at(f"{path}/{MANIFEST}"))]
+        listed = [
+            (one.getPath(), one.getModificationTime())
+            for one in self._files.listStatus(self._at(self.url))
+        ]
+        return [
+            str(path)
+            for path, changed in listed
+            if _NAME.match(path.getName())
+            and changed < oldest
+            and not self._files.exists(self._at(f"{path}/{MANIFEST}"))
+        ]
 
     def _at(self, url: str) -> Any:
         return self._jvm.org.apache.hadoop.fs.Path(url)

@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 _ON_ETHEREUM = ("ethereum:UNI", "ethereum:LINK", "ethereum:BAYC", "ethereum:AZUKI")
 _ON_BASE = ("base:USDC", "base:DEGEN")
 _NFT_ON_BASE = ("base:OKGO",)
-TRANSFER_COLUMNS = ("token_address", "from_address", "to_address", "value", "transaction_hash", "log_index",
-                    "block_number")
+TRANSFER_COLUMNS = (
+    "token_address",
+    "from_address",
+    "to_address",
+    "value",
+    "transaction_hash",
+    "log_index",
+    "block_number",
+)
 # The tables hold no hashes: this one is the generator's, so that the files stay as they were first published.
 _TRANSFERS = """
     SELECT c.address AS token_address, s.address AS from_address, r.address AS to_address,
@@ -62,7 +69,11 @@ def write_example_files(folder: str | Path) -> list[Path]:
     top = Path(folder)
     for part in ("ethereum", "base"):
         (top / part).mkdir(parents=True, exist_ok=True)
-    return [*_ethereum_etl(top / "ethereum"), *_cryo(top / "base"), _token_list(top / "token_list.json")]
+    return [
+        *_ethereum_etl(top / "ethereum"),
+        *_cryo(top / "base"),
+        _token_list(top / "token_list.json"),
+    ]
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
@@ -78,7 +89,9 @@ def _transfers(*keys: str) -> str:
     """Return the SQL of the transfers of contracts that are all on one chain."""
     chosen = [known for known in KNOWN if known.key in keys]
     addresses = ", ".join(f"'{known.address}'" for known in chosen)
-    return _TRANSFERS.format(chain=chosen[0].chain, chain_id=chosen[0].chain_id, addresses=addresses, tables=PREPARED)
+    return _TRANSFERS.format(
+        chain=chosen[0].chain, chain_id=chosen[0].chain_id, addresses=addresses, tables=PREPARED
+    )
 
 
 def _times(chain: str, transfers: str) -> pa.Table:
@@ -104,11 +117,17 @@ def _ethereum_etl(folder: Path) -> list[Path]:
     rows[0] = (token, sender, checksummed(recipient), *rest)
     # The bad value has a hash of its own: one flaw a row.
     rows += [rows[10], (*rows[11][:3], "1e18", "0x" + "ab" * 32, *rows[11][5:])]
-    tokens = [(known.address, known.symbol, known.name, known.decimals) for known in KNOWN if known.key in _ON_ETHEREUM]
+    tokens = [
+        (known.address, known.symbol, known.name, known.decimals)
+        for known in KNOWN
+        if known.key in _ON_ETHEREUM
+    ]
     return [
         write_csv(folder / "token_transfers.csv", TRANSFER_COLUMNS, rows),
         write_csv(folder / "tokens.csv", ("address", "symbol", "name", "decimals"), tokens),
-        write_csv(folder / "blocks.csv", ("number", "timestamp"), _rows(_times("ethereum", transfers))),
+        write_csv(
+            folder / "blocks.csv", ("number", "timestamp"), _rows(_times("ethereum", transfers))
+        ),
     ]
 
 
@@ -121,11 +140,13 @@ def _cryo(folder: Path) -> list[Path]:
     tables = {
         "erc20_transfers": _cryo_transfers(_query(_transfers(*_ON_BASE)), "value"),
         "erc721_transfers": _cryo_transfers(_query(_transfers(*_NFT_ON_BASE)), "token_id"),
-        "blocks": pa.table({
-            "block_number": numbers.cast(pa.uint32()),
-            "timestamp": seconds.cast(pa.uint32()),
-            "chain_id": pa.array([chain_of("base").id] * len(numbers), pa.uint64()),
-        }),
+        "blocks": pa.table(
+            {
+                "block_number": numbers.cast(pa.uint32()),
+                "timestamp": seconds.cast(pa.uint32()),
+                "chain_id": pa.array([chain_of("base").id] * len(numbers), pa.uint64()),
+            }
+        ),
     }
     paths = {name: folder / f"base__{name}__{span}.parquet" for name in tables}
     for name, table in tables.items():
@@ -138,33 +159,51 @@ def _cryo_transfers(transfers: pa.Table, value: str) -> pa.Table:
     import pyarrow as pa
 
     def binary(column: str) -> Any:
-        return pa.array([bytes.fromhex(text[2:]) for text in transfers[column].to_pylist()], pa.binary())
+        return pa.array(
+            [bytes.fromhex(text[2:]) for text in transfers[column].to_pylist()], pa.binary()
+        )
 
     # As bytes, as digits, and as a float that has lost some of them: cryo writes all three.
     values = [int(text) for text in transfers["value"].to_pylist()]
-    return pa.table({
-        "block_number": transfers["block_number"].cast(pa.uint32()),
-        # Every made-up transfer has a transaction of its own, three logs apart.
-        "transaction_index": pa.array([index // 3 for index in transfers["log_index"].to_pylist()], pa.uint32()),
-        "log_index": transfers["log_index"].cast(pa.uint32()),
-        "transaction_hash": binary("transaction_hash"),
-        "erc20": binary("token_address"),
-        "from_address": binary("from_address"),
-        "to_address": binary("to_address"),
-        f"{value}_binary": pa.array([number.to_bytes(32, "big") for number in values], pa.binary()),
-        f"{value}_string": transfers["value"],
-        f"{value}_f64": pa.array([float(number) for number in values], pa.float64()),
-        "chain_id": pa.array([chain_of("base").id] * len(values), pa.uint64()),
-    })
+    return pa.table(
+        {
+            "block_number": transfers["block_number"].cast(pa.uint32()),
+            # Every made-up transfer has a transaction of its own, three logs apart.
+            "transaction_index": pa.array(
+                [index // 3 for index in transfers["log_index"].to_pylist()], pa.uint32()
+            ),
+            "log_index": transfers["log_index"].cast(pa.uint32()),
+            "transaction_hash": binary("transaction_hash"),
+            "erc20": binary("token_address"),
+            "from_address": binary("from_address"),
+            "to_address": binary("to_address"),
+            f"{value}_binary": pa.array(
+                [number.to_bytes(32, "big") for number in values], pa.binary()
+            ),
+            f"{value}_string": transfers["value"],
+            f"{value}_f64": pa.array([float(number) for number in values], pa.float64()),
+            "chain_id": pa.array([chain_of("base").id] * len(values), pa.uint64()),
+        }
+    )
 
 
 def _token_list(path: Path) -> Path:
     tokens = [
-        {"chainId": known.chain_id, "address": known.checksum_address, "name": known.name, "symbol": known.symbol,
-         "decimals": known.decimals}
-        for known in KNOWN if known.key in (*_ON_ETHEREUM, *_ON_BASE) and known.decimals is not None
+        {
+            "chainId": known.chain_id,
+            "address": known.checksum_address,
+            "name": known.name,
+            "symbol": known.symbol,
+            "decimals": known.decimals,
+        }
+        for known in KNOWN
+        if known.key in (*_ON_ETHEREUM, *_ON_BASE) and known.decimals is not None
     ]
-    document = {"name": "nbext example", "timestamp": "2026-01-01T00:00:00Z",
-                "version": {"major": 1, "minor": 0, "patch": 0}, "tokens": tokens}
+    document = {
+        "name": "nbext example",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "version": {"major": 1, "minor": 0, "patch": 0},
+        "tokens": tokens,
+    }
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return path

@@ -46,8 +46,17 @@ class Known:
 
 def _known(entries: list[dict[str, Any]]) -> tuple[Known, ...]:
     # Entries of a token list name no standard: in the Uniswap standard every token is an ERC20.
-    return tuple(Known(chain_of(entry["chainId"]).name, entry["address"], entry.get("standard", "ERC20"),
-                       entry["symbol"], entry["name"], entry.get("decimals")) for entry in entries)
+    return tuple(
+        Known(
+            chain_of(entry["chainId"]).name,
+            entry["address"],
+            entry.get("standard", "ERC20"),
+            entry["symbol"],
+            entry["name"],
+            entry.get("decimals"),
+        )
+        for entry in entries
+    )
 
 
 _LIST = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))

@@ -82,5 +82,7 @@ def _fill(building: Path) -> None:
             path = str(PREPARED / f"{name}.parquet").replace("'", "''")
             size = sort_key.sql("hi", "mid", "lo") + " AS size"
             columns = ", ".join(size if column == "size" else column for column in TABLES[name])
-            connection.execute(f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet('{path}')")
+            connection.execute(
+                f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet('{path}')"
+            )
     shutil.copyfile(PREPARED / MANIFEST, building / MANIFEST)

@@ -24,8 +24,13 @@ from nbext.language.conditions.transfer import TransferCondition
 from nbext.language.conditions.wallet import WalletCondition
 
 _ALL: tuple[type[Condition], ...] = (
-    TokenCondition, NftCondition, CollectionsCondition, TransferCondition, ActivityCondition, WalletCondition,
+    TokenCondition,
+    NftCondition,
+    CollectionsCondition,
+    TransferCondition,
+    ActivityCondition,
+    WalletCondition,
     SavedSegmentCondition,
-)  # fmt: skip
+)
 # By name, in the order in which messages, pages and forms list them.
 CONDITIONS: dict[str, type[Condition]] = {condition.name: condition for condition in _ALL}

@@ -37,13 +37,29 @@ class ActivityCondition(Condition):
     name = "activity"
     help = "Wallets by all their transfers on one chain."
     fields = (
-        Field("first", "window", "When the wallet was first seen.", examples=({"after": "2024-01-01"},)),
+        Field(
+            "first",
+            "window",
+            "When the wallet was first seen.",
+            examples=({"after": "2024-01-01"},),
+        ),
         Field("last", "window", "When the wallet was last seen.", examples=({"before": "180d"},)),
-        Field("transfers", "counts", "How many transfers it took part in.", unit="transfers", examples=({"min": 10},)),
-        Field("activeDays", "counts", "On how many days (UTC) it took part in one.", unit="days",
-              examples=({"min": 5},)),
+        Field(
+            "transfers",
+            "counts",
+            "How many transfers it took part in.",
+            unit="transfers",
+            examples=({"min": 10},),
+        ),
+        Field(
+            "activeDays",
+            "counts",
+            "On how many days (UTC) it took part in one.",
+            unit="days",
+            examples=({"min": 5},),
+        ),
         CHAIN,
-    )  # fmt: skip
+    )
     examples = (
         {"first": {"before": "2023-01-01"}, "transfers": {"min": 10}},
         {"last": {"after": "30d"}, "chain": "base"},
@@ -57,18 +73,31 @@ class ActivityCondition(Condition):
             return None
         context.warn_of_gaps(chain)
         if "activeDays" in asked.values:
-            context.timed(chain, at(asked.pointer, "activeDays"), "Days cannot be counted.",
-                          every=True)
+            context.timed(
+                chain, at(asked.pointer, "activeDays"), "Days cannot be counted.", every=True
+            )
         first, last = (
             context.blocks(asked.values.get(name) or Span(), chain, at(asked.pointer, name))
             for name in ("first", "last")
         )
-        numbers = {name: context.counts(asked, name) for name in ("transfers", "activeDays") if name in asked.values}
+        numbers = {
+            name: context.counts(asked, name)
+            for name in ("transfers", "activeDays")
+            if name in asked.values
+        }
         # None will do where a count of 0 is asked for, and nothing above: who did nothing was never first seen.
         bounds = [asked.values[name].min for name in numbers]
         none_too = 0 in bounds and not any(bounds) and not {"first", "last"} & asked.values.keys()
         moment = context.at(chain, asked.pointer)
-        return cls(chain.id, first, last, numbers.get("transfers"), numbers.get("activeDays"), none_too, moment)
+        return cls(
+            chain.id,
+            first,
+            last,
+            numbers.get("transfers"),
+            numbers.get("activeDays"),
+            none_too,
+            moment,
+        )
 
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets whose activity lies within all bounds."""
@@ -90,10 +119,12 @@ class ActivityCondition(Condition):
     def canonical(self) -> dict[str, Any]:
         """Return it with its windows in blocks."""
         return {
-            "first": window(self.first) or None, "last": window(self.last) or None,
-            "transfers": counts(self.transfers), "activeDays": counts(self.days),
+            "first": window(self.first) or None,
+            "last": window(self.last) or None,
+            "transfers": counts(self.transfers),
+            "activeDays": counts(self.days),
             "chain": describe.chain_name(self.chain_id),
-        }  # fmt: skip
+        }
 
     def words(self) -> str:
         """Return it as "were first seen from block 5 and were active on at least 3 days on ethereum"."""

@@ -32,15 +32,34 @@ class CollectionsCondition(Condition):
     name = "collections"
     help = "Wallets by how many NFT collections they own from: at least so many of a list, or of all collections."
     fields = (
-        Field("of", "collections", "The collections, each as an address or a symbol.", most=MAX_COLLECTIONS,
-              examples=(["BAYC", "MAYC", "AZUKI"],)),
-        Field("atLeast", "natural", "How many of them the wallet owns from.", unit="collections", default=1,
-              examples=(2,)),
-        Field("distinct", "counts", "How many collections of the chain the wallet owns from.", unit="collections",
-              examples=({"min": 5},)),
+        Field(
+            "of",
+            "collections",
+            "The collections, each as an address or a symbol.",
+            most=MAX_COLLECTIONS,
+            examples=(["BAYC", "MAYC", "AZUKI"],),
+        ),
+        Field(
+            "atLeast",
+            "natural",
+            "How many of them the wallet owns from.",
+            unit="collections",
+            default=1,
+            examples=(2,),
+        ),
+        Field(
+            "distinct",
+            "counts",
+            "How many collections of the chain the wallet owns from.",
+            unit="collections",
+            examples=({"min": 5},),
+        ),
         CHAIN,
-    )  # fmt: skip
-    examples = ({"of": ["BAYC", "MAYC", "AZUKI"], "atLeast": 2}, {"distinct": {"min": 5}, "chain": "ethereum"})
+    )
+    examples = (
+        {"of": ["BAYC", "MAYC", "AZUKI"], "atLeast": 2},
+        {"distinct": {"min": 5}, "chain": "ethereum"},
+    )
     exclusive = (("of", "distinct"),)
     needs = (("atLeast", ("of",)),)
     denials = (("own ", "do not own "),)
@@ -67,13 +86,19 @@ class CollectionsCondition(Condition):
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets that own from so many collections."""
         values: Any = self
-        owned = tables["balances"] if values.at is None else history.standing(tables["history"], values.at)
+        owned = (
+            tables["balances"]
+            if values.at is None
+            else history.standing(tables["history"], values.at)
+        )
         # A list of contracts is part of the statement, so lists of other lengths are compiled anew.
         if values.of:
             owned = owned.filter(owned.contract.isin([contract.contract for contract in values.of]))
         else:
             contracts = tables["contracts"]
-            nfts = contracts.filter(contracts.chain_id == values.chain_id, contracts.standard.isin(NFT_STANDARDS))
+            nfts = contracts.filter(
+                contracts.chain_id == values.chain_id, contracts.standard.isin(NFT_STANDARDS)
+            )
             owned = owned.semi_join(nfts, "contract")
         # A history holds the zero that a sale left behind; owning none of a collection is not owning from it.
         some = owned.filter(owned.size > 0)
@@ -93,5 +118,11 @@ class CollectionsCondition(Condition):
 
     def words(self) -> str:
         """Return it as "own NFTs of at least 2 of BAYC, MAYC on ethereum"."""
-        what = f"of {describe.listed([describe.contract_name(one) for one in self.of])}" if self.of else "collections"
-        return f"own NFTs of {describe.number(self.within)} {what}" + describe.on_chain(self.chain_id, self.at)
+        what = (
+            f"of {describe.listed([describe.contract_name(one) for one in self.of])}"
+            if self.of
+            else "collections"
+        )
+        return f"own NFTs of {describe.number(self.within)} {what}" + describe.on_chain(
+            self.chain_id, self.at
+        )

@@ -84,7 +84,11 @@ def amounts(bounds: Range | None) -> dict[str, str] | None:
     """Return bounds as a request writes raw amounts: as texts, which no reader of JSON rounds."""
     if bounds is None:
         return None
-    return {"min": str(bounds.low)} if bounds.high is None else {"min": str(bounds.low), "max": str(bounds.high)}
+    return (
+        {"min": str(bounds.low)}
+        if bounds.high is None
+        else {"min": str(bounds.low), "max": str(bounds.high)}
+    )
 
 
 def window(blocks: Blocks) -> dict[str, int]:

@@ -29,16 +29,35 @@ class NftCondition(HoldingCondition):
     ids: tuple[int, ...] = ()
 
     name = "nft"
-    help = ("Wallets that own NFTs of a collection. Without count: at least one. Only an explicit min of 0 also takes "
-            "wallets that own none.")  # fmt: skip
+    help = (
+        "Wallets that own NFTs of a collection. Without count: at least one. Only an explicit min of 0 also takes "
+        "wallets that own none."
+    )
     fields = (
-        Field("nft", "collection", "The collection's address, or its symbol.", required=True, examples=("BAYC", BAYC)),
+        Field(
+            "nft",
+            "collection",
+            "The collection's address, or its symbol.",
+            required=True,
+            examples=("BAYC", BAYC),
+        ),
         CHAIN,
-        Field("count", "counts", "How many the wallet owns, bounds included.", unit="NFTs",
-              examples=({"min": 2}, {"min": 1, "max": 5})),
-        Field("tokenIds", "ids", "Count only these token ids.", most=MAX_TOKEN_IDS, examples=([1, 2, "3"],)),
+        Field(
+            "count",
+            "counts",
+            "How many the wallet owns, bounds included.",
+            unit="NFTs",
+            examples=({"min": 2}, {"min": 1, "max": 5}),
+        ),
+        Field(
+            "tokenIds",
+            "ids",
+            "Count only these token ids.",
+            most=MAX_TOKEN_IDS,
+            examples=([1, 2, "3"],),
+        ),
         HELD_SINCE,
-    )  # fmt: skip
+    )
     examples = (
         {"nft": "BAYC", "count": {"min": 2}},
         {"nft": BAYC, "tokenIds": [1, "8817"], "heldSince": "2024-01-01"},
@@ -92,10 +111,16 @@ class NftCondition(HoldingCondition):
         if values.at is not None:
             return history.standing(self._history(tables), values.at)
         owners = tables["owners"]
-        mine = history.of_ids(owners.filter(owners.contract == values.contract.contract), "id_", values.ids)
+        mine = history.of_ids(
+            owners.filter(owners.contract == values.contract.contract), "id_", values.ids
+        )
         return history.counted(mine.group_by("wallet").agg(count=mine["count"].sum()))
 
     def _history(self, tables: Tables) -> ir.Table:
         values: Any = self
         # Who owned which id at a block is not prepared: it is derived from the collection's transfers.
-        return history.history_of_ids(values.contract, values.ids, tables) if values.ids else super()._history(tables)
+        return (
+            history.history_of_ids(values.contract, values.ids, tables)
+            if values.ids
+            else super()._history(tables)
+        )

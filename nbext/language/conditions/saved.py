@@ -25,7 +25,13 @@ class SavedSegmentCondition(Condition):
     name = "segment"
     help = "Wallets of a saved segment, run again on the current data."
     fields = (
-        Field("id", "segment", "The saved segment's id.", required=True, examples=("sg_ExampleExampleExampleEx",)),
+        Field(
+            "id",
+            "segment",
+            "The saved segment's id.",
+            required=True,
+            examples=("sg_ExampleExampleExampleEx",),
+        ),
     )
     examples = ({"id": "sg_ExampleExampleExampleEx"},)
     denials = (("are ", "are not "),)

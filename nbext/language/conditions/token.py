@@ -41,7 +41,9 @@ class HoldingCondition(Condition):
     def burned(self) -> tuple[str, ...]:
         """Return the contract where the burn address's balance of it now lies within the bounds."""
         held, high = self.contract.burned, self.within.high
-        fits = sort_key.size(self.within.low) <= held and (high is None or held <= sort_key.size(high))
+        fits = sort_key.size(self.within.low) <= held and (
+            high is None or held <= sort_key.size(high)
+        )
         now = self.at is None and self.since is None
         return (describe.contract_name(self.contract),) if held > 0 and fits and now else ()
 
@@ -57,7 +59,9 @@ class HoldingCondition(Condition):
         balances, low, high = self._balances(tables), values.within.low, values.within.high
         if values.within.none_too:
             # A wallet with nothing has no row: it is found by not being found outside the bounds.
-            holding: Tree = Not(Leaf(history.members(balances.filter(~sort_key.within(balances, low, high)))))
+            holding: Tree = Not(
+                Leaf(history.members(balances.filter(~sort_key.within(balances, low, high))))
+            )
         else:
             holding = Leaf(history.members(sort_key.rows_within(balances, low, high)))
         return holding if values.since is None else And([holding, *self._held_since(tables)])
@@ -88,7 +92,11 @@ class HoldingCondition(Condition):
         text += describe.on_chain(self.contract.chain_id, self.at)
         if self.since is None:
             return text
-        low = "" if self.within.low <= 1 else f" {describe.unit_of(self.contract)(self.within.low)} or more"
+        low = (
+            ""
+            if self.within.low <= 1
+            else f" {describe.unit_of(self.contract)(self.within.low)} or more"
+        )
         return f"{text}, and held{low} at every block since {describe.block(self.since)}"
 
 
@@ -97,17 +105,33 @@ class TokenCondition(HoldingCondition):
     """A wallet's balance of an ERC20 token lies within bounds."""
 
     name = "token"
-    help = ("Wallets that hold an ERC20 token. Without balance: more than none. With max alone: some, and at most "
-            "that. Only an explicit min of 0 also takes wallets that hold none.")  # fmt: skip
+    help = (
+        "Wallets that hold an ERC20 token. Without balance: more than none. With max alone: some, and at most "
+        "that. Only an explicit min of 0 also takes wallets that hold none."
+    )
     fields = (
-        Field("token", "token", "The token's address, or its symbol.", required=True, examples=("USDC", USDC)),
+        Field(
+            "token",
+            "token",
+            "The token's address, or its symbol.",
+            required=True,
+            examples=("USDC", USDC),
+        ),
         CHAIN,
-        Field("balance", "amounts", "How much the wallet holds, bounds included.", unit="token",
-              examples=({"min": "1000"}, {"min": "0", "max": "0.5"})),
+        Field(
+            "balance",
+            "amounts",
+            "How much the wallet holds, bounds included.",
+            unit="token",
+            examples=({"min": "1000"}, {"min": "0", "max": "0.5"}),
+        ),
         UNIT,
         HELD_SINCE,
-    )  # fmt: skip
-    examples = ({"token": "USDC", "balance": {"min": "1000"}, "heldSince": "90d"}, {"token": USDC, "chain": "ethereum"})
+    )
+    examples = (
+        {"token": "USDC", "balance": {"min": "1000"}, "heldSince": "90d"},
+        {"token": USDC, "chain": "ethereum"},
+    )
     denials = (("hold ", "do not hold "),)
 
     @classmethod
@@ -118,14 +142,22 @@ class TokenCondition(HoldingCondition):
             return None
         within = context.amounts(asked, "balance", contract)
         context.warn_of_every_wallet(asked, "balance", within)
-        return cls(contract, within, context.held_at(asked, chain, contract), context.since(asked, chain, contract))
+        return cls(
+            contract,
+            within,
+            context.held_at(asked, chain, contract),
+            context.since(asked, chain, contract),
+        )
 
     def canonical(self) -> dict[str, Any]:
         """Return it with the token's address and raw amounts."""
         return {
-            "token": self.contract.address, "chain": describe.chain_name(self.contract.chain_id),
-            "balance": amounts(self.within), "unit": "raw", "heldSince": self.since,
-        }  # fmt: skip
+            "token": self.contract.address,
+            "chain": describe.chain_name(self.contract.chain_id),
+            "balance": amounts(self.within),
+            "unit": "raw",
+            "heldSince": self.since,
+        }
 
     def words(self) -> str:
         """Return it as "hold at least 5 UNI on ethereum"."""

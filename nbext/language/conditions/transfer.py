@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
-_VERBS = {"in": "received", "out": "sent", "any": "sent or received", "mint": "were minted", "burn": "burned"}
+_VERBS = {
+    "in": "received",
+    "out": "sent",
+    "any": "sent or received",
+    "mint": "were minted",
+    "burn": "burned",
+}
 
 
 @dataclass(frozen=True)
@@ -42,28 +48,73 @@ class TransferCondition(Condition):
     blocks: Blocks
 
     name = "transfer"
-    help = ("Wallets that took part in transfers. Without count: at least one. Only an explicit min of 0, of count or "
-            "of total, also takes wallets with none.")  # fmt: skip
+    help = (
+        "Wallets that took part in transfers. Without count: at least one. Only an explicit min of 0, of count or "
+        "of total, also takes wallets with none."
+    )
     fields = (
-        Field("direction", "choice", "The wallet received (in), sent (out), either (any), or was minted to or "
-              "burned from.", default="any", choices=("in", "out", "any", "mint", "burn"), examples=("in",)),
-        Field("token", "token", "Transfers of this token only: its address or symbol.", examples=("USDC",)),
-        Field("nft", "collection", "Transfers of this collection only: its address or symbol.", examples=("BAYC",)),
+        Field(
+            "direction",
+            "choice",
+            "The wallet received (in), sent (out), either (any), or was minted to or burned from.",
+            default="any",
+            choices=("in", "out", "any", "mint", "burn"),
+            examples=("in",),
+        ),
+        Field(
+            "token",
+            "token",
+            "Transfers of this token only: its address or symbol.",
+            examples=("USDC",),
+        ),
+        Field(
+            "nft",
+            "collection",
+            "Transfers of this collection only: its address or symbol.",
+            examples=("BAYC",),
+        ),
         CHAIN,
-        Field("counterparty", "parties", "The other side: an address, or a list of addresses, any of which matches.",
-              examples=(VITALIK, [VITALIK])),
-        Field("amount", "moved", "The amount of each transfer; other transfers are ignored.", unit="token",
-              examples=({"min": "100"}, {"max": "0"})),
-        Field("total", "moved", "The total amount of those transfers.", unit="token",
-              examples=({"min": "10000"},)),
-        Field("count", "counts", "How many such transfers there were.", unit="transfers",
-              examples=({"min": 3}, {"min": 0, "max": 0})),
+        Field(
+            "counterparty",
+            "parties",
+            "The other side: an address, or a list of addresses, any of which matches.",
+            examples=(VITALIK, [VITALIK]),
+        ),
+        Field(
+            "amount",
+            "moved",
+            "The amount of each transfer; other transfers are ignored.",
+            unit="token",
+            examples=({"min": "100"}, {"max": "0"}),
+        ),
+        Field(
+            "total",
+            "moved",
+            "The total amount of those transfers.",
+            unit="token",
+            examples=({"min": "10000"},),
+        ),
+        Field(
+            "count",
+            "counts",
+            "How many such transfers there were.",
+            unit="transfers",
+            examples=({"min": 3}, {"min": 0, "max": 0}),
+        ),
         UNIT,
-        Field("after", "time", "Only transfers at or after this time or block; a date is its 00:00 UTC.",
-              examples=("90d", "2024-01-01")),
-        Field("before", "until", "Only transfers at or before this time or block; a date is the end of its day.",
-              examples=("2024-01-31", "30d", 19_000_000)),
-    )  # fmt: skip
+        Field(
+            "after",
+            "time",
+            "Only transfers at or after this time or block; a date is its 00:00 UTC.",
+            examples=("90d", "2024-01-01"),
+        ),
+        Field(
+            "before",
+            "until",
+            "Only transfers at or before this time or block; a date is the end of its day.",
+            examples=("2024-01-31", "30d", 19_000_000),
+        ),
+    )
     examples = (
         {"direction": "in", "token": "USDC", "total": {"min": "10000"}, "after": "90d"},
         {"direction": "mint", "nft": "BAYC", "count": {"min": 2}},
@@ -71,9 +122,12 @@ class TransferCondition(Condition):
     exclusive = (("token", "nft"),)
     needs = (("amount", ("token", "nft")), ("total", ("token", "nft")), ("unit", ("token",)))
     denials = (
-        ("received ", "did not receive "), ("sent or received ", "did not send or receive "),
-        ("sent ", "did not send "), ("burned ", "did not burn "), ("were ", "were not "),
-    )  # fmt: skip
+        ("received ", "did not receive "),
+        ("sent or received ", "did not send or receive "),
+        ("sent ", "did not send "),
+        ("burned ", "did not burn "),
+        ("were ", "were not "),
+    )
 
     @classmethod
     def resolve(cls, asked: ParsedCondition, context: Context) -> Self | None:
@@ -90,7 +144,10 @@ class TransferCondition(Condition):
         if "counterparty" in asked.values and direction in ("mint", "burn"):
             detail = f"A {direction} has no counterparty: the other side is the burn address."
             context.report.add(at(asked.pointer, "counterparty"), "exclusive", detail)
-        span, end = Span(asked.values.get("after"), asked.values.get("before")), context.at(chain, asked.pointer)
+        span, end = (
+            Span(asked.values.get("after"), asked.values.get("before")),
+            context.at(chain, asked.pointer),
+        )
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
         amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
         number = _number(asked, context)
@@ -121,13 +178,19 @@ class TransferCondition(Condition):
         else:
             # Transfers hold their contract, and only the contract knows its chain.
             contracts = tables["contracts"]
-            moved = moved.semi_join(contracts.filter(contracts.chain_id == values.chain_id), "contract")
+            moved = moved.semi_join(
+                contracts.filter(contracts.chain_id == values.chain_id), "contract"
+            )
         if window := values.blocks.holds(moved.block):
             moved = moved.filter(*window)
         if values.contract is not None and values.contract.is_nft:
             # Of NFTs the limbs hold the token id: how many were moved is the count.
             moved = history.counted(moved)
-        return moved if values.amount is None else moved.filter(values.amount.holds_of(exact.of(moved)))
+        return (
+            moved
+            if values.amount is None
+            else moved.filter(values.amount.holds_of(exact.of(moved)))
+        )
 
     def _sides(self, moved: ir.Table, tables: Tables) -> ir.Table:
         """Build a row for each wallet and transfer: ``wallet``, ``other`` and the limbs."""
@@ -159,16 +222,22 @@ class TransferCondition(Condition):
             ("nft" if nft else "token"): self.contract and self.contract.address,
             "chain": describe.chain_name(self.chain_id),
             "counterparty": list(self.counterparty) or None,
-            "amount": amounts(self.amount), "total": amounts(self.total), "count": counts(self.count),
+            "amount": amounts(self.amount),
+            "total": amounts(self.total),
+            "count": counts(self.count),
             # Beside a token only: of NFTs and of any contract at all, amounts have no unit.
             "unit": "raw" if self.contract and not nft else None,
             **window(self.blocks),
-        }  # fmt: skip
+        }
 
     def words(self) -> str:
         """Return it as "received USDC on ethereum, at least 10,000 in all"."""
         what = "anything" if self.contract is None else describe.contract_name(self.contract)
-        times = "" if self.count == Range(1, None, none_too=False) else f" {describe.number(self.count)} times"
+        times = (
+            ""
+            if self.count == Range(1, None, none_too=False)
+            else f" {describe.number(self.count)} times"
+        )
         text = f"{_VERBS[self.direction]} {what}{times}" + describe.on_chain(self.chain_id)
         if self.counterparty:
             side = {"in": "from", "out": "to"}.get(self.direction, "with")
@@ -179,7 +248,9 @@ class TransferCondition(Condition):
         return text + describe.window(self.blocks)
 
 
-def _moved(asked: ParsedCondition, name: str, contract: Contract | None, context: Context) -> Amounts | None:
+def _moved(
+    asked: ParsedCondition, name: str, contract: Contract | None, context: Context
+) -> Amounts | None:
     """Return bounds of what transfers moved; without min, nothing moved will do, as transfers of 0 do."""
     if name not in asked.values:
         return None

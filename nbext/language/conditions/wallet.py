@@ -28,12 +28,26 @@ class WalletCondition(Condition):
     name = "wallet"
     help = "Wallets by what they are, among those seen."
     fields = (
-        Field("in", "wallets", "The wallet is one of these: addresses, ids of saved segments, or both. The id of one "
-              "saved segment needs no list.", examples=([VITALIK],)),
-        Field("list", "list", "The wallet is in a list that the service stores: thousands to millions of addresses, "
-              "sent once. nbext's client stores and names a list of more than 1,000 by itself.",
-              examples=("ls_ExampleExampleExampleExa",)),
-        Field("contract", "boolean", "true: known to be a contract. false: not known to be one.", examples=(False,)),
+        Field(
+            "in",
+            "wallets",
+            "The wallet is one of these: addresses, ids of saved segments, or both. The id of one "
+            "saved segment needs no list.",
+            examples=([VITALIK],),
+        ),
+        Field(
+            "list",
+            "list",
+            "The wallet is in a list that the service stores: thousands to millions of addresses, "
+            "sent once. nbext's client stores and names a list of more than 1,000 by itself.",
+            examples=("ls_ExampleExampleExampleExa",),
+        ),
+        Field(
+            "contract",
+            "boolean",
+            "true: known to be a contract. false: not known to be one.",
+            examples=(False,),
+        ),
     )
     examples = ({"in": [VITALIK]}, {"contract": False})
     exclusive = (("in", "list"),)
@@ -60,7 +74,9 @@ class WalletCondition(Condition):
                 known = wallets.is_contract.fill_null(False)
                 wallets = wallets.filter(known if values.contract else ~known)
             if values.among is not None:
-                wallets = wallets.semi_join(values.among.unnest().name("address").as_table(), "address")
+                wallets = wallets.semi_join(
+                    values.among.unnest().name("address").as_table(), "address"
+                )
             parts.append(Leaf(wallets.select("wallet"), loose=True))
         return parts[0] if len(parts) == 1 else And(parts)
 
@@ -71,7 +87,15 @@ class WalletCondition(Condition):
 
     def words(self) -> str:
         """Return it as "are known to be contracts and are one of 0x..."."""
-        known = "" if self.contract is None else f"are {'' if self.contract else 'not '}known to be contracts"
+        known = (
+            ""
+            if self.contract is None
+            else f"are {'' if self.contract else 'not '}known to be contracts"
+        )
         among = f"are one of {describe.listed(self.among)}" if self.among else ""
-        stored = f"are in a list of {self.stored.wallets:,} wallets ({self.stored.id})" if self.stored else ""
+        stored = (
+            f"are in a list of {self.stored.wallets:,} wallets ({self.stored.id})"
+            if self.stored
+            else ""
+        )
         return " and ".join(filter(None, (known, among, stored)))

@@ -25,9 +25,17 @@ LIST_KEY = "in"
 _FEW = 1_000
 # The user's own expression may raise anything; what is not here shows its own traceback.
 _RAISED_BY_EXPRESSIONS = (
-    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, OSError, RuntimeError, SyntaxError,
-    TypeError, ValueError,
-)  # fmt: skip
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
 _QUOTED_EXPRESSION = re.compile(r'"\{\{[^"{}]+\}\}"')
 _MISSING = "cannot be written as JSON; drop missing values first"
 
@@ -128,30 +136,44 @@ def _twice(text: str) -> str:
 
 
 def _filled(
-    value: Any, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any], many: bool = False
+    value: Any,
+    text: str,
+    expressions: Mapping[str, Token],
+    names: Mapping[str, Any],
+    many: bool = False,
 ) -> Any:
     if isinstance(value, dict):
         return {
-            _key(key, text, expressions, names): _filled(item, text, expressions, names, key == LIST_KEY)
+            _key(key, text, expressions, names): _filled(
+                item, text, expressions, names, key == LIST_KEY
+            )
             for key, item in value.items()
         }
     if isinstance(value, list):
         return [_filled(item, text, expressions, names) for item in value]
     if isinstance(value, str) and value in expressions:
         token = expressions[value]
-        return evaluated(token.text[2:-2].strip(), text, token.start, names, listed if many else None)
+        return evaluated(
+            token.text[2:-2].strip(), text, token.start, names, listed if many else None
+        )
     return value
 
 
 def _key(key: str, text: str, expressions: Mapping[str, Token], names: Mapping[str, Any]) -> str:
     value = _filled(key, text, expressions, names)
     if not isinstance(value, str):
-        raise UsageError(f"A key must be a string, not {type(value).__name__}.\n  {at(text, expressions[key].start)}")
+        raise UsageError(
+            f"A key must be a string, not {type(value).__name__}.\n  {at(text, expressions[key].start)}"
+        )
     return value
 
 
 def evaluated(
-    source: str, text: str, position: int, names: Mapping[str, Any], convert: Callable[[Any, str], Any] | None = None
+    source: str,
+    text: str,
+    position: int,
+    names: Mapping[str, Any],
+    convert: Callable[[Any, str], Any] | None = None,
 ) -> Any:
     """Return the JSON value of one expression, which begins at a position of a text."""
     lost: Mapping[str, str] = getattr(names, "lost", {})
@@ -178,7 +200,9 @@ def evaluated(
 
 def _is_the_users(name: str) -> bool:
     # IPython puts names such as open and exit among the notebook's: nobody who mistyped a name meant these.
-    return not (name.startswith("_") or name in ("In", "Out", "exit", "quit") or hasattr(builtins, name))
+    return not (
+        name.startswith("_") or name in ("In", "Out", "exit", "quit") or hasattr(builtins, name)
+    )
 
 
 def listed(value: Any, source: str) -> Any:
@@ -187,7 +211,11 @@ def listed(value: Any, source: str) -> Any:
     if single or not (isinstance(value, Iterable) or hasattr(value, "columns")):
         return json_value(value)
     # Ids of saved segments: a list of addresses is checked before it is sent.
-    if hasattr(value, "__len__") and len(value) <= _FEW and any(str(one).startswith("sg_") for one in value):
+    if (
+        hasattr(value, "__len__")
+        and len(value) <= _FEW
+        and any(str(one).startswith("sg_") for one in value)
+    ):
         return json_value(value)
     # Imported here: loading the extension needs no client.
     from nbext.client.lists import Wallets
@@ -208,7 +236,9 @@ def json_value(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return _time(value)
     if isinstance(value, bytes | bytearray):
-        raise NotJson("value", "bytes cannot be written as JSON; write an address as '0x' + value.hex()")
+        raise NotJson(
+            "value", "bytes cannot be written as JSON; write an address as '0x' + value.hex()"
+        )
     if isinstance(value, Mapping):
         return _object(value)
     return _from_library(value)
@@ -218,7 +248,9 @@ def _number(value: float | Decimal) -> float | Decimal:
     if isinstance(value, int):
         return int(value)
     if not math.isfinite(value):
-        raise NotJson("value", f"{value} cannot be written as JSON; drop missing and infinite values first")
+        raise NotJson(
+            "value", f"{value} cannot be written as JSON; drop missing and infinite values first"
+        )
     # numpy's float64 is a float too, and writes itself otherwise.
     return value if isinstance(value, Decimal) else float(value)
 
@@ -236,7 +268,10 @@ def _object(value: Mapping[Any, Any]) -> dict[str, Any]:
     for key in value:
         if not isinstance(key, str):
             raise NotJson("value", f"the key {key!r} is not a string")
-    return {key: listed(item, "the list") if key == LIST_KEY else json_value(item) for key, item in value.items()}
+    return {
+        key: listed(item, "the list") if key == LIST_KEY else json_value(item)
+        for key, item in value.items()
+    }
 
 
 def _from_library(value: Any) -> Any:
@@ -255,7 +290,10 @@ def _from_library(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted((json_value(item) for item in value), key=repr)
     if hasattr(value, "tolist"):
-        return [json_value(item) for item in (value if getattr(value, "ndim", 1) == 1 else value.tolist())]
+        return [
+            json_value(item)
+            for item in (value if getattr(value, "ndim", 1) == 1 else value.tolist())
+        ]
     if isinstance(value, Iterable):
         return [json_value(item) for item in value]
     raise NotJson("value", _unknown(value))

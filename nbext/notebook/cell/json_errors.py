@@ -22,7 +22,7 @@ _CONSTANTS = {"True": "true", "False": "false", "None": "null"}
 _AT_THE_FAULT: tuple[tuple[str, str], ...] = (
     (r"//|/\*|#", "JSON has no comments. Delete {0} and what follows it."),
     (r"'", "JSON puts keys and strings in double quotes (\"), not in single quotes (')."),
-    (r"[“”„‟‘’«»]", "{0} is a typographic quote, as word processors write it. Use \"."),
+    (r"[“”„‟‘’«»]", '{0} is a typographic quote, as word processors write it. Use ".'),
     (
         r"[\u00a0\u2000-\u200f\u202f\u2028\u2029\u3000\ufeff]",
         "This space or invisible mark ({1}) is not allowed in JSON. Delete it, or use a plain space.",
@@ -31,12 +31,18 @@ _AT_THE_FAULT: tuple[tuple[str, str], ...] = (
     (r"-?(NaN|Infinity|inf|nan)\b", "JSON has no {0}. Leave the bound out."),
     (r"0[xX][0-9a-fA-F]+", "An address is a string. Put it in double quotes."),
     (r"[+-]?[0-9]+(_[0-9]+)+", "JSON numbers have no underscores. Write the digits only."),
-    (r"[+-]?0[0-9]+", "A JSON number has no leading zero. Put {0} in double quotes, or drop the zero."),
-    (r"\+[0-9.]+|-?\.[0-9]+|-?[0-9]+\.(?![0-9])", "{0} is not a JSON number. Write 0.5, 5 or \"5\"."),
-    (r"[fFrRbBuU]{1,2}[\"']", "JSON strings have no prefix: {0} is Python. Put a Python value in {{{{...}}}}."),
+    (
+        r"[+-]?0[0-9]+",
+        "A JSON number has no leading zero. Put {0} in double quotes, or drop the zero.",
+    ),
+    (r"\+[0-9.]+|-?\.[0-9]+|-?[0-9]+\.(?![0-9])", '{0} is not a JSON number. Write 0.5, 5 or "5".'),
+    (
+        r"[fFrRbBuU]{1,2}[\"']",
+        "JSON strings have no prefix: {0} is Python. Put a Python value in {{{{...}}}}.",
+    ),
     (r"\(", "JSON has no parentheses. Write a list in [ ]."),
     (r"\$(?:\w+|\{\w+\})", "Write a Python value as {{{{name}}}}, not as {0}."),
-    (r"(?i:select)\s", "This is SQL. Filters are JSON, such as {{\"token\": {{\"token\": \"USDC\"}}}}."),
+    (r"(?i:select)\s", 'This is SQL. Filters are JSON, such as {{"token": {{"token": "USDC"}}}}.'),
 )
 
 
@@ -47,7 +53,9 @@ def explain(text: str) -> str | None:
     reading = first_fault(text)
     if reading is None:
         return None
-    position, words = _at_the_end(text, reading) if reading.position >= len(text) else _fault(text, reading)
+    position, words = (
+        _at_the_end(text, reading) if reading.position >= len(text) else _fault(text, reading)
+    )
     return f"{words}\n  {at(text, position)}{_as_json(text)}"
 
 
@@ -62,8 +70,13 @@ def _fault(text: str, reading: Reading) -> tuple[int, str]:
         if found := re.match(pattern, text[position : position + 200]):
             return position, words.format(visible(found.group()), f"U+{ord(here):04X}")
     # A name alone in braces, as Python's own f-strings have it.
-    if text[reading.previous] == "{" and (found := re.match(r"([A-Za-z_][\w.]*)\s*\}", text[position:])):
-        return reading.previous, f"Write a Python value as {{{{{found[1]}}}}}, not as {{{found[1]}}}."
+    if text[reading.previous] == "{" and (
+        found := re.match(r"([A-Za-z_][\w.]*)\s*\}", text[position:])
+    ):
+        return (
+            reading.previous,
+            f"Write a Python value as {{{{{found[1]}}}}}, not as {{{found[1]}}}.",
+        )
     if here == '"' and (fault := _bad_string(text, position)):
         return fault
     return position, _by_what_was_expected(text, reading, here)
@@ -72,10 +85,15 @@ def _fault(text: str, reading: Reading) -> tuple[int, str]:
 def _at_the_end(text: str, reading: Reading) -> tuple[int, str]:
     # Nothing is open only where nothing was read, and an empty cell was answered before.
     last = reading.levels[-1]
-    opened = f"the {text[last.start]} at line %d, column %d is not closed." % line_and_column(text, last.start)
+    opened = f"the {text[last.start]} at line %d, column %d is not closed." % line_and_column(
+        text, last.start
+    )
     missing = "".join(level.closer for level in reversed(reading.levels))
     if reading.expected in ("value", "colon") and text[reading.previous] != ",":
-        return last.start, f"The text ends where a value is expected, and {missing} is missing after it."
+        return (
+            last.start,
+            f"The text ends where a value is expected, and {missing} is missing after it.",
+        )
     return last.start, f"{missing} is missing at the end: {opened}"
 
 
@@ -87,7 +105,10 @@ def _bad_string(text: str, start: int) -> tuple[int, str] | None:
         if c == '"':
             return None
         if c < " ":
-            return position, f"A string cannot contain {visible(c)!r}. Write \\t for a tab, \\n for a new line."
+            return (
+                position,
+                f"A string cannot contain {visible(c)!r}. Write \\t for a tab, \\n for a new line.",
+            )
         if c == "\\":
             if not re.match(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})', text[position : position + 6]):
                 escape = visible(text[position : position + 2])
@@ -97,28 +118,47 @@ def _bad_string(text: str, start: int) -> tuple[int, str] | None:
     return start, 'The closing " of this string is missing on its line.'
 
 
-_MISSING_MARK = {"next": "A comma is missing before {}.", "colon": "A colon (:) is missing after the key, before {}."}
+_MISSING_MARK = {
+    "next": "A comma is missing before {}.",
+    "colon": "A colon (:) is missing after the key, before {}.",
+}
 
 
 def _by_what_was_expected(text: str, reading: Reading, here: str) -> str:
     found = re.match(r"[\w.$-]+", text[reading.position : reading.position + 80])
     shown = visible(found.group() if found else here)
     if reading.expected == "nothing":
-        return f"There is one {here} too many." if here in "}]" else "Unexpected text after the cell's object."
+        return (
+            f"There is one {here} too many."
+            if here in "}]"
+            else "Unexpected text after the cell's object."
+        )
     if here in "}]" and reading.levels and (opened := reading.levels[-1]).closer != here:
         line, column = line_and_column(text, opened.start)
         return f"{here} does not close the {text[opened.start]} at line {line}, column {column}. Write {opened.closer}."
     if reading.expected in _MISSING_MARK:
-        option = re.match(r"--[a-z][a-z-]*", text[reading.position :]) if reading.expected == "next" else None
+        option = (
+            re.match(r"--[a-z][a-z-]*", text[reading.position :])
+            if reading.expected == "next"
+            else None
+        )
         missing = "".join(level.closer for level in reversed(reading.levels))
-        words = f"{missing} is missing before {option.group()}." if option else _MISSING_MARK[reading.expected]
+        words = (
+            f"{missing} is missing before {option.group()}."
+            if option
+            else _MISSING_MARK[reading.expected]
+        )
         return words if option else words.format(shown)
     if reading.expected in ("key", "key or }"):
-        return f'A key needs double quotes: "{shown}".' if found else f"Expected a key in double quotes, not {shown}."
+        return (
+            f'A key needs double quotes: "{shown}".'
+            if found
+            else f"Expected a key in double quotes, not {shown}."
+        )
     if found is None:
         return f"Expected a value, not {shown}."
     return (
-        f"{shown} is not a JSON value. Put a string in double quotes (\"{shown}\"), "
+        f'{shown} is not a JSON value. Put a string in double quotes ("{shown}"), '
         f"a Python variable in double braces ({{{{{shown}}}}})."
     )
 
@@ -129,7 +169,11 @@ def _as_json(text: str) -> str:
     if not found.lstrip().startswith("{") or first_fault(found) is not None:
         return ""
     shown = "".join(token.text + " " * (token.text in (",", ":")) for token in tokens(found))
-    return f"\n  As JSON (--run-corrected runs it):\n    {visible(shown)}" if len(shown) <= _SHOWN else ""
+    return (
+        f"\n  As JSON (--run-corrected runs it):\n    {visible(shown)}"
+        if len(shown) <= _SHOWN
+        else ""
+    )
 
 
 def corrected(text: str) -> tuple[str, list[str]]:

@@ -34,8 +34,13 @@ _STRICT_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{
 Path = tuple[str | int, ...]
 Kind = Literal["string", "python", "mark", "scalar", "other"]
 _KINDS: dict[str, Kind] = {
-    "string": "string", "open": "string", "mark": "mark", "scalar": "scalar", "other": "other", "word": "other",
-}  # fmt: skip
+    "string": "string",
+    "open": "string",
+    "mark": "mark",
+    "scalar": "scalar",
+    "other": "other",
+    "word": "other",
+}
 Expected = Literal["value", "value or ]", "key", "key or }", "colon", "next", "nothing"]
 _VALUES = frozenset({"{", "[", "string", "scalar", "python"})
 # What may follow, by mark or by kind of token.
@@ -133,7 +138,9 @@ class Reading:
             return
         if token.text in ("{", "["):
             is_object = token.text == "{"
-            self.levels.append(Level(token.start, "}" if is_object else "]", "" if is_object else 0))
+            self.levels.append(
+                Level(token.start, "}" if is_object else "]", "" if is_object else 0)
+            )
             self.expected = "key or }" if is_object else "value or ]"
         elif inner is not None and token.text == ",":
             self.expected = "key" if inner.closer == "}" else "value"
@@ -234,7 +241,9 @@ def cursor_of(text: str) -> Cursor:
         if reading.expected == "value" and reading.levels[-1:] and reading.levels[-1].at == "chain":
             chains[reading.levels[-1].start] = _text_of(token)
         reading.take(token)
-    chain = next((chains[level.start] for level in reversed(reading.levels) if level.start in chains), None)
+    chain = next(
+        (chains[level.start] for level in reversed(reading.levels) if level.start in chains), None
+    )
     path = tuple(level.at for level in reading.levels if isinstance(level.at, str) and level.at)
     if last is not None and last.kind == "python" and not last.text.endswith("}}"):
         return Cursor(path, "python", _word_at_end(last.text))
@@ -269,7 +278,9 @@ def excerpt(text: str, position: int, prefix: str = "") -> str:
     cut_left = max(0, column - _SIDE)
     # Hidden characters become escapes, which are longer: the caret is counted after that.
     left = ("…" if cut_left else prefix) + visible(line[cut_left:column], None)
-    right = visible(line[column : column + _SIDE], None) + ("…" if len(line) > column + _SIDE else "")
+    right = visible(line[column : column + _SIDE], None) + (
+        "…" if len(line) > column + _SIDE else ""
+    )
     return f"    {left}{right}\n    {' ' * len(left)}^"
 
 

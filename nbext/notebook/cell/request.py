@@ -35,7 +35,9 @@ class Query:
         lines = []
         for field in error.errors:
             pointer = field["pointer"]
-            lines.append(f"{pointer or '/'}: {field['detail']}{self._hint(pointer, field['detail'])}")
+            lines.append(
+                f"{pointer or '/'}: {field['detail']}{self._hint(pointer, field['detail'])}"
+            )
             in_filters = pointer.removeprefix("/filters") if pointer.startswith("/filters") else ""
             position = place_of(self.body.text, pointer if self.whole else in_filters)
             if position is not None:
@@ -66,7 +68,9 @@ def query_of(given: str | body.Body, args: Args, limit: int) -> Query:
     if not isinstance(read.value, dict):
         begin = len(read.text) - len(read.text.lstrip())
         kind = "a list" if isinstance(read.value, list) else "a single value"
-        raise UsageError(f"Filters are one JSON object, {{...}}, not {kind}.\n  {at(read.text, begin)}")
+        raise UsageError(
+            f"Filters are one JSON object, {{...}}, not {kind}.\n  {at(read.text, begin)}"
+        )
     # No condition is named filters, so one glance tells the two forms apart.
     whole = isinstance(read.value.get("filters"), dict)
     request: dict[str, Any] = read.value if whole else {"filters": read.value}
@@ -86,23 +90,33 @@ def _check_request(request: Mapping[str, Any], read: body.Body) -> None:
     for key in request:
         if key not in EXECUTE_KEYS:
             near = did_you_mean(key, EXECUTE_KEYS)
-            raise _at_key(key, f"unknown key of a request.{near} Allowed: {', '.join(EXECUTE_KEYS)}.", read)
+            raise _at_key(
+                key, f"unknown key of a request.{near} Allowed: {', '.join(EXECUTE_KEYS)}.", read
+            )
     for key, allowed in (("operator", OPERATORS), ("fileType", FILE_TYPES)):
         if key in request and request[key] not in allowed:
             near = did_you_mean(str(request[key]), allowed)
-            raise _at_key(key, f"must be {' or '.join(allowed)}, not {visible(repr(request[key]))}.{near}", read)
+            raise _at_key(
+                key,
+                f"must be {' or '.join(allowed)}, not {visible(repr(request[key]))}.{near}",
+                read,
+            )
 
 
 def _at_key(key: str, message: str, read: body.Body) -> UsageError:
     place = place_of(read.text, "/" + key)
-    return UsageError(f"/{visible(key)}: {message}" + (f"\n  {at(read.text, place)}" if place is not None else ""))
+    return UsageError(
+        f"/{visible(key)}: {message}" + (f"\n  {at(read.text, place)}" if place is not None else "")
+    )
 
 
 def _one_of(args: Args, option: str, in_body: Any, default: str) -> str:
     # Neither wins: whichever we took, somebody would have meant the other.
     on_line = args[option]
     if on_line and in_body and on_line != in_body:
-        raise UsageError(f"--{option} {on_line} on the line contradicts {in_body} in the cell. Write it once.")
+        raise UsageError(
+            f"--{option} {on_line} on the line contradicts {in_body} in the cell. Write it once."
+        )
     return str(on_line or in_body or default)
 
 
@@ -139,4 +153,6 @@ def _limit(args: Args, in_body: Any, read: body.Body, default: int) -> int:
         return checked
     if not given:
         raise _at_key("limit", checked, read)
-    raise UsageError(f"--{given[0]}: {checked}\n{excerpt(args.line, args.columns[given[0]], args.magic + ' ')}")
+    raise UsageError(
+        f"--{given[0]}: {checked}\n{excerpt(args.line, args.columns[given[0]], args.magic + ' ')}"
+    )

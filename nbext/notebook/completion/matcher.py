@@ -31,9 +31,13 @@ _LINE = re.compile(r"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%(segment|token|nft|nbext)\s")
 _SHOWN = 200
 # The keys of a whole request; a cell may be one.
 _REQUEST = {("filters",), ("operator",), ("fileType",), ("limit",)}
-_BREAKING = set("\"\\{}")
+_BREAKING = set('"\\{}')
 # Keys whose values are symbols or addresses of contracts, where a service publishes no schema that would say so.
-_CONTRACTS: dict[str, tuple[Kind, ...]] = {"token": ("token",), "nft": ("collection",), "of": ("collection",)}
+_CONTRACTS: dict[str, tuple[Kind, ...]] = {
+    "token": ("token",),
+    "nft": ("collection",),
+    "of": ("collection",),
+}
 
 Offer = tuple[str, list[str]]
 
@@ -72,7 +76,9 @@ def offers(session: Session, lines: list[str], line: int, column: int) -> Offer 
     if cell and line > 0:
         return _in_body(session, "\n".join([*lines[1:line], before]))
     if cell and before.startswith(cell.group()) and len(before) > cell.end():
-        return _in_line(session, grammars.BY_MAGIC[cell[1]], before[cell.end() :], "\n".join(lines[1:]))
+        return _in_line(
+            session, grammars.BY_MAGIC[cell[1]], before[cell.end() :], "\n".join(lines[1:])
+        )
     found = _LINE.match(before)
     if found is None or lines[0].startswith("%%"):
         return None
@@ -114,14 +120,20 @@ def _words(session: Session, grammar: Grammar, done: list[str], typed: str) -> I
         return session.vocabulary.symbols(kind, done[0], typed) if done[0] != "search" else ()
     if grammar is grammars.SEGMENT and not done:
         # The id of a table's segment is 40 letters that nobody types; the table's name stands for it.
-        return [name for name in tables(session) if "nbext" in getattr(session.names[name], "attrs", {})]
+        return [
+            name for name in tables(session) if "nbext" in getattr(session.names[name], "attrs", {})
+        ]
     return ()
 
 
 def _words_of_a_command(session: Session, done: list[str], typed: str) -> Iterable[str]:
     if done[0] in _OF_SEGMENTS:
         kinds: tuple[Kind, ...] = ("token", "collection")
-        return [one for kind in kinds for one in session.vocabulary.symbols(kind, session.settings["chain"], typed)]
+        return [
+            one
+            for kind in kinds
+            for one in session.vocabulary.symbols(kind, session.settings["chain"], typed)
+        ]
     if done[0] == "schema":
         return schema.keys(session.vocabulary.schema or {}, ["filters"])
     if done[0] == "set" and len(done) > 1:
@@ -164,7 +176,11 @@ def _values(session: Session, path: tuple[str, ...], cursor: Cursor, text: str) 
     known = session.vocabulary.schema
     kinds = schema.contract_kinds(known, path) if known else _CONTRACTS.get(path[-1], ())
     if kinds:
-        return [symbol for kind in kinds for symbol in session.vocabulary.symbols(kind, cursor.chain, cursor.typed)]
+        return [
+            symbol
+            for kind in kinds
+            for symbol in session.vocabulary.symbols(kind, cursor.chain, cursor.typed)
+        ]
     return schema.values(known or {}, path)
 
 
@@ -175,7 +191,11 @@ def _files(typed: str) -> list[str]:
 
     folder = typed[1:].rpartition("/")[0]
     with suppress(OSError):
-        found = sorted(path.name for path in Path(folder or ".").expanduser().iterdir() if path.suffix in ENDINGS)
+        found = sorted(
+            path.name
+            for path in Path(folder or ".").expanduser().iterdir()
+            if path.suffix in ENDINGS
+        )
         return [f"@{folder}/{name}" if folder else f"@{name}" for name in found]
     return []
 

@@ -53,7 +53,11 @@ def at_path(root: Schema, path: Sequence[str]) -> list[Schema]:
     """Return every schema that a place may follow; lists on the way to it are looked through."""
     found = list(variants(root, root))
     for name in path:
-        found = [one for schema in found for one in variants(root, (schema.get("properties") or {}).get(name))]
+        found = [
+            one
+            for schema in found
+            for one in variants(root, (schema.get("properties") or {}).get(name))
+        ]
         # A key that stands once and a list under the key lead to the same fields.
         found += [one for schema in found for one in variants(root, schema.get("items"))]
     return found
@@ -69,14 +73,23 @@ def keys(root: Schema, path: Sequence[str]) -> dict[str, Schema]:
 
 def values(root: Schema, path: Sequence[str]) -> list[str]:
     """Return the texts that a schema lists for a place."""
-    listed = [one for schema in at_path(root, path) for one in (*(schema.get("enum") or ()), schema.get("const"))]
+    listed = [
+        one
+        for schema in at_path(root, path)
+        for one in (*(schema.get("enum") or ()), schema.get("const"))
+    ]
     return list(dict.fromkeys(one for one in listed if isinstance(one, str)))
 
 
 def columns(filters: str, facts: Iterable[str]) -> list[str]:
     """Return the columns that the rows of some filters have, as far as these are written; ``facts`` are asked for."""
-    held = [f"{symbol}_{'balance' if key == 'token' else 'count'}" for key, symbol in _HELD.findall(filters)]
-    return list(dict.fromkeys([*held, *(fact for fact in facts if f'"{fact}"' in filters), "address"]))
+    held = [
+        f"{symbol}_{'balance' if key == 'token' else 'count'}"
+        for key, symbol in _HELD.findall(filters)
+    ]
+    return list(
+        dict.fromkeys([*held, *(fact for fact in facts if f'"{fact}"' in filters), "address"])
+    )
 
 
 def contract_kinds(root: Schema, path: Sequence[str]) -> list[Kind]:
@@ -91,7 +104,10 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
     top = keys(root, ["filters"])
     if condition is None:
         fields = {name: ", ".join(_inside(root, ["filters", name])[:_LISTED]) for name in top}
-        return [{"condition": one, "fields": fields[one], "meaning": _meaning(root, top[one])} for one in top]
+        return [
+            {"condition": one, "fields": fields[one], "meaning": _meaning(root, top[one])}
+            for one in top
+        ]
     if condition not in top:
         raise UsageError(
             f"%nbext schema: unknown condition {quoted(condition)}.{did_you_mean(condition, top)} "
@@ -99,12 +115,16 @@ def rows(root: Schema, condition: str | None) -> list[dict[str, str]]:
         )
     found = []
     for name, schema in keys(root, ["filters", condition]).items():
-        allowed = ", ".join(_inside(root, ["filters", condition, name])[:_LISTED]) or _types(root, schema)
+        allowed = ", ".join(_inside(root, ["filters", condition, name])[:_LISTED]) or _types(
+            root, schema
+        )
         found.append({"field": name, "allowed": allowed, "meaning": _meaning(root, schema)})
     if found:
         return found
     # What has no fields is a value itself, such as orderBy.
-    allowed = ", ".join(_inside(root, ["filters", condition])[:_LISTED]) or _types(root, top[condition])
+    allowed = ", ".join(_inside(root, ["filters", condition])[:_LISTED]) or _types(
+        root, top[condition]
+    )
     return [{"field": condition, "allowed": allowed, "meaning": _meaning(root, top[condition])}]
 
 
@@ -189,7 +209,9 @@ def encoded(text: str, accepts: Sequence[Schema]) -> Any:
         if schema.get("type") == "string" and re.search(schema.get("pattern", ""), text):
             return text
     whole = text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
-    return int(text) if whole and any(schema.get("type") == "integer" for schema in accepts) else text
+    return (
+        int(text) if whole and any(schema.get("type") == "integer" for schema in accepts) else text
+    )
 
 
 def words(name: str) -> str:
@@ -227,9 +249,16 @@ def _field(root: Schema, name: str, schema: Schema, *, required: bool) -> FieldS
     # Its choices are the columns that the filters give the rows: the form offers them as they change.
     shape = "order" if name == ORDER and shape == "text" else shape
     return FieldSpec(
-        name, shape, _meaning(root, schema), accepts if inner is None else tuple(variants(root, inner)),
-        tuple(schema.get("examples") or ()), choices, tuple(bounds), schema.get("default"), required,
-    )  # fmt: skip
+        name,
+        shape,
+        _meaning(root, schema),
+        accepts if inner is None else tuple(variants(root, inner)),
+        tuple(schema.get("examples") or ()),
+        choices,
+        tuple(bounds),
+        schema.get("default"),
+        required,
+    )
 
 
 def _inside(root: Schema, path: Sequence[str]) -> list[str]:
@@ -237,7 +266,9 @@ def _inside(root: Schema, path: Sequence[str]) -> list[str]:
 
 
 def _meaning(root: Schema, schema: Schema) -> str:
-    return next((str(one["description"]) for one in variants(root, schema) if one.get("description")), "")
+    return next(
+        (str(one["description"]) for one in variants(root, schema) if one.get("description")), ""
+    )
 
 
 def _types(root: Schema, schema: Schema) -> str:

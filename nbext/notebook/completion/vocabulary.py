@@ -42,7 +42,9 @@ class Vocabulary:
     _asked: set[tuple[Kind, str, str]] = field(default_factory=set)
     _data: str | None = None
 
-    def learn_service(self, client: Client, about: Mapping[str, Any], schema: Mapping[str, Any] | None) -> None:
+    def learn_service(
+        self, client: Client, about: Mapping[str, Any], schema: Mapping[str, Any] | None
+    ) -> None:
         """Remember a service of ours: its schema, and its chains before all others."""
         data = about.get("data") or {}
         if data.get("fingerprint") != self._data:
@@ -79,9 +81,14 @@ class Vocabulary:
             if one == kind and name in (None, place)
             for symbol in list(symbols)
         ]
-        if self.client is not None and not any(one.lower().startswith(typed.lower()) for one in found):
+        if self.client is not None and not any(
+            one.lower().startswith(typed.lower()) for one in found
+        ):
             thread = threading.Thread(
-                target=self.fetch, args=(kind, name or self.chains[0], typed), name="nbext-symbols", daemon=True
+                target=self.fetch,
+                args=(kind, name or self.chains[0], typed),
+                name="nbext-symbols",
+                daemon=True,
             )
             thread.start()
         return list(dict.fromkeys(found))
@@ -94,7 +101,9 @@ class Vocabulary:
         self._asked.add(wanted)
         for offset in range(0, _PAGE if term else _FIRST, _PAGE):
             try:
-                frame = client.search_nfts(term, chain, type=_SEARCHED[kind], limit=_PAGE, offset=offset)
+                frame = client.search_nfts(
+                    term, chain, type=_SEARCHED[kind], limit=_PAGE, offset=offset
+                )
             except NbextError:
                 # Nobody waits for it: a service that has ended says so at the next call.
                 return

@@ -42,7 +42,11 @@ __all__ = ["explore", "search_form", "segment_form", "show", "signup_form"]
 
 
 def search_form(
-    term: str = "", *, chain: str | None = None, images: bool | None = None, client: Client | None = None
+    term: str = "",
+    *,
+    chain: str | None = None,
+    images: bool | None = None,
+    client: Client | None = None,
 ) -> SearchForm:
     """Return a form that searches collections and tokens, shows their metadata and assigns it to a variable.
 
@@ -140,7 +144,9 @@ def show(segment: pd.DataFrame, *, client: Client | None = None) -> Card:
     return Card(_client(client), segment)
 
 
-def show_contract(contract: pd.DataFrame, *, is_nft: bool, client: Client | None = None) -> ContractCard:
+def show_contract(
+    contract: pd.DataFrame, *, is_nft: bool, client: Client | None = None
+) -> ContractCard:
     """Return the card of a token or a collection: its metadata, and how many wallets hold how much.
 
     Parameters

@@ -58,7 +58,9 @@ def _by_powers(above: np.ndarray[Any, Any]) -> tuple[list[float], list[int]]:
     first, last = math.floor(math.log10(above.min())), math.floor(math.log10(above.max())) + 1
     steps = (1.0, 2.0, 5.0) if last - first <= 3 else (1.0,)
     # Written as text and read back: 10.0**-2 * 5 is not the number 0.05.
-    edges = [float(f"{step}e{power}") for power in range(first, last) for step in steps] + [float(f"1e{last}")]
+    edges = [float(f"{step}e{power}") for power in range(first, last) for step in steps] + [
+        float(f"1e{last}")
+    ]
     # Clipped: log10 of an amount just below a power of ten rounds up, past the last edge.
     places = np.clip(np.searchsorted(edges, above, "right") - 1, 0, len(edges) - 2)
     counts = np.bincount(places, minlength=len(edges) - 1).tolist()

@@ -14,7 +14,15 @@ from nbext.notebook.forms.bins import Bins, spread
 from nbext.notebook.forms.builder.filters import cell_text
 from nbext.notebook.forms.distribution import bars_html, counted, is_countable
 from nbext.notebook.forms.form import Form, Snapshot, message_of
-from nbext.notebook.forms.tables import NUMBERS, frame_html, is_missing, is_repeated, number_text, provenance, text_of
+from nbext.notebook.forms.tables import (
+    NUMBERS,
+    frame_html,
+    is_missing,
+    is_repeated,
+    number_text,
+    provenance,
+    text_of,
+)
 from nbext.notebook.forms.widgets import (
     box,
     button,
@@ -75,7 +83,12 @@ class Card(Form):
         columns = [column for column in self._amounts() if is_countable(column)]
         known = self.known
         try:
-            found, _ = counted(self.client, known.get("filters") or {}, str(known.get("operator") or "AND"), columns)
+            found, _ = counted(
+                self.client,
+                known.get("filters") or {},
+                str(known.get("operator") or "AND"),
+                columns,
+            )
         except NbextError:
             # Then the card shows how much is in the rows here, and says so.
             return {}
@@ -97,8 +110,15 @@ class Card(Form):
         """Return the counts, and the block and chain that they are of."""
         known = self.known
         as_of = known.get("as_of")
-        facts: list[tuple[str, object]] = [("Wallets that match", number_text(known.get("matched")))]
-        facts.append(("Rows here", f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.get("truncated"))))
+        facts: list[tuple[str, object]] = [
+            ("Wallets that match", number_text(known.get("matched")))
+        ]
+        facts.append(
+            (
+                "Rows here",
+                f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.get("truncated")),
+            )
+        )
         if isinstance(as_of, Mapping):
             block, time = number_text(as_of.get("block")), text_of(as_of.get("timestamp"))
             facts.append(("As of", f"block {block} {time}".strip()))
@@ -111,7 +131,9 @@ class Card(Form):
         limit = self.known.get("limit")
         # A number or nothing: of a segment that was read by its id, this is what the service answered.
         given = limit if isinstance(limit, int) and limit != self.client.settings["limit"] else None
-        return cell_text("", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), given)
+        return cell_text(
+            "", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), given
+        )
 
     def _funnel(self) -> str:
         if self.not_explained:
@@ -121,10 +143,15 @@ class Card(Form):
     def _amounts(self) -> list[Mapping[str, Any]]:
         """Return the columns of numbers that the table still has, once each."""
         names = list(map(str, self.frame.columns))
-        return [column for column in self.known.get("columns") or []
-                if column.get("type") in NUMBERS and not is_repeated(column)
-                # Of two columns of one name pandas gives a frame where a series is expected.
-                and names.count(str(column.get("name"))) == 1 and len(self.frame)]  # fmt: skip
+        return [
+            column
+            for column in self.known.get("columns") or []
+            if column.get("type") in NUMBERS
+            and not is_repeated(column)
+            # Of two columns of one name pandas gives a frame where a series is expected.
+            and names.count(str(column.get("name"))) == 1
+            and len(self.frame)
+        ]
 
     def _spreads(self) -> list[tuple[str, str]]:
         """Return how the amounts are spread, over all wallets or, where these are not known, over the rows here."""
@@ -154,7 +181,9 @@ class Edit:
     def __init__(self, form: Form, query: Any, tip: str, below: w.Box) -> None:
         self.form, self.query, self.below = form, query, below
         self.builder: SegmentForm | None = None
-        self.widget = button("Edit", form.guarded(self.open), classes="nbext-quiet nbext-edit", tip=tip)
+        self.widget = button(
+            "Edit", form.guarded(self.open), classes="nbext-quiet nbext-edit", tip=tip
+        )
 
     def open(self) -> None:
         """Open the builder, where it is not open yet."""
@@ -171,10 +200,14 @@ class HistoryCard(Form):
 
     title = "History"
 
-    def __init__(self, client: Any, queries: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+    def __init__(
+        self, client: Any, queries: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+    ) -> None:
         """Take of each query its row of the history, and what a builder opens of it."""
         super().__init__(client)
-        self.hint = f"{len(queries):,} quer{'ies' if len(queries) != 1 else 'y'}, the last one first"
+        self.hint = (
+            f"{len(queries):,} quer{'ies' if len(queries) != 1 else 'y'}, the last one first"
+        )
         self.rows = [shown for shown, _ in reversed(queries)]
         self.edits: list[Edit] = []
         self.assemble(*self._lines([asked for _, asked in reversed(queries)]), self.status)
@@ -190,7 +223,10 @@ class HistoryCard(Form):
     def snapshot(self) -> Snapshot:
         """Return the lines without their buttons."""
         lines = [f"{shown['number']}  {visible(shown['filters'], _CUT)}" for shown in self.rows]
-        return Snapshot("".join(f"<p>{_asked_html(shown)}</p>" for shown in self.rows), "\n".join([self.title, *lines]))
+        return Snapshot(
+            "".join(f"<p>{_asked_html(shown)}</p>" for shown in self.rows),
+            "\n".join([self.title, *lines]),
+        )
 
 
 def _asked_html(shown: Mapping[str, Any]) -> str:
@@ -209,15 +245,21 @@ class Export:
     ``write`` takes the format, the path and whether a file there may be replaced, and returns what was written.
     """
 
-    def __init__(self, form: Form, name: str, write: Callable[[str, str, bool], pd.DataFrame]) -> None:
+    def __init__(
+        self, form: Form, name: str, write: Callable[[str, str, bool], pd.DataFrame]
+    ) -> None:
         self.form, self.write, self.existing = form, write, ""
         # The name may be a stranger's: it must not lead to another folder.
         stem = re.sub(r"[^A-Za-z0-9_-]", "", name)[:80]
-        self.file = text_field("File", f"{stem or 'wallets'}.csv", width="320px").changed(lambda _: self._offer(""))
+        self.file = text_field("File", f"{stem or 'wallets'}.csv", width="320px").changed(
+            lambda _: self._offer("")
+        )
         pressed = {kind: form.once_typed(partial(self.save, kind)) for kind in ("csv", "json")}
         csv = button("Save CSV", pressed["csv"], classes="nbext-quiet nbext-csv")
         json = button("Save JSON", pressed["json"], classes="nbext-quiet nbext-json-file")
-        self.again = button("Overwrite", form.once_typed(self.overwrite), classes="nbext-quiet nbext-overwrite")
+        self.again = button(
+            "Overwrite", form.once_typed(self.overwrite), classes="nbext-quiet nbext-overwrite"
+        )
         self.widgets = (self.file.widget, csv, json, self.again)
         self._offer("")
 
@@ -248,7 +290,9 @@ class Export:
                 if [one["code"] for one in error.errors] != ["exists"]:
                     raise
                 self._offer(kind)
-                raise UsageError(f"{path} exists. Press Overwrite to replace it, or give another name.") from None
+                raise UsageError(
+                    f"{path} exists. Press Overwrite to replace it, or give another name."
+                ) from None
             rows, folder = int(written["rows"].iloc[0]), Path(path).expanduser().absolute().parent
             of = ", cut by the limit" if provenance(written).get("truncated") else ""
             self.form.say(f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}.", "good")
@@ -259,12 +303,19 @@ class Export:
 def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]], str]:
     """Return a segment in words and the counts of its conditions, or why these are unknown."""
     if not client.is_ours:
-        return "", [], "Only nbext's own service counts the wallets that match each condition alone."
+        return (
+            "",
+            [],
+            "Only nbext's own service counts the wallets that match each condition alone.",
+        )
     asked = (known.get("filters") or {}, known.get("operator") or "AND")
     # The table is there whatever the service says now: a card without this part is better than none.
     try:
         found = client.funnel(*asked)
-        words, steps = str(found.get("words") or "").removeprefix("wallets that "), list(found.get("steps") or [])
+        words, steps = (
+            str(found.get("words") or "").removeprefix("wallets that "),
+            list(found.get("steps") or []),
+        )
         if len(steps) < 2:
             # Of conditions of which any holds: nothing is left over from one to the next.
             parts = client.explain(*asked, known.get("limit")).get("parts") or []
@@ -279,7 +330,10 @@ def funnel_html(steps: Sequence[Mapping[str, Any]]) -> str:
     rows, before = [], None
     # Of conditions of which any holds nothing is left over.
     remaining = any(step.get("remaining") is not None for step in steps)
-    most = max((one for step in steps for one in (step.get("remaining", step.get("alone")),) if one), default=1)
+    most = max(
+        (one for step in steps for one in (step.get("remaining", step.get("alone")),) if one),
+        default=1,
+    )
     for step in steps:
         left, match = step.get("remaining"), number_text(step.get("alone"))
         denied, words = set(step.get("filters") or ()) == {"not"}, str(step.get("words"))

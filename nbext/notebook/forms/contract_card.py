@@ -47,7 +47,12 @@ class ContractCard(Form):
     def filters(self) -> dict[str, Any]:
         """Return the filters of its holders' segment."""
         kind = "nft" if self.is_nft else "token"
-        return {kind: {kind: text_of(self.contract.get("address")), "chain": text_of(self.contract.get("chain"))}}
+        return {
+            kind: {
+                kind: text_of(self.contract.get("address")),
+                "chain": text_of(self.contract.get("chain")),
+            }
+        }
 
     def _counted(self) -> tuple[Bins, list[str]]:
         """Return how much its holders have and what is to be said of that, or why it is unknown."""
@@ -67,11 +72,17 @@ class ContractCard(Form):
         """Return the card without its buttons as HTML."""
         images = bool(self.client.settings["images"])
         holders = sum(count for _, count in self.bins)
-        unit = "tokens" if self.is_nft else visible(text_of(self.contract.get("symbol")) or "amount", 20)
+        unit = (
+            "tokens"
+            if self.is_nft
+            else visible(text_of(self.contract.get("symbol")) or "amount", 20)
+        )
         notes = "".join(f'<p class="nbext-note">{lines_html(note)}</p>' for note in self.notes)
         bars = bars_html(self.bins, unit) if self.bins else ""
         spread = section(f"How much its {holders:,} holders have", bars + notes) if bars else notes
-        cell = section("Its holders as a cell", code_html(cell_text("holders", self.filters(), "AND", None)))
+        cell = section(
+            "Its holders as a cell", code_html(cell_text("holders", self.filters(), "AND", None))
+        )
         marks = f"<p>{marks_html(self.contract)}</p>"
         return f"{image_html(self.contract.get('logo'), images)}{facts_html(self.facts)}{marks}{spread}{cell}"
 

@@ -18,7 +18,9 @@ COUNTS = ("1", "2", "3", "4", "5", "10", "20", "50", "100", "1000")
 
 def is_countable(column: Mapping[str, Any]) -> bool:
     """Return whether a column is of a token's amounts in its unit, or counts a collection's tokens."""
-    return bool(column.get("address")) and (column.get("unit") == "token" or column.get("type") == "integer")
+    return bool(column.get("address")) and (
+        column.get("unit") == "token" or column.get("type") == "integer"
+    )
 
 
 def counted(
@@ -37,12 +39,17 @@ def counted(
         if len(asked) + len(edges) + 1 > MAX_COMPARED:
             break  # the card shows these from its rows
         places.append(list(range(len(asked), len(asked) + len(edges))))
-        asked += [({"all": [base.member(), _at_least(column, edge)], **base.scope()}, "AND") for edge in edges]
+        asked += [
+            ({"all": [base.member(), _at_least(column, edge)], **base.scope()}, "AND")
+            for edge in edges
+        ]
     answer = client.counts(asked, [[place] for place in range(len(asked))])
     found, whole = answer["counts"], (answer.get("segments") or [{}])[0]
     notes = [str(note) for note in whole.get("warnings") or []]
-    return [_bins(column, found[0], [found[place] for place in own])
-            for column, own in zip(columns, places, strict=False)], notes  # fmt: skip
+    return [
+        _bins(column, found[0], [found[place] for place in own])
+        for column, own in zip(columns, places, strict=False)
+    ], notes
 
 
 def edges_of(column: Mapping[str, Any]) -> tuple[str, ...]:
@@ -63,7 +70,11 @@ def _at_least(column: Mapping[str, Any], edge: str) -> dict[str, Any]:
 
 def plain(edge: str) -> str:
     """Return a power of ten without an exponent, which the filter language does not take."""
-    return f"{float(edge):.0f}" if float(edge) >= 1 else f"{float(edge):.{int(edge.partition('-')[2])}f}"
+    return (
+        f"{float(edge):.0f}"
+        if float(edge) >= 1
+        else f"{float(edge):.{int(edge.partition('-')[2])}f}"
+    )
 
 
 def _bins(column: Mapping[str, Any], whole: int, at_least: Sequence[int]) -> Bins:

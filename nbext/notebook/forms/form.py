@@ -25,7 +25,9 @@ _update_display: Any = ipython.update_display
 VIEW = "application/vnd.jupyter.widget-view+json"
 CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 # On one line and without its comment: each snapshot in a notebook holds it.
-TWIN = " ".join(resources.files(__package__).joinpath("twin.css").read_text("utf-8").partition("*/")[2].split())
+TWIN = " ".join(
+    resources.files(__package__).joinpath("twin.css").read_text("utf-8").partition("*/")[2].split()
+)
 # Front ends hold the last keys back while an earlier one is under way, but not a click or Enter: what reads typed
 # text waits this long for it.
 SETTLE = 0.4
@@ -85,7 +87,9 @@ class Form(ABC):
         """Show a line of status: ``info``, ``good`` or ``bad``. Screen readers announce it."""
         self.message = text
         role = "alert" if kind == "bad" else "status"
-        self.status.value = f'<div class="nbext-{kind}" role="{role}">{lines_html(text)}</div>' if text else ""
+        self.status.value = (
+            f'<div class="nbext-{kind}" role="{role}">{lines_html(text)}</div>' if text else ""
+        )
 
     def failed(self, error: Exception) -> None:
         """Show an error inside the form: the one place where all that its callbacks and requests raise ends up."""
@@ -172,7 +176,9 @@ class Background:
     def join(self, timeout: float) -> bool:
         """Wait until nothing waits or runs; return whether that happened in time."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._waiting is None and not self._running, timeout)
+            return self._changed.wait_for(
+                lambda: self._waiting is None and not self._running, timeout
+            )
 
     def _work(self) -> None:
         while (task := self._next()) is not None:

@@ -19,7 +19,15 @@ from nbext.core.constants import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.form import Background, Form, Snapshot, attempt
-from nbext.notebook.forms.tables import Variable, count_text, is_missing, number_text, provenance, records, text_of
+from nbext.notebook.forms.tables import (
+    Variable,
+    count_text,
+    is_missing,
+    number_text,
+    provenance,
+    records,
+    text_of,
+)
 from nbext.notebook.forms.widgets import (
     box,
     button,
@@ -32,7 +40,7 @@ from nbext.notebook.forms.widgets import (
     table_html,
     text_field,
     visibility,
-)  # fmt: skip
+)
 from nbext.notebook.results.deliver import MAX_NOTE
 
 if TYPE_CHECKING:
@@ -49,15 +57,29 @@ PAUSE = 0.4
 # A search that takes longer says for how long already, and can be cancelled.
 SLOW = 2.0
 PLAIN = re.compile(r"[\w:.-]+ [\w:.-]+")
-KINDS = (("NFT collections", "nft"), ("ERC-721", "erc721"), ("ERC-1155", "erc1155"), ("ERC-20 tokens", "token"))
+KINDS = (
+    ("NFT collections", "nft"),
+    ("ERC-721", "erc721"),
+    ("ERC-1155", "erc1155"),
+    ("ERC-20 tokens", "token"),
+)
 HEADS = ("Name", "Symbol", "Standard", "Owners", "Marks")
 MARKS = (("verified", "verified"), ("possible spam", "possibleSpam"))
 FACTS = (
-    ("Name", "name"), ("Symbol", "symbol"), ("Address", "checksumAddress"),
-    ("Chain", "chain"), ("Standard", "tokenType"), ("Decimals", "decimals"),
-    ("Total supply", "totalSupply"), ("Owners", "ownerCount"), ("Holders", "holders"), ("Transfers", "transfers"),
-    ("Deployer", "contractDeployer"), ("Deployed at block", "deployedBlockNumber"), ("Floor price", "floorPrice"),
-)  # fmt: skip
+    ("Name", "name"),
+    ("Symbol", "symbol"),
+    ("Address", "checksumAddress"),
+    ("Chain", "chain"),
+    ("Standard", "tokenType"),
+    ("Decimals", "decimals"),
+    ("Total supply", "totalSupply"),
+    ("Owners", "ownerCount"),
+    ("Holders", "holders"),
+    ("Transfers", "transfers"),
+    ("Deployer", "contractDeployer"),
+    ("Deployed at block", "deployedBlockNumber"),
+    ("Floor price", "floorPrice"),
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +106,9 @@ class SearchForm(Form):
     title = "Search collections and tokens"
     hint = "Type part of a name or symbol. Press Enter to search at once."
 
-    def __init__(self, client: Any, *, term: str = "", chain: str | None = None, images: bool = False) -> None:
+    def __init__(
+        self, client: Any, *, term: str = "", chain: str | None = None, images: bool = False
+    ) -> None:
         super().__init__(client)
         self.images = images
         # Three, as the fields change while an answer is under way: the last one asked or about to be, the one under
@@ -105,7 +129,9 @@ class SearchForm(Form):
             self.search()
 
     def _build(self, term: str, chain: str) -> None:
-        self.term = text_field("Name or symbol", term, placeholder="for example: apes", width="320px")
+        self.term = text_field(
+            "Name or symbol", term, placeholder="for example: apes", width="320px"
+        )
         self.chain = choice_field("Chain", *chain_choices(chain), width="160px")
         self.kind = choice_field("What", KINDS, "nft", width="160px")
         self.go = button("Search", self.guarded(self.search), classes="nbext-main nbext-search")
@@ -119,8 +145,10 @@ class SearchForm(Form):
         self.detail = Detail(self)
         self.assemble(
             row(self.term.widget, self.chain.widget, self.kind.widget, self.go, self.stop),
-            self.status, self.table, self.detail.widget,
-        )  # fmt: skip
+            self.status,
+            self.table,
+            self.detail.widget,
+        )
         self._show()
 
     def typed_question(self) -> Question:
@@ -205,10 +233,16 @@ class SearchForm(Form):
     def _run(self, question: Question) -> None:
         self.say(f"Searching {question.chain} …")
         self.under_way = question
-        threading.Thread(target=self._tell, args=(question,), daemon=True, name="nbext-elapsed").start()
+        threading.Thread(
+            target=self._tell, args=(question,), daemon=True, name="nbext-elapsed"
+        ).start()
         try:
             found = self.client.search_nfts(
-                question.term, question.chain, type=question.kind, limit=PAGE, offset=question.offset
+                question.term,
+                question.chain,
+                type=question.kind,
+                limit=PAGE,
+                offset=question.offset,
             )
         except Exception:
             if question != self.question:
@@ -216,7 +250,9 @@ class SearchForm(Form):
             # Enter on the same term tries again, and so does turning to the same page; without this either would count
             # as asked already.
             shown = self.answered
-            self.question = shown if shown and replace(question, offset=shown.offset) == shown else None
+            self.question = (
+                shown if shown and replace(question, offset=shown.offset) == shown else None
+            )
             self._draw()
             raise
         finally:
@@ -228,8 +264,15 @@ class SearchForm(Form):
         if question == self.question:
             self.answered = question
             known = provenance(found)
-            total, self.notes = known.get("matched"), [visible(one, MAX_NOTE) for one in known.get("warnings") or ()]
-            self.results, self.total, self.picked = records(found), total if isinstance(total, int) else None, None
+            total, self.notes = (
+                known.get("matched"),
+                [visible(one, MAX_NOTE) for one in known.get("warnings") or ()],
+            )
+            self.results, self.total, self.picked = (
+                records(found),
+                total if isinstance(total, int) else None,
+                None,
+            )
             if question.offset == 0:
                 self.size = len(self.results) if self.results and self.has_more else PAGE
             self._show()
@@ -246,7 +289,9 @@ class SearchForm(Form):
     def has_more(self) -> bool:
         """Whether results follow those that are shown: without a total, as long as any came."""
         offset = self.answered.offset if self.answered else 0
-        return bool(self.results) and (self.total is None or offset + len(self.results) < self.total)
+        return bool(self.results) and (
+            self.total is None or offset + len(self.results) < self.total
+        )
 
     @property
     def pages(self) -> int | None:
@@ -261,10 +306,17 @@ class SearchForm(Form):
     def _draw(self) -> None:
         offset = self.answered.offset if self.answered else 0
         self.table.view = {
-            "rows": [shown_cells(result) for result in self.results], "start": offset, "total": self.total,
-            "page": offset // self.size + 1, "pages": self.pages, "more": self.has_more, "older": self.is_older,
-            "picked": next((at for at, result in enumerate(self.results) if result is self.picked), None),
-        }  # fmt: skip
+            "rows": [shown_cells(result) for result in self.results],
+            "start": offset,
+            "total": self.total,
+            "page": offset // self.size + 1,
+            "pages": self.pages,
+            "more": self.has_more,
+            "older": self.is_older,
+            "picked": next(
+                (at for at, result in enumerate(self.results) if result is self.picked), None
+            ),
+        }
 
     def _show(self) -> None:
         self._draw()
@@ -280,7 +332,11 @@ class SearchForm(Form):
             after = f" after the first {asked.offset:,}" if asked.offset else ""
             return f"The service says that {self.total:,} match, and sent none{after}."
         if not self.results and asked.offset:
-            known = f"there are {self.total:,}" if self.total is not None else f"{asked.offset:,} came before"
+            known = (
+                f"there are {self.total:,}"
+                if self.total is not None
+                else f"{asked.offset:,} came before"
+            )
             return f"No more results: {known}."
         if not self.results:
             return f"No name or symbol on {asked.chain} contains '{visible(asked.term)}'."
@@ -335,7 +391,10 @@ class Detail:
         self.background.schedule(lambda: self._load(result))
 
     def _load(self, result: Mapping[str, Any]) -> None:
-        chain, address = str(result.get("chain") or self.form.chain.value), str(result.get("address") or "")
+        chain, address = (
+            str(result.get("chain") or self.form.chain.value),
+            str(result.get("address") or ""),
+        )
         look_up = self.form.client.tokens if is_token(result) else self.form.client.nfts
         frame = look_up(chain, address)
         # Another result was picked while this one's metadata was on its way.
@@ -344,7 +403,9 @@ class Detail:
         self.frame = frame
         metadata = (records(frame) or [{}])[0]
         self.facts = contract_facts(metadata)
-        self.text.value = image_html(metadata.get("logo"), self.form.images) + facts_html(self.facts)
+        self.text.value = image_html(metadata.get("logo"), self.form.images) + facts_html(
+            self.facts
+        )
         self.line.value = ""
         visibility(self.widget, True)
         self.form.renew()
@@ -361,13 +422,20 @@ class Detail:
         # It is copied into a cell: a line break in a stranger's text begins a line of code there, and {{name}} sends
         # the service a variable of the notebook.
         if PLAIN.fullmatch(place):
-            status, cell = f"{html(name)} is set. The same in a cell:", code_html(f"{name} = {magic} {place}")
+            status, cell = (
+                f"{html(name)} is set. The same in a cell:",
+                code_html(f"{name} = {magic} {place}"),
+            )
         self.line.value = f'<div class="nbext-good" role="status">{status}</div>{cell}'
 
 
 def contract_facts(metadata: Mapping[str, Any]) -> list[tuple[str, object]]:
     """Return what is known of a contract, each with its label."""
-    return [(label, number_text(metadata[key])) for label, key in FACTS if not is_missing(metadata.get(key))]
+    return [
+        (label, number_text(metadata[key]))
+        for label, key in FACTS
+        if not is_missing(metadata.get(key))
+    ]
 
 
 def is_token(result: Mapping[str, Any]) -> bool:
@@ -390,13 +458,24 @@ def is_true(result: Mapping[str, Any], key: str) -> bool:
 
 def shown_cells(result: Mapping[str, Any]) -> list[Any]:
     """Return a result's texts as the page draws them, hidden characters shown; then whether it has each mark."""
-    return [*(visible(text, CUT) for text in result_cells(result)[:4]), *(is_true(result, key) for _, key in MARKS)]
+    return [
+        *(visible(text, CUT) for text in result_cells(result)[:4]),
+        *(is_true(result, key) for _, key in MARKS),
+    ]
 
 
 def marks_html(result: Mapping[str, Any]) -> str:
     """Return the marks of a result: words, never colour alone."""
-    good = '<span class="nbext-mark nbext-mark-good">✓ verified</span>' if is_true(result, "verified") else ""
-    bad = '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>' if is_true(result, "possibleSpam") else ""
+    good = (
+        '<span class="nbext-mark nbext-mark-good">✓ verified</span>'
+        if is_true(result, "verified")
+        else ""
+    )
+    bad = (
+        '<span class="nbext-mark nbext-mark-bad">⚠ possible spam</span>'
+        if is_true(result, "possibleSpam")
+        else ""
+    )
     return f"{good} {bad}"
 
 

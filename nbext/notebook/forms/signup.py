@@ -51,7 +51,9 @@ class SignUpForm(Form):
         # The address of the last request: the field may hold another one by the time that the answer quotes it.
         self._sent = ""
         self.forgetting = Background(self.failed)
-        self.email = text_field("E-mail address", placeholder="name@example.org", help=PRIVACY, width="420px")
+        self.email = text_field(
+            "E-mail address", placeholder="name@example.org", help=PRIVACY, width="420px"
+        )
         self.email.changed(lambda _: self._edited()).entered(self.once_typed(self.send))
         agree = "I agree that this address is stored for the newsletter."
         self.consent = w.Checkbox(description=agree, indent=False, layout=w.Layout(width="auto"))

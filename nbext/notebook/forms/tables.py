@@ -32,14 +32,21 @@ def frame_html(frame: pd.DataFrame) -> str:
     known = {str(column.get("name")): column for column in provenance(frame).get("columns") or []}
     shown = [i for i, name in enumerate(frame.columns) if not is_repeated(known.get(str(name)))]
     names = [str(frame.columns[i]) for i in shown[:COLUMNS]]
-    heads = [f"{name} ({known[name]['symbol']})" if is_amount(known.get(name)) else name for name in names]
+    heads = [
+        f"{name} ({known[name]['symbol']})" if is_amount(known.get(name)) else name
+        for name in names
+    ]
     numbers = [i for i, name in enumerate(names) if known.get(name, {}).get("type") in NUMBERS]
     rows = [
         [in_words(value, known.get(name)) for name, value in zip(names, values, strict=True)]
         for values in frame.iloc[:ROWS, shown[:COLUMNS]].itertuples(index=False, name=None)
     ]
     left_out = f", {len(shown) - COLUMNS:,} more columns" if len(shown) > COLUMNS else ""
-    units = "; exact amounts are in the columns ..._raw of the variable" if len(shown) < len(frame.columns) else ""
+    units = (
+        "; exact amounts are in the columns ..._raw of the variable"
+        if len(shown) < len(frame.columns)
+        else ""
+    )
     note = f'<div class="nbext-note">{len(rows):,} of {len(frame):,} rows{left_out}{units}</div>'
     return table_html(heads, rows, numbers) + note
 
@@ -82,7 +89,9 @@ def text_of(value: object) -> str:
 
 def number_text(value: object) -> str:
     """Return a whole number with thousands separators, any other value as it is."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
+    return (
+        f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else text_of(value)
+    )
 
 
 def count_text(value: Any) -> str:
@@ -136,7 +145,9 @@ class Variable:
         if name in known and not said and not provenance(held):
             self._warned = (name, held)
             kind = type(held).__name__
-            self._say(f"{name} holds a value already (type {visible(kind)}). Press again to replace it.")
+            self._say(
+                f"{name} holds a value already (type {visible(kind)}). Press again to replace it."
+            )
             return None
         self._say("")
         return name

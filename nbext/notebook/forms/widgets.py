@@ -53,17 +53,27 @@ def row(*children: w.Widget, classes: str = "") -> w.Box:
 
 def markup(value: str = "", classes: str = "") -> w.HTML:
     """Return a widget of HTML: our own words, and a stranger's only after `html`."""
-    return w.HTML(value, _dom_classes=tuple(classes.split()), layout=shared(w.Layout), style=shared(HTMLStyle))
+    return w.HTML(
+        value, _dom_classes=tuple(classes.split()), layout=shared(w.Layout), style=shared(HTMLStyle)
+    )
 
 
 def button(
-    label: str, pressed: Callable[[w.Button], object], *, classes: str = "nbext-quiet", tip: str | None = None
+    label: str,
+    pressed: Callable[[w.Button], object],
+    *,
+    classes: str = "nbext-quiet",
+    tip: str | None = None,
 ) -> w.Button:
     """Return a button; every front end shows its label as text, never as HTML."""
     made = w.Button(
-        description=label, tooltip=tip, button_style="primary" if "nbext-main" in classes else "",
-        _dom_classes=tuple(classes.split()), layout=shared(w.Layout), style=shared(w.ButtonStyle),
-    )  # fmt: skip
+        description=label,
+        tooltip=tip,
+        button_style="primary" if "nbext-main" in classes else "",
+        _dom_classes=tuple(classes.split()),
+        layout=shared(w.Layout),
+        style=shared(w.ButtonStyle),
+    )
     made.on_click(pressed)
     return made
 
@@ -136,7 +146,9 @@ class Field:
 
     def entered(self, pressed: Callable[[], None]) -> Field:
         """Call ``pressed`` when Enter is pressed in it; return the field."""
-        self.entry.on_msg(lambda _, content, __: pressed() if content.get("event") == "submit" else None)
+        self.entry.on_msg(
+            lambda _, content, __: pressed() if content.get("event") == "submit" else None
+        )
         return self
 
 
@@ -144,13 +156,20 @@ def text_field(label: str, value: str = "", *, placeholder: str = "", **options:
     """Return a field for a line of text, which reports every keystroke."""
     look = {"layout": shared(w.Layout), "style": shared(TextStyle)}
     # The zero-width space is ipywidgets' own placeholder: with an empty one, label and text lose their common line.
-    return Field(w.Text(value=value, description=label, placeholder=placeholder or "\u200b", **look), **options)
+    return Field(
+        w.Text(value=value, description=label, placeholder=placeholder or "\u200b", **look),
+        **options,
+    )
 
 
-def choice_field(label: str, choices: Iterable[tuple[str, Any]], value: Any = None, **options: Any) -> Field:
+def choice_field(
+    label: str, choices: Iterable[tuple[str, Any]], value: Any = None, **options: Any
+) -> Field:
     """Return a field for one of several values, each as (what is shown, value)."""
     look = {"layout": shared(w.Layout), "style": shared(DescriptionStyle)}
-    return Field(w.Dropdown(options=list(choices), value=value, description=label, **look), **options)
+    return Field(
+        w.Dropdown(options=list(choices), value=value, description=label, **look), **options
+    )
 
 
 def error_html(text: object) -> str:
@@ -164,21 +183,35 @@ def lines_html(text: object) -> str:
 
 
 def table_html(
-    heads: Sequence[str], rows: Iterable[Sequence[object]], numbers: Sequence[int] = (), limit: int | None = MAX_SHOWN
+    heads: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    numbers: Sequence[int] = (),
+    limit: int | None = MAX_SHOWN,
 ) -> str:
     """Return a table that shows every cell and head literally; the columns ``numbers`` are aligned at their points.
 
     Texts that were cut before have no ``limit``: a second cut would say a wrong length.
     """
     rows = list(rows)
-    places = {index: max((_places(values[index]) for values in rows), default=0) for index in numbers}
+    places = {
+        index: max((_places(values[index]) for values in rows), default=0) for index in numbers
+    }
 
     def cells(values: Sequence[object], tag: str) -> str:
-        classes = [' class="nbext-number"' if index in numbers else "" for index in range(len(values))]
+        classes = [
+            ' class="nbext-number"' if index in numbers else "" for index in range(len(values))
+        ]
         # What does not fit into its cell is cut there, and whole in the title.
-        titles = [f' title="{html(value, limit)}"' if len(str(value)) > CUT else "" for value in values]
-        texts = [_number_html(one, places.get(at, 0) if tag == "td" else 0, limit) for at, one in enumerate(values)]
-        return "".join(f"<{tag}{c}{t}>{v}</{tag}>" for c, t, v in zip(classes, titles, texts, strict=True))
+        titles = [
+            f' title="{html(value, limit)}"' if len(str(value)) > CUT else "" for value in values
+        ]
+        texts = [
+            _number_html(one, places.get(at, 0) if tag == "td" else 0, limit)
+            for at, one in enumerate(values)
+        ]
+        return "".join(
+            f"<{tag}{c}{t}>{v}</{tag}>" for c, t, v in zip(classes, titles, texts, strict=True)
+        )
 
     body = "".join(f"<tr>{cells(values, 'td')}</tr>" for values in rows)
     return (
@@ -206,7 +239,9 @@ def _number_html(value: object, places: int, limit: int | None) -> str:
 
 def facts_html(facts: Iterable[tuple[str, object]]) -> str:
     """Return names and values as a list that shows every value literally."""
-    rows = "".join(f'<tr><th scope="row">{html(name)}</th><td>{html(value)}</td></tr>' for name, value in facts)
+    rows = "".join(
+        f'<tr><th scope="row">{html(name)}</th><td>{html(value)}</td></tr>' for name, value in facts
+    )
     return f'<table class="nbext-facts mathjax_ignore tex2jax_ignore"><tbody>{rows}</tbody></table>'
 
 

@@ -35,7 +35,9 @@ class Names(dict[str, Any]):
             self.lost[name] = code.co_name
         for name, value in frames[0].f_locals.items() if frames else ():
             # Which of several calls made the inner function, nobody can say.
-            if all(name in frame.f_locals and frame.f_locals[name] is value for frame in frames or ()):
+            if all(
+                name in frame.f_locals and frame.f_locals[name] is value for frame in frames or ()
+            ):
                 self[name] = value
                 self.lost.pop(name, None)
 
@@ -98,7 +100,9 @@ def _written_around(code: CodeType) -> list[CodeType] | None:
     """Return the functions around a function, the innermost first, from the text of its cell or file; None without."""
     text = "".join(linecache.getlines(code.co_filename))
     try:
-        module = compile(text, code.co_filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        module = compile(
+            text, code.co_filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+        )
     except (SyntaxError, ValueError):
         return None
     return _path(module, code)

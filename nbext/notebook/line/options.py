@@ -17,7 +17,9 @@ from nbext.notebook.cell.body import evaluated
 from nbext.notebook.cell.json_source import end_of_expression, excerpt, tokens
 
 # Any spelling that people use for a key, with or without dashes and a value.
-_KEY = re.compile(r"(-{1,2}(x-)?(api[-_]?key|key|password|secret)(=|\Z)|(x-)?(api[-_]?)?key=)", re.IGNORECASE)
+_KEY = re.compile(
+    r"(-{1,2}(x-)?(api[-_]?key|key|password|secret)(=|\Z)|(x-)?(api[-_]?)?key=)", re.IGNORECASE
+)
 KEY_REFUSED = (
     "Do not write a key in a cell: the notebook and its history would store it. "
     "Set NBEXT_API_KEY before you start Jupyter, or run `%nbext login` and type the key at the prompt."
@@ -118,7 +120,9 @@ class Grammar:
         rows = [f"  {option.spelling:<{width}}{option.help}" for option in (*self.options, HELP)]
         parts.append("Options:\n" + "\n".join(rows))
         if self.examples:
-            shown = ("\n".join("  " + line for line in example.splitlines()) for example in self.examples)
+            shown = (
+                "\n".join("  " + line for line in example.splitlines()) for example in self.examples
+            )
             parts.append("Examples:\n\n" + "\n\n".join(shown))
         return "\n\n".join(parts) + "\n"
 
@@ -174,8 +178,14 @@ class Grammar:
         for name, given in args.options.items():
             if isinstance(given, Word):
                 option = next(option for option in self.options if option.name == name)
-                text = str(value_of(given, args)) if given.kind == "python" else _interpolated(given, args)
-                args.options[name] = self._value(args, option, option.flags[0], Word(text, given.column, "quoted"))
+                text = (
+                    str(value_of(given, args))
+                    if given.kind == "python"
+                    else _interpolated(given, args)
+                )
+                args.options[name] = self._value(
+                    args, option, option.flags[0], Word(text, given.column, "quoted")
+                )
 
     def _nearest(self, flag: str) -> str:
         # Compared without the dashes: they make every flag look like every other.
@@ -183,15 +193,25 @@ class Grammar:
         if flag.lstrip("-").lower() in _SORTS and "by" in bare:
             return " Use --top N --by COLUMN."
         near = difflib.get_close_matches(flag.lstrip("-").lower(), bare, n=1)
-        return f" Did you mean {bare[near[0]]!r}?" if near else f" Allowed: {', '.join(bare.values())}."
+        return (
+            f" Did you mean {bare[near[0]]!r}?"
+            if near
+            else f" Allowed: {', '.join(bare.values())}."
+        )
 
     def _value(self, args: Args, option: Option, flag: str, given: Word) -> Any:
         if option.kind == "integer":
             # 10,000 and 10_000 are how people and Python write it.
             digits = given.text.replace(",", "").replace("_", "")
             if not re.fullmatch(r"-?[0-9]{1,20}", digits):
-                all_rows = " Use --all for every row." if given.text == "all" and "--all" in self.flags else ""
-                raise self.error(args, f"{flag} takes a whole number, not {given.text!r}.{all_rows}", given)
+                all_rows = (
+                    " Use --all for every row."
+                    if given.text == "all" and "--all" in self.flags
+                    else ""
+                )
+                raise self.error(
+                    args, f"{flag} takes a whole number, not {given.text!r}.{all_rows}", given
+                )
             return int(digits)
         if not option.choices:
             return given.text
@@ -200,7 +220,9 @@ class Grammar:
             if choice.lower() == given.text.lower():
                 return choice
         near = did_you_mean(given.text, option.choices)
-        raise self.error(args, f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given)
+        raise self.error(
+            args, f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given
+        )
 
 
 def value_of(word: Word, args: Args) -> Any:

@@ -27,10 +27,19 @@ FORMATS = (".csv", ".json", ".parquet", ".arrow")
 # Ten conditions in words; whatever a stranger's service sends, a note stays short enough to be read.
 MAX_NOTE = 1_500
 # Cells below call it: who gives a result such a name meant another.
-_CODE = {ModuleType: "module", type: "class", FunctionType: "function", BuiltinFunctionType: "function"}
+_CODE = {
+    ModuleType: "module",
+    type: "class",
+    FunctionType: "function",
+    BuiltinFunctionType: "function",
+}
 # What an option returns instead of a table.
-_NO_TABLE = {"bg": "a handle; its .result() is a DataFrame", "card": "a card", "count": "a number",
-             "explore": "a view of the table"}  # fmt: skip
+_NO_TABLE = {
+    "bg": "a handle; its .result() is a DataFrame",
+    "card": "a card",
+    "count": "a number",
+    "explore": "a view of the table",
+}
 
 
 def prepare(grammar: Grammar, args: Args) -> None:
@@ -48,7 +57,9 @@ def prepare(grammar: Grammar, args: Args) -> None:
     if args["to"] is not None:
         checked_file(args["to"], overwrite=bool(args["overwrite"]))
     elif "--to" in grammar.flags and (args["overwrite"] or args["raw"]):
-        raise grammar.error(args, f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE.")
+        raise grammar.error(
+            args, f"{'--overwrite' if args['overwrite'] else '--raw'} needs --to FILE."
+        )
 
 
 def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
@@ -62,7 +73,9 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         from nbext.client.files import writer
 
         overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
-        writer.save(frame, checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw)
+        writer.save(
+            frame, checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw
+        )
         print(f"{args['to']}: {in_words(frame)}")
     # Converted last: files and provenance are made from the DataFrame.
     kind = args["as"] or session.settings["frame"]
@@ -99,7 +112,9 @@ def checked_name(name: str, names: Mapping[str, Any] = MappingProxyType({})) -> 
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise UsageError(f"{name!r} is a Python keyword. Choose another name for the result.")
     if hasattr(builtins, name) or name in _TAKEN or name.startswith("_"):
-        raise UsageError(f"Python or IPython uses the name {name!r}. Choose another name for the result.")
+        raise UsageError(
+            f"Python or IPython uses the name {name!r}. Choose another name for the result."
+        )
     for kind, what in _CODE.items():
         if isinstance(names.get(name), kind):
             raise UsageError(
@@ -141,7 +156,9 @@ def cut_in_words(about: Mapping[str, Any], args: Args) -> str | None:
     if about.get("operation") != "execute_segment":
         return counted
     if args["top"] is not None:
-        return f"{counted}, those with the largest {visible(args['by'])}; a larger --top returns more"
+        return (
+            f"{counted}, those with the largest {visible(args['by'])}; a larger --top returns more"
+        )
     if returned >= MAX_LIMIT:
         return f"{counted}; {MAX_LIMIT:,} is the most. For the others narrow the query, for example by a balance"
     return f"{counted}; --limit 0 counts, --all fetches"
@@ -159,7 +176,9 @@ def converted(frame: pd.DataFrame, kind: str) -> Any:
     try:
         import polars
     except ImportError:
-        raise ConfigError("--as polars: polars is not installed. Run `%pip install polars`.") from None
+        raise ConfigError(
+            "--as polars: polars is not installed. Run `%pip install polars`."
+        ) from None
     return polars.from_arrow(as_texts(table, wide=True))
 
 
@@ -167,10 +186,14 @@ def checked_file(to: str, *, overwrite: bool) -> Path:
     """Return the path of a file to be written, whose format is known and which may be written."""
     path = Path(to).expanduser()
     if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"--to {visible(to)}: unknown file format. Use .csv, .json, .parquet or .arrow.")
+        raise UsageError(
+            f"--to {visible(to)}: unknown file format. Use .csv, .json, .parquet or .arrow."
+        )
     # A link could lead the result out of the folder that the user sees.
     if path.is_dir() or path.is_symlink():
-        raise UsageError(f"--to {visible(to)} is a {'link' if path.is_symlink() else 'folder'}. Give a file name.")
+        raise UsageError(
+            f"--to {visible(to)} is a {'link' if path.is_symlink() else 'folder'}. Give a file name."
+        )
     if not path.parent.is_dir():
         raise UsageError(f"--to {visible(to)}: there is no folder {visible(path.parent)}.")
     if path.exists() and not overwrite:

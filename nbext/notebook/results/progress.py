@@ -25,7 +25,9 @@ class Bar:
     ...     client.execute_segment(filters, progress=bar)  # doctest: +SKIP
     """
 
-    def __init__(self, label: str, view: NotebookView | TerminalView | None, delay: float = DELAY) -> None:
+    def __init__(
+        self, label: str, view: NotebookView | TerminalView | None, delay: float = DELAY
+    ) -> None:
         self._label, self._view, self._delay = label, view, delay
         self._last: Progress | None = None
         self._line: tuple[str, float] | None = None
@@ -46,12 +48,17 @@ class Bar:
             # A kernel routes output by context: without a copy a thread's output may land in another cell.
             context = contextvars.copy_context()
             drawing = (self._draw, self._view)
-            self._thread = threading.Thread(target=context.run, args=drawing, name="nbext-bar", daemon=True)
+            self._thread = threading.Thread(
+                target=context.run, args=drawing, name="nbext-bar", daemon=True
+            )
             self._thread.start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         # Waited for, so that the bar is gone before the result is displayed.
         self._stop.set()
@@ -79,7 +86,9 @@ class Bar:
         text = f"{self._label}: {last.done / 1e6:,.1f} MB"
         if not last.total:
             return f"{text}, {seconds} s", None
-        return f"{text} of {last.total / 1e6:,.1f} MB, {seconds} s", min(1.0, last.done / last.total)
+        return f"{text} of {last.total / 1e6:,.1f} MB, {seconds} s", min(
+            1.0, last.done / last.total
+        )
 
 
 class NotebookView:

@@ -66,8 +66,15 @@ def shows_suspicious_names(table: pd.DataFrame | pd.Series[Any], names: Suspicio
 
     if not names:
         return False
-    few = _few(table if isinstance(table, pd.DataFrame) else table.to_frame(), pd.get_option("display.max_rows"))
-    labels = [part for label in (*few.columns, *few.index) for part in (label if isinstance(label, tuple) else [label])]
+    few = _few(
+        table if isinstance(table, pd.DataFrame) else table.to_frame(),
+        pd.get_option("display.max_rows"),
+    )
+    labels = [
+        part
+        for label in (*few.columns, *few.index)
+        for part in (label if isinstance(label, tuple) else [label])
+    ]
     texts = [i for i, dtype in enumerate(few.dtypes) if dtype in ("str", "object", "category")]
     return names.contains_any(labels) or any(names.contains_any(few.iloc[:, i]) for i in texts)
 
@@ -97,7 +104,9 @@ def as_text(frame: pd.DataFrame) -> str:
 def failures_in_words(frame: pd.DataFrame) -> str:
     """Return which rows of a table of metadata failed, and why; nothing where all are there."""
     about = frame.attrs.get("nbext") or {}
-    if about.get("operation") not in ("tokens", "nfts") or not {"address", "error"} <= set(frame.columns):
+    if about.get("operation") not in ("tokens", "nfts") or not {"address", "error"} <= set(
+        frame.columns
+    ):
         return ""
     failed = frame[frame["error"].notna()]
     # The column has the error's class in front; a reader of a line needs the reason alone.
@@ -105,7 +114,11 @@ def failures_in_words(frame: pd.DataFrame) -> str:
         f"  {visible(address)}: {visible(_STATUS.sub('', str(error).partition(': ')[2] or str(error)))}"
         for address, error in zip(failed["address"], failed["error"], strict=True)
     ]
-    more = [f"  and {len(reasons) - _FAILURES:,} more; see the column error"] if len(reasons) > _FAILURES else []
+    more = (
+        [f"  and {len(reasons) - _FAILURES:,} more; see the column error"]
+        if len(reasons) > _FAILURES
+        else []
+    )
     lines = [f"{len(reasons):,} of {len(frame):,} rows failed:", *reasons[:_FAILURES], *more]
     return "\n".join(lines) if reasons else ""
 
@@ -116,7 +129,9 @@ def column_as_text(column: pd.Series[Any]) -> str:
     return "\n".join(visible(line, None) for line in repr(column).split("\n"))
 
 
-def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size: str) -> str | None:
+def _drawn(
+    frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size: str
+) -> str | None:
     import pandas as pd
 
     # A library that draws tables in pandas' place (itables, for one) gets all rows, and every address whole, to be
@@ -130,12 +145,28 @@ def _drawn(frame: pd.DataFrame, draw: Callable[[pd.DataFrame], str | None], size
     options: dict[str, Any] = {"display.html.use_mathjax": False, "display.show_dimensions": False}
     is_whole = (frame.attrs.get("nbext") or {}).get("whole")
     if is_whole:
-        options |= {"display.max_colwidth": None, "display.max_columns": None, "display.width": None}
+        options |= {
+            "display.max_colwidth": None,
+            "display.max_columns": None,
+            "display.width": None,
+        }
     with pd.option_context(*(part for option in options.items() for part in option)):
-        text = draw(few.map(partial(visible, limit=None) if is_whole else _whole_address if interactive else shown))
+        text = draw(
+            few.map(
+                partial(visible, limit=None)
+                if is_whole
+                else _whole_address
+                if interactive
+                else shown
+            )
+        )
     wanted = pd.get_option("display.show_dimensions")
     cut = rows is not None and 0 < rows < len(frame)
-    return text + size.format(len(frame), frame.shape[1]) if text and (wanted is True or (wanted and cut)) else text
+    return (
+        text + size.format(len(frame), frame.shape[1])
+        if text and (wanted is True or (wanted and cut))
+        else text
+    )
 
 
 def _pandas_draws() -> bool:
@@ -153,7 +184,10 @@ def _mark_names(few: pd.DataFrame) -> None:
     names = [column for column in ("name", "symbol") if list(few.columns).count(column) == 1]
     if not names or "name_flags" in few.columns:
         return
-    found = ["; ".join(dict.fromkeys(filter(None, map(flags, row)))) for row in few[names].itertuples(index=False)]
+    found = [
+        "; ".join(dict.fromkeys(filter(None, map(flags, row))))
+        for row in few[names].itertuples(index=False)
+    ]
     if any(found):
         few["name_flags"] = found
 
@@ -207,7 +241,9 @@ def _formatter(shell: InteractiveShell, mime: str) -> Any:
     return formatters.formatters[mime]
 
 
-def _literal_formatter(draw: Callable[[Any], str | None], old: Any, names: SuspiciousNames) -> Callable[..., Any]:
+def _literal_formatter(
+    draw: Callable[[Any], str | None], old: Any, names: SuspiciousNames
+) -> Callable[..., Any]:
     """Return a formatter for IPython, which passes a printer to those of text/plain alone."""
 
     def format_table(table: Any, *printer_and_cycle: Any) -> Any:
@@ -275,7 +311,9 @@ class SuspiciousNames:
             if dtype == "str":
                 texts = pa.array(frame.iloc[:, i])
                 # In Arrow, and each text once: a result may have a million rows, nearly all of them plain addresses.
-                names += pc.unique(texts.filter(pc.match_substring_regex(texts, _SIEVE))).to_pylist()
+                names += pc.unique(
+                    texts.filter(pc.match_substring_regex(texts, _SIEVE))
+                ).to_pylist()
         for name in names:
             # A dollar sign or a backslash would be displayed as maths.
             suspicious = isinstance(name, str) and ("$" in name or "\\" in name or flags(name))

@@ -15,7 +15,20 @@ if TYPE_CHECKING:
     from nbext.notebook.session import Session
 
 # Options that choose rows of one segment, or how they are returned.
-_OF_ROWS = ("limit", "top", "by", "all", "count", "type", "dry_run", "explain", "bg", "card", "json", "csv")
+_OF_ROWS = (
+    "limit",
+    "top",
+    "by",
+    "all",
+    "count",
+    "type",
+    "dry_run",
+    "explain",
+    "bg",
+    "card",
+    "json",
+    "csv",
+)
 
 
 def overlap(session: Session, args: Args, words: list[str]) -> Any:
@@ -26,9 +39,14 @@ def overlap(session: Session, args: Args, words: list[str]) -> Any:
     named = dict(zip(_names(args), asked, strict=True))
     # Two words of one name get a number each from the names of a list.
     segments = named if len(named) == len(asked) else asked
-    return _shown(session, args, "overlap", lambda: overlap(
-        segments, share=bool(args["share"]), lift=bool(args["lift"]), client=client
-    ))  # fmt: skip
+    return _shown(
+        session,
+        args,
+        "overlap",
+        lambda: overlap(
+            segments, share=bool(args["share"]), lift=bool(args["lift"]), client=client
+        ),
+    )
 
 
 def of_one(session: Session, args: Args, words: list[str]) -> Any:
@@ -36,14 +54,25 @@ def of_one(session: Session, args: Args, words: list[str]) -> Any:
     from nbext.analysis import concentration, funnel, retention, trend
 
     (asked,), client = _segments(session, args), session.connected()
-    known = {"funnel": funnel, "concentration": concentration, "trend": trend, "retention": retention}
+    known = {
+        "funnel": funnel,
+        "concentration": concentration,
+        "trend": trend,
+        "retention": retention,
+    }
     analysis: Any = known[args.words[0].text]
-    options = {name: args[name] for name in ("every", "since", "by", "cohort", "amounts") if args[name] is not None}
+    options = {
+        name: args[name]
+        for name in ("every", "since", "by", "cohort", "amounts")
+        if args[name] is not None
+    }
     if args["no_amounts"]:
         if args["amounts"] is not None:
             raise UsageError("Use --amounts or --no-amounts, not both.")
         options["amounts"] = False
-    return _shown(session, args, args.words[0].text, lambda: analysis(asked, client=client, **options))
+    return _shown(
+        session, args, args.words[0].text, lambda: analysis(asked, client=client, **options)
+    )
 
 
 def wallet(session: Session, args: Args, words: list[str]) -> Any:
@@ -54,7 +83,9 @@ def wallet(session: Session, args: Args, words: list[str]) -> Any:
     if not asked:
         raise UsageError("%nbext wallet: name an address: %nbext wallet 0x...")
     client, as_of, chain = session.connected(), args["as_of"], args["chain"]
-    return _shown(session, args, "wallet", lambda: wallet(asked, as_of=as_of, chain=chain, client=client))
+    return _shown(
+        session, args, "wallet", lambda: wallet(asked, as_of=as_of, chain=chain, client=client)
+    )
 
 
 def _addresses(value: Any) -> list[str]:
@@ -71,11 +102,15 @@ def of_query(session: Session, args: Args, segment: Any) -> Any:
     for name in _OF_ROWS:
         if args[name] is not None:
             flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} has no effect with --{asked}, which compares all wallets. Leave it out.")
+            raise UsageError(
+                f"{flag} has no effect with --{asked}, which compares all wallets. Leave it out."
+            )
     client = session.connected()
     if args["profile"]:
         return _shown(session, args, "profile", lambda: profile(segment, client=client))
-    return _shown(session, args, "changes", lambda: changes(segment, args["changes"], client=client), _counts)
+    return _shown(
+        session, args, "changes", lambda: changes(segment, args["changes"], client=client), _counts
+    )
 
 
 def _counts(made: Result) -> str:
@@ -88,7 +123,9 @@ def _counts(made: Result) -> str:
 def _segments(session: Session, args: Args) -> list[Any]:
     given = args.words[1:]
     if not given:
-        raise UsageError(f"%nbext {args.words[0].text}: name a segment: a symbol, a table, an id, or {{filters}}.")
+        raise UsageError(
+            f"%nbext {args.words[0].text}: name a segment: a symbol, a table, an id, or {{filters}}."
+        )
     return [segment(session, args, word) for word in given]
 
 
@@ -108,7 +145,11 @@ def _names(args: Args) -> list[str]:
 
 
 def _shown(
-    session: Session, args: Args, label: str, made: Callable[[], Result], say: Callable[[Result], str] | None = None
+    session: Session,
+    args: Args,
+    label: str,
+    made: Callable[[], Result],
+    say: Callable[[Result], str] | None = None,
 ) -> Any:
     """Deliver a table, as that of a query; display its chart where it is not only stored."""
     with session.bar(label):

@@ -61,7 +61,9 @@ class Background:
             return self._told(self._future.result(timeout))
         except TimeoutError:
             pass
-        raise DeadlineExceeded(f"The segment is still running after {timeout:g} s.", segment_id=self.segment_id)
+        raise DeadlineExceeded(
+            f"The segment is still running after {timeout:g} s.", segment_id=self.segment_id
+        )
 
     def cancel(self) -> None:
         """Stop the segment, here and at the service."""
@@ -95,7 +97,9 @@ class Background:
             # The thread's edge: the error belongs to whoever asks for the result.
             if isinstance(error, ValidationError):
                 query.locate(error)
-            self._future.set_exception(QueryCancelled(_CANCELLED) if self._cancelled.is_set() else error)
+            self._future.set_exception(
+                QueryCancelled(_CANCELLED) if self._cancelled.is_set() else error
+            )
         else:
             self._future.set_result(frame)
 

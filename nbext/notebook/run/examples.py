@@ -18,7 +18,9 @@ _COPIED, _NAMED = (".ipynb", ".py"), 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("folder", nargs="?", default=FOLDER, help=f"where to copy them to (default: {FOLDER})")
+    parser.add_argument(
+        "folder", nargs="?", default=FOLDER, help=f"where to copy them to (default: {FOLDER})"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace files that differ")
 
 
@@ -44,11 +46,17 @@ def copied(folder: str, *, overwrite: bool = False) -> str:
     try:
         target.mkdir(parents=True, exist_ok=True)
         wanted = {target / source.name: source.read_bytes() for source in files()}
-        others = [path.name for path, data in wanted.items() if path.exists() and path.read_bytes() != data]
+        others = [
+            path.name
+            for path, data in wanted.items()
+            if path.exists() and path.read_bytes() != data
+        ]
         if others and not overwrite:
             more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-            raise UsageError(f"{shown} has other files of these names: {', '.join(others[:_NAMED])}{more}. "
-                             "Nothing was copied. Name another folder, or add --overwrite to replace them.")
+            raise UsageError(
+                f"{shown} has other files of these names: {', '.join(others[:_NAMED])}{more}. "
+                "Nothing was copied. Name another folder, or add --overwrite to replace them."
+            )
         for path, data in wanted.items():
             with whole_file(path, mode=ORDINARY) as part:
                 part.write_bytes(data)
@@ -61,4 +69,6 @@ def copied(folder: str, *, overwrite: bool = False) -> str:
 def files() -> list[Path]:
     """Return the notebooks, and the files beside them that they use."""
     folder = _SHIPPED if _SHIPPED.is_dir() else _CLONED
-    return sorted(path for path in folder.glob("*.*") if path.suffix in _COPIED and path.name != "conftest.py")
+    return sorted(
+        path for path in folder.glob("*.*") if path.suffix in _COPIED and path.name != "conftest.py"
+    )

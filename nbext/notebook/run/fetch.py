@@ -40,8 +40,10 @@ def run(session: Session, args: Args, words: list[str]) -> None:
 
     request, folder = command.read(parser.parse_args(words))
     if request.follow:
-        _say("--follow holds this kernel until you interrupt it. `nbext fetch --follow` in a terminal leaves it free, "
-             "and its cells see each new block.")
+        _say(
+            "--follow holds this kernel until you interrupt it. `nbext fetch --follow` in a terminal leaves it free, "
+            "and its cells see each new block."
+        )
     with session.bar("fetch") as bar:
         fetch(urls_of(), request, folder or session.data_dir, Output(_say, bar.at))
 

@@ -36,11 +36,18 @@ if TYPE_CHECKING:
 # The commands that return a table, which an option may store; and for an option the commands that take it.
 _TABLES = ("config", "history", "schema")
 _TAKEN = {
-    "login": {"keep"}, "last-answer": {"values"}, **{name: {"out"} for name in _TABLES}, "history": {"out", "card"},
-    "overlap": {"out", "share", "lift"}, "funnel": {"out"}, "concentration": {"out"},
-    "trend": {"out", "every", "since", "amounts", "no_amounts"}, "retention": {"out", "by", "cohort", "since"},
-    "wallet": {"out", "as_of", "chain"}, "examples": {"overwrite"},
-}  # fmt: skip
+    "login": {"keep"},
+    "last-answer": {"values"},
+    **{name: {"out"} for name in _TABLES},
+    "history": {"out", "card"},
+    "overlap": {"out", "share", "lift"},
+    "funnel": {"out"},
+    "concentration": {"out"},
+    "trend": {"out", "every", "since", "amounts", "no_amounts"},
+    "retention": {"out", "by", "cohort", "since"},
+    "wallet": {"out", "as_of", "chain"},
+    "examples": {"overwrite"},
+}
 _TAKERS = {
     "out": "config, history, schema and the commands that compare segments return a table to store",
     "share": "overlap returns shares",
@@ -66,9 +73,17 @@ _EXPANDED = re.compile(r"\{([^{}:\"]*)\}|\$([A-Za-z_]\w*)")
 _PACKAGES = ("ipython", "ipywidgets", "pandas", "pyarrow", "duckdb", "ibis-framework")
 # A client reads these when it is made: a change of one needs another client.
 _OF_THE_CONNECTION = {
-    "base_url", "data_dir", "engine", "connect_timeout", "read_timeout", "insecure", "ca_bundle", "max_body_mb",
-    "attempts", "remote",
-}  # fmt: skip
+    "base_url",
+    "data_dir",
+    "engine",
+    "connect_timeout",
+    "read_timeout",
+    "insecure",
+    "ca_bundle",
+    "max_body_mb",
+    "attempts",
+    "remote",
+}
 
 
 def run(session: Session, args: Args, cell: str | None) -> Any:
@@ -88,9 +103,13 @@ def run(session: Session, args: Args, cell: str | None) -> Any:
     words = [word.text if of_segments else str(value_of(word, args)) for word in args.words[1:]]
     if most is not None and len(words) > most:
         usage = f"%nbext {name} {grammars.COMMANDS[name][0]}".rstrip()
-        raise UsageError(f"%nbext {name}: unexpected argument {visible(words[most])!r}. Usage: {usage}")
+        raise UsageError(
+            f"%nbext {name}: unexpected argument {visible(words[most])!r}. Usage: {usage}"
+        )
     value = command(session, args, words)
-    return value if name not in _TABLES or args["card"] or value is None else put(session, args, value)
+    return (
+        value if name not in _TABLES or args["card"] or value is None else put(session, args, value)
+    )
 
 
 def _refuse_options(name: str, args: Args) -> None:
@@ -101,7 +120,9 @@ def _refuse_options(name: str, args: Args) -> None:
     for word in args.words[1:]:
         if word.kind != "quoted" and (found := _EXPANDED.fullmatch(word.text)):
             inner = found[1] or found[2]
-            raise UsageError(f"%nbext {name}: write a Python value as {{{{{inner}}}}}, not as {visible(word.text)}.")
+            raise UsageError(
+                f"%nbext {name}: write a Python value as {{{{{inner}}}}}, not as {visible(word.text)}."
+            )
 
 
 def _status(session: Session, args: Args, words: list[str]) -> None:
@@ -113,7 +134,13 @@ def _status(session: Session, args: Args, words: list[str]) -> None:
         session.ask_about(client)
     about = session.about or {}
     data = about.get("data") or {}
-    own = f"nbext {visible(about.get('version'))}" if about else "not nbext's own" if client.answered else "no answer"
+    own = (
+        f"nbext {visible(about.get('version'))}"
+        if about
+        else "not nbext's own"
+        if client.answered
+        else "no answer"
+    )
     lines = {
         "service": f"{client.base_url} ({own})",
         "key": session.key_source,
@@ -155,7 +182,9 @@ def _set(session: Session, args: Args, words: list[str]) -> None:
     # A slip in the path would be answered by the sample, as if it were the data.
     if words[0] == "data_dir" and not session.data_dir.is_dir():
         folder = visible(session.data_dir)
-        print(f"note: {folder} does not exist yet. The sample is served until `nbext ingest --data {folder}` fills it.")
+        print(
+            f"note: {folder} does not exist yet. The sample is served until `nbext ingest --data {folder}` fills it."
+        )
 
 
 def _unset(session: Session, args: Args, words: list[str]) -> None:
@@ -168,10 +197,12 @@ def _unset(session: Session, args: Args, words: list[str]) -> None:
 
 
 def _config(session: Session, args: Args, words: list[str]) -> Any:
-    return _table([
-        {"setting": name, "value": "" if value is None else str(value), "source": source}
-        for name, (value, source) in session.settings.all().items()
-    ])
+    return _table(
+        [
+            {"setting": name, "value": "" if value is None else str(value), "source": source}
+            for name, (value, source) in session.settings.all().items()
+        ]
+    )
 
 
 def _history(session: Session, args: Args, words: list[str]) -> Any:
@@ -180,15 +211,19 @@ def _history(session: Session, args: Args, words: list[str]) -> Any:
         return run_query(session, session.history.number(_number(words[0])).query, args)
     rows = session.history.rows()
     # Of another service a number may be missing, and the others stay whole.
-    table = _table(rows, columns=HISTORY_COLUMNS).astype(dict.fromkeys(("matched", "returned", "block"), "Int64"))
+    table = _table(rows, columns=HISTORY_COLUMNS).astype(
+        dict.fromkeys(("matched", "returned", "block"), "Int64")
+    )
     if args["card"]:
         put(session, args, table)
         queries = [(one, _query(session, one["number"])) for one in rows]
         return forms().show_history(queries, client=session.connected())
     if rows:
         number = rows[-1]["number"]
-        print(f"`%nbext history {number}` runs number {number} again; `%nbext build history {number}` edits it, and "
-              "`%nbext history --card` has a button for each.")
+        print(
+            f"`%nbext history {number}` runs number {number} again; `%nbext build history {number}` edits it, and "
+            "`%nbext history --card` has a button for each."
+        )
     return table
 
 
@@ -216,7 +251,11 @@ def _last_answer(session: Session, args: Args, words: list[str]) -> None:
     outline = (session.client and session.client.outline) or session.outline
     if outline is None:
         ours = session.client is not None and session.client.answered and session.client.is_ours
-        why = "the answers of nbext's own service have one reading" if ours else "no remote service has answered yet"
+        why = (
+            "the answers of nbext's own service have one reading"
+            if ours
+            else "no remote service has answered yet"
+        )
         raise UsageError(f"%nbext last-answer: {why}.")
     print(outline.text(values=bool(args["values"])))
 
@@ -250,7 +289,9 @@ def _query(session: Session, number: int | None) -> dict[str, Any]:
 
 
 def _examples(session: Session, args: Args, words: list[str]) -> None:
-    print(examples.copied(words[0] if words else examples.FOLDER, overwrite=bool(args["overwrite"])))
+    print(
+        examples.copied(words[0] if words else examples.FOLDER, overwrite=bool(args["overwrite"]))
+    )
 
 
 # Each command, and how many words may follow it; None where the command has its own words for too many.
@@ -267,7 +308,12 @@ _COMMANDS: dict[str, tuple[Callable[[Session, Args, list[str]], Any], int | None
     "schema": (_schema, 1),
     "last-answer": (_last_answer, 0),
     # All words are the term, as in any search box: nobody quotes there.
-    "search": (lambda session, args, words: forms().search_form(" ".join(words), client=session.connected()), None),
+    "search": (
+        lambda session, args, words: forms().search_form(
+            " ".join(words), client=session.connected()
+        ),
+        None,
+    ),
     "signup": (lambda session, args, words: forms().signup_form(client=session.connected()), 0),
     "build": (_build, 2),
     "overlap": (analysis.overlap, None),
@@ -296,7 +342,9 @@ def set_setting(session: Session, name: str, value: Any) -> None:
         if setting.kind is not dict:
             raise ConfigError(f"{name} is a single value: it has no entry {'.'.join(path)!r}.")
         entries = _entries(session.settings[name])
-        value = _as_table({key: old for key, old in entries.items() if key[: len(path)] != path} | {path: value})
+        value = _as_table(
+            {key: old for key, old in entries.items() if key[: len(path)] != path} | {path: value}
+        )
     read = setting.read(value, "argument")
     # Checked here, because the next call would fail far from the line that is wrong.
     if name == "base_url" and read:
@@ -320,7 +368,9 @@ def unset_setting(session: Session, name: str) -> None:
     if path and not gone:
         place, known = ".".join([name, *path]), [".".join([name, *key]) for key in entries]
         others = f"Set here: {', '.join(known)}." if known else f"No entry of {name} is set."
-        raise ConfigError(f"{place} is not set in this session.{did_you_mean(place, known)} {others}")
+        raise ConfigError(
+            f"{place} is not set in this session.{did_you_mean(place, known)} {others}"
+        )
     session.settings.unset(name)
     if path:
         below = _entries(session.settings[name])
@@ -367,7 +417,9 @@ def _table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.D
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"%nbext: {visible(text)!r} is not the number of a query. `%nbext history` lists them.")
+        raise UsageError(
+            f"%nbext: {visible(text)!r} is not the number of a query. `%nbext history` lists them."
+        )
     return int(text)
 
 

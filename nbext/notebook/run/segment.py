@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 WIDTH = 100
 _JSON_HEADER = "Content-Type: application/json"
 # These options change how a query runs: they mean nothing for a segment that has run.
-_OF_A_RUN = ("operator", "limit", "top", "by", "all", "count", "type", "dry_run", "explain", "bg", "from")
+_OF_A_RUN = (
+    "operator",
+    "limit",
+    "top",
+    "by",
+    "all",
+    "count",
+    "type",
+    "dry_run",
+    "explain",
+    "bg",
+    "from",
+)
 
 
 def run_cell(session: Session, args: Args, cell: str | None) -> Any:
@@ -38,16 +50,22 @@ def run_cell(session: Session, args: Args, cell: str | None) -> Any:
         )
     for place, word in enumerate(args.words):
         if word.kind == "json":
-            raise grammar.error(args, "write the filters on the lines below. On one line: %segment {filters}", word)
+            raise grammar.error(
+                args, "write the filters on the lines below. On one line: %segment {filters}", word
+            )
         if place:
-            raise grammar.error(args, f"unexpected argument {word.text!r}. Usage: {grammar.usage}", word)
+            raise grammar.error(
+                args, f"unexpected argument {word.text!r}. Usage: {grammar.usage}", word
+            )
         if args["out"] is not None:
             both = f"{word.text!r} and {args['out']!r}"
             raise grammar.error(args, f"the result has two names, {both}. Use one of them.", word)
         args.options["out"] = deliver.checked_name(word.text, args.names)
     if saved is not None:
         if text.strip():
-            raise grammar.error(args, "--from runs a saved query, but the cell has filters too. Use one of them.")
+            raise grammar.error(
+                args, "--from runs a saved query, but the cell has filters too. Use one of them."
+            )
         text = saved_query(session.data_dir, saved)
     elif not text.strip():
         raise UsageError(
@@ -64,14 +82,20 @@ def run_line(session: Session, args: Args, cell: str | None) -> Any:
     if len(args.words) > 1:
         surplus = args.words[1].text
         if args.words[0].kind == "json" and not surplus.strip("}]"):
-            raise grammar.error(args, f"delete {surplus}. The filters end before it.", args.words[1])
+            raise grammar.error(
+                args, f"delete {surplus}. The filters end before it.", args.words[1]
+            )
         if args.words[0].text.endswith(":"):
-            raise grammar.error(args, "the filters have no braces. Write %segment {...}", args.words[0])
+            raise grammar.error(
+                args, "the filters have no braces. Write %segment {...}", args.words[0]
+            )
         message = f"unexpected argument {args.words[1].text!r}. Usage: {grammar.usage}"
         raise grammar.error(args, message, args.words[1])
     if args.words:
         word = args.words[0]
-        value = _segment_of(args, word) or (word.text if word.kind == "json" else value_of(word, args))
+        value = _segment_of(args, word) or (
+            word.text if word.kind == "json" else value_of(word, args)
+        )
         if word.kind == "word" and word.text.startswith("["):
             raise grammar.error(args, "Filters are one JSON object, {...}, not a list.", word)
         if word.kind == "word" and "}}--" in word.text:
@@ -79,7 +103,11 @@ def run_line(session: Session, args: Args, cell: str | None) -> Any:
         if word.kind != "json" and not isinstance(value, dict):
             return _read(session, args, str(value))
         if args["from"] is not None:
-            raise grammar.error(args, "--from runs a saved query, but the line has filters too. Use one of them.", word)
+            raise grammar.error(
+                args,
+                "--from runs a saved query, but the line has filters too. Use one of them.",
+                word,
+            )
         # The text of a value from Python is only to point at mistakes in: it need not hold a million addresses.
         text = value if isinstance(value, str) else Body(value, json.dumps(value, default=str))
     elif args["from"] is not None:
@@ -117,9 +145,14 @@ def _segment_of(args: Args, word: Word) -> str | None:
         message = f"the table {visible(word.text)} does not say which segment it is from. Give the segment's id."
         raise grammars.SEGMENT.error(args, message, word)
     # pandas copies where a table is from to what is made of it, such as a part of its rows.
-    has, asks_for_rows = len(cast("Any", table)), any(args[name] for name in ("json", "csv", "card"))
+    has, asks_for_rows = (
+        len(cast("Any", table)),
+        any(args[name] for name in ("json", "csv", "card")),
+    )
     if asks_for_rows and isinstance(rows, int) and rows != has:
-        print(f"note: {visible(word.text)} has {has:,} rows, and its segment {rows:,}. The segment's are returned.")
+        print(
+            f"note: {visible(word.text)} has {has:,} rows, and its segment {rows:,}. The segment's are returned."
+        )
     return str(found)
 
 
@@ -138,15 +171,25 @@ def _run(session: Session, query: Query, args: Args) -> Any:
         raise UsageError("--to has no rows to write: a limit of 0 only counts.")
     client = session.connected()
     if args["top"] is not None and not client.is_ours:
-        raise UsageError("--top: only the embedded service (or another `nbext serve`) is known to order rows.")
+        raise UsageError(
+            "--top: only the embedded service (or another `nbext serve`) is known to order rows."
+        )
     # Straight to the file: there may be more rows than fit into memory.
     to_file = args["to"] is not None and args["out"] is None and not args["card"]
     overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
     path = deliver.checked_file(args["to"], overwrite=overwrite) if to_file else None
     try:
         with session.bar("segment") as bar:
-            frame = client.execute_segment(query.filters, query.operator, query.file_type, query.limit,
-                                           to=path, overwrite=overwrite, raw=raw, progress=bar)  # fmt: skip
+            frame = client.execute_segment(
+                query.filters,
+                query.operator,
+                query.file_type,
+                query.limit,
+                to=path,
+                overwrite=overwrite,
+                raw=raw,
+                progress=bar,
+            )
     except ValidationError as error:
         query.locate(error)
         raise
@@ -163,7 +206,9 @@ def _run(session: Session, query: Query, args: Args) -> Any:
 
 def _analyzed(session: Session, query: Query, args: Args) -> Any:
     try:
-        return analysis.of_query(session, args, {"operator": query.operator, "filters": query.filters})
+        return analysis.of_query(
+            session, args, {"operator": query.operator, "filters": query.filters}
+        )
     except ValidationError as error:
         query.locate(error)
         raise
@@ -195,8 +240,11 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     for name in _OF_A_RUN:
         if args[name] is not None:
             flag = f"--{name.replace('_', '-')}"
-            raise grammar.error(args, f"{flag} has no effect on a segment that has run. Use it with filters."
-                                      f"{_taken_for_an_id(args, segment_id)}")
+            raise grammar.error(
+                args,
+                f"{flag} has no effect on a segment that has run. Use it with filters."
+                f"{_taken_for_an_id(args, segment_id)}",
+            )
     if args["changes"] is not None or args["profile"]:
         return analysis.of_query(session, args, segment_id)
     if args["json"] and args["csv"]:
@@ -228,7 +276,9 @@ def _read_known(session: Session, args: Args, segment_id: str) -> Any:
     if to is None or args["out"] is not None or args["card"]:
         with session.bar("export") as bar:
             frame = export(segment_id, progress=bar)
-        return _card(session, frame, args) if args["card"] else deliver.deliver(session, frame, args)
+        return (
+            _card(session, frame, args) if args["card"] else deliver.deliver(session, frame, args)
+        )
     # Straight to the file: an export may have more rows than fit into memory.
     raw, overwrite = bool(args["raw"]), bool(args["overwrite"])
     path = deliver.checked_file(to, overwrite=overwrite)
@@ -254,7 +304,9 @@ def print_request(client: Client, query: Query) -> None:
     if client.is_ours:
         checked = f"Valid. In words: {visible(_explanation(client, query).get('words'), None)}"
     body = shlex.quote(json.dumps(request["body"], default=str))
-    listed = "".join(f"The service stores the list: {visible(one)}.\n" for one in request["lists"].values())
+    listed = "".join(
+        f"The service stores the list: {visible(one)}.\n" for one in request["lists"].values()
+    )
     print(
         f"{request['method']} {visible(request['url'])}\n{_JSON_HEADER}\nx-api-key: (not shown)\n\n"
         f"{_lines(compact(request['body']))}\n\n{listed}{checked}\n\n"
@@ -267,7 +319,9 @@ def print_request(client: Client, query: Query) -> None:
 def print_explanation(client: Client, query: Query) -> None:
     """Print a segment in words, its SQL, and the engine's plan, which only a service of ours can give."""
     if not client.is_ours:
-        raise UsageError("--explain: only the embedded service (or another `nbext serve`) can explain a segment.")
+        raise UsageError(
+            "--explain: only the embedded service (or another `nbext serve`) can explain a segment."
+        )
     explanation = _explanation(client, query)
     print(f"{visible(explanation.get('words'), None)}\n")
     for part, title in (("sql", "SQL"), ("plan", "Plan")):
@@ -298,5 +352,8 @@ def compact(value: Any, name: str | None = None, indent: str = "") -> str:
     if isinstance(value, list):
         items, (opening, closing) = [compact(item, None, deeper) for item in value], "[]"
     else:
-        items, (opening, closing) = [compact(item, key, deeper) for key, item in value.items()], "{}"
+        items, (opening, closing) = (
+            [compact(item, key, deeper) for key, item in value.items()],
+            "{}",
+        )
     return f"{start}{opening}\n" + ",\n".join(items) + f"\n{indent}{closing}"

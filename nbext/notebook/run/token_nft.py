@@ -33,7 +33,9 @@ def read_or_search_nfts(session: Session, args: Args, cell: str | None) -> Any:
         return _read(session, grammars.NFT, args)
     # `search ""` lists all that there is.
     if len(args.words) == 1:
-        raise UsageError("%nft search: a search term is missing. Example: %nft search punk --chain ethereum")
+        raise UsageError(
+            "%nft search: a search term is missing. Example: %nft search punk --chain ethereum"
+        )
     term = " ".join(str(value_of(word, args)) for word in args.words[1:])
     limit = 20 if args["limit"] is None else args["limit"]
     chain, kind = args["chain"] or session.settings["chain"], args["type"] or "nft"
@@ -43,7 +45,9 @@ def read_or_search_nfts(session: Session, args: Args, cell: str | None) -> Any:
 def _search(session: Session, args: Args, term: str, *, chain: str, kind: str, limit: int) -> Any:
     """Search contracts of a kind, and say how many others there are."""
     if args["card"]:
-        raise UsageError("--card shows one contract: give its chain and address, such as %nft ethereum BAYC --card")
+        raise UsageError(
+            "--card shows one contract: give its chain and address, such as %nft ethereum BAYC --card"
+        )
     client, offset = session.connected(), args["offset"] or 0
     with session.bar("search"):
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
@@ -61,7 +65,9 @@ def _read(session: Session, grammar: Grammar, args: Args) -> Any:
         return _search(session, args, "", chain=args.words[0].text, kind=kind, limit=_LISTED)
     chain, addresses = chain_and_addresses(grammar, args, session.settings["chain"])
     if args["card"] and len(addresses) != 1:
-        raise grammar.error(args, f"--card shows one contract, and {len(addresses):,} are asked for.")
+        raise grammar.error(
+            args, f"--card shows one contract, and {len(addresses):,} are asked for."
+        )
     client = session.connected()
     look_up = client.tokens if grammar is grammars.TOKEN else client.nfts
     # Of many, those that are found are an answer; of one alone, a row of nulls would hide the mistake.
@@ -94,13 +100,21 @@ def _hint(session: Session, grammar: Grammar, args: Args, chain: str, addresses:
         name = addresses[0]
         return f" For the addresses in your variable, use braces: {grammar.magic} {chain} {{{{{name}}}}}"
     # One more question, only after an error, and only to a service that is known to answer it.
-    return _of_the_other_kind(session, grammar, chain, addresses) if session.connected().is_ours else ""
+    return (
+        _of_the_other_kind(session, grammar, chain, addresses)
+        if session.connected().is_ours
+        else ""
+    )
 
 
 def _of_the_other_kind(session: Session, grammar: Grammar, chain: str, addresses: list[str]) -> str:
     """Return a hint where what is not a token is a collection, or the other way round."""
     client = session.connected()
-    other, look_up = (grammars.NFT, client.nfts) if grammar is grammars.TOKEN else (grammars.TOKEN, client.tokens)
+    other, look_up = (
+        (grammars.NFT, client.nfts)
+        if grammar is grammars.TOKEN
+        else (grammars.TOKEN, client.tokens)
+    )
     try:
         look_up(chain, addresses, strict=True)
     except NbextError:
@@ -114,31 +128,47 @@ def chain_and_addresses(grammar: Grammar, args: Args, usual: str) -> tuple[str, 
     """Return the chain and the addresses (or symbols) of a line; the ``usual`` chain is named where it is missing."""
     example = f"Example: {grammar.examples[0]}"
     if not args.words:
-        raise grammar.error(args, f"a chain and an address are missing. Usage: {grammar.usage}. {example}")
+        raise grammar.error(
+            args, f"a chain and an address are missing. Usage: {grammar.usage}. {example}"
+        )
     for word in args.words:
         if word.kind == "json":
-            raise grammar.error(args, f"write a Python value as {{{word.text}}}, not as {word.text}.", word)
+            raise grammar.error(
+                args, f"write a Python value as {{{word.text}}}, not as {word.text}.", word
+            )
     first, *rest = args.words
     _check_order(grammar, args, first, rest, usual)
     if not rest:
         if _is_chain(first.text):
-            raise grammar.error(args, f"an address or a symbol is missing after the chain. {example}", first)
-        raise grammar.error(args, f"the chain is missing. Write: {grammar.magic} {visible(usual)} {first.text}", first)
+            raise grammar.error(
+                args, f"an address or a symbol is missing after the chain. {example}", first
+            )
+        raise grammar.error(
+            args,
+            f"the chain is missing. Write: {grammar.magic} {visible(usual)} {first.text}",
+            first,
+        )
     chain = str(value_of(first, args))
     # One list, whatever mixture of symbols, addresses and expressions was written: the order asked is kept.
-    return chain, [one for word in rest for one in _addresses_of(grammar, args, word, value_of(word, args))]
+    return chain, [
+        one for word in rest for one in _addresses_of(grammar, args, word, value_of(word, args))
+    ]
 
 
 def _check_order(grammar: Grammar, args: Args, first: Word, rest: list[Word], usual: str) -> None:
     # Chain and address are swapped so often that the mended line is worth building.
-    if looks_like_address(first.text) or (rest and _is_chain(rest[0].text) and not _is_chain(first.text)):
+    if looks_like_address(first.text) or (
+        rest and _is_chain(rest[0].text) and not _is_chain(first.text)
+    ):
         chain = rest[0].text if rest else visible(usual)
         mended = f"{grammar.magic} {chain} {first.text}"
         raise grammar.error(args, f"the chain goes before the address. Write: {mended}", first)
     is_search = difflib.get_close_matches(first.text.lower(), ["search"], cutoff=0.7)
     if grammar is grammars.NFT and rest and is_search and not _is_chain(first.text):
         term = args.line[rest[0].column :].strip()
-        raise grammar.error(args, f"unknown chain {first.text!r}. Did you mean: %nft search {term}", first)
+        raise grammar.error(
+            args, f"unknown chain {first.text!r}. Did you mean: %nft search {term}", first
+        )
 
 
 def _addresses_of(grammar: Grammar, args: Args, word: Word, value: Any) -> list[str]:
@@ -146,18 +176,27 @@ def _addresses_of(grammar: Grammar, args: Args, word: Word, value: Any) -> list[
     for item in items:
         if not isinstance(item, str):
             found = f"{word.text} contains {type(item).__name__} values, not addresses"
-            raise grammar.error(args, f"{found}. An address is a string of 0x and 40 hex digits.", word)
+            raise grammar.error(
+                args, f"{found}. An address is a string of 0x and 40 hex digits.", word
+            )
     if not items:
         raise grammar.error(args, f"{word.text} is empty. Give at least one address.", word)
     # Commas between addresses are a habit from lists.
-    return [one for item in items for one in (item.split(",") if word.kind == "word" else [item.rstrip(",")]) if one]
+    return [
+        one
+        for item in items
+        for one in (item.split(",") if word.kind == "word" else [item.rstrip(",")])
+        if one
+    ]
 
 
 def _has_addresses(value: Any) -> bool:
     """Return whether a variable holds addresses: a list or a column does, a string if it is one."""
     if isinstance(value, str):
         return looks_like_address(value)
-    return isinstance(value, list | tuple | set) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1)
+    return isinstance(value, list | tuple | set) or (
+        hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
+    )
 
 
 def _is_chain(text: str) -> bool:

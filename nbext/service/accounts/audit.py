@@ -42,10 +42,18 @@ class Audit:
         self._database = database
         self._waiting: deque[dict[str, Any]] = deque(maxlen=_WAITING)
 
-    def note(self, action: str, *, key_id: str | None, target: str | None, client: str | None) -> None:
+    def note(
+        self, action: str, *, key_id: str | None, target: str | None, client: str | None
+    ) -> None:
         """Note an action, to be written at the next `flush`."""
         self._waiting.append(
-            {"at": time.time(), "key_id": key_id, "action": action, "target": target, "client": client}
+            {
+                "at": time.time(),
+                "key_id": key_id,
+                "action": action,
+                "target": target,
+                "client": client,
+            }
         )
 
     def flush(self) -> None:
@@ -62,7 +70,9 @@ class Audit:
             self._waiting.extendleft(reversed(rows))
             raise
 
-    def entries(self, *, since: float = 0.0, key_ids: Collection[str] | None = None) -> Iterator[Entry]:
+    def entries(
+        self, *, since: float = 0.0, key_ids: Collection[str] | None = None
+    ) -> Iterator[Entry]:
         """Yield the log from ``since`` (seconds since 1970) on, the oldest first; of these keys alone, if given."""
         found = select(audit).order_by(audit.c.at, audit.c.id).limit(_BATCH)
         if key_ids is not None:
@@ -72,7 +82,9 @@ class Audit:
         while last is not None:
             with self._database.read() as db:
                 rows = db.execute(found.where(tuple_(audit.c.at, audit.c.id) > last)).all()
-            yield from (Entry(row.at, row.key_id, row.action, row.target, row.client) for row in rows)
+            yield from (
+                Entry(row.at, row.key_id, row.action, row.target, row.client) for row in rows
+            )
             last = (rows[-1].at, rows[-1].id) if rows else None
 
     def prune(self, before: float) -> None:

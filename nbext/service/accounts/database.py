@@ -15,7 +15,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, create_engine, event, func, insert, inspect, make_url, select
+from sqlalchemy import (
+    URL,
+    Connection,
+    create_engine,
+    event,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+)
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.pool import NullPool
 
@@ -24,9 +34,13 @@ from nbext.service.accounts import schema
 
 # The kinds of error that are the file's or the disk's fault; any other is a fault of ours, and keeps its type.
 _OF_THE_FILE = {
-    sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOTADB,
-}  # fmt: skip
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOTADB,
+}
 _OF_THE_SERVER = {"08", "28", "3D", "53", "57", "58"}
 # Any number that no other program locks.
 _MIGRATING = 0x6E62657874
@@ -56,7 +70,9 @@ class Database:
         if self.path:
             self.name = self.path.name
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._engine = create_engine(f"sqlite:///{place}", poolclass=NullPool, connect_args={"timeout": 15})
+            self._engine = create_engine(
+                f"sqlite:///{place}", poolclass=NullPool, connect_args={"timeout": 15}
+            )
             event.listen(self._engine, "connect", self._on_connect)
             self._reading = self._engine
         else:
@@ -73,7 +89,9 @@ class Database:
         # Threads of one process queue here: SQLite's own lock makes its callers sleep and try again, and starves some.
         # A commit shared by all who wait was measured and removed: p99 of 64 connections was 425 ms with it and 416 ms
         # without (medians of three paired runs). It mattered only where quick requests shared the threads of writers.
-        self._turn: contextlib.AbstractContextManager[Any] = threading.Lock() if self.path else contextlib.nullcontext()
+        self._turn: contextlib.AbstractContextManager[Any] = (
+            threading.Lock() if self.path else contextlib.nullcontext()
+        )
         self._prepare(make)
 
     def _on_connect(self, db: sqlite3.Connection, _: Any) -> None:
@@ -96,7 +114,9 @@ class Database:
             names = set(inspect(db).get_table_names())
             if not names and not make:
                 it = "It" if self.path else "No service has run on it yet, or it"
-                raise StorageError(f"{self.name} has no tables. {it} is not a registry, or a copy that was cut off.")
+                raise StorageError(
+                    f"{self.name} has no tables. {it} is not a registry, or a copy that was cut off."
+                )
             if schema.revision.name in names or not names:
                 # New, or made by another service while this one waited for its turn.
                 schema.metadata.create_all(db)
@@ -130,7 +150,11 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """Lend a connection inside a transaction: at the end all of it is on the disk, or none."""
-        with self._turn, self._mapped(), self._begun("BEGIN IMMEDIATE") if self.path else self._engine.begin() as db:
+        with (
+            self._turn,
+            self._mapped(),
+            self._begun("BEGIN IMMEDIATE") if self.path else self._engine.begin() as db,
+        ):
             yield db
 
     @contextlib.contextmanager
@@ -165,23 +189,41 @@ class Database:
             # Only errors that SQLite itself raises have a code; its low byte is the kind. Of PostgreSQL's the class is
             # that of connections, resources or the system; without any the server was not reached.
             code = getattr(error.orig, "sqlite_errorcode", None)
-            state = getattr(error.orig, "sqlstate", "") or ("08" if isinstance(error, OperationalError) else "")
-            if (code & 0xFF in _OF_THE_FILE) if code else (not self.path and state[:2] in _OF_THE_SERVER):
+            state = getattr(error.orig, "sqlstate", "") or (
+                "08" if isinstance(error, OperationalError) else ""
+            )
+            if (
+                (code & 0xFF in _OF_THE_FILE)
+                if code
+                else (not self.path and state[:2] in _OF_THE_SERVER)
+            ):
                 reason = str(error.orig).splitlines()[0]
                 full = (code is not None and code & 0xFF == sqlite3.SQLITE_FULL) or state == "53100"
                 kind = DiskFull if full else StorageError if self.path else Unreachable
-                raise kind(f"{self.name} cannot be used as the service's registry: {reason}") from None
+                raise kind(
+                    f"{self.name} cannot be used as the service's registry: {reason}"
+                ) from None
             raise
 
     def backup(self, target: Path) -> None:
         """Copy all that is stored, as it is now, into a new SQLite file, while others go on writing."""
         server = self._engine.execution_options(isolation_level="REPEATABLE READ")
-        stored = [table for table in schema.metadata.sorted_tables if table not in (schema.revision, schema.roles)]
-        with contextlib.closing(Database(target)) as copy, self._mapped(), (
-            self._begun("BEGIN") if self.path else server.connect()
-        ) as source:
+        stored = [
+            table
+            for table in schema.metadata.sorted_tables
+            if table not in (schema.revision, schema.roles)
+        ]
+        with (
+            contextlib.closing(Database(target)) as copy,
+            self._mapped(),
+            self._begun("BEGIN") if self.path else server.connect() as source,
+        ):
             for table in stored:
-                for rows in source.execute(select(table).execution_options(yield_per=1000)).mappings().partitions():
+                for rows in (
+                    source.execute(select(table).execution_options(yield_per=1000))
+                    .mappings()
+                    .partitions()
+                ):
                     with copy.write() as db:
                         db.execute(insert(table), [dict(row) for row in rows])
 
@@ -205,11 +247,15 @@ def _url_of(text: str) -> URL:
     if not text.startswith(("postgresql://", "postgres://")):
         raise ConfigError("A registry's URL is postgresql://user@host/database.")
     if not find_spec("psycopg"):
-        raise ConfigError('A PostgreSQL registry needs psycopg. Install it: pip install "nbext[postgres]"')
+        raise ConfigError(
+            'A PostgreSQL registry needs psycopg. Install it: pip install "nbext[postgres]"'
+        )
     try:
         return make_url(text).set(drivername="postgresql+psycopg")
     except ArgumentError:
-        raise ConfigError("The registry's URL cannot be read. Write postgresql://user@host/database.") from None
+        raise ConfigError(
+            "The registry's URL cannot be read. Write postgresql://user@host/database."
+        ) from None
 
 
 def _migrate(db: Connection) -> None:

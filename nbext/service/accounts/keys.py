@@ -62,7 +62,11 @@ class Key:
         """One of ``in use``, ``revoked`` and ``expired``."""
         if self.revoked_at is not None:
             return "revoked"
-        return "expired" if self.expires_at is not None and self.expires_at <= time.time() else "in use"
+        return (
+            "expired"
+            if self.expires_at is not None and self.expires_at <= time.time()
+            else "in use"
+        )
 
 
 def digest_of(text: str) -> str:
@@ -113,8 +117,13 @@ class KeyRing:
             return [_key(row) for row in db.execute(select(keys).order_by(keys.c.created_at))]
 
     def add(
-        self, name: str, scopes: Sequence[str] = DEFAULT_SCOPES, rate: str | None = DEFAULT_RATE, *,
-        lasts: float | None = None, private: bool = False,
+        self,
+        name: str,
+        scopes: Sequence[str] = DEFAULT_SCOPES,
+        rate: str | None = DEFAULT_RATE,
+        *,
+        lasts: float | None = None,
+        private: bool = False,
     ) -> tuple[Key, Secret]:
         """Make a key; its text is returned this once and stored nowhere. ConfigError where it may not be as given.
 
@@ -122,15 +131,31 @@ class KeyRing:
         """
         _check(name, scopes, rate)
         text, now = _new_text(), time.time()
-        key = Key(secrets.token_hex(6), name, frozenset(scopes), rate, now, None, lasts and now + lasts, private)
+        key = Key(
+            secrets.token_hex(6),
+            name,
+            frozenset(scopes),
+            rate,
+            now,
+            None,
+            lasts and now + lasts,
+            private,
+        )
         with self._database.write() as db:
             if db.scalar(select(keys.c.id).where(keys.c.name == name, keys.c.revoked_at.is_(None))):
-                raise ConfigError(f"A key named {name!r} is in use. Revoke it first, or choose another name.")
+                raise ConfigError(
+                    f"A key named {name!r} is in use. Revoke it first, or choose another name."
+                )
             db.execute(
                 insert(keys),
                 {
-                    "id": key.id, "name": name, "digest": digest_of(text.reveal()), "rate": rate,
-                    "scopes": " ".join(sorted(key.scopes)), "created_at": now, "expires_at": key.expires_at,
+                    "id": key.id,
+                    "name": name,
+                    "digest": digest_of(text.reveal()),
+                    "rate": rate,
+                    "scopes": " ".join(sorted(key.scopes)),
+                    "created_at": now,
+                    "expires_at": key.expires_at,
                     "private": int(private),
                 },
             )
@@ -146,7 +171,9 @@ class KeyRing:
             row = db.execute(_IN_USE, {"sought": name}).first()
             if row is not None:
                 new = {
-                    "digest": digest_of(text.reveal()), "former_digest": row.digest, "former_until": now + grace,
+                    "digest": digest_of(text.reveal()),
+                    "former_digest": row.digest,
+                    "former_until": now + grace,
                     "expires_at": now + lasts if lasts else row.expires_at,
                 }
                 db.execute(update(keys).where(keys.c.id == row.id).values(**new))
@@ -169,9 +196,13 @@ class KeyRing:
         """Return the ids of all keys of that name or id, revoked ones too; ConfigError where there is none."""
         keys = self.all()
         # The owner's key is in no registry.
-        ids = [key.id for key in keys if name in (key.id, key.name)] or [each for each in ("owner",) if each == name]
+        ids = [key.id for key in keys if name in (key.id, key.name)] or [
+            each for each in ("owner",) if each == name
+        ]
         if not ids:
-            raise ConfigError(f"No key has the name or id {quoted(name)}.{did_you_mean(name, [k.name for k in keys])}")
+            raise ConfigError(
+                f"No key has the name or id {quoted(name)}.{did_you_mean(name, [k.name for k in keys])}"
+            )
         return ids
 
     def _no_such(self, name: str) -> ConfigError:
@@ -186,13 +217,20 @@ _BY_DIGEST = select(keys).where(
     )
 )
 _IN_USE = select(keys).where(
-    or_(keys.c.name == bindparam("sought"), keys.c.id == bindparam("sought")), keys.c.revoked_at.is_(None)
+    or_(keys.c.name == bindparam("sought"), keys.c.id == bindparam("sought")),
+    keys.c.revoked_at.is_(None),
 )
 
 
 def _key(row: Row[Any]) -> Key:
     return Key(
-        row.id, row.name, frozenset(row.scopes.split()), row.rate, row.created_at, row.revoked_at, row.expires_at,
+        row.id,
+        row.name,
+        frozenset(row.scopes.split()),
+        row.rate,
+        row.created_at,
+        row.revoked_at,
+        row.expires_at,
         bool(row.private),
     )
 
@@ -227,7 +265,9 @@ def _check(name: str, scopes: Sequence[str], rate: str | None) -> None:
         )
     for scope in scopes:
         if scope not in SCOPES:
-            raise ConfigError(f"Unknown scope {scope!r}.{did_you_mean(scope, SCOPES)} Allowed: {', '.join(SCOPES)}.")
+            raise ConfigError(
+                f"Unknown scope {scope!r}.{did_you_mean(scope, SCOPES)} Allowed: {', '.join(SCOPES)}."
+            )
     if rate is not None:
         parse_rate(rate)
 
@@ -235,13 +275,17 @@ def _check(name: str, scopes: Sequence[str], rate: str | None) -> None:
 @lru_cache(maxsize=256)
 def parse_rate(text: str) -> RateLimitItem:
     """Return the rate of a text such as ``600/minute`` or ``10 per second``, or raise ConfigError."""
-    from limits import parse  # imports a tenth of a second of others, and the embedded service has no rate
+    from limits import (
+        parse,
+    )  # imports a tenth of a second of others, and the embedded service has no rate
 
     try:
         # The library alone reads the first of several rates, and zeros, which would lock a key out.
         return parse(_RATE.fullmatch(text)[0])  # type: ignore[index]  # no match is no rate
     except (TypeError, ValueError):
-        raise ConfigError(f"{quoted(text)} is not a rate. Write 600/minute, 10/second or 20000/day.") from None
+        raise ConfigError(
+            f"{quoted(text)} is not a rate. Write 600/minute, 10/second or 20000/day."
+        ) from None
 
 
 class Rates:
@@ -302,10 +346,15 @@ class Rates:
             taken = {row.began: row.taken for row in db.execute(lately)}
             # The part of the window before that is less than a span ago, as if its requests were spread evenly.
             before = taken.get(began - span, 0) * (1 - (now - began) / span)
-            granted: int = min(max(1, rate.amount // 20), math.floor(rate.amount - before - taken.get(began, 0)))
+            granted: int = min(
+                max(1, rate.amount // 20), math.floor(rate.amount - before - taken.get(began, 0))
+            )
             if granted > 0:
                 db.execute(delete(rates).where(own, rates.c.began != began - span))
-                db.execute(insert(rates), {"key_id": key_id, "began": began, "taken": taken.get(began, 0) + granted})
+                db.execute(
+                    insert(rates),
+                    {"key_id": key_id, "began": began, "taken": taken.get(began, 0) + granted},
+                )
         return granted
 
 

@@ -30,7 +30,9 @@ def normalised(given: object) -> str:
         raise ValidationError.of("/email", "type", "An e-mail address is a string.")
     # email-validator takes seconds on a megabyte: the length is checked first.
     if len(given) > MAX_EMAIL:
-        detail = f"An e-mail address has at most {MAX_EMAIL} characters; this one has {len(given):,}."
+        detail = (
+            f"An e-mail address has at most {MAX_EMAIL} characters; this one has {len(given):,}."
+        )
         raise ValidationError.of("/email", "length", detail)
     # It takes 30 ms to load, and most services never record an address.
     from email_validator import EmailNotValidError, validate_email
@@ -59,10 +61,15 @@ class SignUps:
     def all(self) -> Iterator[SignUp]:
         """Yield every sign-up, the oldest first."""
         with self._database.read() as db:
-            for row in db.execute(select(signups).order_by(signups.c.consented_at, signups.c.address)):
+            for row in db.execute(
+                select(signups).order_by(signups.c.consented_at, signups.c.address)
+            ):
                 yield SignUp(row.email, row.consented_at)
 
     def delete(self, email: str) -> bool:
         """Delete an address; False where it was not recorded."""
         with self._database.write() as db:
-            return db.execute(delete(signups).where(signups.c.address == email.casefold())).rowcount > 0
+            return (
+                db.execute(delete(signups).where(signups.c.address == email.casefold())).rowcount
+                > 0
+            )

@@ -1,11 +1,11 @@
 """The commands of whoever runs the service; the data folder that each takes is read here.
 
-    serve       the service itself
-    keys        add, list, rotate and revoke API keys
-    signups     export or delete the newsletter's addresses
-    audit       print who did what
-    backup      copy what the service stores, while it runs
-    check       read everything that is stored, and report what is damaged
+serve       the service itself
+keys        add, list, rotate and revoke API keys
+signups     export or delete the newsletter's addresses
+audit       print who did what
+backup      copy what the service stores, while it runs
+check       read everything that is stored, and report what is damaged
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ STATE = "service"
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add ``--data`` and ``--registry``."""
     parser.add_argument(
-        "--data", metavar="DIR", type=data_place,
+        "--data",
+        metavar="DIR",
+        type=data_place,
         help="the data folder (default: NBEXT_DATA_DIR, or the user's data folder), or the URL that an ingest on Spark "
-             "filled",
+        "filled",
     )
     parser.add_argument(
-        "--registry", metavar="URL", default=os.environ.get("NBEXT_REGISTRY"),
+        "--registry",
+        metavar="URL",
+        default=os.environ.get("NBEXT_REGISTRY"),
         help="the PostgreSQL database that many services share, postgresql://user@host/database (default:"
-             " NBEXT_REGISTRY, which keeps a password off the command line; without, a SQLite file in the data folder)",
+        " NBEXT_REGISTRY, which keeps a password off the command line; without, a SQLite file in the data folder)",
     )
 
 
@@ -70,13 +74,17 @@ def database(args: argparse.Namespace, *, make: bool = False) -> Iterator[Databa
     place = registry_of(args)
     # SQLite makes any file that it opens.
     if isinstance(place, Path) and not make and not place.exists():
-        raise ConfigError(f"No service has run on {data_dir(args)}. Name its data folder with --data.")
+        raise ConfigError(
+            f"No service has run on {data_dir(args)}. Name its data folder with --data."
+        )
     try:
         with contextlib.closing(Database(place, make=make)) as opened:
             yield opened
     except DiskFull:
         where = f"of {state_dir(args)}" if isinstance(place, Path) else "of the PostgreSQL registry"
-        raise DiskFull(f"The disk {where} is full. Free some of it, and run the command again.") from None
+        raise DiskFull(
+            f"The disk {where} is full. Free some of it, and run the command again."
+        ) from None
 
 
 def note(database: Database, action: str, target: str | None) -> None:

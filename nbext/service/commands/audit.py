@@ -14,7 +14,9 @@ from nbext.service.http.bodies import iso_ms
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
-    parser.add_argument("--since", metavar="SPAN", help="only the last 12h, 90d or 4w (default: all)")
+    parser.add_argument(
+        "--since", metavar="SPAN", help="only the last 12h, 90d or 4w (default: all)"
+    )
     parser.add_argument("--key", metavar="NAME", help="only what this key did, by its name or id")
     commands.add_data(parser)
 
@@ -25,7 +27,12 @@ def run(args: argparse.Namespace) -> int:
     with commands.database(args) as database:
         ids = KeyRing(database).ids_of(args.key) if args.key else None
         for each in Audit(database).entries(since=since, key_ids=ids):
-            line = {"at": iso_ms(each.at), "key": each.key_id, "action": each.action, "target": each.target}
+            line = {
+                "at": iso_ms(each.at),
+                "key": each.key_id,
+                "action": each.action,
+                "target": each.target,
+            }
             # A stranger's address is text of ours: the server read it off the connection, or a proxy we were told of.
             print(json.dumps({**line, "client": each.client}))
     return 0

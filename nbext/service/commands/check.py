@@ -25,7 +25,9 @@ def run(args: argparse.Namespace) -> int:
     """Check the chain data, the registry and each stored file's bytes; exit code 1 where something is damaged."""
     data, checked, lists = commands.data_dir(args), 0, 0
     if isinstance(data, str):
-        raise ConfigError(f"{data} is a URL, whose files have no checksums here. Name a data folder with --data.")
+        raise ConfigError(
+            f"{data} is a URL, whose files have no checksums here. Name a data folder with --data."
+        )
     state, ingested = commands.state_dir(args), (data / "generations").exists()
     damage = list(damage_of(data))
     # Chain data is checked, too, before any service ran on it; a folder with neither is an error.
@@ -42,14 +44,18 @@ def run(args: argparse.Namespace) -> int:
     # Where another registry is looked at, or a former one is gone, the results are there and nobody finds them.
     files = sum(1 for _ in (state / "results").glob("*.arrow"))
     if files and not checked:
-        damage.append(f"registry: {registry} names none of the {files} files in {state / 'results'}")
+        damage.append(
+            f"registry: {registry} names none of the {files} files in {state / 'results'}"
+        )
     for name, intact in stored(state):
         lists += 1
         damage += [] if intact else [f"list {name} has other bytes than were stored"]
     for line in damage:
         print(line)
     found = f"{len(damage)} damaged" if damage else "all intact"
-    print(f"Checked {registry} and {'the chain data' if ingested else 'no chain data, because none was ingested'}.")
+    print(
+        f"Checked {registry} and {'the chain data' if ingested else 'no chain data, because none was ingested'}."
+    )
     print(f"{checked} results and {lists} lists checked: {found}.")
     return 1 if damage else 0
 

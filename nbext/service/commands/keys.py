@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 
 from nbext.service import commands
-from nbext.service.accounts.keys import DEFAULT_RATE, DEFAULT_SCOPES, SCOPES, Key, KeyRing, seconds_of
+from nbext.service.accounts.keys import (
+    DEFAULT_RATE,
+    DEFAULT_SCOPES,
+    SCOPES,
+    Key,
+    KeyRing,
+    seconds_of,
+)
 from nbext.service.container import free_reserve
 from nbext.service.http.bodies import iso_ms
 from nbext.settings import Secret
@@ -17,20 +24,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = actions.add_parser("add", help="make a key; it is shown once")
     add.add_argument("name", help="the name of the key's owner")
     add.add_argument(
-        "--scope", action="append", metavar="SCOPE",
+        "--scope",
+        action="append",
+        metavar="SCOPE",
         help=f"what the key may do: {', '.join(SCOPES)}; repeat for several (default: "
-             f"{', '.join(DEFAULT_SCOPES)})",
+        f"{', '.join(DEFAULT_SCOPES)})",
     )
-    add.add_argument("--rate", default=DEFAULT_RATE, help="requests that it may send, or none (default: %(default)s)")
-    add.add_argument("--expires", metavar="SPAN", help="how long it is accepted: 12h, 90d or 4w (default: no end)")
-    add.add_argument("--private", action="store_true",
-                     help="it sees only its own segments, which nobody sees but it and keys with the scope admin")
+    add.add_argument(
+        "--rate",
+        default=DEFAULT_RATE,
+        help="requests that it may send, or none (default: %(default)s)",
+    )
+    add.add_argument(
+        "--expires",
+        metavar="SPAN",
+        help="how long it is accepted: 12h, 90d or 4w (default: no end)",
+    )
+    add.add_argument(
+        "--private",
+        action="store_true",
+        help="it sees only its own segments, which nobody sees but it and keys with the scope admin",
+    )
     every = actions.add_parser("list", help="list the keys, without their text")
     rotate = actions.add_parser("rotate", help="give a key a new text; its segments stay its own")
     rotate.add_argument("name", help="the key's name or id")
-    rotate.add_argument("--grace", metavar="SPAN", default="24h",
-                        help="for how long the former text is accepted, too (default: %(default)s; 0h: not at all)")
-    rotate.add_argument("--expires", metavar="SPAN", help="for how long the key is accepted from now on: 90d")
+    rotate.add_argument(
+        "--grace",
+        metavar="SPAN",
+        default="24h",
+        help="for how long the former text is accepted, too (default: %(default)s; 0h: not at all)",
+    )
+    rotate.add_argument(
+        "--expires", metavar="SPAN", help="for how long the key is accepted from now on: 90d"
+    )
     revoke = actions.add_parser("revoke", help="revoke a key")
     revoke.add_argument("name", help="the key's name or id")
     for action in (add, every, rotate, revoke):
@@ -52,19 +78,28 @@ def run(args: argparse.Namespace) -> int:
 def _add(ring: KeyRing, args: argparse.Namespace) -> Key:
     rate = None if args.rate == "none" else args.rate
     key, text = ring.add(
-        args.name, args.scope or DEFAULT_SCOPES, rate, private=args.private,
+        args.name,
+        args.scope or DEFAULT_SCOPES,
+        rate,
+        private=args.private,
         lasts=seconds_of(args.expires, "--expires") if args.expires else None,
     )
-    print(f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}.")
+    print(
+        f"Added {key.name} ({key.id}). Scopes: {', '.join(sorted(key.scopes))}. Rate: {rate or 'no limit'}."
+    )
     _show(key, text)
     return key
 
 
 def _show(key: Key, text: Secret) -> None:
     if key.private:
-        print("It is private: it sees only its own segments, and only it and keys with the scope admin see them.")
+        print(
+            "It is private: it sees only its own segments, and only it and keys with the scope admin see them."
+        )
     if not key.scopes & {"read", "execute"}:
-        print("It can read and execute nothing: add --scope read and --scope execute, if it is for more than that.")
+        print(
+            "It can read and execute nothing: add --scope read and --scope execute, if it is for more than that."
+        )
     if key.expires_at:
         print(f"It expires {iso_ms(key.expires_at)}.")
     print("The key, which is not shown again:")

@@ -23,7 +23,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nbext.core.atomic_files import secret_file
-from nbext.engine.open import QUERY_SECONDS, QUERY_SECONDS_ELSEWHERE, Newest, add_spark_conf, with_options
+from nbext.engine.open import (
+    QUERY_SECONDS,
+    QUERY_SECONDS_ELSEWHERE,
+    Newest,
+    add_spark_conf,
+    with_options,
+)
 from nbext.errors import ConfigError, NbextError
 from nbext.service import commands
 from nbext.service.accounts.database import Database
@@ -43,36 +49,79 @@ _AGAIN_SECONDS = 0.5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the options."""
     commands.add_data(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=0, metavar="N", help="the port (default: any that is free)")
-    parser.add_argument("--engine", metavar="URL", help="the engine that answers (default: duckdb://)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=0, metavar="N", help="the port (default: any that is free)"
+    )
+    parser.add_argument(
+        "--engine", metavar="URL", help="the engine that answers (default: duckdb://)"
+    )
     add_spark_conf(parser)
     parser.add_argument(
-        "--allow-host", action="append", default=[], metavar="NAME",
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
         help="a name that callers may send in the Host header; repeat for several",
     )
     parser.add_argument(
-        "--root-path", type=_path, metavar="PATH",
+        "--root-path",
+        type=_path,
+        metavar="PATH",
         help="the path below which a proxy serves this service, such as /nbext; links begin with it",
     )
     parser.add_argument(
-        "--proxy-headers", type=_network, action="append", default=[], metavar="ADDRESS",
+        "--proxy-headers",
+        type=_network,
+        action="append",
+        default=[],
+        metavar="ADDRESS",
         help="the address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; repeat for "
-             "several",
+        "several",
     )
-    parser.add_argument("--query-seconds", type=_above_zero, metavar="S",
-                        help=f"how long a segment may run (default: {QUERY_SECONDS:g} on DuckDB, "
-                             f"{QUERY_SECONDS_ELSEWHERE:g} elsewhere)")
-    parser.add_argument("--keep-days", type=_above_zero, default=Limits.keep_days, metavar="D",
-                        help="how long results are stored after their last use (default: %(default)g)")
-    parser.add_argument("--keep-gib", type=_above_zero, default=Limits.keep_bytes / _GIB, metavar="G",
-                        help="how many GiB all segments may take, with their requests (default: %(default)g)")
-    parser.add_argument("--key-gib", type=_above_zero, metavar="G",
-                        help="how many GiB of that the segments of one key may take (default: a quarter)")
-    parser.add_argument("--processes", type=_at_least_one, default=1, metavar="N",
-                        help="processes that serve on the one port (default: %(default)s)")
-    parser.add_argument("--workers", type=_at_least_one, default=Limits.workers, metavar="N",
-                        help="segments that run at once in each process (default: %(default)s)")
+    parser.add_argument(
+        "--query-seconds",
+        type=_above_zero,
+        metavar="S",
+        help=f"how long a segment may run (default: {QUERY_SECONDS:g} on DuckDB, "
+        f"{QUERY_SECONDS_ELSEWHERE:g} elsewhere)",
+    )
+    parser.add_argument(
+        "--keep-days",
+        type=_above_zero,
+        default=Limits.keep_days,
+        metavar="D",
+        help="how long results are stored after their last use (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--keep-gib",
+        type=_above_zero,
+        default=Limits.keep_bytes / _GIB,
+        metavar="G",
+        help="how many GiB all segments may take, with their requests (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--key-gib",
+        type=_above_zero,
+        metavar="G",
+        help="how many GiB of that the segments of one key may take (default: a quarter)",
+    )
+    parser.add_argument(
+        "--processes",
+        type=_at_least_one,
+        default=1,
+        metavar="N",
+        help="processes that serve on the one port (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--workers",
+        type=_at_least_one,
+        default=Limits.workers,
+        metavar="N",
+        help="segments that run at once in each process (default: %(default)s)",
+    )
 
 
 def _above_zero(text: str) -> float:
@@ -91,7 +140,9 @@ def _at_least_one(text: str) -> int:
 
 def _path(text: str) -> str:
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", text):
-        raise argparse.ArgumentTypeError(f"{text} is not a path such as /nbext: begin with / and end without one.")
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a path such as /nbext: begin with / and end without one."
+        )
     return text
 
 
@@ -116,11 +167,15 @@ def run(args: argparse.Namespace) -> int:
             closing.callback(listener.close)
         if hasattr(signal, "SIGHUP"):
             # Here for "look at the data now"; until a service does so, and in the parent of several, it ends nothing.
-            closing.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN))
+            closing.callback(
+                signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            )
         if args.processes > 1:
             # Once, and not by all of them at the same time.
             Database(commands.registry_of(args)).close()
-            return _Processes(args, key, listeners).run(lambda: _announce(listeners[0], source, args))
+            return _Processes(args, key, listeners).run(
+                lambda: _announce(listeners[0], source, args)
+            )
         _serve(args, key, listeners[0], lambda: _announce(listeners[0], source, args))
         return 0
 
@@ -131,14 +186,24 @@ def _serve(
     engine = with_options(args.engine or Settings()["engine"], args.spark_conf)
     data = Newest(commands.data_dir(args), engine)
     limits = Limits(
-        query_seconds=args.query_seconds or data.query_seconds, keep_days=args.keep_days, workers=args.workers,
-        keep_bytes=int(args.keep_gib * _GIB), key_bytes=int((args.key_gib or args.keep_gib / 4) * _GIB),
+        query_seconds=args.query_seconds or data.query_seconds,
+        keep_days=args.keep_days,
+        workers=args.workers,
+        keep_bytes=int(args.keep_gib * _GIB),
+        key_bytes=int((args.key_gib or args.keep_gib / 4) * _GIB),
     )
     # Names that callers may use without --allow-host; any other name is refused, which stops DNS rebinding.
     hosts = [*LOOPBACK_HOSTS, args.host, socket.gethostname(), *args.allow_host]
     app = create_app(
-        data.open(), commands.state_dir(args), newer=data.newer, registry=commands.registry_of(args), owner=key,
-        hosts=hosts, limits=limits, log=Log(sys.stderr), root_path=args.root_path or "",
+        data.open(),
+        commands.state_dir(args),
+        newer=data.newer,
+        registry=commands.registry_of(args),
+        owner=key,
+        hosts=hosts,
+        limits=limits,
+        log=Log(sys.stderr),
+        root_path=args.root_path or "",
     )
     generations = app.state.container.generations
 
@@ -157,7 +222,9 @@ class _Processes:
     Each socket stays open here: who has connected meanwhile waits for the next process, and is not refused.
     """
 
-    def __init__(self, args: argparse.Namespace, key: Secret, listeners: list[socket.socket]) -> None:
+    def __init__(
+        self, args: argparse.Namespace, key: Secret, listeners: list[socket.socket]
+    ) -> None:
         self._args, self._key, self._listeners = args, key, listeners
         # A fresh interpreter: a fork would copy locks that threads of libraries hold just then.
         self._context = multiprocessing.get_context("spawn")
@@ -166,7 +233,9 @@ class _Processes:
 
     def run(self, on_ready: Callable[[], None]) -> int:
         """Serve until SIGTERM or Ctrl-C; the exit code of a process that ended before it was ready."""
-        former = [(each, signal.signal(each, _interrupt)) for each in (signal.SIGTERM, signal.SIGINT)]
+        former = [
+            (each, signal.signal(each, _interrupt)) for each in (signal.SIGTERM, signal.SIGINT)
+        ]
         try:
             for place in range(len(self._listeners)):
                 self._children.append(self._start(place))
@@ -260,10 +329,15 @@ def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
             listen(host, port).close()
         first = listen(host, port, shared=shared)
         port = address_of(first)[1]
-        return [first, *(listen(host, port, shared=True) if shared else first for _ in range(processes - 1))]
+        return [
+            first,
+            *(listen(host, port, shared=True) if shared else first for _ in range(processes - 1)),
+        ]
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"Cannot listen on {host} port {port}: {reason}. Choose another --port.") from None
+        raise ConfigError(
+            f"Cannot listen on {host} port {port}: {reason}. Choose another --port."
+        ) from None
 
 
 def _announce(listener: socket.socket, source: str, args: argparse.Namespace) -> None:

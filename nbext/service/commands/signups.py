@@ -18,8 +18,12 @@ from nbext.service.http.bodies import iso_ms
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the actions."""
     actions = parser.add_subparsers(dest="action", required=True)
-    export = actions.add_parser("export", help="write all addresses and when each consented, as CSV")
-    export.add_argument("--to", type=Path, metavar="FILE", help="a new file (default: standard output)")
+    export = actions.add_parser(
+        "export", help="write all addresses and when each consented, as CSV"
+    )
+    export.add_argument(
+        "--to", type=Path, metavar="FILE", help="a new file (default: standard output)"
+    )
     delete = actions.add_parser("delete", help="delete an address, as its owner asked")
     delete.add_argument("email")
     for action in (export, delete):
@@ -42,7 +46,10 @@ def _export(signups: SignUps, args: argparse.Namespace) -> None:
     elif not args.to.absolute().parent.is_dir():
         raise ConfigError(f"There is no folder {args.to.parent}.")
     else:
-        with whole_file(args.to.absolute()) as part, part.open("w", encoding="utf-8", newline="") as out:
+        with (
+            whole_file(args.to.absolute()) as part,
+            part.open("w", encoding="utf-8", newline="") as out,
+        ):
             _write(signups, out)
 
 

@@ -18,7 +18,14 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from nbext.core.constants import MAX_LIMIT
-from nbext.core.operations import MAX_COMPARED, MAX_COUNTS, MAX_WALLETS, REPLAYED_HEADER, SEGMENT, SegmentAnswer
+from nbext.core.operations import (
+    MAX_COMPARED,
+    MAX_COUNTS,
+    MAX_WALLETS,
+    REPLAYED_HEADER,
+    SEGMENT,
+    SegmentAnswer,
+)
 from nbext.core.strict_json import NotJson, read_request, to_json
 from nbext.errors import FieldError, ValidationError
 from nbext.service.http.problems import Problem
@@ -95,23 +102,37 @@ class Compared:
 def compared(body: Mapping[str, Any]) -> Compared:
     """Return a request for counts."""
     for name in body.keys() - {"segments", "counts", "amounts"}:
-        raise ValidationError.of(f"/{name[:80]}", "unknown-key", "The fields are segments, counts and amounts.")
+        raise ValidationError.of(
+            f"/{name[:80]}", "unknown-key", "The fields are segments, counts and amounts."
+        )
     amounts = body.get("amounts", False)
     if not isinstance(amounts, bool | str):
-        raise ValidationError.of("/amounts", "type", "amounts is true, false, or the symbol or address of a contract.")
+        raise ValidationError.of(
+            "/amounts", "type", "amounts is true, false, or the symbol or address of a contract."
+        )
     segments, together = body.get("segments"), body.get("counts")
     if not isinstance(segments, list) or not 1 <= len(segments) <= MAX_COMPARED:
-        raise ValidationError.of("/segments", "size", f"segments is a list of 1 to {MAX_COMPARED} requests.")
+        raise ValidationError.of(
+            "/segments", "size", f"segments is a list of 1 to {MAX_COMPARED} requests."
+        )
     for place, one in enumerate(segments):
         if not isinstance(one, dict) or not one.keys() <= {"operator", "filters"}:
-            detail = 'A segment here is an object with "filters", and "operator" where it is not AND.'
+            detail = (
+                'A segment here is an object with "filters", and "operator" where it is not AND.'
+            )
             raise ValidationError.of(f"/segments/{place}", "type", detail)
     if not isinstance(together, list) or not 1 <= len(together) <= MAX_COUNTS:
-        raise ValidationError.of("/counts", "size", f"counts is a list of 1 to {MAX_COUNTS:,} lists of places.")
+        raise ValidationError.of(
+            "/counts", "size", f"counts is a list of 1 to {MAX_COUNTS:,} lists of places."
+        )
     for place, one in enumerate(together):
-        known = isinstance(one, list) and all(type(each) is int and 0 <= each < len(segments) for each in one)
+        known = isinstance(one, list) and all(
+            type(each) is int and 0 <= each < len(segments) for each in one
+        )
         if not known or not 1 <= len(one) <= len(segments) or len(set(one)) < len(one):
-            detail = f"A count is a list of places of segments, each once: 0 to {len(segments) - 1}."
+            detail = (
+                f"A count is a list of places of segments, each once: 0 to {len(segments) - 1}."
+            )
             raise ValidationError.of(f"/counts/{place}", "range", detail)
     return Compared(segments, together, amounts)
 
@@ -119,40 +140,62 @@ def compared(body: Mapping[str, Any]) -> Compared:
 def holders(body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a request for holdings, which names its wallets; what they and the rest mean is read with the data."""
     for name in body.keys() - {"wallets", "chain", "asOf"}:
-        raise ValidationError.of(f"/{name[:80]}", "unknown-key", "The fields are wallets, chain and asOf.")
+        raise ValidationError.of(
+            f"/{name[:80]}", "unknown-key", "The fields are wallets, chain and asOf."
+        )
     wallets = body.get("wallets")
     if not isinstance(wallets, list) or not 1 <= len(wallets) <= MAX_WALLETS:
-        raise ValidationError.of("/wallets", "size", f"wallets is a list of 1 to {MAX_WALLETS} addresses.")
+        raise ValidationError.of(
+            "/wallets", "size", f"wallets is a list of 1 to {MAX_WALLETS} addresses."
+        )
     for place, one in enumerate(wallets):
         # A segment's list may also name saved segments.
         if not isinstance(one, str) or not one.startswith("0x"):
-            raise ValidationError.of(f"/wallets/{place}", "type", "A wallet is an address: 0x and 40 hex digits.")
+            raise ValidationError.of(
+                f"/wallets/{place}", "type", "A wallet is an address: 0x and 40 hex digits."
+            )
     return body
 
 
 def profiled(body: dict[str, Any]) -> dict[str, Any]:
     """Return the request of a segment that only counts and has a profile, from a request for a profile."""
     for name in body.keys() - {"operator", "filters", "base", "least"}:
-        raise ValidationError.of(f"/{name[:80]}", "unknown-key", "The fields are operator, filters, base and least.")
+        raise ValidationError.of(
+            f"/{name[:80]}", "unknown-key", "The fields are operator, filters, base and least."
+        )
     base, least = body.get("base"), body.get("least", LEAST)
-    if "base" in body and (not isinstance(base, dict) or not base.keys() <= {"operator", "filters"}):
+    if "base" in body and (
+        not isinstance(base, dict) or not base.keys() <= {"operator", "filters"}
+    ):
         detail = 'A base is an object with "filters", and "operator" where it is not AND.'
         raise ValidationError.of("/base", "type", detail)
     if type(least) is not int or not 1 <= least <= MAX_LIMIT:
-        raise ValidationError.of("/least", "range", f"least is a whole number from 1 to {MAX_LIMIT:,}.")
+        raise ValidationError.of(
+            "/least", "range", f"least is a whole number from 1 to {MAX_LIMIT:,}."
+        )
     segment: dict[str, Any] = {name: body[name] for name in ("operator", "filters") if name in body}
-    return {**segment, "limit": 0, "profile": {"base": base and {**base, "limit": 0}, "least": least}}
+    return {
+        **segment,
+        "limit": 0,
+        "profile": {"base": base and {**base, "limit": 0}, "least": least},
+    }
 
 
 def changed(body: dict[str, Any]) -> dict[str, Any]:
     """Return the request of a segment whose rows are its changes, from a request for changes."""
     for name in body.keys() - {"operator", "filters", "since"}:
-        raise ValidationError.of(f"/{name[:80]}", "unknown-key", "The fields are operator, filters and since.")
+        raise ValidationError.of(
+            f"/{name[:80]}", "unknown-key", "The fields are operator, filters and since."
+        )
     if "since" not in body:
-        raise ValidationError.of("/since", "missing", "since is missing: a time, a span back such as 30d, or a block.")
+        raise ValidationError.of(
+            "/since", "missing", "since is missing: a time, a span back such as 30d, or a block."
+        )
     for name in ("asOf", "columns", "orderBy"):
         if isinstance(body.get("filters"), dict) and name in body["filters"]:
-            raise ValidationError.of(f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out.")
+            raise ValidationError.of(
+                f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out."
+            )
     return {**body, "limit": MAX_LIMIT}
 
 
@@ -220,7 +263,9 @@ async def _read(request: Request, held: contextlib.ExitStack) -> bytes:
 
 
 def _too_large(most: int) -> Problem:
-    return Problem("too-large", f"The body is longer than {most:,} bytes.", headers={"Connection": "close"})
+    return Problem(
+        "too-large", f"The body is longer than {most:,} bytes.", headers={"Connection": "close"}
+    )
 
 
 def _too_slow(limits: Limits) -> Problem:
@@ -236,18 +281,27 @@ def iso_ms(seconds: float | None) -> str | None:
     """
     if seconds is None:
         return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(seconds, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Answer with a JSON body."""
-    return Response(to_json(value), status_code=status, headers=headers, media_type="application/json")
+    return Response(
+        to_json(value), status_code=status, headers=headers, media_type="application/json"
+    )
 
 
 def cacheable_answer(request: Request, value: Any) -> Response:
     """Answer with a JSON body that the caller may cache; 304 where it has this version."""
     body = to_json(value)
-    headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": _METADATA_CACHE}
+    headers = {
+        "ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"',
+        "Cache-Control": _METADATA_CACHE,
+    }
     if has_version(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")
@@ -266,20 +320,36 @@ def link(request: Request, path: str) -> str:
 
 def describe(caller: Request, segment: Segment, *, cached: bool = False) -> SegmentAnswer:
     """Return the object that execute and reading a segment answer with."""
-    request, facts, own = segment.request, segment.facts, link(caller, SEGMENT.format(id=segment.id))
+    request, facts, own = (
+        segment.request,
+        segment.facts,
+        link(caller, SEGMENT.format(id=segment.id)),
+    )
     ran = segment.started_at is not None and segment.completed_at is not None
     answer: SegmentAnswer = {
-        "id": segment.id, "status": segment.status, "operator": request["operator"], "filters": request["filters"],
-        "fileType": request["fileType"], "limit": request["limit"],
-        "chain": facts["chain"], "chainId": facts["chainId"], "asOf": facts["asOf"],
+        "id": segment.id,
+        "status": segment.status,
+        "operator": request["operator"],
+        "filters": request["filters"],
+        "fileType": request["fileType"],
+        "limit": request["limit"],
+        "chain": facts["chain"],
+        "chainId": facts["chainId"],
+        "asOf": facts["asOf"],
         "counts": {"matched": segment.matched, "returned": segment.returned},
-        "truncated": (segment.returned or 0) < (segment.matched or 0), "columns": facts["columns"],
+        "truncated": (segment.returned or 0) < (segment.matched or 0),
+        "columns": facts["columns"],
         "preview": segment.preview,
         "links": {"self": own, **{form: f"{own}/{form}" for form in ("json", "csv", "arrow")}},
-        "createdAt": iso_ms(segment.created_at) or "", "completedAt": iso_ms(segment.completed_at),
+        "createdAt": iso_ms(segment.created_at) or "",
+        "completedAt": iso_ms(segment.completed_at),
         # A clock that was set back while the segment ran makes a negative time.
-        "durationMs": max(0, round((segment.completed_at - segment.started_at) * 1000)) if ran else None,  # type: ignore[operator]
-        "cached": cached, "warnings": facts["warnings"], "error": segment.error,
+        "durationMs": max(0, round((segment.completed_at - segment.started_at) * 1000))  # type: ignore[operator]
+        if ran
+        else None,
+        "cached": cached,
+        "warnings": facts["warnings"],
+        "error": segment.error,
     }
     if "profile" in facts:
         answer["profile"] = facts["profile"]
@@ -289,7 +359,12 @@ def describe(caller: Request, segment: Segment, *, cached: bool = False) -> Segm
 
 
 def segment_answer(
-    request: Request, segment: Segment, *, cached: bool = False, replayed: bool = False, strict: bool = False
+    request: Request,
+    segment: Segment,
+    *,
+    cached: bool = False,
+    replayed: bool = False,
+    strict: bool = False,
 ) -> Response:
     """Answer with a segment: 200 finished; 202, with where and when to ask again, while it runs.
 

@@ -42,7 +42,16 @@ from nbext.service.segments.profile import LEAST
 # An answer has the fields of its shape and no others: a field that is added but not described fails the tests.
 _CLOSED = ConfigDict(extra="forbid")
 for _shape in (
-    AsOf, Column, CommonActivity, CommonContract, Counts, Page, Profile, SegmentAnswer, SegmentRows, StoredList
+    AsOf,
+    Column,
+    CommonActivity,
+    CommonContract,
+    Counts,
+    Page,
+    Profile,
+    SegmentAnswer,
+    SegmentRows,
+    StoredList,
 ):
     with_config(_CLOSED)(_shape)
 
@@ -50,16 +59,30 @@ _TYPES: dict[str, Any] = {
     "string": str,
     "integer": int,
     # JSON numbers lose digits beyond 2^53 in most readers.
-    "uint256": Annotated[str, Field(pattern="^[0-9]{1,78}$", description="A whole number of up to 256 bits.")],
-    "number": float, "boolean": bool, "object": dict[str, Any],
+    "uint256": Annotated[
+        str, Field(pattern="^[0-9]{1,78}$", description="A whole number of up to 256 bits.")
+    ],
+    "number": float,
+    "boolean": bool,
+    "object": dict[str, Any],
 }
-_NEVER_NULL = {"chain", "chainId", "address", "checksumAddress", "score", "email", "status", "delivered"}
+_NEVER_NULL = {
+    "chain",
+    "chainId",
+    "address",
+    "checksumAddress",
+    "score",
+    "email",
+    "status",
+    "delivered",
+}
 
 
 def _model(name: str, table: Mapping[str, str]) -> type[BaseModel]:
     """Return the model of an answer whose fields the wire lists in a table."""
     fields: dict[str, Any] = {
-        field: (_TYPES[kind] if field in _NEVER_NULL else _TYPES[kind] | None, ...) for field, kind in table.items()
+        field: (_TYPES[kind] if field in _NEVER_NULL else _TYPES[kind] | None, ...)
+        for field, kind in table.items()
     }
     return create_model(name, __config__=_CLOSED, **fields)
 
@@ -69,8 +92,15 @@ Collection = _model("Collection", operations.NFT_FIELDS)
 SignUpAnswer = _model("SignUpAnswer", operations.SIGN_UP_FIELDS)
 _Hits: Any = list[_model("SearchHit", operations.SEARCH_FIELDS)]  # type: ignore[misc]  # made at run time
 SearchAnswer = create_model(
-    "SearchAnswer", __config__=_CLOSED, type=(SearchType, ...), chain=(str, ...), searchTerm=(str, ...),
-    total=(int, ...), limit=(int, ...), offset=(int, ...), items=(_Hits, ...),
+    "SearchAnswer",
+    __config__=_CLOSED,
+    type=(SearchType, ...),
+    chain=(str, ...),
+    searchTerm=(str, ...),
+    total=(int, ...),
+    limit=(int, ...),
+    offset=(int, ...),
+    items=(_Hits, ...),
 )
 
 
@@ -272,7 +302,8 @@ class SearchRequest(BaseModel, extra="forbid"):
     searchTerm: Annotated[  # noqa: N815 - the wire's name
         str,
         Field(
-            max_length=MAX_SEARCH_TERM, description="A name, symbol or address; no pattern. Empty: all, by holders.",
+            max_length=MAX_SEARCH_TERM,
+            description="A name, symbol or address; no pattern. Empty: all, by holders.",
             json_schema_extra={"pattern": r"^[^\u0000]*$"},
         ),
     ]
@@ -286,7 +317,8 @@ class SignUpRequest(BaseModel, extra="forbid"):
     email: Annotated[
         str,
         Field(
-            max_length=MAX_EMAIL, description="An e-mail address. Internationalised addresses are accepted too.",
+            max_length=MAX_EMAIL,
+            description="An e-mail address. Internationalised addresses are accepted too.",
             # No pattern can say what email-validator accepts: this one says the usual addresses, and `not` the names
             # that are reserved and that it refuses.
             json_schema_extra={
@@ -304,19 +336,46 @@ _DESCRIPTION = (
 )
 # What every request with a key may meet, every body, and every body that is a segment.
 _ALWAYS = (
-    "bad-header", "key-missing", "key-unknown", "scope", "foreign-host", "foreign-origin", "rate-limit", "internal",
+    "bad-header",
+    "key-missing",
+    "key-unknown",
+    "scope",
+    "foreign-host",
+    "foreign-origin",
+    "rate-limit",
+    "internal",
     "registry",
 )
-BODY = ("not-json", "slow-request", "too-large", "media-type", "invalid", "too-many-at-once", "busy")
+BODY = (
+    "not-json",
+    "slow-request",
+    "too-large",
+    "media-type",
+    "invalid",
+    "too-many-at-once",
+    "busy",
+)
 RUN = (
-    *BODY, "invalid-segment", "ambiguous-symbol", "too-many-segments", "stopping", "query-timeout",
-    "resource-limit", "storage", "disk-full", "quota", "cancelled", "expired",
+    *BODY,
+    "invalid-segment",
+    "ambiguous-symbol",
+    "too-many-segments",
+    "stopping",
+    "query-timeout",
+    "resource-limit",
+    "storage",
+    "disk-full",
+    "quota",
+    "cancelled",
+    "expired",
 )
 
 # The tests send these, and hold them to their schemas, as they do the examples of answers at the end.
 _SEGMENT: dict[str, Any] = {
-    "operator": "AND", "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
-    "fileType": "json", "limit": 1000,
+    "operator": "AND",
+    "filters": {"token": {"token": "USDC"}, "not": {"nft": {"nft": "BAYC", "count": {"min": 1}}}},
+    "fileType": "json",
+    "limit": 1000,
 }
 _BODY_EXAMPLES: dict[str, dict[str, Any]] = {
     "ExecuteRequest": _SEGMENT,
@@ -325,7 +384,10 @@ _BODY_EXAMPLES: dict[str, dict[str, Any]] = {
         "segments": [{"filters": {"nft": {"nft": "BAYC"}}}, {"filters": {"nft": {"nft": "MAYC"}}}],
         "counts": [[0], [1], [0, 1]],
     },
-    "HoldingsRequest": {"wallets": ["0xd8da6bf26964af9d7eed9e03e53415d37aa96045"], "chain": "ethereum"},
+    "HoldingsRequest": {
+        "wallets": ["0xd8da6bf26964af9d7eed9e03e53415d37aa96045"],
+        "chain": "ethereum",
+    },
     "ProfileRequest": {"filters": {"nft": {"nft": "BAYC"}}, "least": 5},
     "ChangesRequest": {"filters": {"nft": {"nft": "BAYC"}}, "since": "20h"},
     "SearchRequest": {"type": "nft", "chain": "ethereum", "searchTerm": "bored ape"},
@@ -363,13 +425,22 @@ def problems(*codes: str) -> Responses:
 
 
 def _example(code: str) -> dict[str, Any]:
-    return Problem(code, f"{CODES[code][1]}.").body(instance=operations.EXECUTE, request_id="5f1c0a9be2d34c77")
+    return Problem(code, f"{CODES[code][1]}.").body(
+        instance=operations.EXECUTE, request_id="5f1c0a9be2d34c77"
+    )
 
 
 RESULT = {
     **NOT_MODIFIED,
     **problems(
-        "not-found", "invalid", "not-ready", "not-completed", "expired", "too-many-at-once", "busy", "storage"
+        "not-found",
+        "invalid",
+        "not-ready",
+        "not-completed",
+        "expired",
+        "too-many-at-once",
+        "busy",
+        "storage",
     ),
 }
 CONTRACT = {**NOT_MODIFIED, **problems("not-found", "invalid", "ambiguous-symbol")}
@@ -377,27 +448,38 @@ CONTRACT = {**NOT_MODIFIED, **problems("not-found", "invalid", "ambiguous-symbol
 
 def text(media_type: str) -> Responses:
     """Return the response of a route that answers with text or bytes of this type."""
-    return {200: {"description": "The answer.", "content": {media_type: {"schema": {"type": "string"}}}}}
+    return {
+        200: {"description": "The answer.", "content": {media_type: {"schema": {"type": "string"}}}}
+    }
 
 
 def json_body(model: str) -> dict[str, Any]:
     """Return what a route adds to its operation so that its body is described."""
-    content = {"schema": {"$ref": _REF.format(model=model)}, "examples": {"example": {"value": _BODY_EXAMPLES[model]}}}
+    content = {
+        "schema": {"$ref": _REF.format(model=model)},
+        "examples": {"example": {"value": _BODY_EXAMPLES[model]}},
+    }
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
 
 def links_to(*operations: str) -> Responses:
     """Return the links from an answer's id to the operations that take it, for clients that follow them."""
-    follow = {name: {"operationId": name, "parameters": {"id": "$response.body#/id"}} for name in operations}
+    follow = {
+        name: {"operationId": name, "parameters": {"id": "$response.body#/id"}}
+        for name in operations
+    }
     return {200: {"links": follow}, 202: {**UNFINISHED[202], "links": follow}}
 
 
 def document(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of an application; it is made once."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes)
+        made = get_openapi(
+            title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes
+        )
         _, ours = models_json_schema(
-            [(model, "validation") for model in (ProblemAnswer, SearchRequest, SignUpRequest)], ref_template=_REF
+            [(model, "validation") for model in (ProblemAnswer, SearchRequest, SignUpRequest)],
+            ref_template=_REF,
         )
         made["components"]["schemas"] |= ours["$defs"] | _language()
         key = {"type": "apiKey", "in": "header", "name": operations.KEY_HEADER}
@@ -405,7 +487,9 @@ def document(app: FastAPI) -> dict[str, Any]:
         made["security"] = [{"key": []}]
         # Not in the routes' own `responses`: FastAPI drops every null in them.
         for path, example in _ANSWER_EXAMPLES.items():
-            made["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["example"] = example
+            made["paths"][path]["get"]["responses"]["200"]["content"]["application/json"][
+                "example"
+            ] = example
         # Two threads may both come here; each makes the whole before anyone sees it.
         app.openapi_schema = made
     return app.openapi_schema
@@ -419,44 +503,92 @@ def _language() -> dict[str, Any]:
     schema = _moved(json_schema())
     parts = {f"filters.{name}": part for name, part in schema.pop("$defs").items()}
     schema.pop("$schema")
-    counted = {"type": "boolean", "default": False, "description": "Count each condition alone, too."}
+    counted = {
+        "type": "boolean",
+        "default": False,
+        "description": "Count each condition alone, too.",
+    }
     explain = {**schema, "properties": {**schema["properties"], "parts": counted}}
-    one = {**schema, "properties": {name: schema["properties"][name] for name in ("operator", "filters")}}
+    one = {
+        **schema,
+        "properties": {name: schema["properties"][name] for name in ("operator", "filters")},
+    }
     place = {"type": "integer", "minimum": 0, "maximum": operations.MAX_COMPARED - 1}
     several = {"type": "array", "minItems": 1, "maxItems": operations.MAX_COMPARED}
     counts = {
-        "type": "object", "additionalProperties": False, "required": ["segments", "counts"],
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["segments", "counts"],
         "properties": {
             "segments": {**several, "items": one},
-            "amounts": {"type": ["boolean", "string"], "default": False,
-                        "description": "Return what each segment holds, too: of the contract of this symbol or "
-                                       "address, or of the first of its rows."},
-            "counts": {"type": "array", "minItems": 1, "maxItems": operations.MAX_COUNTS, "items": {
-                **several, "items": place, "uniqueItems": True, "description": "Places of some of the segments.",
-            }},
+            "amounts": {
+                "type": ["boolean", "string"],
+                "default": False,
+                "description": "Return what each segment holds, too: of the contract of this symbol or "
+                "address, or of the first of its rows.",
+            },
+            "counts": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": operations.MAX_COUNTS,
+                "items": {
+                    **several,
+                    "items": place,
+                    "uniqueItems": True,
+                    "description": "Places of some of the segments.",
+                },
+            },
         },
-    }  # fmt: skip
+    }
     scope = schema["properties"]["filters"]["properties"]
-    least = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": LEAST,
-             "description": "How many wallets of the segment have to hold a contract."}  # fmt: skip
-    compared = {**one, "description": "Whom the segment is compared with; without it all wallets seen on its chains."}
+    least = {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": MAX_LIMIT,
+        "default": LEAST,
+        "description": "How many wallets of the segment have to hold a contract.",
+    }
+    compared = {
+        **one,
+        "description": "Whom the segment is compared with; without it all wallets seen on its chains.",
+    }
     profile = {**one, "properties": {**one["properties"], "base": compared, "least": least}}
-    changes = {**one, "required": [*one.get("required", []), "since"], "properties": {
-        **one["properties"], "since": {**scope["asOf"], "description": "The earlier time."},
-    }}  # fmt: skip
+    changes = {
+        **one,
+        "required": [*one.get("required", []), "since"],
+        "properties": {
+            **one["properties"],
+            "since": {**scope["asOf"], "description": "The earlier time."},
+        },
+    }
     # In lower case: no pattern can say that the capitals of an address are its checksum.
     address = {"type": "string", "pattern": "^0x[0-9a-f]{40}$"}
     holdings = {
-        "type": "object", "additionalProperties": False, "required": ["wallets"],
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["wallets"],
         "properties": {
-            "wallets": {"type": "array", "minItems": 1, "maxItems": operations.MAX_WALLETS, "items": address},
-            "chain": {**scope["chain"], "description": "The chain of the holdings; without it all chains of the data."},
+            "wallets": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": operations.MAX_WALLETS,
+                "items": address,
+            },
+            "chain": {
+                **scope["chain"],
+                "description": "The chain of the holdings; without it all chains of the data.",
+            },
             "asOf": scope["asOf"],
         },
-    }  # fmt: skip
+    }
     return {
-        "ExecuteRequest": schema, "ExplainRequest": explain, "CountsRequest": counts,
-        "HoldingsRequest": holdings, "ProfileRequest": profile, "ChangesRequest": changes, **parts,
+        "ExecuteRequest": schema,
+        "ExplainRequest": explain,
+        "CountsRequest": counts,
+        "HoldingsRequest": holdings,
+        "ProfileRequest": profile,
+        "ChangesRequest": changes,
+        **parts,
     }
 
 
@@ -464,7 +596,9 @@ def _moved(value: Any) -> Any:
     # A reference is relative to its document: what was "#/$defs/token" there is a component here.
     if isinstance(value, dict):
         return {
-            key: inner.replace("#/$defs/", _REF.format(model="filters.")) if key == "$ref" else _moved(inner)
+            key: inner.replace("#/$defs/", _REF.format(model="filters."))
+            if key == "$ref"
+            else _moved(inner)
             for key, inner in value.items()
         }
     return [_moved(inner) for inner in value] if isinstance(value, list) else value
@@ -479,18 +613,37 @@ _COLUMNS = [
     {"name": "USDC_balance", "type": "float64", "unit": "token", **_OF_USDC},
     {"name": "USDC_balance_raw", "type": "uint256", "unit": "raw", **_OF_USDC},
 ]
-_ROWS = [{"address": "0x00000000219ab540356cbb839cbe05303d7705fa", "USDC_balance": 1250.5,
-          "USDC_balance_raw": "1250500000"}]
+_ROWS = [
+    {
+        "address": "0x00000000219ab540356cbb839cbe05303d7705fa",
+        "USDC_balance": 1250.5,
+        "USDC_balance_raw": "1250500000",
+    }
+]
 _ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
     operations.SEGMENT: {
-        "id": _ID, "status": "completed", **_SEGMENT, "chain": "ethereum", "chainId": 1,
-        "asOf": {"block": 24136000, "timestamp": "2026-01-01T00:00:11Z"}, "counts": {"matched": 1, "returned": 1},
-        "truncated": False, "columns": _COLUMNS, "preview": _ROWS,
+        "id": _ID,
+        "status": "completed",
+        **_SEGMENT,
+        "chain": "ethereum",
+        "chainId": 1,
+        "asOf": {"block": 24136000, "timestamp": "2026-01-01T00:00:11Z"},
+        "counts": {"matched": 1, "returned": 1},
+        "truncated": False,
+        "columns": _COLUMNS,
+        "preview": _ROWS,
         "links": {"self": _OWN, **{form: f"{_OWN}/{form}" for form in ("json", "csv", "arrow")}},
-        "createdAt": "2026-01-02T09:30:00.000Z", "completedAt": "2026-01-02T09:30:00.041Z", "durationMs": 41,
-        "cached": False, "warnings": [], "error": None,
+        "createdAt": "2026-01-02T09:30:00.000Z",
+        "completedAt": "2026-01-02T09:30:00.041Z",
+        "durationMs": 41,
+        "cached": False,
+        "warnings": [],
+        "error": None,
     },
     operations.SEGMENT_JSON: {
-        "id": _ID, "columns": _COLUMNS, "data": _ROWS, "page": {"limit": 100000, "offset": 0, "total": 1, "next": None},
+        "id": _ID,
+        "columns": _COLUMNS,
+        "data": _ROWS,
+        "page": {"limit": 100000, "offset": 0, "total": 1, "next": None},
     },
 }

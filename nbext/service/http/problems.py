@@ -68,8 +68,13 @@ class Problem(ours.NbextError):
     """An answer that is an error; ``code`` is one of CODES."""
 
     def __init__(
-        self, code: str, detail: str, *, errors: Sequence[ours.FieldError] = (),
-        headers: Mapping[str, str] | None = None, **more: Any,
+        self,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[ours.FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(detail)
         self.code, self.detail = code, detail
@@ -81,8 +86,15 @@ class Problem(ours.NbextError):
     def body(self, *, instance: str, request_id: str) -> dict[str, Any]:
         """Return the problem object of RFC 9457, with our ``code``, ``request_id`` and ``errors``."""
         return {
-            "type": f"urn:nbext:problem:{self.code}", "title": self.title, "status": self.status, "detail": self.detail,
-            "instance": instance, "code": self.code, "request_id": request_id, "errors": self.errors, **self.more,
+            "type": f"urn:nbext:problem:{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": instance,
+            "code": self.code,
+            "request_id": request_id,
+            "errors": self.errors,
+            **self.more,
         }
 
 
@@ -103,7 +115,7 @@ _CODE_OF: tuple[tuple[type[ours.NbextError], str], ...] = (
 _OWN_WORDS = {
     "query-timeout": "The segment was stopped at the service's time limit. Use narrower or fewer conditions.",
     "storage": "A stored file is damaged or could not be written: `nbext check` says which. The operator's log has "
-               "this request's id.",
+    "this request's id.",
     "registry": "The registry cannot be reached. Try again soon. The operator's log says why.",
     "disk-full": "The service's disk is full, so nothing new can be stored. What is stored is still read.",
     "internal": "This is a fault of the service. The operator's log has this request's id.",
@@ -117,7 +129,9 @@ def problem_of(error: Exception) -> Problem:
         return error
     # An exception without a line in the table is a fault of the service: its text may hold anything.
     code = next((code for kind, code in _CODE_OF if isinstance(error, kind)), "internal")
-    more: dict[str, Any] = {"candidates": error.candidates} if isinstance(error, ours.AmbiguousSymbol) else {}
+    more: dict[str, Any] = (
+        {"candidates": error.candidates} if isinstance(error, ours.AmbiguousSymbol) else {}
+    )
     errors: list[ours.FieldError] = []
     if isinstance(error, ours.ValidationError):
         errors, more = error.errors, {**more, **({"moreErrors": error.more} if error.more else {})}
@@ -129,9 +143,13 @@ def answer_problem(request: Request, error: Exception) -> Response:
     """Answer a request with the problem for an error."""
     problem = problem_of(error)
     # A path may be 64 KiB of what a stranger typed.
-    body = problem.body(instance=request.url.path[:256], request_id=request.scope.get("nbext.request_id", ""))
+    body = problem.body(
+        instance=request.url.path[:256], request_id=request.scope.get("nbext.request_id", "")
+    )
     kind = Lingering if problem.status == 413 else Response
-    return kind(to_json(body), status_code=problem.status, headers=problem.headers, media_type=PROBLEM_TYPE)
+    return kind(
+        to_json(body), status_code=problem.status, headers=problem.headers, media_type=PROBLEM_TYPE
+    )
 
 
 class Lingering(Response):
@@ -142,7 +160,9 @@ class Lingering(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer, then drop what still arrives."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         try:
             async with asyncio.timeout(_LINGER_SECONDS):

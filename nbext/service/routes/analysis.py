@@ -18,27 +18,48 @@ router = APIRouter(tags=["analysis"])
 
 
 @router.post(
-    operations.COUNTS, response_model=Counted, responses=problems(*RUN), openapi_extra=json_body("CountsRequest"),
+    operations.COUNTS,
+    response_model=Counted,
+    responses=problems(*RUN),
+    openapi_extra=json_body("CountsRequest"),
 )
-async def count_segments(request: Request, key: Executor, body: JsonBody, container: FromContainer) -> Response:
+async def count_segments(
+    request: Request, key: Executor, body: JsonBody, container: FromContainer
+) -> Response:
     """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
 
     Nothing is stored. What the segments share is read once.
     """
-    return await in_turn(request, key, container, partial(analysis.count, container.segments, compared(body), key))
+    return await in_turn(
+        request, key, container, partial(analysis.count, container.segments, compared(body), key)
+    )
 
 
 @router.post(
-    operations.FUNNEL, response_model=Funnel, responses=problems(*RUN), openapi_extra=json_body("ExecuteRequest"),
+    operations.FUNNEL,
+    response_model=Funnel,
+    responses=problems(*RUN),
+    openapi_extra=json_body("ExecuteRequest"),
 )
-async def count_conditions(request: Request, key: Executor, body: JsonBody, container: FromContainer) -> Response:
+async def count_conditions(
+    request: Request, key: Executor, body: JsonBody, container: FromContainer
+) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
-    return await in_turn(request, key, container, partial(analysis.funnel, container.segments, body, key))
+    return await in_turn(
+        request, key, container, partial(analysis.funnel, container.segments, body, key)
+    )
 
 
 @router.post(
-    operations.HOLDINGS, response_model=Holdings, responses=problems(*RUN), openapi_extra=json_body("HoldingsRequest"),
+    operations.HOLDINGS,
+    response_model=Holdings,
+    responses=problems(*RUN),
+    openapi_extra=json_body("HoldingsRequest"),
 )
-async def read_holdings(request: Request, key: Executor, body: JsonBody, container: FromContainer) -> Response:
+async def read_holdings(
+    request: Request, key: Executor, body: JsonBody, container: FromContainer
+) -> Response:
     """List what wallets hold, on one chain or on all of the data, now or at ``asOf``; at most 10,000 holdings."""
-    return await in_turn(request, key, container, partial(analysis.holdings, container.segments, holders(body), key))
+    return await in_turn(
+        request, key, container, partial(analysis.holdings, container.segments, holders(body), key)
+    )

@@ -31,7 +31,8 @@ router = APIRouter(tags=["catalog"])
 _Chain = Annotated[
     str,
     Path(
-        pattern="^[A-Za-z0-9][A-Za-z0-9:_-]{0,63}$", examples=["ethereum"],
+        pattern="^[A-Za-z0-9][A-Za-z0-9:_-]{0,63}$",
+        examples=["ethereum"],
         description="A chain: its name, an alias, its EIP-155 id, or a CAIP-2 identifier such as eip155:1.",
     ),
 ]
@@ -39,11 +40,17 @@ _Chain = Annotated[
 
 def _contract(example: str) -> Any:
     return Path(
-        min_length=1, max_length=256, examples=[example],
+        min_length=1,
+        max_length=256,
+        examples=[example],
         description="A contract's address (0x and 40 hex digits; mixed case carries its EIP-55 checksum), or a symbol.",
         # What every caller may send without a 422: a mixed-case address has to have its checksum.
         json_schema_extra={
-            "anyOf": [{"pattern": "^0x[0-9a-f]{40}$"}, {"pattern": "^0x[0-9A-F]{40}$"}, {"pattern": "^[^0].*$"}]
+            "anyOf": [
+                {"pattern": "^0x[0-9a-f]{40}$"},
+                {"pattern": "^0x[0-9A-F]{40}$"},
+                {"pattern": "^[^0].*$"},
+            ]
         },
     )
 
@@ -53,7 +60,9 @@ _CollectionName = Annotated[str, _contract("BAYC")]
 
 
 @router.post(
-    SEARCH, response_model=SearchAnswer, responses=problems(*BODY, "not-found"),
+    SEARCH,
+    response_model=SearchAnswer,
+    responses=problems(*BODY, "not-found"),
     openapi_extra=json_body("SearchRequest"),
 )
 async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
@@ -67,7 +76,9 @@ async def read_token(
 ) -> Response:
     """Metadata of one ERC20 token; 404 where the data has no such token, 409 where several have the symbol."""
     on = _chain(chain)
-    return cacheable_answer(request, await container.look_up(lambda dataset: Metadata(dataset).token(on, address)))
+    return cacheable_answer(
+        request, await container.look_up(lambda dataset: Metadata(dataset).token(on, address))
+    )
 
 
 @router.get(NFT, response_model=Collection, responses=CONTRACT)
@@ -76,7 +87,9 @@ async def read_collection(
 ) -> Response:
     """Metadata of one NFT collection; 404 where the data has no such collection, 409 where several have the symbol."""
     on = _chain(chain)
-    return cacheable_answer(request, await container.look_up(lambda dataset: Metadata(dataset).collection(on, address)))
+    return cacheable_answer(
+        request, await container.look_up(lambda dataset: Metadata(dataset).collection(on, address))
+    )
 
 
 def _chain(text: str) -> Chain:
@@ -88,7 +101,10 @@ def _chain(text: str) -> Chain:
 
 
 @router.post(
-    SIGN_UP, status_code=202, response_model=SignUpAnswer, responses=problems(*BODY, "storage", "disk-full"),
+    SIGN_UP,
+    status_code=202,
+    response_model=SignUpAnswer,
+    responses=problems(*BODY, "storage", "disk-full"),
     tags=["newsletter"],
     openapi_extra=json_body("SignUpRequest"),
 )
@@ -96,9 +112,13 @@ async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> 
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
     for name in body.keys() - {"email"}:
         raise ValidationError.of(
-            f"/{name}", "unknown-key", f"Unknown field {quoted(name)}.{did_you_mean(name, ['email'])}"
+            f"/{name}",
+            "unknown-key",
+            f"Unknown field {quoted(name)}.{did_you_mean(name, ['email'])}",
         )
     if "email" not in body:
-        raise ValidationError.of("/email", "required", 'A sign-up needs an address: {"email": "reader@example.com"}')
+        raise ValidationError.of(
+            "/email", "required", 'A sign-up needs an address: {"email": "reader@example.com"}'
+        )
     email = await container.wait_for(container.signups.record, body["email"])
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)

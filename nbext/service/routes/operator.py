@@ -14,7 +14,15 @@ from nbext.core.operations import ABOUT, DOCS, HEALTH, LISTS, METRICS, OPENAPI, 
 from nbext.language.fields import GRAMMAR
 from nbext.service.container import CHECKS, FromContainer, Reader
 from nbext.service.http.bodies import cacheable_answer, json_answer, link
-from nbext.service.http.openapi import NOT_MODIFIED, About, Health, Readiness, document, problems, text
+from nbext.service.http.openapi import (
+    NOT_MODIFIED,
+    About,
+    Health,
+    Readiness,
+    document,
+    problems,
+    text,
+)
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
 
@@ -30,13 +38,20 @@ def read_about(request: Request, container: FromContainer, key: Reader) -> Respo
     """Which service this is, and whose data it has."""
     data = container.generations.newest.about
     answer: About = {
-        "service": "nbext", "version": __version__, "grammar": GRAMMAR, "engine": data.engine,
+        "service": "nbext",
+        "version": __version__,
+        "grammar": GRAMMAR,
+        "engine": data.engine,
         "data": {
-            "name": data.name, "synthetic": data.synthetic, "fingerprint": data.fingerprint,
+            "name": data.name,
+            "synthetic": data.synthetic,
+            "fingerprint": data.fingerprint,
             "chains": [
                 {
-                    "chain": chain_of(extent.chain_id).name, "chainId": extent.chain_id,
-                    "firstBlock": extent.first_block, "lastBlock": extent.last_block,
+                    "chain": chain_of(extent.chain_id).name,
+                    "chainId": extent.chain_id,
+                    "firstBlock": extent.first_block,
+                    "lastBlock": extent.last_block,
                     "lastTimestamp": iso(extent.last_timestamp),
                 }
                 for extent in data.chains
@@ -64,7 +79,9 @@ async def read_readiness(container: FromContainer) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
     wrong = await container.look_up(container.unready)
     if wrong:
-        raise Problem("unready", " ".join(wrong.values()), checks=list(wrong), headers={"Retry-After": "5"})
+        raise Problem(
+            "unready", " ".join(wrong.values()), checks=list(wrong), headers={"Retry-After": "5"}
+        )
     data = "sample" if container.generations.newest.about.synthetic else "ingested"
     return json_answer({"status": "ready", "data": data, "checks": dict.fromkeys(CHECKS, "ok")})
 
@@ -97,7 +114,10 @@ def read_docs(request: Request) -> HTMLResponse:
         for path, methods in made["paths"].items()
         for method, operation in methods.items()
     )
-    title, about = f"{made['info']['title']} {made['info']['version']}", escape(made["info"]["description"])
+    title, about = (
+        f"{made['info']['title']} {made['info']['version']}",
+        escape(made["info"]["description"]),
+    )
     return HTMLResponse(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><h1>{title}</h1>'
         f"<p>{about} The whole contract is at <code>{contract}</code>, the segment language at <code>{schema}</code>."

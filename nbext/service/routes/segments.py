@@ -60,38 +60,69 @@ from nbext.service.segments.store import Claim, Segment, claim_of
 router = APIRouter(tags=["segments"])
 
 _SegmentId = Annotated[
-    str, Path(alias="id", pattern=f"^{SEGMENT_ID_PATTERN}$", description="A segment's id, as execute returned it.")
+    str,
+    Path(
+        alias="id",
+        pattern=f"^{SEGMENT_ID_PATTERN}$",
+        description="A segment's id, as execute returned it.",
+    ),
 ]
-_ListId = Annotated[str, Path(alias="id", pattern=f"^{LIST_ID_PATTERN}$", description="A list's id: its hash.")]
+_ListId = Annotated[
+    str, Path(alias="id", pattern=f"^{LIST_ID_PATTERN}$", description="A list's id: its hash.")
+]
 _PageLimit = Annotated[int, Query(ge=1, le=results.MAX_PAGE, description="Rows of this page.")]
 _PageOffset = Annotated[int, Query(ge=0, le=2**53, description="Rows before this page.")]
 _Prefer = Annotated[
-    str | None, Header(description="``wait=N`` (RFC 7240): seconds that the caller waits for the segment to finish.")
+    str | None,
+    Header(
+        description="``wait=N`` (RFC 7240): seconds that the caller waits for the segment to finish."
+    ),
 ]
 _IdempotencyKey = Annotated[
     str | None,
     # Execute's description says it in words: no schema can say that a key goes with one body.
     Header(alias=operations.IDEMPOTENCY_HEADER, include_in_schema=False),
 ]
-_ADDRESSES = {"requestBody": {"required": True, "content": {operations.ADDRESSES_TYPE: {
-    "schema": {"type": "string", "format": "binary", "description": "20 bytes for each address, and nothing else."}
-}}}}  # fmt: skip
+_ADDRESSES = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            operations.ADDRESSES_TYPE: {
+                "schema": {
+                    "type": "string",
+                    "format": "binary",
+                    "description": "20 bytes for each address, and nothing else.",
+                }
+            }
+        },
+    }
+}
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
 _READING = (
-    "read_segment", "cancel_segment", "export_segment_as_json", "export_segment_as_csv", "export_segment_as_arrow",
+    "read_segment",
+    "cancel_segment",
+    "export_segment_as_json",
+    "export_segment_as_csv",
+    "export_segment_as_arrow",
 )
 
 
 @router.post(
-    operations.EXECUTE, response_model=SegmentAnswer,
+    operations.EXECUTE,
+    response_model=SegmentAnswer,
     responses={**links_to(*_READING), **problems(*RUN, "idempotency-key-reused")},
     openapi_extra=json_body("ExecuteRequest"),
 )
 async def execute_segment(
-    request: Request, *, key: Executor, body: JsonBody, container: FromContainer,
-    idempotency_key: _IdempotencyKey = None, prefer: _Prefer = None,
+    request: Request,
+    *,
+    key: Executor,
+    body: JsonBody,
+    container: FromContainer,
+    idempotency_key: _IdempotencyKey = None,
+    prefer: _Prefer = None,
 ) -> Response:
     """Run a segment query; 200 when it has finished within the caller's wait, else 202 with where to ask.
 
@@ -101,24 +132,39 @@ async def execute_segment(
     claim: Claim | None = None
     found: Executed | None = None
     if idempotency_key is not None:
-        claim, found = await container.wait_for(_repeated, container.segments, idempotency_key, key, body)
+        claim, found = await container.wait_for(
+            _repeated, container.segments, idempotency_key, key, body
+        )
     if found is None:
         with container.generations.lent() as data:
-            plan = await container.plan(key, lambda cancel: container.segments.plan(data, body, key, cancel))
-            found = await container.wait_for(container.segments.execute, data, plan, body, key, claim)
+            plan = await container.plan(
+                key, lambda cancel: container.segments.plan(data, body, key, cancel)
+            )
+            found = await container.wait_for(
+                container.segments.execute, data, plan, body, key, claim
+            )
     has_read(request)
     container.note(request, "segment.execute", found.segment.id)
     wait = _patience(prefer, container.limits.wait_seconds, container.limits)
     segment = await _finished(container.segments, found.segment, wait, request, found.job)
-    return segment_answer(request, segment, cached=found.cached, replayed=found.replayed, strict=True)
+    return segment_answer(
+        request, segment, cached=found.cached, replayed=found.replayed, strict=True
+    )
 
 
 @router.post(
-    operations.PROFILE, response_model=SegmentAnswer, responses={**links_to(*_READING), **problems(*RUN)},
+    operations.PROFILE,
+    response_model=SegmentAnswer,
+    responses={**links_to(*_READING), **problems(*RUN)},
     openapi_extra=json_body("ProfileRequest"),
 )
 async def profile_segment(
-    request: Request, *, key: Executor, body: JsonBody, container: FromContainer, prefer: _Prefer = None
+    request: Request,
+    *,
+    key: Executor,
+    body: JsonBody,
+    container: FromContainer,
+    prefer: _Prefer = None,
 ) -> Response:
     """Say what the wallets of a segment hold more than others do, and how old and active they are, in ``profile``.
 
@@ -128,11 +174,18 @@ async def profile_segment(
 
 
 @router.post(
-    operations.CHANGES, response_model=SegmentAnswer, responses={**links_to(*_READING), **problems(*RUN)},
+    operations.CHANGES,
+    response_model=SegmentAnswer,
+    responses={**links_to(*_READING), **problems(*RUN)},
     openapi_extra=json_body("ChangesRequest"),
 )
 async def change_segment(
-    request: Request, *, key: Executor, body: JsonBody, container: FromContainer, prefer: _Prefer = None
+    request: Request,
+    *,
+    key: Executor,
+    body: JsonBody,
+    container: FromContainer,
+    prefer: _Prefer = None,
 ) -> Response:
     """List the wallets that match a segment now or did at ``since``, with what they held then and hold now.
 
@@ -147,7 +200,9 @@ async def _made(
 ) -> Response:
     """Make what is asked of a segment, as a segment of its own."""
     with container.generations.lent() as data:
-        plan = await container.plan(key, lambda cancel: container.segments.planned(data, asked, key, cancel))
+        plan = await container.plan(
+            key, lambda cancel: container.segments.planned(data, asked, key, cancel)
+        )
         found = await container.wait_for(container.segments.execute, data, plan, asked, key, None)
     has_read(request)
     container.note(request, "segment.execute", found.segment.id)
@@ -165,18 +220,28 @@ def _repeated(
 
 
 @router.post(
-    operations.EXPLAIN, response_model=Explained, responses=problems(*RUN), openapi_extra=json_body("ExplainRequest"),
+    operations.EXPLAIN,
+    response_model=Explained,
+    responses=problems(*RUN),
+    openapi_extra=json_body("ExplainRequest"),
 )
-async def explain_segment(request: Request, key: Executor, body: JsonBody, container: FromContainer) -> Response:
+async def explain_segment(
+    request: Request, key: Executor, body: JsonBody, container: FromContainer
+) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     parts = body.pop("parts", False)
     if not isinstance(parts, bool):
         raise ValidationError.of("/parts", "type", "parts is true or false.")
-    return await in_turn(request, key, container, partial(container.segments.explain, body, key, parts))
+    return await in_turn(
+        request, key, container, partial(container.segments.explain, body, key, parts)
+    )
 
 
 async def in_turn(
-    request: Request, key: Key, container: Container, work: Callable[[Dataset, Cancel], dict[str, Any]]
+    request: Request,
+    key: Key,
+    container: Container,
+    work: Callable[[Dataset, Cancel], dict[str, Any]],
 ) -> Response:
     """Answer with what work returns of the data, when it is the key's turn; the work ends when the caller hangs up."""
     cancel = Cancel()
@@ -201,14 +266,23 @@ async def in_turn(
 
 
 @router.get(
-    operations.SEGMENT, response_model=SegmentAnswer, responses={**UNFINISHED, **problems("not-found", "invalid")}
+    operations.SEGMENT,
+    response_model=SegmentAnswer,
+    responses={**UNFINISHED, **problems("not-found", "invalid")},
 )
 async def read_segment(
-    request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader, prefer: _Prefer = None
+    request: Request,
+    *,
+    segment_id: _SegmentId,
+    container: FromContainer,
+    key: Reader,
+    prefer: _Prefer = None,
 ) -> Response:
     """Get a segment by its id; 202 while it runs, ``expired`` where its result has been deleted."""
     segment = await run_in_threadpool(container.segments.read, segment_id, key)
-    segment = await _finished(container.segments, segment, _patience(prefer, 0, container.limits), request)
+    segment = await _finished(
+        container.segments, segment, _patience(prefer, 0, container.limits), request
+    )
     # Its preview shows rows. A key that reads its own leaves no note of each look.
     if segment.preview and segment.key_id != key.id:
         container.note(request, "segment.read", segment.id)
@@ -216,12 +290,22 @@ async def read_segment(
 
 
 @router.delete(
-    operations.SEGMENT, response_model=SegmentAnswer,
-    responses={**UNFINISHED, **problems("not-found", "invalid", "finished", "not-ready", "not-yours")},
+    operations.SEGMENT,
+    response_model=SegmentAnswer,
+    responses={
+        **UNFINISHED,
+        **problems("not-found", "invalid", "finished", "not-ready", "not-yours"),
+    },
 )
 async def cancel_segment(
-    request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Executor,
-    result: Annotated[Literal["delete"] | None, Query(description="``delete``: its result, when it has one.")] = None,
+    request: Request,
+    *,
+    segment_id: _SegmentId,
+    container: FromContainer,
+    key: Executor,
+    result: Annotated[
+        Literal["delete"] | None, Query(description="``delete``: its result, when it has one.")
+    ] = None,
 ) -> Response:
     """Cancel a segment that has not finished; 202 where it runs in another service and will stop soon.
 
@@ -251,21 +335,36 @@ _Slot = Annotated[Callable[[], None], Depends(_slot)]
 
 @router.get(operations.SEGMENT_JSON, response_model=SegmentRows, responses=RESULT)
 def export_segment_as_json(
-    request: Request, *, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot,
-    limit: _PageLimit = results.DEFAULT_PAGE, offset: _PageOffset = 0,
+    request: Request,
+    *,
+    segment_id: _SegmentId,
+    container: FromContainer,
+    key: Reader,
+    slot: _Slot,
+    limit: _PageLimit = results.DEFAULT_PAGE,
+    offset: _PageOffset = 0,
 ) -> Response:
     """Export a segment's rows as JSON, page by page: ``page.next`` is the path of the next, null on the last."""
     segment, reader = container.segments.result(segment_id, key)
     container.note(request, "segment.export", segment.id)
-    page = results.page_of(segment, link(request, operations.SEGMENT_JSON.format(id=segment.id)), limit, offset)
+    page = results.page_of(
+        segment, link(request, operations.SEGMENT_JSON.format(id=segment.id)), limit, offset
+    )
     return _export(
-        request, slot, segment, results.json_page(segment, reader, page), form=f"json-{limit}-{offset}",
-        media_type="application/json", rows=max(0, min(limit, page["total"] - offset)),
+        request,
+        slot,
+        segment,
+        results.json_page(segment, reader, page),
+        form=f"json-{limit}-{offset}",
+        media_type="application/json",
+        rows=max(0, min(limit, page["total"] - offset)),
     )
 
 
 @router.get(
-    operations.SEGMENT_CSV, response_class=Response, responses={**text(operations.CSV_TYPE), **RESULT},
+    operations.SEGMENT_CSV,
+    response_class=Response,
+    responses={**text(operations.CSV_TYPE), **RESULT},
 )
 def export_segment_as_csv(
     request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
@@ -273,11 +372,20 @@ def export_segment_as_csv(
     """Export a segment's rows as CSV, UTF-8, always with a header line."""
     segment, reader = container.segments.result(segment_id, key)
     container.note(request, "segment.export", segment.id)
-    return _export(request, slot, segment, results.csv(segment, reader), form="csv", media_type=operations.CSV_TYPE)
+    return _export(
+        request,
+        slot,
+        segment,
+        results.csv(segment, reader),
+        form="csv",
+        media_type=operations.CSV_TYPE,
+    )
 
 
 @router.get(
-    operations.SEGMENT_ARROW, response_class=Response, responses={**text(operations.ARROW_TYPE), **RESULT},
+    operations.SEGMENT_ARROW,
+    response_class=Response,
+    responses={**text(operations.ARROW_TYPE), **RESULT},
 )
 def export_segment_as_arrow(
     request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
@@ -290,8 +398,11 @@ def export_segment_as_arrow(
 
 
 @router.post(
-    operations.LISTS, status_code=201, response_model=StoredList,
-    responses=problems(*BODY, "busy", "storage", "resource-limit"), openapi_extra=_ADDRESSES,
+    operations.LISTS,
+    status_code=201,
+    response_model=StoredList,
+    responses=problems(*BODY, "busy", "storage", "resource-limit"),
+    openapi_extra=_ADDRESSES,
 )
 async def store_list(request: Request, *, key: Executor, container: FromContainer) -> Response:
     """Store a list of wallets, for ``{"wallet": {"list": ID}}``: the 20 bytes of each address, in any order.
@@ -301,10 +412,14 @@ async def store_list(request: Request, *, key: Executor, container: FromContaine
     """
     with container.receiving.taken(key.id), container.lists.room() as part:
         with part.open("wb") as file:
-            await receive(request, file, operations.ADDRESSES_TYPE, container.limits.list_wallets * WIDTH)
+            await receive(
+                request, file, operations.ADDRESSES_TYPE, container.limits.list_wallets * WIDTH
+            )
         stored = await container.wait_for(container.lists.store, part, key)
     answer: StoredList = {"id": stored.id, "wallets": stored.wallets}
-    return json_answer(answer, 201, {"Location": link(request, operations.LIST.format(id=stored.id))})
+    return json_answer(
+        answer, 201, {"Location": link(request, operations.LIST.format(id=stored.id))}
+    )
 
 
 @router.get(operations.LIST, response_model=StoredList, responses=problems("not-found", "invalid"))
@@ -318,14 +433,23 @@ async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> 
 
 
 def _export(
-    request: Request, slot: Callable[[], None], segment: Segment, pieces: Iterator[bytes], *, form: str,
-    media_type: str, rows: int | None = None,
+    request: Request,
+    slot: Callable[[], None],
+    segment: Segment,
+    pieces: Iterator[bytes],
+    *,
+    form: str,
+    media_type: str,
+    rows: int | None = None,
 ) -> Response:
     """Answer with a result's bytes, of which ``rows`` (all, by default) are of this answer."""
     assert segment.result is not None, "the segment's result is open"
     rows = (segment.returned or 0) if rows is None else rows
     # The bytes of a result never change, so its hash names every form of it.
-    headers: dict[str, Any] = {"ETag": f'"{segment.result.sha256[:32]}-{form}"', "Cache-Control": "private, no-cache"}
+    headers: dict[str, Any] = {
+        "ETag": f'"{segment.result.sha256[:32]}-{form}"',
+        "Cache-Control": "private, no-cache",
+    }
     if has_version(request, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     request.scope["nbext.rows"] = rows
@@ -349,7 +473,11 @@ def _patience(prefer: str | None, default: float, limits: Limits) -> float:
 
 
 async def _finished(
-    segments: SegmentService, segment: Segment, seconds: float, request: Request, job: Job | None = None
+    segments: SegmentService,
+    segment: Segment,
+    seconds: float,
+    request: Request,
+    job: Job | None = None,
 ) -> Segment:
     """Return the segment when it has finished, or as it is when the time is over; ``job`` runs it, where that is known.
 
@@ -365,7 +493,11 @@ async def _finished(
     until = time.monotonic() + seconds
     # A notebook whose cell was interrupted hangs up: its segment is not worth a worker for another half minute.
     async with _hang_up_of(request) as gone:
-        while not segment.finished and (left := until - time.monotonic()) > 0 and not segments.jobs.stopping:
+        while (
+            not segment.finished
+            and (left := until - time.monotonic()) > 0
+            and not segments.jobs.stopping
+        ):
             job = job or segments.jobs.find(segment.id)
             if job:
                 await _wait(segments, job, left, gone)
@@ -389,7 +521,9 @@ async def _finished(
     return segment
 
 
-async def _wait(segments: SegmentService, job: Job, seconds: float, gone: asyncio.Future[Any]) -> None:
+async def _wait(
+    segments: SegmentService, job: Job, seconds: float, gone: asyncio.Future[Any]
+) -> None:
     loop, done = asyncio.get_running_loop(), asyncio.Event()
     job.waiters += 1
     # The job ends in a thread of its own, and only this call may be made from there.

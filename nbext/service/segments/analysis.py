@@ -23,38 +23,57 @@ def count(
 ) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
     together = asked.together
-    plans = service.plans(dataset, [{**segment, "limit": 0} for segment in asked.segments], key, cancel)
+    plans = service.plans(
+        dataset, [{**segment, "limit": 0} for segment in asked.segments], key, cancel
+    )
     questions = [service.language.compile(plan) for plan in plans]
     known: dict[tuple[int, ...], int] = {}
     held: list[dict[str, Any] | None] = [None] * len(plans)
     try:
         name = asked.amounts if isinstance(asked.amounts, str) else None
-        balances = [service.language.balance(plan, name) if asked.amounts else None for plan in plans]
+        balances = [
+            service.language.balance(plan, name) if asked.amounts else None for plan in plans
+        ]
         columns = {place: one for place, one in enumerate(balances) if one}
         totals = dataset.totals([question for _, question in columns.values()], cancel=cancel)
         for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
             known[(place,)] = matched
-            held[place] = {"symbol": column.get("symbol"), **_amount(total, column.get("decimals", 0))}
+            held[place] = {
+                "symbol": column.get("symbol"),
+                **_amount(total, column.get("decimals", 0)),
+            }
         rest = [places for places in together if tuple(places) not in known]
-        known |= zip(map(tuple, rest), dataset.count(questions, rest, cancel=cancel) if rest else [], strict=True)
+        known |= zip(
+            map(tuple, rest),
+            dataset.count(questions, rest, cancel=cancel) if rest else [],
+            strict=True,
+        )
         counts = [known[tuple(places)] for places in together]
     finally:
         give_back_memory()
     return {
         "counts": counts,
         "segments": [
-            {"words": plan.words, "canonical": plan.canonical, "asOf": plan.as_of, "warnings": plan.warnings,
-             **({"held": each} if asked.amounts else {})}
+            {
+                "words": plan.words,
+                "canonical": plan.canonical,
+                "asOf": plan.as_of,
+                "warnings": plan.warnings,
+                **({"held": each} if asked.amounts else {}),
+            }
             for plan, each in zip(plans, held, strict=True)
         ],
-    }  # fmt: skip
+    }
 
 
 def _amount(raw: int, decimals: int | None) -> dict[str, Any]:
     """Return an amount in its unit, where that is known, and its digits."""
     # Reading a text rounds once, as a segment's amounts are rounded.
-    return {"decimals": decimals, "amount": None if decimals is None else float(f"{raw}e-{decimals}"),
-            "amountRaw": str(raw)}  # fmt: skip
+    return {
+        "decimals": decimals,
+        "amount": None if decimals is None else float(f"{raw}e-{decimals}"),
+        "amountRaw": str(raw),
+    }
 
 
 def funnel(
@@ -64,10 +83,16 @@ def funnel(
     plan = service.plan(dataset, body, key, cancel)
     steps = service.language.funnel(plan, partial(dataset.count, cancel=cancel))
     few = min(plan.limit, _SAMPLE)
-    rows = dataset.ask(service.language.compile(plan), limit=few, cancel=cancel).rows if few else None
+    rows = (
+        dataset.ask(service.language.compile(plan), limit=few, cancel=cancel).rows if few else None
+    )
     return {
-        "words": plan.words, "canonical": plan.canonical, "asOf": plan.as_of, "warnings": plan.warnings,
-        "chains": [chain_of(one.chain_id).name for one in plan.whole.seen], "steps": [vars(step) for step in steps],
+        "words": plan.words,
+        "canonical": plan.canonical,
+        "asOf": plan.as_of,
+        "warnings": plan.warnings,
+        "chains": [chain_of(one.chain_id).name for one in plan.whole.seen],
+        "steps": [vars(step) for step in steps],
         "sample": rows["address"].to_pylist() if rows is not None else [],
     }
 
@@ -89,19 +114,35 @@ def holdings(
     except ValidationError as error:
         raise _of_wallets(error) from None
     asked = {one.chain_id: one.at for one in plan.whole.seen}
-    ends = {chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()}
+    ends = {
+        chain: dataset.clock.last(chain)[0] if at is None else at for chain, at in asked.items()
+    }
     now = all(at is None for at in asked.values())
-    found = dataset.holdings(plan.canonical["filters"]["wallet"]["in"], ends, now=now, cancel=cancel)
+    found = dataset.holdings(
+        plan.canonical["filters"]["wallet"]["in"], ends, now=now, cancel=cancel
+    )
     below = sum(one.amount < 0 for one in found)
-    lacking = f"{below:,} balances are below zero, because the data lacks transfers. They are left out."
+    lacking = (
+        f"{below:,} balances are below zero, because the data lacks transfers. They are left out."
+    )
     return {
         "asOf": plan.as_of,
         "chains": [
-            {"chain": chain_of(one).name, "block": end, "timestamp": iso(dataset.clock.timestamp_of(one, end))}
+            {
+                "chain": chain_of(one).name,
+                "block": end,
+                "timestamp": iso(dataset.clock.timestamp_of(one, end)),
+            }
             for one, end in ends.items()
         ],
-        "warnings": [*plan.warnings, *dataset.about.unknown_at(asked), *([lacking] if below else [])],
-        "holdings": [_described(one) for one in sorted(found, key=_by_wallet_and_chain) if one.amount > 0],
+        "warnings": [
+            *plan.warnings,
+            *dataset.about.unknown_at(asked),
+            *([lacking] if below else []),
+        ],
+        "holdings": [
+            _described(one) for one in sorted(found, key=_by_wallet_and_chain) if one.amount > 0
+        ],
     }
 
 
@@ -109,23 +150,44 @@ def _of_wallets(error: ValidationError) -> ValidationError:
     """Return the error of a segment with its pointers as the request for holdings has them."""
     places = {"/filters/wallet/in": "/wallets", "/filters": ""}
     return type(error)(
-        [{**one, "pointer": next(new + one["pointer"].removeprefix(old) for old, new in places.items()
-                                 if one["pointer"].startswith(old))} for one in error.errors],
+        [
+            {
+                **one,
+                "pointer": next(
+                    new + one["pointer"].removeprefix(old)
+                    for old, new in places.items()
+                    if one["pointer"].startswith(old)
+                ),
+            }
+            for one in error.errors
+        ],
         error.more,
-    )  # fmt: skip
+    )
 
 
 def _by_wallet_and_chain(one: Holding) -> tuple[Any, ...]:
     # What nobody sent unasked comes first: spam is last, and what most wallets hold before what few do.
     contract = one.contract
-    return one.address, contract.chain_id, bool(contract.spam), -(contract.holders or 0), contract.address
+    return (
+        one.address,
+        contract.chain_id,
+        bool(contract.spam),
+        -(contract.holders or 0),
+        contract.address,
+    )
 
 
 def _described(one: Holding) -> dict[str, Any]:
     contract = one.contract
     decimals = 0 if contract.is_nft else contract.decimals
     return {
-        "address": one.address, "chain": chain_of(contract.chain_id).name, "contract": contract.address,
-        "symbol": contract.symbol, "name": contract.name, "tokenType": contract.standard,
-        **_amount(one.amount, decimals), "verified": contract.verified, "possibleSpam": contract.spam,
+        "address": one.address,
+        "chain": chain_of(contract.chain_id).name,
+        "contract": contract.address,
+        "symbol": contract.symbol,
+        "name": contract.name,
+        "tokenType": contract.standard,
+        **_amount(one.amount, decimals),
+        "verified": contract.verified,
+        "possibleSpam": contract.spam,
     }

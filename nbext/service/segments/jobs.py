@@ -52,7 +52,11 @@ class Jobs:
     """
 
     def __init__(
-        self, run: Callable[[Job], None], take: Callable[[Collection[str]], Job | None], *, workers: int = 2,
+        self,
+        run: Callable[[Job], None],
+        take: Callable[[Collection[str]], Job | None],
+        *,
+        workers: int = 2,
         shared: Callable[[], bool] = lambda: False,
     ) -> None:
         self._run, self._take, self._shared = run, take, shared
@@ -90,7 +94,11 @@ class Jobs:
         """
         with self._changed:
             if self.stopping:
-                raise Problem("stopping", "The service is stopping. Try again soon.", headers={"Retry-After": "2"})
+                raise Problem(
+                    "stopping",
+                    "The service is stopping. Try again soon.",
+                    headers={"Retry-After": "2"},
+                )
             return self._all.get(job.id) or self._waiting.setdefault(job.id, job)
 
     def settle(self, job: Job) -> None:
@@ -139,7 +147,9 @@ class Jobs:
     def _fill(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self.stopping or (self._news and self._has_room()), self._pause())
+                self._changed.wait_for(
+                    lambda: self.stopping or (self._news and self._has_room()), self._pause()
+                )
                 if self.stopping:
                     return
                 if not self._has_room():

@@ -45,7 +45,9 @@ class Lists:
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
             yield part
         except OSError as error:
-            raise DiskFull.where(error, f"a list of wallets could not be written ({type(error).__name__})") from None
+            raise DiskFull.where(
+                error, f"a list of wallets could not be written ({type(error).__name__})"
+            ) from None
         finally:
             part.unlink(missing_ok=True)
 
@@ -54,7 +56,9 @@ class Lists:
         size = part.stat().st_size
         if size == 0 or size % WIDTH:
             detail = f"The body has {size:,} bytes. Send the {WIDTH} bytes of each address, and at least one address."
-            raise Problem("invalid", detail, errors=[{"pointer": "", "code": "size", "detail": detail}])
+            raise Problem(
+                "invalid", detail, errors=[{"pointer": "", "code": "size", "detail": detail}]
+            )
         with self._sorting:
             _sort(part)
         sync(part)
@@ -71,7 +75,9 @@ class Lists:
 
         ``key`` sees the lists that it may see; without one, all.
         """
-        paths = [self._path(name, key)] if key else [self.folder / name, *self.folder.glob(f"{name}.*")]
+        paths = (
+            [self._path(name, key)] if key else [self.folder / name, *self.folder.glob(f"{name}.*")]
+        )
         return next(filter(None, (self._opened(path, name) for path in paths)), None)
 
     def _path(self, name: str, key: Key | None) -> Path:
@@ -129,7 +135,10 @@ def _sort(path: Path) -> None:
 
     # Its pages are the file's: the memory that a sort of 200 MB takes is the system's cache.
     addresses = np.memmap(path, f"S{WIDTH}", mode="r+")
-    pairs = [slice(at, min(at + _BLOCK, len(addresses) - 1)) for at in range(0, len(addresses) - 1, _BLOCK)]
+    pairs = [
+        slice(at, min(at + _BLOCK, len(addresses) - 1))
+        for at in range(0, len(addresses) - 1, _BLOCK)
+    ]
     if all((addresses[pair] < addresses[1:][pair]).all() for pair in pairs):
         return
     addresses.sort()

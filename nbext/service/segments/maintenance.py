@@ -36,8 +36,15 @@ class Maintenance:
     A registry or folder that cannot be read now is reported in the log, and read again in the next round.
     """
 
-    def __init__(self, segments: SegmentService, audit: Audit, log: Log, keep_reserve: Callable[[], None]) -> None:
-        self._segments, self._audit, self._log, self._keep_reserve = segments, audit, log, keep_reserve
+    def __init__(
+        self, segments: SegmentService, audit: Audit, log: Log, keep_reserve: Callable[[], None]
+    ) -> None:
+        self._segments, self._audit, self._log, self._keep_reserve = (
+            segments,
+            audit,
+            log,
+            keep_reserve,
+        )
         # What failed when it was last done: each is reported once, until it is done again.
         self._failing: set[str] = set()
         self._stop = threading.Event()
@@ -95,7 +102,9 @@ class Maintenance:
                 segments.run_again(segment, segment.lease)
         # Another service may be about to serve the newer data, or the older still.
         before = time.time() - (_OTHER_DATA_SECONDS if segments.lease.others() else 0)
-        segments.store.fail_of_other_data(segments.generations.fingerprints(), before, as_error(not_open()))
+        segments.store.fail_of_other_data(
+            segments.generations.fingerprints(), before, as_error(not_open())
+        )
 
     def _clean(self) -> None:
         lease = self._segments.lease
@@ -108,7 +117,9 @@ class Maintenance:
         """Set aside what is missing or of another size; bytes that changed are found when they are read."""
         segments = self._segments
         for batch in segments.store.results():
-            segments.set_aside({name: result for name, result in batch if not segments.results.present(result)})
+            segments.set_aside(
+                {name: result for name, result in batch if not segments.results.present(result)}
+            )
             if self._stop.is_set():
                 return
 
@@ -123,7 +134,11 @@ class Maintenance:
             if not old:
                 excess = segments.store.stored_bytes() - segments.limits.keep_bytes
                 before = itertools.accumulate((size for _, size, _ in some), initial=0)
-                old = [result for (_, _, result), freed in zip(some, before, strict=False) if freed < excess]
+                old = [
+                    result
+                    for (_, _, result), freed in zip(some, before, strict=False)
+                    if freed < excess
+                ]
                 why = "The result was deleted to make room for newer ones."
             if not old:
                 break

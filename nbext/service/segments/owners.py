@@ -17,29 +17,44 @@ from nbext.service.accounts.schema import keys, owners, segments
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
 
-_OWNED = select(owners.c.created_at).where(owners.c.segment == bindparam("which"), owners.c.key_id == bindparam("key"))
+_OWNED = select(owners.c.created_at).where(
+    owners.c.segment == bindparam("which"), owners.c.key_id == bindparam("key")
+)
 _ADD = insert(owners).values(
     segment=bindparam("which"),
     size=select(segments.c.stored).where(segments.c.id == bindparam("which")).scalar_subquery(),
 )
 _TAKEN = select(func.sum(owners.c.size)).where(owners.c.key_id == bindparam("key"))
 _THESE: BindParameter[list[str]] = bindparam("ids", expanding=True)
-_STORED = update(segments).where(segments.c.id.in_(_THESE)).values(
-    stored=func.coalesce(segments.c.size, 0) + func.length(segments.c.request) + func.length(segments.c.facts)
-    + func.coalesce(func.length(segments.c.preview), 0)
-)  # fmt: skip
-_SIZE = update(owners).where(owners.c.segment.in_(_THESE)).values(
-    size=select(segments.c.stored).where(segments.c.id == owners.c.segment).scalar_subquery()
+_STORED = (
+    update(segments)
+    .where(segments.c.id.in_(_THESE))
+    .values(
+        stored=func.coalesce(segments.c.size, 0)
+        + func.length(segments.c.request)
+        + func.length(segments.c.facts)
+        + func.coalesce(func.length(segments.c.preview), 0)
+    )
+)
+_SIZE = (
+    update(owners)
+    .where(owners.c.segment.in_(_THESE))
+    .values(
+        size=select(segments.c.stored).where(segments.c.id == owners.c.segment).scalar_subquery()
+    )
 )
 _MINE = owners.c.key_id == bindparam("key")
 # The owner's key is in no registry, and not private. Segments of older registries have no owner: they are open.
-_ACCESS = select(
-    func.count().label("owners"), func.count().filter(_MINE).label("own"),
-    func.count().filter(func.coalesce(keys.c.private, 0) == 0).label("open"),
-    func.max(owners.c.created_at).filter(_MINE).label("since"),
-).select_from(owners.outerjoin(keys, keys.c.id == owners.c.key_id)).where(
-    owners.c.segment == bindparam("which")
-)  # fmt: skip
+_ACCESS = (
+    select(
+        func.count().label("owners"),
+        func.count().filter(_MINE).label("own"),
+        func.count().filter(func.coalesce(keys.c.private, 0) == 0).label("open"),
+        func.max(owners.c.created_at).filter(_MINE).label("since"),
+    )
+    .select_from(owners.outerjoin(keys, keys.c.id == owners.c.key_id))
+    .where(owners.c.segment == bindparam("which"))
+)
 
 
 def own(db: Connection, segment_id: str, key_id: str, now: float) -> float:
@@ -126,9 +141,12 @@ class Owners:
             return False
         if not access.own:
             raise Problem(
-                "not-yours", "This is another key's segment. Only that key, or one with the scope admin, may end it."
+                "not-yours",
+                "This is another key's segment. Only that key, or one with the scope admin, may end it.",
             )
         if access.shared:
             with self._database.write() as db:
-                db.execute(delete(owners).where(owners.c.segment == segment_id, owners.c.key_id == key.id))
+                db.execute(
+                    delete(owners).where(owners.c.segment == segment_id, owners.c.key_id == key.id)
+                )
         return access.shared

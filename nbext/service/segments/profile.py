@@ -25,36 +25,57 @@ def asked(plan: Any, base: Any | None, least: int, dataset: Dataset) -> Any:
     profile = {"base": None if base is None else base.canonical["filters"], "least": least}
     operator = {} if base is None else {"operator": base.canonical["operator"]}
     unknown = dataset.about.unknown_at({one.chain_id: one.at for one in plan.whole.seen})
-    return replace(plan, canonical={**plan.canonical, "profile": {**profile, **operator}},
-                   warnings=[*plan.warnings, *unknown])
+    return replace(
+        plan,
+        canonical={**plan.canonical, "profile": {**profile, **operator}},
+        warnings=[*plan.warnings, *unknown],
+    )
 
 
 def profile(
-    language: Any, planned: Planned, of: tuple[Any, Mapping[str, Any] | None, int], dataset: Dataset, cancel: Cancel
+    language: Any,
+    planned: Planned,
+    of: tuple[Any, Mapping[str, Any] | None, int],
+    dataset: Dataset,
+    cancel: Cancel,
 ) -> dict[str, Any]:
     """Return the profile of a plan beside the request of a base; ``planned`` makes plans on the same data."""
     plan, against, least = of
     known = plan.canonical["filters"]
     scope = {name: known[name] for name in ("chain", "asOf", "exclude") if name in known}
     chains = [chain_of(one.chain_id).name for one in plan.whole.seen]
-    seen = {"any": [{"activity": {"transfers": {"min": 1}, "chain": one}} for one in chains], **scope}
+    seen = {
+        "any": [{"activity": {"transfers": {"min": 1}, "chain": one}} for one in chains],
+        **scope,
+    }
     base = planned(against or {"filters": seen, "limit": 0})
     parts = _parts(planned, plan, scope)
     questions = [language.compile(one) for one in (plan, base, *parts)]
     both = [[side, 2 + place] for place in range(len(parts)) for side in (0, 1)]
     counts = dataset.count(questions, [[0], [1], *both], cancel=cancel)
-    ends = {one.chain_id: dataset.clock.last(one.chain_id)[0] if one.at is None else one.at for one in plan.whole.seen}
+    ends = {
+        one.chain_id: dataset.clock.last(one.chain_id)[0] if one.at is None else one.at
+        for one in plan.whole.seen
+    }
     now = all(one.at is None for one in plan.whole.seen)
     found = dataset.profile(questions[0], questions[1], ends, now=now, least=least, cancel=cancel)
     return {
-        "wallets": counts[0], "base": counts[1], "baseWords": base.words, "least": least, "contracts": len(found),
+        "wallets": counts[0],
+        "base": counts[1],
+        "baseWords": base.words,
+        "least": least,
+        "contracts": len(found),
         "holdings": [_described(one) for one in found[:MOST_CONTRACTS]],
         "activity": [
-            {"words": part.words.removeprefix("wallets that "), "filters": part.canonical["filters"],
-             "wallets": counts[2 + 2 * place], "base": counts[3 + 2 * place]}
+            {
+                "words": part.words.removeprefix("wallets that "),
+                "filters": part.canonical["filters"],
+                "wallets": counts[2 + 2 * place],
+                "base": counts[3 + 2 * place],
+            }
             for place, part in enumerate(parts)
         ],
-    }  # fmt: skip
+    }
 
 
 def _parts(planned: Planned, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
@@ -68,7 +89,9 @@ def _parts(planned: Planned, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
     plans = []
     for one in asked:
         try:
-            plans.append(planned({"filters": {"activity": {**one, "chain": plan.chain.name}, **scope}}))
+            plans.append(
+                planned({"filters": {"activity": {**one, "chain": plan.chain.name}, **scope}})
+            )
         except ValidationError:
             # The data begins later than that.
             continue
@@ -78,7 +101,12 @@ def _parts(planned: Planned, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
 def _described(one: Common) -> dict[str, Any]:
     contract = one.contract
     return {
-        "chain": chain_of(contract.chain_id).name, "contract": contract.address, "symbol": contract.symbol,
-        "name": contract.name, "tokenType": contract.standard, "possibleSpam": contract.spam,
-        "wallets": one.wallets, "base": one.base,
+        "chain": chain_of(contract.chain_id).name,
+        "contract": contract.address,
+        "symbol": contract.symbol,
+        "name": contract.name,
+        "tokenType": contract.standard,
+        "possibleSpam": contract.spam,
+        "wallets": one.wallets,
+        "base": one.base,
     }

@@ -60,12 +60,17 @@ class Results:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         try:
             with whole_file(self.folder / name) as part:
-                with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as out:
+                with (
+                    pa.OSFile(str(part), "wb") as sink,
+                    pa.ipc.new_file(sink, schema, options=options) as out,
+                ):
                     for batch in batches:
                         out.write_batch(batch)
                 result = ResultFile(name, part.stat().st_size, sha256_of(part))
         except (OSError, pa.ArrowException) as error:
-            raise DiskFull.where(error, f"a result could not be written ({type(error).__name__})") from None
+            raise DiskFull.where(
+                error, f"a result could not be written ({type(error).__name__})"
+            ) from None
         self._verified.add((name, self._changed_at(result)))
         return result
 
@@ -78,7 +83,9 @@ class Results:
             # Not mapped: its pages would count as this process's memory, and its buffers are unpacked anyway.
             return pa.ipc.open_file(pa.OSFile(str(self.folder / result.file)))
         except (OSError, pa.ArrowException) as error:
-            raise StorageError(f"result {result.file} cannot be read ({type(error).__name__})") from None
+            raise StorageError(
+                f"result {result.file} cannot be read ({type(error).__name__})"
+            ) from None
 
     def verify(self, result: ResultFile, *, again: bool = False) -> None:
         """Compare the file's bytes with what was written: once in a process, or ``again``."""

@@ -22,7 +22,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from nbext.core.operations import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel, Dataset, WalletList
 from nbext.engine.storage import ProcessLock
-from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, StorageError, ValidationError
+from nbext.errors import (
+    NbextError,
+    QueryCancelled,
+    QueryTimeout,
+    ResourceLimit,
+    StorageError,
+    ValidationError,
+)
 from nbext.service.accounts.keys import Key
 from nbext.service.generations import Generations
 from nbext.service.http.problems import Problem, problem_of
@@ -56,15 +63,25 @@ class SegmentService:
     """All segments of a data folder, and those that run in this process."""
 
     def __init__(
-        self, generations: Generations, *, store: SegmentStore, owners: Owners, results: Results, lists: Lists,
-        lease: ProcessLock, limits: Limits, log: Log,
+        self,
+        generations: Generations,
+        *,
+        store: SegmentStore,
+        owners: Owners,
+        results: Results,
+        lists: Lists,
+        lease: ProcessLock,
+        limits: Limits,
+        log: Log,
     ) -> None:
         self.generations, self.store, self.owners, self.lists = generations, store, owners, lists
         self.results, self.lease, self.limits = results, lease, limits
         self._log = log
         # Whether the last look at the queue failed: reported once, and not at each look.
         self._unread = False
-        self.jobs = Jobs(self._run, self._take, workers=limits.workers, shared=lambda: bool(lease.others()))
+        self.jobs = Jobs(
+            self._run, self._take, workers=limits.workers, shared=lambda: bool(lease.others())
+        )
 
     @cached_property
     def language(self) -> ModuleType:
@@ -74,7 +91,11 @@ class SegmentService:
         return language
 
     def plan(
-        self, dataset: Dataset, body: Mapping[str, Any], key: Key | None = None, cancel: Cancel | None = None
+        self,
+        dataset: Dataset,
+        body: Mapping[str, Any],
+        key: Key | None = None,
+        cancel: Cancel | None = None,
     ) -> Any:
         """Return the plan of an execute's body on the data; InvalidSegment or AmbiguousSymbol where it has none.
 
@@ -82,7 +103,9 @@ class SegmentService:
         """
         return self._resolved(dataset, self.language.parse(body), key, cancel)
 
-    def plans(self, dataset: Dataset, bodies: Sequence[Mapping[str, Any]], key: Key, cancel: Cancel) -> list[Any]:
+    def plans(
+        self, dataset: Dataset, bodies: Sequence[Mapping[str, Any]], key: Key, cancel: Cancel
+    ) -> list[Any]:
         """Return the plans of many bodies, whose errors name their place under /segments."""
         queries, plans = list[Any](), list[Any]()
         # The one after those that are made.
@@ -93,7 +116,9 @@ class SegmentService:
             plans.extend(self._resolved(dataset, query, key, cancel) for query in queries)
         return plans
 
-    def _resolved(self, dataset: Dataset, query: Any, key: Key | None, cancel: Cancel | None) -> Any:
+    def _resolved(
+        self, dataset: Dataset, query: Any, key: Key | None, cancel: Cancel | None
+    ) -> Any:
 
         def saved(segment_id: str) -> dict[str, Any] | None:
             segment = self.store.get(segment_id)
@@ -126,7 +151,10 @@ class SegmentService:
         fingerprint = dataset.about.fingerprint
         # Two ways to write one segment have one id: each caller gets its own words back.
         request = {
-            "operator": plan.operator, "filters": body["filters"], "fileType": plan.file_type, "limit": plan.limit,
+            "operator": plan.operator,
+            "filters": body["filters"],
+            "fileType": plan.file_type,
+            "limit": plan.limit,
             **{name: body[name] for name in ("profile", "since") if name in body},
         }
         segment_id = self.language.segment_id(plan, fingerprint)
@@ -134,11 +162,18 @@ class SegmentService:
         access = self.owners.access(segment_id, key.id) if segment else None
         # Of what only a private key has asked, nobody learns from an answer that it was asked before.
         knew = access is None or access.seen_by(key)
-        if segment and access and segment.status not in ("failed", "cancelled", "expired") and claim is None:
+        if (
+            segment
+            and access
+            and segment.status not in ("failed", "cancelled", "expired")
+            and claim is None
+        ):
             # Whoever asks the same shares the file: the segment is theirs, too.
             asked_at = access.since if access.own else self.owners.add(segment_id, key.id)
             found = replace(since(segment, asked_at), request=request)
-            return Executed(found, cached=knew and found.status == "completed", job=self.jobs.find(segment_id))
+            return Executed(
+                found, cached=knew and found.status == "completed", job=self.jobs.find(segment_id)
+            )
         own = Job(segment_id, plan, key.id, fingerprint)
         job = self.jobs.expect(own)
         if job is own:
@@ -146,14 +181,22 @@ class SegmentService:
             self.generations.hold(dataset, job.done)
         try:
             entered = self.store.enter(
-                segment_id, request, _facts(plan), fingerprint, key_id=key.id, limits=self.limits, claim=claim
+                segment_id,
+                request,
+                _facts(plan),
+                fingerprint,
+                key_id=key.id,
+                limits=self.limits,
+                claim=claim,
             )
         except BaseException:
             self.jobs.settle(job)
             raise
         self.jobs.look()
         found = replace(since(entered.segment, entered.since), request=request)
-        return Executed(found, cached=knew and not entered.begins and found.status == "completed", job=job)
+        return Executed(
+            found, cached=knew and not entered.begins and found.status == "completed", job=job
+        )
 
     def read(self, segment_id: str, key: Key) -> Segment:
         """Return the segment as it is now, or the problem 404 where there is none that the key may see."""
@@ -192,7 +235,11 @@ class SegmentService:
         segment = self.read(segment_id, key)
         error = segment.error or {}
         if segment.status == "expired":
-            raise Problem("expired", error.get("detail", "The result has been deleted."), segment_id=segment.id)
+            raise Problem(
+                "expired",
+                error.get("detail", "The result has been deleted."),
+                segment_id=segment.id,
+            )
         if not segment.finished:
             detail = f"The segment is {segment.status}. Try again soon."
             raise Problem("not-ready", detail, headers={"Retry-After": "1"}, segment_id=segment.id)
@@ -222,7 +269,10 @@ class SegmentService:
             return finished
         if not self.store.cancel(segment_id, _CANCELLED):
             finished = self.now(segment_id)
-            raise Problem("finished", f"The segment has ended ({finished.status}): there is nothing to cancel.")
+            raise Problem(
+                "finished",
+                f"The segment has ended ({finished.status}): there is nothing to cancel.",
+            )
         if job := self.jobs.find(segment_id):
             self.jobs.cancel(job)
             self.settle()
@@ -237,10 +287,17 @@ class SegmentService:
         """
         segment = self.read(segment_id, key)
         if not segment.finished:
-            raise Problem("not-ready", f"The segment is {segment.status}. Cancel it first.", segment_id=segment.id)
+            raise Problem(
+                "not-ready",
+                f"The segment is {segment.status}. Cancel it first.",
+                segment_id=segment.id,
+            )
         own = self.owners.access(segment_id, key.id).own
         if segment.result and not self.owners.leave(segment_id, key):
-            self.expire([segment.result], f"{'Its owner' if own else 'An administrator'} deleted the result.")
+            self.expire(
+                [segment.result],
+                f"{'Its owner' if own else 'An administrator'} deleted the result.",
+            )
         return self.now(segment_id)
 
     def settle(self) -> None:
@@ -262,8 +319,11 @@ class SegmentService:
         plan = self.plan(dataset, body, key, cancel)
         how = dataset.explain(self.language.compile(plan), limit=plan.limit, cancel=cancel)
         explained = {
-            "id": self.language.segment_id(plan, dataset.about.fingerprint), "canonical": plan.canonical,
-            "words": plan.words, "sql": how.get("sql"), "plan": how.get("plan"),
+            "id": self.language.segment_id(plan, dataset.about.fingerprint),
+            "canonical": plan.canonical,
+            "words": plan.words,
+            "sql": how.get("sql"),
+            "plan": how.get("plan"),
         }
         if parts:
             explained["parts"] = [
@@ -299,7 +359,9 @@ class SegmentService:
         # Of whoever asked another service: nobody here can make it be cancelled by hanging up.
         if segment is None:
             return None
-        return Job(segment.id, None, segment.key_id, segment.fingerprint, segment.request, wanted=True)
+        return Job(
+            segment.id, None, segment.key_id, segment.fingerprint, segment.request, wanted=True
+        )
 
     def _answer(self, job: Job, dataset: Dataset) -> None:
         if job.cancel.asked.is_set():
@@ -308,7 +370,9 @@ class SegmentService:
         job.cancel.deadline = time.monotonic() + self.limits.query_seconds
         if job.plan is None:
             job.plan = self.planned(dataset, job.request, cancel=job.cancel)
-        answer = dataset.ask(self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel)
+        answer = dataset.ask(
+            self.language.compile(job.plan), limit=job.plan.limit, cancel=job.cancel
+        )
         notes = [] if answer.matched else self._why_none(job, dataset)
         more = self._profile(job, dataset) if "profile" in job.request else {}
         # Storing needs the disk and not the engine: see jobs.
@@ -317,27 +381,40 @@ class SegmentService:
             result = self.results.write(rows.schema, _heeding(job.cancel, rows.batches()))
             first = preview(rows.batches())
         job.ended = self.store.complete(
-            job.id, self.lease.name, matched=answer.matched, returned=rows.num_rows, preview=first, result=result,
+            job.id,
+            self.lease.name,
+            matched=answer.matched,
+            returned=rows.num_rows,
+            preview=first,
+            result=result,
             facts={**_facts(job.plan, notes), **more},
         )
         if job.ended is None:
             self.results.remove(result.file)
 
     def planned(
-        self, dataset: Dataset, request: Mapping[str, Any], key: Key | None = None, cancel: Cancel | None = None
+        self,
+        dataset: Dataset,
+        request: Mapping[str, Any],
+        key: Key | None = None,
+        cancel: Cancel | None = None,
     ) -> Any:
         """Return the plan of a segment's request, or of that for its profile or its changes, which ``key`` may ask."""
         body = {name: request[name] for name in EXECUTE_KEYS if name in request}
         plan = self.plan(dataset, body, key, cancel)
         if "profile" in request:
             with _below(lambda: "/base"):
-                base = request["profile"]["base"] and self.plan(dataset, request["profile"]["base"], key, cancel)
+                base = request["profile"]["base"] and self.plan(
+                    dataset, request["profile"]["base"], key, cancel
+                )
             return asked(plan, base, request["profile"]["least"], dataset)
         if "since" in request:
             # Both of one chain's blocks, so that other chains are looked at when it was there.
             with _below(lambda: "/since", "/filters/asOf"):
                 now, then = (
-                    self.plan(dataset, {**body, "filters": {**body["filters"], "asOf": at}}, key, cancel)
+                    self.plan(
+                        dataset, {**body, "filters": {**body["filters"], "asOf": at}}, key, cancel
+                    )
                     for at in (plan.as_of["block"], request["since"])
                 )
             return self.language.changes(now, then)
@@ -351,7 +428,9 @@ class SegmentService:
     def _why_none(self, job: Job, dataset: Dataset) -> list[str]:
         """Return why nothing matches, where that is counted before the segment's own time limit."""
         try:
-            notes: list[str] = self.language.why_none(job.plan, partial(dataset.count, cancel=job.cancel))
+            notes: list[str] = self.language.why_none(
+                job.plan, partial(dataset.count, cancel=job.cancel)
+            )
         except (QueryTimeout, ResourceLimit):
             # The answer itself is there: it must not be lost over its explanation.
             return []
@@ -417,11 +496,17 @@ def _below(place: Callable[[], str], of: str = "") -> Iterator[None]:
 
 def since(segment: Segment, asked_at: float) -> Segment:
     """Return a segment with the times that it has for whoever asked it then, maybe after others."""
-    created, began, ended = max(segment.created_at, asked_at), segment.started_at, segment.completed_at
+    created, began, ended = (
+        max(segment.created_at, asked_at),
+        segment.started_at,
+        segment.completed_at,
+    )
     if began is None or ended is None or ended >= asked_at:
         return replace(segment, created_at=created)
     # How long it took is no secret.
-    return replace(segment, created_at=created, started_at=began + asked_at - ended, completed_at=asked_at)
+    return replace(
+        segment, created_at=created, started_at=began + asked_at - ended, completed_at=asked_at
+    )
 
 
 def give_back_memory() -> None:
@@ -445,7 +530,10 @@ def _none() -> Problem:
 
 def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
     return {
-        "chain": plan.chain.name, "chainId": plan.chain.id, "asOf": plan.as_of, "columns": list(plan.columns),
+        "chain": plan.chain.name,
+        "chainId": plan.chain.id,
+        "asOf": plan.as_of,
+        "columns": list(plan.columns),
         "warnings": [*plan.warnings, *notes],
         **({"since": plan.canonical["since"]} if "since" in plan.canonical else {}),
     }
@@ -453,8 +541,15 @@ def _facts(plan: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
 
 def as_error(problem: Problem) -> dict[str, Any]:
     """Return a problem as a segment's description has it."""
-    return {"code": problem.code, "status": problem.status, "title": problem.title, "detail": problem.detail}
+    return {
+        "code": problem.code,
+        "status": problem.status,
+        "title": problem.title,
+        "detail": problem.detail,
+    }
 
 
 _CANCELLED = as_error(Problem("cancelled", "It was cancelled."))
-_TWICE = as_error(Problem("resource-limit", "It crashed the service twice, and is not run again. Narrow it."))
+_TWICE = as_error(
+    Problem("resource-limit", "It crashed the service twice, and is not run again. Narrow it.")
+)

@@ -47,12 +47,17 @@ def claim_of(header: str | None, key: Key, body: Mapping[str, Any]) -> Claim | N
     if header is None:
         return None
     if not _CLAIM_NAME.match(header):
-        raise Problem("bad-header", f"{IDEMPOTENCY_HEADER} is 1 to 255 printable ASCII characters without spaces.")
+        raise Problem(
+            "bad-header",
+            f"{IDEMPOTENCY_HEADER} is 1 to 255 printable ASCII characters without spaces.",
+        )
     return Claim(key.id, header, hashlib.sha256(canonical_json(body)).hexdigest())
 
 
 def _claimed(db: Connection, claim: Claim, now: float) -> str | None:
-    row = db.execute(_CLAIMED, {"key": claim.key_id, "claim": claim.name, "since": now - _CLAIM_SECONDS}).first()
+    row = db.execute(
+        _CLAIMED, {"key": claim.key_id, "claim": claim.name, "since": now - _CLAIM_SECONDS}
+    ).first()
     # A key that is used again by mistake would return the segment of another question.
     if row and row.body != claim.body:
         raise Problem(
@@ -106,12 +111,24 @@ class Segment:
 
 def _segment(row: Row[Any]) -> Segment:
     return Segment(
-        id=row.id, status=row.status, request=json.loads(row.request), facts=json.loads(row.facts),
-        fingerprint=row.fingerprint, matched=row.matched, returned=row.returned,
-        preview=json.loads(row.preview or "[]"), error=json.loads(row.error) if row.error else None,
-        created_at=row.created_at, started_at=row.started_at, completed_at=row.completed_at,
-        used_at=row.used_at, result=ResultFile(row.file, row.size, row.sha256) if row.file else None,
-        lease=row.lease, key_id=row.key_id, cancel=bool(row.cancel), attempts=row.attempts,
+        id=row.id,
+        status=row.status,
+        request=json.loads(row.request),
+        facts=json.loads(row.facts),
+        fingerprint=row.fingerprint,
+        matched=row.matched,
+        returned=row.returned,
+        preview=json.loads(row.preview or "[]"),
+        error=json.loads(row.error) if row.error else None,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        completed_at=row.completed_at,
+        used_at=row.used_at,
+        result=ResultFile(row.file, row.size, row.sha256) if row.file else None,
+        lease=row.lease,
+        key_id=row.key_id,
+        cancel=bool(row.cancel),
+        attempts=row.attempts,
     )
 
 
@@ -121,36 +138,74 @@ _UNFINISHED = segments.c.status.in_(UNFINISHED)
 # name of its own.
 _GET = select(segments).where(segments.c.id == bindparam("which"))
 _CLAIMED = select(idempotency.c.body, idempotency.c.segment).where(
-    idempotency.c.key_id == bindparam("key"), idempotency.c.name == bindparam("claim"),
+    idempotency.c.key_id == bindparam("key"),
+    idempotency.c.name == bindparam("claim"),
     idempotency.c.created_at > bindparam("since"),
-)  # fmt: skip
-_OF_RESULT = (segments.c.used_at, segments.c.stored, segments.c.file, segments.c.size, segments.c.sha256)
+)
+_OF_RESULT = (
+    segments.c.used_at,
+    segments.c.stored,
+    segments.c.file,
+    segments.c.size,
+    segments.c.sha256,
+)
 # Whoever enters a segment holds this row, so that what it finds is still so when it writes.
 _ENTERING = select(roles.c.name).where(roles.c.name == "queue").with_for_update()
 # All that the bounds of the queue and a place in it need; hundreds of rows at most.
 _IN_QUEUE, _OF_KEY = segments.c.status == "queued", segments.c.key_id == bindparam("key")
 _QUEUE = select(
-    func.count().filter(_IN_QUEUE).label("waiting"), func.count().filter(_OF_KEY).label("of_key"),
-    func.max(segments.c.turn).filter(_OF_KEY, segments.c.priority == bindparam("rank")).label("last"),
+    func.count().filter(_IN_QUEUE).label("waiting"),
+    func.count().filter(_OF_KEY).label("of_key"),
+    func.max(segments.c.turn)
+    .filter(_OF_KEY, segments.c.priority == bindparam("rank"))
+    .label("last"),
     func.min(segments.c.turn).filter(_IN_QUEUE).label("head"),
     func.max(segments.c.turn).filter(segments.c.status == "running").label("served"),
-).where(_UNFINISHED)  # fmt: skip
-_NEXT = select(segments).where(
-    _IN_QUEUE, segments.c.fingerprint.in_(bindparam("data", expanding=True)),
-    segments.c.key_id.not_in(bindparam("busy", expanding=True)),
-).order_by(segments.c.turn, segments.c.priority, segments.c.created_at).limit(1)  # fmt: skip
+).where(_UNFINISHED)
+_NEXT = (
+    select(segments)
+    .where(
+        _IN_QUEUE,
+        segments.c.fingerprint.in_(bindparam("data", expanding=True)),
+        segments.c.key_id.not_in(bindparam("busy", expanding=True)),
+    )
+    .order_by(segments.c.turn, segments.c.priority, segments.c.created_at)
+    .limit(1)
+)
 # The one that another service takes just now is passed over.
-_START = update(segments).where(
-    segments.c.id == _NEXT.with_only_columns(segments.c.id).with_for_update(skip_locked=True).scalar_subquery()
-).values(attempts=segments.c.attempts + 1).returning(segments)  # fmt: skip
-_COMPLETE = update(segments).where(*_OWN, segments.c.status == "running").values(
-    lease=None, stored=bindparam("bytes") + func.length(segments.c.request)
-).returning(segments)  # fmt: skip
+_START = (
+    update(segments)
+    .where(
+        segments.c.id
+        == _NEXT.with_only_columns(segments.c.id)
+        .with_for_update(skip_locked=True)
+        .scalar_subquery()
+    )
+    .values(attempts=segments.c.attempts + 1)
+    .returning(segments)
+)
+_COMPLETE = (
+    update(segments)
+    .where(*_OWN, segments.c.status == "running")
+    .values(lease=None, stored=bindparam("bytes") + func.length(segments.c.request))
+    .returning(segments)
+)
 _END = update(segments).where(*_OWN, _UNFINISHED)
 _ADD, _ADD_CLAIM = insert(segments).returning(segments), insert(idempotency)
-_AGAIN = update(segments).where(segments.c.id == bindparam("which")).values(
-    error=None, started_at=None, completed_at=None, matched=None, returned=None, cancel=0, attempts=0
-).returning(segments)  # fmt: skip
+_AGAIN = (
+    update(segments)
+    .where(segments.c.id == bindparam("which"))
+    .values(
+        error=None,
+        started_at=None,
+        completed_at=None,
+        matched=None,
+        returned=None,
+        cancel=0,
+        attempts=0,
+    )
+    .returning(segments)
+)
 
 
 @dataclass(frozen=True)
@@ -178,7 +233,11 @@ def _turn(db: Connection, key_id: str, priority: int, limits: Limits) -> int:
     """
     queue = db.execute(_QUEUE, {"key": key_id, "rank": priority}).one()
     if queue.waiting >= limits.queue:
-        raise Problem("busy", f"{queue.waiting} segments are waiting. Try again soon.", headers={"Retry-After": "2"})
+        raise Problem(
+            "busy",
+            f"{queue.waiting} segments are waiting. Try again soon.",
+            headers={"Retry-After": "2"},
+        )
     # A loop around execute fills the share of its own key, and not the queue of all.
     if queue.of_key >= limits.per_key:
         raise Problem(
@@ -203,8 +262,15 @@ class SegmentStore:
         return _segment(row) if row else None
 
     def enter(
-        self, segment_id: str, request: Mapping[str, Any], facts: Mapping[str, Any], fingerprint: str,
-        *, key_id: str, limits: Limits, claim: Claim | None = None,
+        self,
+        segment_id: str,
+        request: Mapping[str, Any],
+        facts: Mapping[str, Any],
+        fingerprint: str,
+        *,
+        key_id: str,
+        limits: Limits,
+        claim: Claim | None = None,
     ) -> Entered:
         """Queue a segment for a key, unless it is there, running or completed.
 
@@ -214,8 +280,14 @@ class SegmentStore:
         """
         now, asked, said = time.time(), to_json(request).decode(), to_json(facts).decode()
         new = {
-            "status": "queued", "request": asked, "facts": said, "fingerprint": fingerprint, "created_at": now,
-            "used_at": now, "key_id": key_id, "stored": len(asked) + len(said),
+            "status": "queued",
+            "request": asked,
+            "facts": said,
+            "fingerprint": fingerprint,
+            "created_at": now,
+            "used_at": now,
+            "key_id": key_id,
+            "stored": len(asked) + len(said),
         }
         # A count needs no rows and is quick.
         priority = 0 if request["limit"] == 0 else 1
@@ -246,7 +318,9 @@ class SegmentStore:
     def forget_old_claims(self) -> None:
         """Delete the claims that are older than 24 hours."""
         with self._database.write() as db:
-            db.execute(delete(idempotency).where(idempotency.c.created_at <= time.time() - _CLAIM_SECONDS))
+            db.execute(
+                delete(idempotency).where(idempotency.c.created_at <= time.time() - _CLAIM_SECONDS)
+            )
 
     def queued(self) -> int:
         """Return how many segments wait, for whichever service."""
@@ -259,7 +333,9 @@ class SegmentStore:
             oldest = db.scalar(select(func.min(segments.c.created_at)).where(_IN_QUEUE))
         return max(0.0, time.time() - oldest) if oldest else 0.0
 
-    def start(self, lease: str, fingerprints: Collection[str], busy: Collection[str] = ()) -> Segment | None:
+    def start(
+        self, lease: str, fingerprints: Collection[str], busy: Collection[str] = ()
+    ) -> Segment | None:
         """Mark the next segment of the queue as running in that service, and return it; None where none waits.
 
         Of those that ask data of these fingerprints, and of no key in ``busy``.
@@ -275,8 +351,15 @@ class SegmentStore:
         return _segment(row) if row else None
 
     def complete(
-        self, segment_id: str, lease: str, *, matched: int, returned: int, preview: list[dict[str, Any]],
-        result: ResultFile, facts: Mapping[str, Any],
+        self,
+        segment_id: str,
+        lease: str,
+        *,
+        matched: int,
+        returned: int,
+        preview: list[dict[str, Any]],
+        result: ResultFile,
+        facts: Mapping[str, Any],
     ) -> Segment | None:
         """Mark a running segment as completed, with its result and what its answer says now; None where it is not so.
 
@@ -287,19 +370,33 @@ class SegmentStore:
             row = db.execute(
                 _COMPLETE,
                 {
-                    "which": segment_id, "by": lease, "status": "completed", "matched": matched, "returned": returned,
-                    "preview": first, "completed_at": now, "used_at": now, "facts": said, "file": result.file,
-                    "size": result.size, "sha256": result.sha256, "bytes": result.size + len(first) + len(said),
+                    "which": segment_id,
+                    "by": lease,
+                    "status": "completed",
+                    "matched": matched,
+                    "returned": returned,
+                    "preview": first,
+                    "completed_at": now,
+                    "used_at": now,
+                    "facts": said,
+                    "file": result.file,
+                    "size": result.size,
+                    "sha256": result.sha256,
+                    "bytes": result.size + len(first) + len(said),
                 },
             ).first()
             if row is not None:
                 owners.repeat_size(db, [segment_id])
         return _segment(row) if row else None
 
-    def end(self, segment_id: str, lease: str, status: Status, error: Mapping[str, Any] | None) -> bool:
+    def end(
+        self, segment_id: str, lease: str, status: Status, error: Mapping[str, Any] | None
+    ) -> bool:
         """Mark an unfinished segment of this service as failed or cancelled."""
         why = to_json(error).decode() if error else None
-        return self._set(_END, segment_id, lease, status=status, error=why, completed_at=time.time(), lease=None)
+        return self._set(
+            _END, segment_id, lease, status=status, error=why, completed_at=time.time(), lease=None
+        )
 
     def cancel(self, segment_id: str, why: Mapping[str, Any]) -> bool:
         """Cancel a segment that waits, or ask the service that runs it to; False where it has finished."""
@@ -312,14 +409,20 @@ class SegmentStore:
     def unsettled(self, ids: Collection[str]) -> list[tuple[str, bool]]:
         """Return which of these segments have finished, with False, or are to be cancelled, with True."""
         asked = select(segments.c.id, _UNFINISHED).where(
-            segments.c.id.in_(ids), or_(segments.c.cancel == 1, segments.c.status.not_in(UNFINISHED))
+            segments.c.id.in_(ids),
+            or_(segments.c.cancel == 1, segments.c.status.not_in(UNFINISHED)),
         )
         with self._database.read() as db:
             return [(row[0], bool(row[1])) for row in db.execute(asked)]
 
     def release(self, segment_id: str, lease: str) -> bool:
         """Put an unfinished segment back, for the next service to run; its service ends in order."""
-        back = {"status": "queued", "started_at": None, "lease": None, "attempts": segments.c.attempts - 1}
+        back = {
+            "status": "queued",
+            "started_at": None,
+            "lease": None,
+            "attempts": segments.c.attempts - 1,
+        }
         with self._database.write() as db:
             return db.execute(_END.values(back), {"which": segment_id, "by": lease}).rowcount > 0
 
@@ -327,13 +430,17 @@ class SegmentStore:
         """Put a segment back whose service was killed; False where another was quicker."""
         return self._set(_END, segment_id, former, status="queued", started_at=None, lease=None)
 
-    def fail_of_other_data(self, fingerprints: Collection[str], before: float, why: Mapping[str, Any]) -> None:
+    def fail_of_other_data(
+        self, fingerprints: Collection[str], before: float, why: Mapping[str, Any]
+    ) -> None:
         """Fail the segments that wait since ``before`` for data of other fingerprints, which is not open any more."""
         gone = update(segments).where(
             _IN_QUEUE, segments.c.fingerprint.not_in(fingerprints), segments.c.created_at < before
         )
         with self._database.write() as db:
-            db.execute(gone.values(status="failed", error=to_json(why).decode(), completed_at=time.time()))
+            db.execute(
+                gone.values(status="failed", error=to_json(why).decode(), completed_at=time.time())
+            )
 
     def take_role(self, name: str, lease: str, is_alive: Callable[[str], bool]) -> bool:
         """Take a role that one service has at a time, unless one that is alive has it."""
@@ -343,7 +450,11 @@ class SegmentStore:
         if holder and (holder == lease or is_alive(holder)):
             return bool(holder == lease)
         with self._database.write() as db:
-            taken = update(roles).where(here, roles.c.lease.is_not_distinct_from(holder)).values(lease=lease)
+            taken = (
+                update(roles)
+                .where(here, roles.c.lease.is_not_distinct_from(holder))
+                .values(lease=lease)
+            )
             return db.execute(taken).rowcount > 0
 
     def expire(self, files: Collection[str], reason: Mapping[str, Any]) -> list[str]:
@@ -352,11 +463,17 @@ class SegmentStore:
         Their requests stay for a while, so that they can be run again: see `forget`.
         """
         # By the file alone, and then by the id: of a million segments SQLite would look at each that is completed.
-        named = select(segments.c.id, segments.c.file, segments.c.status).where(segments.c.file.in_(files))
+        named = select(segments.c.id, segments.c.file, segments.c.status).where(
+            segments.c.file.in_(files)
+        )
         # The preview goes with the file: an expired result leaves nothing of the data behind.
         gone = {"file": None, "size": None, "sha256": None, "preview": None}
         with self._database.write() as db:
-            found = [row for row in db.execute(named.with_for_update()).all() if row.status == "completed"]
+            found = [
+                row
+                for row in db.execute(named.with_for_update()).all()
+                if row.status == "completed"
+            ]
             ids = [row.id for row in found]
             change = update(segments).where(segments.c.id.in_(ids))
             db.execute(change.values(status="expired", error=to_json(reason).decode(), **gone))
@@ -370,9 +487,12 @@ class SegmentStore:
         """
         # One status after the other: of all three together, each look would sort all of them.
         for status in ("expired", "failed", "cancelled"):
-            ended = select(segments.c.id, segments.c.stored, segments.c.used_at).where(
-                segments.c.status == status
-            ).order_by(segments.c.used_at).limit(_BATCH)  # fmt: skip
+            ended = (
+                select(segments.c.id, segments.c.stored, segments.c.used_at)
+                .where(segments.c.status == status)
+                .order_by(segments.c.used_at)
+                .limit(_BATCH)
+            )
             ids = [""] * _BATCH
             while len(ids) == _BATCH:
                 with self._database.write() as db:
@@ -394,14 +514,19 @@ class SegmentStore:
     def with_status(self, *statuses: str) -> list[Segment]:
         """Return the segments of these statuses, the least recently used first."""
         with self._database.read() as db:
-            rows = db.execute(select(segments).where(segments.c.status.in_(statuses)).order_by(segments.c.used_at))
+            rows = db.execute(
+                select(segments).where(segments.c.status.in_(statuses)).order_by(segments.c.used_at)
+            )
             return [_segment(row) for row in rows]
 
     def results(self) -> Iterator[list[tuple[str, ResultFile]]]:
         """Yield all results with their segments' ids, some hundred at a time."""
-        some = select(segments.c.id, segments.c.file, segments.c.size, segments.c.sha256).where(
-            segments.c.file > bindparam("after")
-        ).order_by(segments.c.file).limit(_BATCH)  # fmt: skip
+        some = (
+            select(segments.c.id, segments.c.file, segments.c.size, segments.c.sha256)
+            .where(segments.c.file > bindparam("after"))
+            .order_by(segments.c.file)
+            .limit(_BATCH)
+        )
         last = ""
         while True:
             with self._database.read() as db:
@@ -416,7 +541,12 @@ class SegmentStore:
 
         Each with the time of its last use, and the bytes that it takes with all that is stored of its segment.
         """
-        some = select(segments).where(segments.c.status == "completed").order_by(segments.c.used_at).limit(_BATCH)
+        some = (
+            select(segments)
+            .where(segments.c.status == "completed")
+            .order_by(segments.c.used_at)
+            .limit(_BATCH)
+        )
         with self._database.read() as db:
             return [
                 (row.used_at, row.stored, ResultFile(row.file, row.size, row.sha256))
@@ -431,7 +561,9 @@ class SegmentStore:
     def unnamed(self, files: Collection[str]) -> set[str]:
         """Return which of these files no segment has."""
         with self._database.read() as db:
-            return set(files) - set(db.scalars(select(segments.c.file).where(segments.c.file.in_(files))))
+            return set(files) - set(
+                db.scalars(select(segments.c.file).where(segments.c.file.in_(files)))
+            )
 
     def _set(self, change: Update, segment_id: str, by: str, **values: Any) -> bool:
         with self._database.write() as db:

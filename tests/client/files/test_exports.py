@@ -26,26 +26,54 @@ from nbext.errors import NotFound, ProtocolError, ValidationError
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply
 
-ROWS = [{"address": f"0x{i:040x}", "UNI_balance": str(10**i * 7), "BAYC_count": i} for i in (1, 15, 30)]
-COLUMNS = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"},
-           {"name": "BAYC_count", "type": "integer"}]  # fmt: skip
+ROWS = [
+    {"address": f"0x{i:040x}", "UNI_balance": str(10**i * 7), "BAYC_count": i} for i in (1, 15, 30)
+]
+COLUMNS = [
+    {"name": "address", "type": "string"},
+    {"name": "UNI_balance", "type": "uint256"},
+    {"name": "BAYC_count", "type": "integer"},
+]
 DIGITS = "0.12345678901234567890123"
-CSV = "".join(",".join(str(value) for value in line) + "\r\n" for line in [ROWS[0], *(r.values() for r in ROWS)])
+CSV = "".join(
+    ",".join(str(value) for value in line) + "\r\n"
+    for line in [ROWS[0], *(r.values() for r in ROWS)]
+)
 
 
 def described(**more):
-    return {"id": "abc", "status": "completed", "columns": COLUMNS, "counts": {"matched": 9, "returned": 3}, "limit": 3,
-            "chain": "ethereum", "truncated": True, "preview": ROWS[:1], "links": {}, "warnings": ["w"], **more}
+    return {
+        "id": "abc",
+        "status": "completed",
+        "columns": COLUMNS,
+        "counts": {"matched": 9, "returned": 3},
+        "limit": 3,
+        "chain": "ethereum",
+        "truncated": True,
+        "preview": ROWS[:1],
+        "links": {},
+        "warnings": ["w"],
+        **more,
+    }
 
 
 def page(rows, offset=0, total=3, following=None):
-    return {"id": "abc", "columns": COLUMNS, "data": rows,
-            "page": {"limit": 2, "offset": offset, "total": total, "next": following}}  # fmt: skip
+    return {
+        "id": "abc",
+        "columns": COLUMNS,
+        "data": rows,
+        "page": {"limit": 2, "offset": offset, "total": total, "next": following},
+    }
 
 
 def arrow(rows=ROWS):
-    table = pa.table({"address": [r["address"] for r in rows], "UNI_balance": [r["UNI_balance"] for r in rows],
-                      "BAYC_count": pa.array([r["BAYC_count"] for r in rows], pa.int64())})  # fmt: skip
+    table = pa.table(
+        {
+            "address": [r["address"] for r in rows],
+            "UNI_balance": [r["UNI_balance"] for r in rows],
+            "BAYC_count": pa.array([r["BAYC_count"] for r in rows], pa.int64()),
+        }
+    )
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)
@@ -56,17 +84,25 @@ def arrow(rows=ROWS):
 def ours(server):
     """A service that describes a finished segment and exports it in every form."""
     server.script("GET /v1/segment/abc", reply(described()))
-    server.script("GET /v1/segment/abc/json", reply(page(ROWS[:2], following="/v1/segment/abc/json?offset=2")))
+    server.script(
+        "GET /v1/segment/abc/json", reply(page(ROWS[:2], following="/v1/segment/abc/json?offset=2"))
+    )
     server.script("GET /v1/segment/abc/json?offset=2", reply(page(ROWS[2:], 2)))
-    server.script("GET /v1/segment/abc/csv", reply(CSV.encode(), content_type="text/csv; charset=utf-8"))
+    server.script(
+        "GET /v1/segment/abc/csv", reply(CSV.encode(), content_type="text/csv; charset=utf-8")
+    )
     return server
 
 
-EXPECTED = pd.DataFrame({
-    "address": pd.array([r["address"] for r in ROWS], dtype="str"),
-    "UNI_balance": pd.array([Decimal(r["UNI_balance"]) for r in ROWS], dtype=pd.ArrowDtype(pa.decimal128(38, 0))),
-    "BAYC_count": pd.array([1, 15, 30], dtype="int64"),
-})
+EXPECTED = pd.DataFrame(
+    {
+        "address": pd.array([r["address"] for r in ROWS], dtype="str"),
+        "UNI_balance": pd.array(
+            [Decimal(r["UNI_balance"]) for r in ROWS], dtype=pd.ArrowDtype(pa.decimal128(38, 0))
+        ),
+        "BAYC_count": pd.array([1, 15, 30], dtype="int64"),
+    }
+)
 
 
 @pytest.mark.parametrize("export", ["export_json", "export_csv"])
@@ -74,7 +110,12 @@ def test_an_export_has_every_row_with_the_types_that_the_service_states(ours, cl
     table = getattr(client, export)("abc")
     pd.testing.assert_frame_equal(table, EXPECTED)
     told = table.attrs["nbext"]
-    assert (told["segment_id"], told["matched"], told["returned"], told["truncated"]) == ("abc", 9, 3, True)
+    assert (told["segment_id"], told["matched"], told["returned"], told["truncated"]) == (
+        "abc",
+        9,
+        3,
+        True,
+    )
     assert (told["columns"], told["warnings"]) == (COLUMNS, ["w"])
     # attrs are plain values: pandas compares and copies them.
     assert json.loads(json.dumps(told)) == told
@@ -82,9 +123,14 @@ def test_an_export_has_every_row_with_the_types_that_the_service_states(ours, cl
 
 def test_arrow_is_taken_where_it_is_offered(ours, client):
     ours.script("GET /v1/segment/abc", reply(described(links={"arrow": "/v1/segment/abc/arrow"})))
-    ours.script("GET /v1/segment/abc/arrow", reply(arrow(), content_type="application/vnd.apache.arrow.stream"))
+    ours.script(
+        "GET /v1/segment/abc/arrow",
+        reply(arrow(), content_type="application/vnd.apache.arrow.stream"),
+    )
     pd.testing.assert_frame_equal(client.export_csv("abc"), EXPECTED)
-    ours.script("POST /v1/segment/execute", reply(described(links={"arrow": "/v1/segment/abc/arrow"})))
+    ours.script(
+        "POST /v1/segment/execute", reply(described(links={"arrow": "/v1/segment/abc/arrow"}))
+    )
     pd.testing.assert_frame_equal(client.execute_segment({"a": 1}), EXPECTED)
     assert ours.asked("/v1/segment/abc/csv") == ours.asked("/v1/segment/abc/json") == []
 
@@ -95,13 +141,27 @@ def test_arrow_is_taken_where_it_is_offered(ours, client):
         ("5", "decimal128(38, 0)[pyarrow]", None),
         ("9" * 37, "decimal128(38, 0)[pyarrow]", None),
         # Of one more digit the sum would not fit, and pandas would return another number for it.
-        ("9" * 38, "decimal256(76, 0)[pyarrow]", "more than 38 digits: its type is decimal256(76, 0)"),
-        ("9" * 39, "decimal256(76, 0)[pyarrow]", "more than 38 digits: its type is decimal256(76, 0)"),
-        ("9" * 76, "decimal256(76, 0)[pyarrow]", "more than 38 digits: its type is decimal256(76, 0)"),
+        (
+            "9" * 38,
+            "decimal256(76, 0)[pyarrow]",
+            "more than 38 digits: its type is decimal256(76, 0)",
+        ),
+        (
+            "9" * 39,
+            "decimal256(76, 0)[pyarrow]",
+            "more than 38 digits: its type is decimal256(76, 0)",
+        ),
+        (
+            "9" * 76,
+            "decimal256(76, 0)[pyarrow]",
+            "more than 38 digits: its type is decimal256(76, 0)",
+        ),
         (str(2**256 - 1), "str", "more than 76 digits: it is text"),
     ],
 )
-def test_exact_amounts_have_one_dtype_unless_they_or_their_sum_do_not_fit_it(ours, client, largest, dtype, note):
+def test_exact_amounts_have_one_dtype_unless_they_or_their_sum_do_not_fit_it(
+    ours, client, largest, dtype, note
+):
     csv = CSV.replace(ROWS[2]["UNI_balance"], largest)
     ours.script("GET /v1/segment/abc/csv", reply(csv.encode(), content_type="text/csv"))
     table = client.export_csv("abc")
@@ -117,11 +177,24 @@ def test_exact_amounts_have_one_dtype_unless_they_or_their_sum_do_not_fit_it(our
 # Each of 38 digits, their sum of 39.
 @hypothesis_settings(deadline=None)
 @example([[6 * 10**37, 6 * 10**37]])
-@given(st.lists(st.lists(st.integers(0, 10**38) | st.integers(0, 2**256 - 1) | st.integers(0, 99)), max_size=4))
+@given(
+    st.lists(
+        st.lists(st.integers(0, 10**38) | st.integers(0, 2**256 - 1) | st.integers(0, 99)),
+        max_size=4,
+    )
+)
 def test_parts_of_exact_amounts_are_one_column_of_the_type_that_holds_their_sum(parts):
-    whole = frames.exact_whole([frames.exact_part(pa.array(map(str, part), pa.large_string())) for part in parts])
+    whole = frames.exact_whole(
+        [frames.exact_part(pa.array(map(str, part), pa.large_string())) for part in parts]
+    )
     amounts = [amount for part in parts for amount in part]
-    digits = 38 if sum(amounts) < 10**38 else 76 if sum(amounts) < 5 * 10**76 and max(amounts) < 10**76 else None
+    digits = (
+        38
+        if sum(amounts) < 10**38
+        else 76
+        if sum(amounts) < 5 * 10**76 and max(amounts) < 10**76
+        else None
+    )
     kinds = {38: pa.decimal128(38, 0), 76: pa.decimal256(76, 0), None: pa.string()}
     assert (whole.type, list(map(int, whole.to_pylist()))) == (kinds[digits], amounts)
 
@@ -130,10 +203,13 @@ def test_parts_of_exact_amounts_are_one_column_of_the_type_that_holds_their_sum(
 def test_amounts_that_arrive_in_many_pieces_are_as_exact_as_all_at_once(last):
     count = 3 * csv_text._ROWS_JOINED + 1
     amounts = [*(str(10**18 + i) for i in range(count)), last]
-    body = "address,UNI_balance_raw\r\n" + "".join(f"0x{i:040x},{one}\r\n" for i, one in enumerate(amounts))
+    body = "address,UNI_balance_raw\r\n" + "".join(
+        f"0x{i:040x},{one}\r\n" for i, one in enumerate(amounts)
+    )
     types = {"address": "string", "UNI_balance_raw": "uint256"}
     pieces, at_once = (
-        csv_text.read_stream(io.BytesIO(body.encode()), types, canonical=canonical) for canonical in (True, False)
+        csv_text.read_stream(io.BytesIO(body.encode()), types, canonical=canonical)
+        for canonical in (True, False)
     )
     table = frames.arrow_frame(pieces, types)
     pd.testing.assert_frame_equal(table, frames.arrow_frame(at_once, types))
@@ -149,7 +225,10 @@ def test_missing_integers_stay_integers(ours, client):
 
 
 def test_without_stated_types_all_is_text(server, client):
-    server.script("GET /v1/segment/abc/csv", reply(b"address,n\n0x1,00012\n0x2,1e3\n", content_type="text/csv"))
+    server.script(
+        "GET /v1/segment/abc/csv",
+        reply(b"address,n\n0x1,00012\n0x2,1e3\n", content_type="text/csv"),
+    )
     table = client.export_csv("abc")
     assert table.dtypes.astype(str).tolist() == ["str", "str"]
     assert table["n"].tolist() == ["00012", "1e3"]
@@ -163,14 +242,23 @@ def test_the_settings_can_state_types(server, settings):
 
 
 def test_types_in_the_settings_change_no_columns_order(server, settings):
-    client = Client(server.url, KEY, settings=settings(remote={"types": {"n": "integer", "nowhere": "integer"}}))
+    client = Client(
+        server.url, KEY, settings=settings(remote={"types": {"n": "integer", "nowhere": "integer"}})
+    )
     server.script("GET /v1/segment/abc/json", reply({"data": [{"address": "0x1", "n": "7"}]}))
     table = client.export_json("abc")
     assert list(table.columns) == ["address", "n"]
-    assert table["n"].tolist() == ["7"]  # a text is no integer, whatever the settings say: it stays as it came
-    server.script("POST /v1/segment/execute", reply({"columns": ["address", "n"], "rows": [["0x1", 7]]}))
+    assert table["n"].tolist() == [
+        "7"
+    ]  # a text is no integer, whatever the settings say: it stays as it came
+    server.script(
+        "POST /v1/segment/execute", reply({"columns": ["address", "n"], "rows": [["0x1", 7]]})
+    )
     ran = client.execute_segment({"a": 1})
-    assert (list(ran.columns), ran.dtypes.astype(str).tolist()) == (["address", "n"], ["str", "int64"])
+    assert (list(ran.columns), ran.dtypes.astype(str).tolist()) == (
+        ["address", "n"],
+        ["str", "int64"],
+    )
     # Where nothing came, the settings are all that is known of the columns.
     server.script("POST /v1/segment/execute", reply({"rows": []}))
     assert list(client.execute_segment({"a": 1}).columns) == ["n", "nowhere"]
@@ -179,8 +267,10 @@ def test_types_in_the_settings_change_no_columns_order(server, settings):
 @pytest.mark.parametrize(("returned", "fails"), [(3, False), (4, True), (2, True)])
 @pytest.mark.parametrize("to", [None, "rows.csv", "rows.json", "rows.parquet"])
 @pytest.mark.parametrize("export", ["export_json", "export_csv"])
-def test_the_rows_are_counted(ours, client, tmp_path, returned, fails, to, export):  # noqa: PLR0917  # its parameters
-    ours.script("GET /v1/segment/abc", reply(described(counts={"matched": 9, "returned": returned})))
+def test_the_rows_are_counted(ours, client, tmp_path, returned, fails, to, export):  # its parameters
+    ours.script(
+        "GET /v1/segment/abc", reply(described(counts={"matched": 9, "returned": returned}))
+    )
     ours.script("GET /v1/segment/abc/json", reply(page(ROWS)))
     target = None if to is None else tmp_path / to
     if not fails:
@@ -228,7 +318,9 @@ def test_every_way_to_the_next_page_is_followed(server, client, first, path):
 
 def test_a_link_header_leads_to_the_next_page(server, client):
     server.script("GET /p2", reply(ROWS[2:]))
-    server.script("GET /v1/segment/abc/json", reply(ROWS[:2], Link='</p1>; rel="prev", </p2>; rel="next"'))
+    server.script(
+        "GET /v1/segment/abc/json", reply(ROWS[:2], Link='</p1>; rel="prev", </p2>; rel="next"')
+    )
     assert len(client.export_json("abc")) == 3
 
 
@@ -263,7 +355,11 @@ def read_file(path):
     if path.suffix == ".parquet":
         return pq.read_table(path).to_pylist()
     text = path.read_bytes().decode()
-    return json.loads(text) if path.suffix == ".json" else list(csv.DictReader(io.StringIO(text, newline="")))
+    return (
+        json.loads(text)
+        if path.suffix == ".json"
+        else list(csv.DictReader(io.StringIO(text, newline="")))
+    )
 
 
 @pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
@@ -274,7 +370,8 @@ def test_an_export_goes_to_a_file_of_any_kind(ours, client, tmp_path, ending, ex
     told = getattr(client, export)("abc", to=path)
     found = read_file(path)
     assert [list(map(str, row.items())) for row in found] == [
-        list(map(str, ({k: str(v) for k, v in row.items()} if ending == ".csv" else row).items())) for row in ROWS
+        list(map(str, ({k: str(v) for k, v in row.items()} if ending == ".csv" else row).items()))
+        for row in ROWS
     ]
     assert told.to_dict("records") == [{"file": str(path), "rows": 3, "bytes": path.stat().st_size}]
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_mask()
@@ -288,8 +385,15 @@ def paged(pages, rows):
         if request.path == "/v1/segment/abc":
             return reply({}, 404)
         number = int(request.path.partition("page=")[2] or 1)
-        data = [{"address": f"0x{number:020x}{i:020x}", "n": i, "note": "x" * 200} for i in range(rows)]
-        return reply({"rows": data, "next": f"/v1/segment/abc/json?page={number + 1}" if number < pages else None})
+        data = [
+            {"address": f"0x{number:020x}{i:020x}", "n": i, "note": "x" * 200} for i in range(rows)
+        ]
+        return reply(
+            {
+                "rows": data,
+                "next": f"/v1/segment/abc/json?page={number + 1}" if number < pages else None,
+            }
+        )
 
     return answer
 
@@ -307,7 +411,9 @@ def test_a_paged_export_holds_one_page_in_memory_and_not_all(server, client, tmp
         assert told["rows"].tolist() == [pages * 2_000]
     assert peaks[2] < 1.5 * peaks[1], peaks
     found = read_file(tmp_path / f"2{ending}")
-    assert [row["address"] for row in found] == [f"0x{n:020x}{i:020x}" for n in range(1, 21) for i in range(2_000)]
+    assert [row["address"] for row in found] == [
+        f"0x{n:020x}{i:020x}" for n in range(1, 21) for i in range(2_000)
+    ]
     assert {type(row["n"]) for row in found} == {str if ending == ".csv" else int}
 
 
@@ -321,17 +427,31 @@ def test_a_paged_export_that_breaks_off_leaves_no_file(server, client, tmp_path,
 
 
 def test_a_column_in_a_file_has_the_type_that_holds_all_its_values(server, client, tmp_path):
-    values = {"whole": [1, 2], "late": [None, 3], "big": [1, 2**64], "mixed": [1, "a"], "yes": [True, None],
-              "part": [0.5, 1], "digits": [0.12345678901234567890123, 1]}  # fmt: skip
+    values = {
+        "whole": [1, 2],
+        "late": [None, 3],
+        "big": [1, 2**64],
+        "mixed": [1, "a"],
+        "yes": [True, None],
+        "part": [0.5, 1],
+        "digits": [0.12345678901234567890123, 1],
+    }
     rows = [{name: both[i] for name, both in values.items() if both[i] is not None} for i in (0, 1)]
     first = json.dumps({"rows": rows[:1], "next": "/v1/segment/abc/json?page=2"})
-    server.script("GET /v1/segment/abc/json", reply(first.replace("0.12345678901234568", DIGITS).encode()))
+    server.script(
+        "GET /v1/segment/abc/json", reply(first.replace("0.12345678901234568", DIGITS).encode())
+    )
     server.script("GET /v1/segment/abc/json?page=2", reply({"rows": rows[1:]}))
     client.export_json("abc", to=tmp_path / "rows.parquet")
     assert pq.read_table(tmp_path / "rows.parquet").to_pydict() == {
-        "whole": [1, 2], "big": ["1", str(2**64)], "mixed": ["1", "a"], "yes": [True, None], "part": ["0.5", "1"],
-        "digits": [DIGITS, "1"], "late": [None, 3],
-    }  # fmt: skip
+        "whole": [1, 2],
+        "big": ["1", str(2**64)],
+        "mixed": ["1", "a"],
+        "yes": [True, None],
+        "part": ["0.5", "1"],
+        "digits": [DIGITS, "1"],
+        "late": [None, 3],
+    }
     client.export_json("abc", to=tmp_path / "rows.json")
     assert json.loads((tmp_path / "rows.json").read_text())[0]["digits"] == DIGITS
 
@@ -347,7 +467,9 @@ def test_a_raw_file_is_the_services_bytes(ours, client, tmp_path):
     assert (tmp_path / "rows.csv").read_bytes() == CSV.encode()
 
 
-@pytest.mark.parametrize("target", ["rows.csv", "link.csv", "folder.csv", "rows.xlsx", "rows", "missing/rows.csv"])
+@pytest.mark.parametrize(
+    "target", ["rows.csv", "link.csv", "folder.csv", "rows.xlsx", "rows", "missing/rows.csv"]
+)
 def test_a_file_that_cannot_be_is_refused_before_any_request(ours, client, tmp_path, target):
     (tmp_path / "rows.csv").write_text("mine")
     (tmp_path / "link.csv").symlink_to(tmp_path / "nowhere")
@@ -368,13 +490,30 @@ def test_a_file_is_replaced_on_request_and_a_link_is_not_followed(ours, client, 
 
 def test_the_services_name_for_a_file_is_never_used(ours, client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    named = reply(CSV.encode(), content_type="text/csv", Content_Disposition='attachment; filename="../../evil.csv"')
+    named = reply(
+        CSV.encode(),
+        content_type="text/csv",
+        Content_Disposition='attachment; filename="../../evil.csv"',
+    )
     ours.script("GET /v1/segment/abc/csv", named)
     client.export_csv("abc", to="rows.csv")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["pyproject.toml", "rows.csv"]
 
 
-FORMULAS = ["=1+1", "+cmd", "-cmd|x", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠1", "=\0"]
+FORMULAS = [
+    "=1+1",
+    "+cmd",
+    "-cmd|x",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "＝1",
+    "＋1",
+    "－1",
+    "＠1",
+    "=\0",
+]
 HARMLESS = ["NA", "-5", "+3.25", "a=b", "", "0x12", "it's", '"q"', "two\nlines", "a,b", "'=already"]
 
 
@@ -382,7 +521,9 @@ def test_a_spreadsheet_runs_nothing_of_an_export(server, client, tmp_path):
     sink = io.StringIO()
     lines = [["name", "=n"], *[[text, text] for text in FORMULAS + HARMLESS]]
     csv.writer(sink, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(lines)
-    server.script("GET /v1/segment/abc/csv", reply(sink.getvalue().encode(), content_type="text/csv"))
+    server.script(
+        "GET /v1/segment/abc/csv", reply(sink.getvalue().encode(), content_type="text/csv")
+    )
     client.export_csv("abc", to=tmp_path / "safe.csv")
     found = list(csv.reader(io.StringIO((tmp_path / "safe.csv").read_bytes().decode(), newline="")))
     assert found[0] == ["name", "'=n"]
@@ -412,5 +553,7 @@ def test_rows_are_counted_by_lines_outside_of_quotes(rows, step):
     csv.writer(sink, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
     body, copied = sink.getvalue().encode(), io.BytesIO()
     pieces = iter([body[i : i + step] for i in range(0, len(body), step)])
-    assert writer.copy(SimpleNamespace(read=lambda size: next(pieces, b"")), copied) == len(rows) - 1
+    assert (
+        writer.copy(SimpleNamespace(read=lambda size: next(pieces, b"")), copied) == len(rows) - 1
+    )
     assert copied.getvalue() == body

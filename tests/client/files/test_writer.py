@@ -32,12 +32,19 @@ def test_a_csv_is_safe_for_spreadsheets_and_raw_is_exact(tmp_path):
     assert list(safe["name"]) == ["'" + name for name in FORMULAS] + HARMLESS
     assert list(safe.columns) == ["name", "'=n"]
     save(table, path, overwrite=True, raw=True)
-    pd.testing.assert_frame_equal(pd.read_csv(path, keep_default_na=False), table, check_dtype=False)
+    pd.testing.assert_frame_equal(
+        pd.read_csv(path, keep_default_na=False), table, check_dtype=False
+    )
 
 
 # Each file is flushed to the disk, which takes what the disk takes.
 @settings(deadline=None)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1), max_size=5))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1),
+        max_size=5,
+    )
+)
 def test_texts_come_back_from_every_kind_of_file(tmp_path_factory, texts):
     table = pd.DataFrame({"a": pd.Series(texts, dtype="str")})
     folder = tmp_path_factory.mktemp("files")
@@ -47,7 +54,12 @@ def test_texts_come_back_from_every_kind_of_file(tmp_path_factory, texts):
     assert list(pd.read_csv(folder / "x.csv", keep_default_na=False, dtype=str)["a"]) == texts
     assert pa.ipc.open_file(folder / "x.arrow").read_all()["a"].to_pylist() == texts
     assert [row["a"] for row in json.loads((folder / "x.json").read_text("utf-8"))] == texts
-    assert sorted(path.name for path in folder.iterdir()) == ["x.arrow", "x.csv", "x.json", "x.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "x.arrow",
+        "x.csv",
+        "x.json",
+        "x.parquet",
+    ]
 
 
 def test_what_cannot_be_written_leaves_what_was_there(tmp_path):
@@ -68,17 +80,25 @@ def odd():
 def test_json_holds_every_digit_and_every_value_as_it_came(odd, tmp_path):
     save(odd, tmp_path / "x.json", overwrite=False)
     assert json.loads((tmp_path / "x.json").read_text()) == [
-        {"exact": 0.123456789012345, "tiny": 1e-12, "long": "-0.1234567890123456789", "mixed": True,
-         "nested": {"a": 1}},
+        {
+            "exact": 0.123456789012345,
+            "tiny": 1e-12,
+            "long": "-0.1234567890123456789",
+            "mixed": True,
+            "nested": {"a": 1},
+        },
         {"exact": 1.5, "tiny": None, "long": "1", "mixed": 1, "nested": {"b": [2**70, {}]}},
-    ]  # fmt: skip
+    ]
 
 
 def test_values_without_one_type_stand_in_other_files_as_their_texts(odd, tmp_path):
     expected = {
-        "exact": [0.123456789012345, 1.5], "tiny": [1e-12, None], "long": ["-0.1234567890123456789", "1"],
-        "mixed": ["true", "1"], "nested": ['{"a": 1}', '{"b": [1180591620717411303424, {}]}'],
-    }  # fmt: skip
+        "exact": [0.123456789012345, 1.5],
+        "tiny": [1e-12, None],
+        "long": ["-0.1234567890123456789", "1"],
+        "mixed": ["true", "1"],
+        "nested": ['{"a": 1}', '{"b": [1180591620717411303424, {}]}'],
+    }
     save(odd, tmp_path / "x.parquet", overwrite=False)
     assert pq.read_table(tmp_path / "x.parquet").to_pydict() == expected
     save(odd, tmp_path / "x.csv", overwrite=False)
@@ -90,5 +110,9 @@ def test_an_arrow_table_keeps_what_has_one_type_nested_and_provenance(odd):
     odd.attrs["nbext"] = {"segment_id": "sg_1"}
     table = to_arrow(odd)
     assert table.column("mixed").to_pylist() == ["true", "1"]
-    assert to_arrow(frame([{"a": {"b": 1}}])).schema.field("a").type == pa.struct([("b", pa.int64())])
-    assert json.loads(table.schema.metadata[b"pandas"])["attributes"]["nbext"]["segment_id"] == "sg_1"
+    assert to_arrow(frame([{"a": {"b": 1}}])).schema.field("a").type == pa.struct(
+        [("b", pa.int64())]
+    )
+    assert (
+        json.loads(table.schema.metadata[b"pandas"])["attributes"]["nbext"]["segment_id"] == "sg_1"
+    )

@@ -12,4 +12,6 @@ def test_a_redirect_that_is_not_followed_is_reported_without_hidden_characters()
     origin = Origin.of("https://api.example.com")
     with pytest.raises(ProtocolError) as caught:
         origin.follow("http://a\x9b31m\u202eb.example/x", origin.url)
-    assert "redirects to http://a\\x9b31m\\u202eb.example, where nbext does not follow" in str(caught.value)
+    assert "redirects to http://a\\x9b31m\\u202eb.example, where nbext does not follow" in str(
+        caught.value
+    )

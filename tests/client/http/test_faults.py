@@ -56,7 +56,11 @@ def quick(server, settings, monkeypatch):
     """A client with a short deadline that does not dawdle between attempts."""
     monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
     monkeypatch.setattr("nbext.client.segment_run.FIRST_POLL", 0.01)
-    return Client(server.url, KEY, settings=settings(deadline=DEADLINE, execute_deadline=DEADLINE, max_body_mb=64))
+    return Client(
+        server.url,
+        KEY,
+        settings=settings(deadline=DEADLINE, execute_deadline=DEADLINE, max_body_mb=64),
+    )
 
 
 def within_deadline(call):
@@ -113,9 +117,13 @@ def test_a_segment_on_a_remote_is_not_repeated_when_it_may_have_run(server, quic
     )
 
 
-@pytest.mark.parametrize("fault", [reply({}, 408), reply({}, 425), reply({}, 500), reply({}, 504), [RESET]])
+@pytest.mark.parametrize(
+    "fault", [reply({}, 408), reply({}, 425), reply({}, 500), reply({}, 504), [RESET]]
+)
 @pytest.mark.parametrize("remote", [{"idempotent": True}, {"segment": {"idempotent": "true"}}])
-def test_a_service_that_is_said_to_honour_the_key_is_asked_again_under_it(server, settings, monkeypatch, fault, remote):
+def test_a_service_that_is_said_to_honour_the_key_is_asked_again_under_it(
+    server, settings, monkeypatch, fault, remote
+):
     monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
     server.script(EXECUTE, fault, reply(ROWS))
     told = Client(server.url, KEY, settings=settings(remote=remote))
@@ -129,20 +137,28 @@ def test_a_service_that_is_said_to_honour_the_key_is_asked_again_under_it(server
 def test_a_sign_up_that_may_have_been_recorded_is_not_sent_again(server, settings, status):
     server.script("*", reply({}, status))
     told = Client(server.url, KEY, settings=settings(remote={"idempotent": True}))
-    with pytest.raises(OutcomeUnknown, match=r"The sign-up may have been recorded, and nbext did not send it again\.$"):
+    with pytest.raises(
+        OutcomeUnknown,
+        match=r"The sign-up may have been recorded, and nbext did not send it again\.$",
+    ):
         told.sign_up("someone@example.com")
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [408, 425, 500])
-def test_a_segment_on_our_own_service_is_repeated_under_its_key(server, settings, status, monkeypatch):
+def test_a_segment_on_our_own_service_is_repeated_under_its_key(
+    server, settings, status, monkeypatch
+):
     monkeypatch.setattr("nbext.client.http.transport.FIRST_PAUSE", 0.01)
     ours = Client(server.url, KEY, settings=settings(), restart=lambda: None)
     columns = [{"name": "address", "type": "string"}, {"name": "UNI_balance", "type": "uint256"}]
     done = job("completed", columns=columns, counts={"matched": 3, "returned": 3}, links={})
     page = {"limit": 1000, "offset": 0, "total": 3, "next": None}
     server.script(EXECUTE, reply({}, status), reply(done))
-    server.script("GET /v1/segment/seg-1/json", reply({"id": "seg-1", "columns": columns, "data": ROWS, "page": page}))
+    server.script(
+        "GET /v1/segment/seg-1/json",
+        reply({"id": "seg-1", "columns": columns, "data": ROWS, "page": page}),
+    )
     assert len(ours.execute_segment({"a": 1})) == 3
     assert len({r.headers["idempotency-key"] for r in server.asked("/v1/segment/execute")}) == 1
 
@@ -155,9 +171,13 @@ def test_a_lasting_fault_ends_after_three_attempts(server, quick):
     assert str(caught.value) == "The service answered 503: down for the night (after 3 attempts)"
 
 
-@pytest.mark.parametrize("asked", ["-5", "soon", "", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 20, "1e3", "٣"])
+@pytest.mark.parametrize(
+    "asked", ["-5", "soon", "", "Wed, 21 Oct 2015 07:28:00 GMT", "9" * 20, "1e3", "٣"]
+)
 def test_a_retry_after_without_sense_is_ignored(server, quick, asked):
-    server.script(TOKEN_PATH, reply({}, 503, Retry_After=asked.encode().decode("latin-1")), reply(TOKEN))
+    server.script(
+        TOKEN_PATH, reply({}, 503, Retry_After=asked.encode().decode("latin-1")), reply(TOKEN)
+    )
     assert len(quick.tokens("ethereum", ADDRESS)) == 1
 
 
@@ -167,13 +187,16 @@ NOW = "Wed, 21 Oct 2015 07:28:00 GMT"
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"Retry_After": "1"}, 1), ({"Retry_After": "0.5"}, 0.5), ({"X_RateLimit_Reset": "0.6"}, 0.6),
-        ({"RateLimit_Reset": "1"}, 1), ({"X_Rate_Limit_Reset": "1445412481", "Date": NOW}, 1),
+        ({"Retry_After": "1"}, 1),
+        ({"Retry_After": "0.5"}, 0.5),
+        ({"X_RateLimit_Reset": "0.6"}, 0.6),
+        ({"RateLimit_Reset": "1"}, 1),
+        ({"X_Rate_Limit_Reset": "1445412481", "Date": NOW}, 1),
         ({"X_RateLimit_Reset": "1445412480700", "Date": NOW}, 0.7),
         ({"Retry_After": "0.5", "RateLimit_Reset": "9"}, 0.5),
         ({"Retry_After": "Wed, 21 Oct 2015 07:28:01 GMT", "Date": NOW}, 1),
     ],
-)  # fmt: skip
+)
 def test_the_pause_that_a_service_asks_for_is_made(server, settings, headers, seconds):
     server.script(TOKEN_PATH, reply({}, 429, **headers), reply(TOKEN))
     patient = Client(server.url, KEY, settings=settings(deadline=5.0))
@@ -201,8 +224,20 @@ def test_the_reset_of_a_limit_that_is_not_exceeded_delays_nothing(server, quick)
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(400, BadRequest), (401, AuthError), (402, AuthError), (403, AuthError), (404, NotFound), (405, BadRequest),
-     (409, Conflict), (410, NotFound), (413, BadRequest), (415, BadRequest), (422, BadRequest), (451, BadRequest)],
+    [
+        (400, BadRequest),
+        (401, AuthError),
+        (402, AuthError),
+        (403, AuthError),
+        (404, NotFound),
+        (405, BadRequest),
+        (409, Conflict),
+        (410, NotFound),
+        (413, BadRequest),
+        (415, BadRequest),
+        (422, BadRequest),
+        (451, BadRequest),
+    ],
 )
 def test_a_refusal_is_told_after_one_request(server, quick, status, kind):
     server.script("*", reply({"detail": "no"}, status))
@@ -213,7 +248,10 @@ def test_a_refusal_is_told_after_one_request(server, quick, status, kind):
 
 def test_errors_that_the_service_only_counted_are_told(server, quick):
     wrong = {"pointer": "/limit", "code": "range", "detail": "5 is too many."}
-    server.script("*", reply({"code": "invalid", "detail": "no", "errors": [wrong], "moreErrors": 99_980}, 422))
+    server.script(
+        "*",
+        reply({"code": "invalid", "detail": "no", "errors": [wrong], "moreErrors": 99_980}, 422),
+    )
     with pytest.raises(ValidationError) as caught:
         quick.tokens("ethereum", ADDRESS)
     assert str(caught.value) == "/limit: 5 is too many.\nand 99,980 more errors"
@@ -231,16 +269,34 @@ def test_a_refusal_that_echoes_the_key_shows_stars(server, quick):
     ("body", "kind", "said"),
     [
         (b"x" * 5_000_000, "text/plain", "xxx"),
-        (b"<html><title>Bad &amp; late</title><script>1</script></html>", "text/html", "an HTML page, 'Bad & late'"),
-        (b"<html><title>Bad <b>gateway</b></title><script>1</script></html>", "text/html", "an HTML page, 'Bad'"),
+        (
+            b"<html><title>Bad &amp; late</title><script>1</script></html>",
+            "text/html",
+            "an HTML page, 'Bad & late'",
+        ),
+        (
+            b"<html><title>Bad <b>gateway</b></title><script>1</script></html>",
+            "text/html",
+            "an HTML page, 'Bad'",
+        ),
         (b"", None, "without a reason"),
-        (b'{"type":"x","title":"Not Found","detail":"no job"}', "application/problem+json", "answered 400: no job"),
+        (
+            b'{"type":"x","title":"Not Found","detail":"no job"}',
+            "application/problem+json",
+            "answered 400: no job",
+        ),
         (b'{"type":"about:blank","title":"Not Found"}', "application/problem+json", "Not Found"),
-        (b'{"detail":[{"loc":["body","limit"],"msg":"too big","type":"x"}]}', "application/json", "body.limit: too"),
+        (
+            b'{"detail":[{"loc":["body","limit"],"msg":"too big","type":"x"}]}',
+            "application/json",
+            "body.limit: too",
+        ),
         (b"\x1b[31mred\x00 <i> & &lt;", "text/plain", r"\x1b[31mred\x00 <i> & &lt;"),
     ],
 )
-def test_any_error_body_becomes_a_short_message_of_text_that_is_not_escaped_as_html(server, quick, body, kind, said):
+def test_any_error_body_becomes_a_short_message_of_text_that_is_not_escaped_as_html(
+    server, quick, body, kind, said
+):
     server.script("*", reply(body, 400, kind))
     with pytest.raises(BadRequest) as caught:
         quick.tokens("ethereum", ADDRESS)
@@ -257,7 +313,10 @@ def test_any_error_body_becomes_a_short_message_of_text_that_is_not_escaped_as_h
         (reply({"error": {"message": "no credit"}}), ApiError),
         (reply({"success": False, "message": "no credit"}), ApiError),
         (reply({"errors": [{"detail": "no credit"}]}), ApiError),
-        (reply(b"<!DOCTYPE html><title>Hotel WiFi</title>", content_type="text/html"), ProtocolError),
+        (
+            reply(b"<!DOCTYPE html><title>Hotel WiFi</title>", content_type="text/html"),
+            ProtocolError,
+        ),
         (reply(b"", 204, None), ProtocolError),
         (reply(b"", 200, None), ProtocolError),
     ],
@@ -296,7 +355,10 @@ def dripping_head(_request=None):
 @pytest.mark.parametrize("drip", [dripping, dripping_head, lambda _: [60.0]])
 def test_a_call_ends_at_its_deadline_whatever_drips(server, quick, drip):
     server.handler = drip
-    for call in (lambda: quick.tokens("ethereum", ADDRESS), lambda: quick.execute_segment({"a": 1})):
+    for call in (
+        lambda: quick.tokens("ethereum", ADDRESS),
+        lambda: quick.execute_segment({"a": 1}),
+    ):
         with pytest.raises(DeadlineExceeded):
             within_deadline(call)
     assert len(server.requests) == 2
@@ -333,7 +395,9 @@ def test_a_sign_up_is_never_sent_twice_when_it_may_have_arrived(server, quick):
 
 
 BODY = b'[{"address": "0x01"}, {"address": "0x02"}]'
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY)
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(
+    BODY
+)
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 WHOLE_CHUNKED = CHUNKED + b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
 
@@ -403,7 +467,9 @@ def test_a_segment_never_rides_on_a_connection_that_lay_idle(server, quick):
         b"garbage\r\n\r\n",
         b"{}",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-        b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: 1\r\n" % i for i in range(10_000)) + b"Content-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\n"
+        + b"".join(b"X-%d: 1\r\n" % i for i in range(10_000))
+        + b"Content-Length: 2\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nX-Big: " + b"a" * 200_000 + b"\r\nContent-Length: 2\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n{}\r\n0\r\n\r\n",
         b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
@@ -440,8 +506,12 @@ def test_gzip_and_deflate_are_unpacked(server, quick):
 
 @pytest.mark.parametrize(
     "answer",
-    [packed(b'{"address": "0x"}', "gzip"), packed(gzip.compress(b'{"address": "0x"}', mtime=0)[:-6], "gzip"),
-     packed(b"x", "br"), packed(b"x", "zstd")],
+    [
+        packed(b'{"address": "0x"}', "gzip"),
+        packed(gzip.compress(b'{"address": "0x"}', mtime=0)[:-6], "gzip"),
+        packed(b"x", "br"),
+        packed(b"x", "zstd"),
+    ],
 )
 def test_packing_that_is_wrong_or_cut_is_an_error(server, quick, answer):
     server.script("*", answer)
@@ -462,7 +532,10 @@ def bomb(layers):
         lambda: packed(bomb(1), "gzip"),
         lambda: packed(bomb(2), "gzip", "gzip"),
         lambda: packed(b"x", *["gzip"] * 20),
-        lambda: [b"HTTP/1.1 200 OK\r\nContent-Length: 300000000\r\n\r\n", *[b" " * (1 << 20)] * 286],
+        lambda: [
+            b"HTTP/1.1 200 OK\r\nContent-Length: 300000000\r\n\r\n",
+            *[b" " * (1 << 20)] * 286,
+        ],
     ],
     ids=["gzip", "twice", "twenty", "plain"],
 )
@@ -499,7 +572,13 @@ def test_a_redirect_within_the_service_is_followed_with_the_key(server, quick):
 
 @pytest.mark.parametrize(
     "location",
-    ["http://169.254.169.254/latest", "http://10.0.0.1/x", "file:///etc/passwd", "ftp://x/", "http://a:b@127.0.0.1/"],
+    [
+        "http://169.254.169.254/latest",
+        "http://10.0.0.1/x",
+        "file:///etc/passwd",
+        "ftp://x/",
+        "http://a:b@127.0.0.1/",
+    ],
 )
 def test_a_redirect_into_the_private_network_or_elsewhere_is_not_followed(server, quick, location):
     server.script("*", reply(b"", 302, None, Location=location))
@@ -533,7 +612,12 @@ def job(status, **more):
 
 def test_a_segment_that_takes_its_time_is_waited_for(server, quick):
     server.script(EXECUTE, reply(job("queued"), 202))
-    server.script("GET /v1/segment/seg-1", reply(job("RUNNING")), reply(job("defrosting")), reply(job("Succeeded")))
+    server.script(
+        "GET /v1/segment/seg-1",
+        reply(job("RUNNING")),
+        reply(job("defrosting")),
+        reply(job("Succeeded")),
+    )
     server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
     told = []
     table = quick.execute_segment({"a": 1}, progress=told.append)
@@ -560,7 +644,12 @@ def test_a_segment_that_failed_says_why_in_the_services_words(server, quick):
 
 
 @pytest.mark.parametrize(
-    "answer", [{"total": 1000, "rows": ROWS}, {"count": 1000, "rows": ROWS}, {"meta": {"total": 2}, "rows": ROWS}]
+    "answer",
+    [
+        {"total": 1000, "rows": ROWS},
+        {"count": 1000, "rows": ROWS},
+        {"meta": {"total": 2}, "rows": ROWS},
+    ],
 )
 def test_a_count_that_is_not_the_rows_is_an_error_with_both_numbers(server, quick, answer):
     server.script(EXECUTE, reply(answer))
@@ -579,7 +668,9 @@ def test_more_rows_than_the_limit_are_an_error(server, quick):
 
 def test_on_loopback_neither_proxy_nor_netrc_has_a_say(server, settings, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password hidden\ndefault login me password hidden\n")
+    (tmp_path / ".netrc").write_text(
+        "machine 127.0.0.1 login me password hidden\ndefault login me password hidden\n"
+    )
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "none.pem"))
@@ -667,10 +758,12 @@ def test_a_client_is_neither_pickled_nor_copied(quick, copied):
 @pytest.mark.parametrize("drip", [dripping, dripping_head, lambda _: [60.0]])
 def test_an_interrupt_ends_a_call_at_once_and_leaves_the_client_usable(server, settings, drip):
     patient = Client(server.url, KEY, settings=settings(deadline=30.0, execute_deadline=30.0))
-    for call in (lambda: patient.tokens("ethereum", ADDRESS),
-                 lambda: patient.tokens("ethereum", [f"0x{i:040x}" for i in range(20)]),
-                 lambda: patient.execute_segment({"a": 1}),
-                 lambda: patient.export_csv("abc")):
+    for call in (
+        lambda: patient.tokens("ethereum", ADDRESS),
+        lambda: patient.tokens("ethereum", [f"0x{i:040x}" for i in range(20)]),
+        lambda: patient.execute_segment({"a": 1}),
+        lambda: patient.export_csv("abc"),
+    ):
         server.handler = drip
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
@@ -681,7 +774,9 @@ def test_an_interrupt_ends_a_call_at_once_and_leaves_the_client_usable(server, s
         assert len(patient.tokens("ethereum", ADDRESS, refresh=True)) == 1
 
 
-def test_an_interrupt_ends_look_ups_where_another_library_lets_waits_go_on_after_it(server, settings):
+def test_an_interrupt_ends_look_ups_where_another_library_lets_waits_go_on_after_it(
+    server, settings
+):
     """As polars does from its import on."""
     patient = Client(server.url, KEY, settings=settings(deadline=30.0))
     server.handler = lambda _: [60.0]
@@ -716,8 +811,10 @@ def test_an_interrupt_ends_a_table_that_is_still_arriving(server, settings, kind
     batch = pa.record_batch({"address": ["0xab"] * 1000})
     with pa.ipc.new_stream(sink, batch.schema) as out:
         out.write_batch(batch)
-    pieces = {"csv": (b"text/csv", b"address\r\n", b"0xab\r\n"),
-              "arrow": (b"application/vnd.apache.arrow.stream", sink.getvalue()[:-8], b"")}[kind]
+    pieces = {
+        "csv": (b"text/csv", b"address\r\n", b"0xab\r\n"),
+        "arrow": (b"application/vnd.apache.arrow.stream", sink.getvalue()[:-8], b""),
+    }[kind]
 
     def drip(request):
         if not request.path.endswith("/csv"):

@@ -34,7 +34,9 @@ def silent_resolver(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "ask.py").write_text(ASK)
     mount = f"mount --bind {tmp_path}/resolv.conf /etc/resolv.conf"
-    if subprocess.run(["unshare", "-m", "sh", "-c", mount], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["unshare", "-m", "sh", "-c", mount], capture_output=True, check=False
+    ).returncode:
         pytest.skip("a name space of mounts of one's own is not allowed here")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nameserver:
         try:
@@ -46,7 +48,11 @@ def silent_resolver(tmp_path):
         def start(deadline):
             command = ["unshare", "-m", "sh", "-c", f"{run} {deadline}"]
             pipe = subprocess.PIPE
-            started.append(subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=tmp_path))
+            started.append(
+                subprocess.Popen(
+                    command, stdout=pipe, stderr=subprocess.STDOUT, text=True, cwd=tmp_path
+                )
+            )
             return started[-1]
 
         yield start

@@ -15,7 +15,14 @@ import threading
 import pytest
 
 from nbext import Client
-from nbext.errors import AuthError, ConfigError, ConnectionFailed, ProtocolError, ResponseTooLarge, TLSError
+from nbext.errors import (
+    AuthError,
+    ConfigError,
+    ConnectionFailed,
+    ProtocolError,
+    ResponseTooLarge,
+    TLSError,
+)
 from tests.client.conftest import KEY
 from tests.client.faultserver import FaultServer, reply
 
@@ -26,7 +33,14 @@ TOKEN = {"address": ADDRESS, "symbol": "NA", "decimals": 18}
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch):
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "NO_PROXY", "no_proxy"):
+    for name in (
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "NO_PROXY",
+        "no_proxy",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -35,7 +49,9 @@ def ask(settings):
     """Ask the service of a base_url for one token."""
 
     def asked(base_url=f"https://{HOST}", **more):
-        with contextlib.closing(Client(base_url, KEY, settings=settings(attempts=1, **more))) as client:
+        with contextlib.closing(
+            Client(base_url, KEY, settings=settings(attempts=1, **more))
+        ) as client:
             return client.tokens("ethereum", ADDRESS)["symbol"].tolist()
 
     return asked
@@ -47,12 +63,18 @@ def ask(settings):
 @pytest.mark.parametrize(
     ("refusal", "said"),
     [
-        (407, "The proxy {0} wants a user name and a password. Write them into the variable that names it: "
-              "http://USER:PASSWORD@{1}"),
-        (403, "The proxy {0} refused to connect to https://api.example.test (403). Ask who runs it to allow that host, "
-              "or name it in NO_PROXY to go there directly."),
+        (
+            407,
+            "The proxy {0} wants a user name and a password. Write them into the variable that names it: "
+            "http://USER:PASSWORD@{1}",
+        ),
+        (
+            403,
+            "The proxy {0} refused to connect to https://api.example.test (403). Ask who runs it to allow that host, "
+            "or name it in NO_PROXY to go there directly.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_tunnel_that_a_proxy_refuses_is_the_proxys_error(server, ask, monkeypatch, refusal, said):
     server.script(f"CONNECT {HOST}:443", reply(b"", refusal, None))
     host = server.url.removeprefix("http://")
@@ -79,10 +101,15 @@ def test_a_proxy_that_is_not_there_is_named(ask, monkeypatch, scheme):
 
 def test_a_proxy_without_a_host_or_of_unknown_name_is_named(ask, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "http://")
-    with pytest.raises(ConfigError, match=r"The proxy http:// has no host\. Write one such as http://proxy"):
+    with pytest.raises(
+        ConfigError, match=r"The proxy http:// has no host\. Write one such as http://proxy"
+    ):
         ask()
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:3128")
-    with pytest.raises(ConnectionFailed, match=r"The proxy http://proxy\.invalid:3128: there is no host of that name"):
+    with pytest.raises(
+        ConnectionFailed,
+        match=r"The proxy http://proxy\.invalid:3128: there is no host of that name",
+    ):
         ask()
 
 
@@ -108,9 +135,12 @@ def test_socks_without_its_package_says_what_to_install(tmp_path, server):
     )
     found = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{code}"],
-        capture_output=True, text=True, check=True, cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
         env={**__import__("os").environ, "HTTPS_PROXY": "socks5://u:p@127.0.0.1:1080"},
-    )  # fmt: skip
+    )
     assert found.stdout == (
         "ConfigError The proxy socks5://127.0.0.1:1080 needs a package that is not installed: "
         'pip install "nbext[socks]"\n'
@@ -131,12 +161,47 @@ def authority(tmp_path_factory):
         pytest.skip("openssl is not on this machine to make certificates with")
     folder = tmp_path_factory.mktemp("ca")
     new = ("req", "-newkey", "rsa:2048", "-nodes")
-    openssl(*new, "-x509", "-days", 2, "-subj", "/CN=Own CA", "-addext", "basicConstraints=critical,CA:TRUE",
-            "-keyout", folder / "ca.key", "-out", folder / "ca.pem")  # fmt: skip
-    openssl(*new, "-subj", f"/CN={HOST}", "-addext", f"subjectAltName=DNS:{HOST}", "-keyout", folder / "host.key",
-            "-out", folder / "host.csr")  # fmt: skip
-    openssl("x509", "-req", "-in", folder / "host.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key",
-            "-days", 2, "-copy_extensions", "copy", "-out", folder / "host.pem")  # fmt: skip
+    openssl(
+        *new,
+        "-x509",
+        "-days",
+        2,
+        "-subj",
+        "/CN=Own CA",
+        "-addext",
+        "basicConstraints=critical,CA:TRUE",
+        "-keyout",
+        folder / "ca.key",
+        "-out",
+        folder / "ca.pem",
+    )
+    openssl(
+        *new,
+        "-subj",
+        f"/CN={HOST}",
+        "-addext",
+        f"subjectAltName=DNS:{HOST}",
+        "-keyout",
+        folder / "host.key",
+        "-out",
+        folder / "host.csr",
+    )
+    openssl(
+        "x509",
+        "-req",
+        "-in",
+        folder / "host.csr",
+        "-CA",
+        folder / "ca.pem",
+        "-CAkey",
+        folder / "ca.key",
+        "-days",
+        2,
+        "-copy_extensions",
+        "copy",
+        "-out",
+        folder / "host.pem",
+    )
     (folder / "certs").mkdir()
     shutil.copy(folder / "ca.pem", folder / "certs")
     openssl("rehash", folder / "certs")
@@ -189,10 +254,18 @@ def tunnel(authority):
 
 @pytest.mark.parametrize(
     ("source", "file"),
-    [("ca_bundle", "ca.pem"), ("REQUESTS_CA_BUNDLE", "ca.pem"), ("CURL_CA_BUNDLE", "ca.pem"),
-     ("SSL_CERT_FILE", "ca.pem"), ("SSL_CERT_DIR", "certs"), ("ca_bundle", "certs")],
-)  # fmt: skip
-def test_a_companys_own_ca_is_trusted_where_it_is_named_also_through_a_proxy(tunnel, ask, monkeypatch, source, file):
+    [
+        ("ca_bundle", "ca.pem"),
+        ("REQUESTS_CA_BUNDLE", "ca.pem"),
+        ("CURL_CA_BUNDLE", "ca.pem"),
+        ("SSL_CERT_FILE", "ca.pem"),
+        ("SSL_CERT_DIR", "certs"),
+        ("ca_bundle", "certs"),
+    ],
+)
+def test_a_companys_own_ca_is_trusted_where_it_is_named_also_through_a_proxy(
+    tunnel, ask, monkeypatch, source, file
+):
     path = str(tunnel.folder / file)
     if source != "ca_bundle":
         monkeypatch.setenv(source, path)
@@ -208,7 +281,9 @@ def test_a_companys_own_ca_in_the_systems_store_is_trusted(tunnel, authority, as
     paths = ssl.get_default_verify_paths()._replace(cafile=str(authority / "ca.pem"))
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: paths)
     monkeypatch.setattr(
-        ssl.SSLContext, "set_default_verify_paths", lambda self: self.load_verify_locations(paths.cafile)
+        ssl.SSLContext,
+        "set_default_verify_paths",
+        lambda self: self.load_verify_locations(paths.cafile),
     )
     monkeypatch.setenv("HTTPS_PROXY", f"http://{tunnel.address}")
     assert ask() == ["NA"]
@@ -218,7 +293,9 @@ def test_a_certificate_that_nobody_vouches_for_may_be_the_proxys(tunnel, ask, mo
     monkeypatch.setenv("HTTPS_PROXY", f"http://{tunnel.address}")
     with pytest.raises(TLSError) as caught:
         ask()
-    said = f"It came through the proxy http://{tunnel.address}, which may have put its own in place."
+    said = (
+        f"It came through the proxy http://{tunnel.address}, which may have put its own in place."
+    )
     assert said in str(caught.value)
 
 
@@ -232,12 +309,16 @@ def test_without_any_store_of_the_systems_certifis_is_taken(monkeypatch, tmp_pat
 
 
 @pytest.mark.parametrize("source", ["ca_bundle", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
-def test_a_bundle_that_cannot_be_used_is_refused_before_any_request(ask, monkeypatch, tmp_path, source):
+def test_a_bundle_that_cannot_be_used_is_refused_before_any_request(
+    ask, monkeypatch, tmp_path, source
+):
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     junk = tmp_path / "junk.pem"
     junk.write_text("junk")
-    for path, why in ((tmp_path / "none.pem", "cannot be read (No such file or directory)"),
-                      (junk, "has no certificate in PEM form (-----BEGIN CERTIFICATE-----)")):  # fmt: skip
+    for path, why in (
+        (tmp_path / "none.pem", "cannot be read (No such file or directory)"),
+        (junk, "has no certificate in PEM form (-----BEGIN CERTIFICATE-----)"),
+    ):
         if source != "ca_bundle":
             monkeypatch.setenv(source, str(path))
         with pytest.raises(ConfigError) as caught:
@@ -254,10 +335,15 @@ def test_a_bundle_that_cannot_be_used_is_refused_before_any_request(ask, monkeyp
 def test_a_base_url_may_end_in_v1(server, ask, ending):
     server.script("*", reply(TOKEN))
     assert ask(server.url + ending) == ["NA"]
-    assert server.requests[0].path == f"{ending.rstrip('/').removesuffix('/v1')}/v1/tokens/ethereum/{ADDRESS}"
+    assert (
+        server.requests[0].path
+        == f"{ending.rstrip('/').removesuffix('/v1')}/v1/tokens/ethereum/{ADDRESS}"
+    )
 
 
-@pytest.mark.parametrize("content_type", ["text/html", "text/html; charset=utf-8", "application/xhtml+xml"])
+@pytest.mark.parametrize(
+    "content_type", ["text/html", "text/html; charset=utf-8", "application/xhtml+xml"]
+)
 def test_json_that_is_served_as_html_is_json(server, ask, content_type):
     server.script("*", reply(TOKEN, content_type=content_type))
     assert ask(server.url) == ["NA"]
@@ -265,16 +351,29 @@ def test_json_that_is_served_as_html_is_json(server, ask, content_type):
 
 @pytest.mark.parametrize(
     ("charset", "encoding"),
-    [("utf-16", "utf-16"), ("UTF-16LE", "utf-16-le"), ("iso-8859-1", "latin-1"), ("latin1", "latin-1"),
-     ("ISO-8859-1", "utf-8"), ("windows-1252", "cp1252"), ("gb18030", "gb18030"), ('"utf-8"', "utf-8")],
-)  # fmt: skip
+    [
+        ("utf-16", "utf-16"),
+        ("UTF-16LE", "utf-16-le"),
+        ("iso-8859-1", "latin-1"),
+        ("latin1", "latin-1"),
+        ("ISO-8859-1", "utf-8"),
+        ("windows-1252", "cp1252"),
+        ("gb18030", "gb18030"),
+        ('"utf-8"', "utf-8"),
+    ],
+)
 def test_a_body_is_read_in_the_charset_that_it_declares(server, client, charset, encoding):
     rows = [{"address": ADDRESS, "name": "Café" * 40_000}]
     name = "Café" * 40_000
     json_body = f'{{"data": [{{"address": "{ADDRESS}", "name": "{name}"}}]}}'.encode(encoding)
     csv_body = f"address,name\n{ADDRESS},{name}\n".encode(encoding)
-    server.script("GET /v1/segment/abc/json", reply(json_body, content_type=f"application/json; charset={charset}"))
-    server.script("GET /v1/segment/abc/csv", reply(csv_body, content_type=f"text/csv; charset={charset}"))
+    server.script(
+        "GET /v1/segment/abc/json",
+        reply(json_body, content_type=f"application/json; charset={charset}"),
+    )
+    server.script(
+        "GET /v1/segment/abc/csv", reply(csv_body, content_type=f"text/csv; charset={charset}")
+    )
     for table in (client.export_json("abc"), client.export_csv("abc")):
         assert table.to_dict("records") == rows
 
@@ -284,12 +383,21 @@ def test_a_file_gets_utf8_whatever_charset_came(server, client, tmp_path):
     server.script("GET /v1/segment/abc/csv", reply(body, content_type="text/csv; charset=utf-16"))
     for raw in (True, False):
         client.export_csv("abc", to=tmp_path / "rows.csv", overwrite=True, raw=raw)
-        assert (tmp_path / "rows.csv").read_text("utf-8").replace('"', "") == f"address,name\n{ADDRESS},Café\n"
+        assert (tmp_path / "rows.csv").read_text("utf-8").replace(
+            '"', ""
+        ) == f"address,name\n{ADDRESS},Café\n"
 
 
-@pytest.mark.parametrize("charset", ["utf-16", "ascii", "rot13", "idna", "no-such", "unicode_escape"])
-def test_a_body_that_is_not_text_of_its_charset_is_an_error_and_never_other_letters(server, client, charset):
-    server.script("*", reply(b'[{"name": "\\u00e9\xff"}]', content_type=f"application/json; charset={charset}"))
+@pytest.mark.parametrize(
+    "charset", ["utf-16", "ascii", "rot13", "idna", "no-such", "unicode_escape"]
+)
+def test_a_body_that_is_not_text_of_its_charset_is_an_error_and_never_other_letters(
+    server, client, charset
+):
+    server.script(
+        "*",
+        reply(b'[{"name": "\\u00e9\xff"}]', content_type=f"application/json; charset={charset}"),
+    )
     with pytest.raises(ProtocolError):
         client.export_json("abc")
 
@@ -300,10 +408,14 @@ def packed_csv(megabytes):
     return reply(body, content_type="text/csv", Content_Encoding="gzip")
 
 
-def test_a_packed_csv_is_counted_unpacked_and_streams_to_a_file_of_any_size(server, settings, tmp_path):
+def test_a_packed_csv_is_counted_unpacked_and_streams_to_a_file_of_any_size(
+    server, settings, tmp_path
+):
     held = Client(server.url, KEY, settings=settings(max_body_mb=4))
     server.script("GET /v1/segment/abc/csv", packed_csv(40))
-    with pytest.raises(ResponseTooLarge, match=r"larger than 4 MB\. Raise the setting max_body_mb, or export"):
+    with pytest.raises(
+        ResponseTooLarge, match=r"larger than 4 MB\. Raise the setting max_body_mb, or export"
+    ):
         held.export_csv("abc")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     written = held.export_csv("abc", to=tmp_path / "rows.csv", raw=True)

@@ -40,10 +40,27 @@ def certificate(tmp_path):
         pytest.skip("openssl is not on this machine to make a certificate with")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-keyout",
+            str(key),
+            "-out",
+            str(certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
     return certificate, key
 
 
@@ -59,7 +76,9 @@ def secure(certificate):
 
     with Quiet(("127.0.0.1", 0), Answering) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
         thread.start()
         yield f"https://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -77,6 +96,8 @@ def test_a_self_signed_certificate_is_refused_before_the_key_is_sent(secure):
 
 
 def test_it_is_trusted_where_its_file_is_the_setting(secure, certificate):
-    client = Client(secure, "s3cr3t-key", settings=Settings(arguments={"ca_bundle": str(certificate[0])}))
+    client = Client(
+        secure, "s3cr3t-key", settings=Settings(arguments={"ca_bundle": str(certificate[0])})
+    )
     assert client.tokens("ethereum", USDC)["symbol"].tolist() == ["USDC"]
     client.close()

@@ -13,7 +13,10 @@ from tests.client.conftest import KEY
 from tests.client.faultserver import reply
 
 A, B = "0x" + "aa" * 20, "0x" + "bb" * 20
-JOB = {"auftrag": {"nummer": 4711, "zustand": "LAEUFT", "posten": [{"x": 1}, {"x": None}]}, "note": KEY}
+JOB = {
+    "auftrag": {"nummer": 4711, "zustand": "LAEUFT", "posten": [{"x": 1}, {"x": None}]},
+    "note": KEY,
+}
 OUTLINE = """\
 {url}/v1/segment/abc: 200, application/json, {size} bytes, read as segment
 auftrag             object
@@ -46,7 +49,10 @@ def test_an_answer_is_outlined_without_its_values(server, client):
 
 
 def test_values_are_shown_when_asked_for_short_visible_and_without_the_key(server, client):
-    server.script("GET /v1/segment/abc", reply({"rows": [{"name": "a\u202e\x1b[31m" + "x" * 500}], "note": f"{KEY}!"}))
+    server.script(
+        "GET /v1/segment/abc",
+        reply({"rows": [{"name": "a\u202e\x1b[31m" + "x" * 500}], "note": f"{KEY}!"}),
+    )
     client.segment("abc")
     lines = client.outline.text(values=True).splitlines()
     assert lines[3] == r"rows[].name  text  'a\u202e\x1b[31m" + "x" * 53 + "'… (507 characters)"
@@ -73,8 +79,11 @@ def test_an_error_of_the_service_is_remembered_and_one_of_the_network_is_not(ser
     with pytest.raises(NotFound):
         client.segment("abc")
     assert client.outline.text().splitlines()[1:] == [
-        "detail  text", "", "Read as:", "  The service answered 404: no ***"
-    ]  # fmt: skip
+        "detail  text",
+        "",
+        "Read as:",
+        "  The service answered 404: no ***",
+    ]
     server.script("*", [b"garbage\r\n\r\n", None])
     with pytest.raises(ProtocolError) as caught:
         client.segment("abc")
@@ -90,11 +99,15 @@ def test_our_own_services_answers_are_not_remembered(server, settings):
 
 @pytest.mark.parametrize(
     ("body", "line"),
-    [(b"address\tn\n0x1\t2\n", "[].address  text"), ("address;n\n0x1;2\n".encode("utf-16"), "[].n        text"),
-     (gzip.compress(b"address,n\n0x1,2\n", mtime=0), "[].address  text"), (b"PK\x03\x04 a sheet", "(beginning)  text"),
-     (b"# made today\naddress,n\n", "(beginning)  text")],
+    [
+        (b"address\tn\n0x1\t2\n", "[].address  text"),
+        ("address;n\n0x1;2\n".encode("utf-16"), "[].n        text"),
+        (gzip.compress(b"address,n\n0x1,2\n", mtime=0), "[].address  text"),
+        (b"PK\x03\x04 a sheet", "(beginning)  text"),
+        (b"# made today\naddress,n\n", "(beginning)  text"),
+    ],
     ids=["tabs", "16 bits", "packed", "a sheet", "a remark"],
-)  # fmt: skip
+)
 def test_an_answer_that_is_no_json_has_an_outline_too(server, client, body, line):
     server.script("GET /v1/segment/abc", reply({}, 404))
     server.script("GET /v1/segment/abc/csv", reply(body, content_type="text/csv"))

@@ -38,7 +38,9 @@ def after(start: int) -> int | None:
 # ------------------------------------------------------------------ ways of paging
 
 
-def cursor(parameter: str, body: Callable[[list[Any], str | None], Any], *, end: str | None = None) -> Style:
+def cursor(
+    parameter: str, body: Callable[[list[Any], str | None], Any], *, end: str | None = None
+) -> Style:
     """Page by a cursor: what comes without the right parameter is the first page."""
 
     def answer(query: dict[str, str], _request: Request) -> bytes:
@@ -50,13 +52,21 @@ def cursor(parameter: str, body: Callable[[list[Any], str | None], Any], *, end:
     return answer
 
 
-def link(body: Callable[[list[Any], str | None], Any], form: str = "/v1/segment/abc/json?at={}", **names: str) -> Style:
+def link(
+    body: Callable[[list[Any], str | None], Any],
+    form: str = "/v1/segment/abc/json?at={}",
+    **names: str,
+) -> Style:
     """Page by a link, in the body or in a header."""
 
     def answer(query: dict[str, str], request: Request) -> bytes:
         start = int(query.get("at", 0))
         following = after(start)
-        url = None if following is None else form.format(following, root=f"http://{request.headers['host']}")
+        url = (
+            None
+            if following is None
+            else form.format(following, root=f"http://{request.headers['host']}")
+        )
         headers = {name: value.format(url) for name, value in names.items() if url}
         return reply(body(part(start), url), **headers)
 
@@ -69,7 +79,13 @@ def numbered(parameter: str, body: Callable[..., Any], *, first: int = 1, **name
     def answer(query: dict[str, str], _request: Request) -> bytes:
         page = int(query.get(parameter, first))
         start = (page - first) * SIZE
-        facts = {"rows": part(start), "page": page, "pages": 3, "total": 25, "more": after(start) is not None}
+        facts = {
+            "rows": part(start),
+            "page": page,
+            "pages": 3,
+            "total": 25,
+            "more": after(start) is not None,
+        }
         return reply(body(facts), **{name: str(facts[of]) for name, of in names.items()})
 
     return answer
@@ -81,7 +97,12 @@ def counted(parameter: str | None, body: Callable[..., Any], **headers: str) -> 
     def answer(query: dict[str, str], _request: Request) -> bytes:
         start = int(query.get(parameter or "", 0))
         rows = part(start)
-        facts = {"rows": rows, "offset": start, "end": start + len(rows) - 1, "more": after(start) is not None}
+        facts = {
+            "rows": rows,
+            "offset": start,
+            "end": start + len(rows) - 1,
+            "more": after(start) is not None,
+        }
         return reply(body(facts), **{name: text.format(**facts) for name, text in headers.items()})
 
     return answer
@@ -95,7 +116,11 @@ def csv_link(header: str, text: str) -> Style:
     def answer(query: dict[str, str], _request: Request) -> bytes:
         start = int(query.get("at", 0))
         following = after(start)
-        headers = {} if following is None else {header: text.format(f"/v1/segment/abc/csv?at={following}")}
+        headers = (
+            {}
+            if following is None
+            else {header: text.format(f"/v1/segment/abc/csv?at={following}")}
+        )
         return reply(csv_of(part(start)), content_type="text/csv", **headers)
 
     return answer
@@ -117,87 +142,238 @@ FIRST = part(0)
 # Each is read completely.
 COMPLETE: dict[str, Style] = {
     "next: path": link(lambda rows, url: {"rows": rows, "next": url}),
-    "next: absolute": link(lambda rows, url: {"rows": rows, "next": url}, "{root}/v1/segment/abc/json?at={}"),
+    "next: absolute": link(
+        lambda rows, url: {"rows": rows, "next": url}, "{root}/v1/segment/abc/json?at={}"
+    ),
     "next: query alone": link(lambda rows, url: {"rows": rows, "next": url}, "?at={}"),
     "next: relative": link(lambda rows, url: {"rows": rows, "next": url}, "json?at={}"),
     "nextUri": link(lambda rows, url: {"data": rows, "nextUri": url}),
     "next_uri": link(lambda rows, url: {"data": rows, "next_uri": url}),
     "next_url": link(lambda rows, url: {"data": rows, "next_url": url}),
     "nextPageLink": link(lambda rows, url: {"data": rows, "nextPageLink": url}),
-    "nextRecordsUrl, done": link(lambda rows, url: {"records": rows, "done": url is None, "nextRecordsUrl": url}),
-    "@odata.nextLink": link(lambda rows, url: {"value": rows, **({"@odata.nextLink": url} if url else {})}),
+    "nextRecordsUrl, done": link(
+        lambda rows, url: {"records": rows, "done": url is None, "nextRecordsUrl": url}
+    ),
+    "@odata.nextLink": link(
+        lambda rows, url: {"value": rows, **({"@odata.nextLink": url} if url else {})}
+    ),
     "links.next": link(lambda rows, url: {"data": rows, "links": {"self": "/x", "next": url}}),
-    "links.next.href": link(lambda rows, url: {"data": rows, "links": {"next": {"href": url}}} if url else {"data": rows}),
+    "links.next.href": link(
+        lambda rows, url: (
+            {"data": rows, "links": {"next": {"href": url}}} if url else {"data": rows}
+        )
+    ),
     "paging.next": link(lambda rows, url: {"data": rows, "paging": {"next": url}}),
     "meta.next": link(lambda rows, url: {"data": rows, "meta": {"next": url}}),
-    "meta.pagination.next_link": link(lambda rows, url: {"data": rows, "meta": {"pagination": {"next_link": url}}}),
-    "HAL _links": link(lambda rows, url: {"_embedded": {"wallets": rows}, "_links": {"self": {"href": "/x"}, **({"next": {"href": url}} if url else {})}}),
-    "info.next": link(lambda rows, url: {"info": {"count": 25, "pages": 3, "next": url}, "results": rows}),
-    "count, next, previous": link(lambda rows, url: {"count": 25, "next": url, "previous": None, "results": rows}),
+    "meta.pagination.next_link": link(
+        lambda rows, url: {"data": rows, "meta": {"pagination": {"next_link": url}}}
+    ),
+    "HAL _links": link(
+        lambda rows, url: {
+            "_embedded": {"wallets": rows},
+            "_links": {"self": {"href": "/x"}, **({"next": {"href": url}} if url else {})},
+        }
+    ),
+    "info.next": link(
+        lambda rows, url: {"info": {"count": 25, "pages": 3, "next": url}, "results": rows}
+    ),
+    "count, next, previous": link(
+        lambda rows, url: {"count": 25, "next": url, "previous": None, "results": rows}
+    ),
     "Link header": link(lambda rows, _url: rows, Link='<{}>; rel="next"'),
-    "Link header among others": link(lambda rows, _url: {"data": rows}, Link='</a,b>; title="x, y"; rel="prev", <{}>; rel=next'),
+    "Link header among others": link(
+        lambda rows, _url: {"data": rows}, Link='</a,b>; title="x, y"; rel="prev", <{}>; rel=next'
+    ),
     "Link header, two relations": link(lambda rows, _url: rows, Link='<{}>; rel="last next"'),
     "Link header, other case": link(lambda rows, _url: rows, link='<{}>;REL="Next"'),
-    "x-dune-next-uri": link(lambda rows, _url: {"result": {"rows": rows}}, **{"x-dune-next-uri": "{}"}),
+    "x-dune-next-uri": link(
+        lambda rows, _url: {"result": {"rows": rows}}, **{"x-dune-next-uri": "{}"}
+    ),
     "X-Next-Page as address": link(lambda rows, _url: rows, X_Next_Page="{}"),
     "CSV, Link": csv_link("Link", '<{}>; rel="next"'),
     "CSV, x-dune-next-uri": csv_link("x-dune-next-uri", "{}"),
     "next: cursor": cursor("cursor", lambda rows, at: {"rows": rows, "next": at}),
     "next: cursor under next": cursor("next", lambda rows, at: {"nfts": rows, "next": at}),
     "next_cursor": cursor("cursor", lambda rows, at: {"rows": rows, "next_cursor": at}),
-    "next_cursor under its own name": cursor("next_cursor", lambda rows, at: {"rows": rows, "next_cursor": at}),
+    "next_cursor under its own name": cursor(
+        "next_cursor", lambda rows, at: {"rows": rows, "next_cursor": at}
+    ),
     "nextCursor": cursor("cursor", lambda rows, at: {"rows": rows, "nextCursor": at}),
     "cursor": cursor("cursor", lambda rows, at: {"result": rows, "cursor": at}),
-    "cursor, empty at the end": cursor("cursor", lambda rows, at: {"result": rows, "cursor": at}, end=""),
-    "meta.next_cursor": cursor("cursor", lambda rows, at: {"rows": rows, "meta": {"next_cursor": at, "has_more": at is not None}}),
-    "response_metadata.next_cursor": cursor("cursor", lambda rows, at: {"members": rows, "response_metadata": {"next_cursor": at}}, end=""),
-    "pagination.next_key": cursor("key", lambda rows, at: {"rows": rows, "pagination": {"next_key": at}}),
+    "cursor, empty at the end": cursor(
+        "cursor", lambda rows, at: {"result": rows, "cursor": at}, end=""
+    ),
+    "meta.next_cursor": cursor(
+        "cursor",
+        lambda rows, at: {"rows": rows, "meta": {"next_cursor": at, "has_more": at is not None}},
+    ),
+    "response_metadata.next_cursor": cursor(
+        "cursor",
+        lambda rows, at: {"members": rows, "response_metadata": {"next_cursor": at}},
+        end="",
+    ),
+    "pagination.next_key": cursor(
+        "key", lambda rows, at: {"rows": rows, "pagination": {"next_key": at}}
+    ),
     "pageKey": cursor("pageKey", lambda rows, at: {"owners": rows, "pageKey": at}),
     "continuation": cursor("continuation", lambda rows, at: {"tokens": rows, "continuation": at}),
-    "continuationToken": cursor("continuationToken", lambda rows, at: {"items": rows, "continuationToken": at}),
+    "continuationToken": cursor(
+        "continuationToken", lambda rows, at: {"items": rows, "continuationToken": at}
+    ),
     "nextToken": cursor("nextToken", lambda rows, at: {"items": rows, "nextToken": at}),
     "nextPageToken": cursor("pageToken", lambda rows, at: {"items": rows, "nextPageToken": at}),
-    "next_page_token": cursor("page_token", lambda rows, at: {"items": rows, "next_page_token": at}),
+    "next_page_token": cursor(
+        "page_token", lambda rows, at: {"items": rows, "next_page_token": at}
+    ),
     "marker": cursor("marker", lambda rows, at: {"items": rows, "marker": at}),
-    "NextMarker, IsTruncated": cursor("marker", lambda rows, at: {"Items": rows, "IsTruncated": at is not None, "NextMarker": at}),
+    "NextMarker, IsTruncated": cursor(
+        "marker", lambda rows, at: {"Items": rows, "IsTruncated": at is not None, "NextMarker": at}
+    ),
     "scroll_id": cursor("scroll_id", lambda rows, at: {"rows": rows, "_scroll_id": at}),
     "bookmark": cursor("bookmark", lambda rows, at: {"rows": rows, "bookmark": at}),
-    "after beside before": cursor("after", lambda rows, at: {"data": {"children": rows, "after": at, "before": None}}),
-    "paging.cursors.after": cursor("after", lambda rows, at: {"data": rows, "paging": {"cursors": {"before": "x", "after": at}}}),
-    "paging.next.after": cursor("after", lambda rows, at: {"results": rows, **({"paging": {"next": {"after": at}}} if at else {})}),
-    "pageInfo": cursor("after", lambda rows, at: {"data": {"wallets": {"nodes": rows, "pageInfo": {"hasNextPage": at is not None, "endCursor": at or "curEND"}}}}),
-    "edges and node": cursor("after", lambda rows, at: {"data": {"holders": {"edges": [{"cursor": "x", "node": row} for row in rows], "pageInfo": {"hasNextPage": at is not None, "endCursor": at}}}}),
+    "after beside before": cursor(
+        "after", lambda rows, at: {"data": {"children": rows, "after": at, "before": None}}
+    ),
+    "paging.cursors.after": cursor(
+        "after",
+        lambda rows, at: {"data": rows, "paging": {"cursors": {"before": "x", "after": at}}},
+    ),
+    "paging.next.after": cursor(
+        "after",
+        lambda rows, at: {"results": rows, **({"paging": {"next": {"after": at}}} if at else {})},
+    ),
+    "pageInfo": cursor(
+        "after",
+        lambda rows, at: {
+            "data": {
+                "wallets": {
+                    "nodes": rows,
+                    "pageInfo": {"hasNextPage": at is not None, "endCursor": at or "curEND"},
+                }
+            }
+        },
+    ),
+    "edges and node": cursor(
+        "after",
+        lambda rows, at: {
+            "data": {
+                "holders": {
+                    "edges": [{"cursor": "x", "node": row} for row in rows],
+                    "pageInfo": {"hasNextPage": at is not None, "endCursor": at},
+                }
+            }
+        },
+    ),
     "X-Next-Cursor": lambda query, request: _cursor_header("cursor", "X-Next-Cursor", query),
-    "X-Continuation-Token": lambda query, request: _cursor_header("continuation-token", "X-Continuation-Token", query),
+    "X-Continuation-Token": lambda query, request: _cursor_header(
+        "continuation-token", "X-Continuation-Token", query
+    ),
     "next_page_params": lambda query, request: _params("next_page_params", query),
     "next as an object": lambda query, request: _params("next", query),
-    "nextPage: number": numbered("page", lambda f: {"rows": f["rows"], "nextPage": f["page"] + 1 if f["more"] else None}),
-    "next_page: number in text": numbered("page", lambda f: {"rows": f["rows"], "next_page": str(f["page"] + 1) if f["more"] else ""}),
-    "page, total_pages": numbered("page", lambda f: {"rows": f["rows"], "page": f["page"], "total_pages": 3}),
-    "page from 0, totalPages": numbered("page", lambda f: {"content": f["rows"], "number": f["page"], "totalPages": 3, "last": not f["more"]}, first=0),
-    "currentPage, lastPage": numbered("page", lambda f: {"data": f["rows"], "meta": {"current_page": f["page"], "last_page": 3}}),
-    "pageNumber, isLastPage": numbered("pageNumber", lambda f: {"data": f["rows"], "pageNumber": f["page"], "isLastPage": not f["more"]}),
-    "page_number under page-number": numbered("page-number", lambda f: {"data": {"items": f["rows"], "pagination": {"page_number": f["page"], "page_size": 10, "has_more": f["more"], "total_count": None}}}, first=0),
-    "page, has_more": numbered("page", lambda f: {"rows": f["rows"], "page": f["page"], "has_more": f["more"]}),
-    "page, size, total": numbered("page", lambda f: {"rows": f["rows"], "page": f["page"], "size": 10, "total": 25}),
-    "page, total in text": numbered("page", lambda f: {"rows": f["rows"], "page": "1" if f["page"] == 1 else str(f["page"]), "total": "25"}),
-    "page and full pages": numbered("page", lambda f: {"rows": f["rows"], "page": f["page"], "per_page": 10}),
-    "page counted from 0 in the answer alone": numbered("page", lambda f: {"rows": f["rows"], "page": f["page"] - 1, "total": 25}),
+    "nextPage: number": numbered(
+        "page", lambda f: {"rows": f["rows"], "nextPage": f["page"] + 1 if f["more"] else None}
+    ),
+    "next_page: number in text": numbered(
+        "page", lambda f: {"rows": f["rows"], "next_page": str(f["page"] + 1) if f["more"] else ""}
+    ),
+    "page, total_pages": numbered(
+        "page", lambda f: {"rows": f["rows"], "page": f["page"], "total_pages": 3}
+    ),
+    "page from 0, totalPages": numbered(
+        "page",
+        lambda f: {
+            "content": f["rows"],
+            "number": f["page"],
+            "totalPages": 3,
+            "last": not f["more"],
+        },
+        first=0,
+    ),
+    "currentPage, lastPage": numbered(
+        "page", lambda f: {"data": f["rows"], "meta": {"current_page": f["page"], "last_page": 3}}
+    ),
+    "pageNumber, isLastPage": numbered(
+        "pageNumber",
+        lambda f: {"data": f["rows"], "pageNumber": f["page"], "isLastPage": not f["more"]},
+    ),
+    "page_number under page-number": numbered(
+        "page-number",
+        lambda f: {
+            "data": {
+                "items": f["rows"],
+                "pagination": {
+                    "page_number": f["page"],
+                    "page_size": 10,
+                    "has_more": f["more"],
+                    "total_count": None,
+                },
+            }
+        },
+        first=0,
+    ),
+    "page, has_more": numbered(
+        "page", lambda f: {"rows": f["rows"], "page": f["page"], "has_more": f["more"]}
+    ),
+    "page, size, total": numbered(
+        "page", lambda f: {"rows": f["rows"], "page": f["page"], "size": 10, "total": 25}
+    ),
+    "page, total in text": numbered(
+        "page",
+        lambda f: {
+            "rows": f["rows"],
+            "page": "1" if f["page"] == 1 else str(f["page"]),
+            "total": "25",
+        },
+    ),
+    "page and full pages": numbered(
+        "page", lambda f: {"rows": f["rows"], "page": f["page"], "per_page": 10}
+    ),
+    "page counted from 0 in the answer alone": numbered(
+        "page", lambda f: {"rows": f["rows"], "page": f["page"] - 1, "total": 25}
+    ),
     "X-Next-Page": numbered("page", lambda f: f["rows"], X_Page="page", X_Total_Pages="pages"),
     "X-Pagination": lambda query, request: _page_header(query),
-    "offset, limit, total": counted("offset", lambda f: {"rows": f["rows"], "offset": f["offset"], "limit": 10, "total": 25}),
+    "offset, limit, total": counted(
+        "offset", lambda f: {"rows": f["rows"], "offset": f["offset"], "limit": 10, "total": 25}
+    ),
     "skip, total": counted("skip", lambda f: {"rows": f["rows"], "skip": f["offset"], "total": 25}),
-    "offset, has_more": counted("offset", lambda f: {"rows": f["rows"], "offset": f["offset"], "hasMore": f["more"]}),
-    "next_offset": counted("offset", lambda f: {"rows": f["rows"], "next_offset": f["offset"] + 10 if f["more"] else None}),
+    "offset, has_more": counted(
+        "offset", lambda f: {"rows": f["rows"], "offset": f["offset"], "hasMore": f["more"]}
+    ),
+    "next_offset": counted(
+        "offset",
+        lambda f: {"rows": f["rows"], "next_offset": f["offset"] + 10 if f["more"] else None},
+    ),
     "Content-Range": counted("offset", lambda f: f["rows"], Content_Range="rows {offset}-{end}/25"),
     "an empty page with a next": with_empty_page,
-    "links as a list": link(lambda rows, url: {"data": rows, "links": [{"rel": "self", "href": "/x"}, *([{"rel": "next", "href": url}] if url else [])]}),
-    "links as a list, several relations": link(lambda rows, url: {"data": rows, "links": [{"rel": ["next", "up"], "href": url}] if url else []}),
-    "FHIR": link(lambda rows, url: {"entry": rows, "link": [{"relation": "next", "url": url}] if url else []}),
-    "meta.pagination.after": cursor("after", lambda rows, at: {"rows": rows, "meta": {"pagination": {"after": at}}}),
-    "a next, and pages without a page": link(lambda rows, url: {"rows": rows, "next": url, "totalPages": 3}),
-    "a next, and a lower bound": link(lambda rows, url: {"rows": rows, "next": url, "total": {"value": 10, "relation": "gte"}}),
-}  # fmt: skip
+    "links as a list": link(
+        lambda rows, url: {
+            "data": rows,
+            "links": [
+                {"rel": "self", "href": "/x"},
+                *([{"rel": "next", "href": url}] if url else []),
+            ],
+        }
+    ),
+    "links as a list, several relations": link(
+        lambda rows, url: {
+            "data": rows,
+            "links": [{"rel": ["next", "up"], "href": url}] if url else [],
+        }
+    ),
+    "FHIR": link(
+        lambda rows, url: {"entry": rows, "link": [{"relation": "next", "url": url}] if url else []}
+    ),
+    "meta.pagination.after": cursor(
+        "after", lambda rows, at: {"rows": rows, "meta": {"pagination": {"after": at}}}
+    ),
+    "a next, and pages without a page": link(
+        lambda rows, url: {"rows": rows, "next": url, "totalPages": 3}
+    ),
+    "a next, and a lower bound": link(
+        lambda rows, url: {"rows": rows, "next": url, "total": {"value": 10, "relation": "gte"}}
+    ),
+}
 # Nobody can ask for the other rows without a word from the user: each is an error that says which.
 HONEST: dict[str, Style] = {
     "has_more alone": simply({"rows": FIRST, "has_more": True}),
@@ -211,7 +387,14 @@ HONEST: dict[str, Style] = {
     "total in text": simply({"rows": FIRST, "total": "25"}),
     "count above the rows": simply({"rows": FIRST, "count": 25}),
     "meta.total": simply({"rows": FIRST, "meta": {"total": 25}}),
-    "hits.total.value": simply({"hits": {"total": {"value": 25, "relation": "eq"}, "hits": [{"_source": row} for row in FIRST]}}),
+    "hits.total.value": simply(
+        {
+            "hits": {
+                "total": {"value": 25, "relation": "eq"},
+                "hits": [{"_source": row} for row in FIRST],
+            }
+        }
+    ),
     "X-Total-Count": simply(FIRST, X_Total_Count="25"),
     "X-WP-Total": simply(FIRST, X_WP_Total="25"),
     "total_row_count": simply({"result": {"rows": FIRST, "metadata": {"total_row_count": 25}}}),
@@ -221,21 +404,31 @@ HONEST: dict[str, Style] = {
     "timed_out": simply({"hits": {"hits": FIRST}, "timed_out": True}),
     "_shards.failed": simply({"hits": {"hits": FIRST}, "_shards": {"total": 5, "failed": 2}}),
     "results_available": simply({"rows": FIRST, "results_available": 25, "results_returned": 10}),
-    "a total that is a lower bound": simply({"rows": FIRST, "total": {"value": 10, "relation": "gte"}}),
+    "a total that is a lower bound": simply(
+        {"rows": FIRST, "total": {"value": 10, "relation": "gte"}}
+    ),
     "a lower bound above the rows": simply({"rows": FIRST, "total": "more than 20"}),
     "10+": simply({"rows": FIRST, "total": "10+"}),
     "25 wallets": simply({"rows": FIRST, "total": "25 wallets"}),
     "1-10 of 25": simply({"rows": FIRST, "meta": {"total": "1-10 of 25"}}),
     "a next link without an address": simply({"rows": FIRST, "links": [{"rel": "next"}]}),
-    "a next that is no page of ours": simply({"rows": FIRST, "nextBatch": {"handle": [1]}, "next_batch_id": 7}),
+    "a next that is no page of ours": simply(
+        {"rows": FIRST, "nextBatch": {"handle": [1]}, "next_batch_id": 7}
+    ),
     "the same page for ever": simply({"rows": FIRST, "next_cursor": "cur10"}),
     "a link to itself": simply({"rows": FIRST, "next": "/v1/segment/abc/json"}),
     "a link into a private network": simply({"rows": FIRST, "next": "http://10.0.0.1/more"}),
     "Content-Range of a service that reads no offset": simply(FIRST, Content_Range="0-9/25"),
-    "a last link elsewhere, and no next": simply(FIRST, Link='</w?page=1>; rel="first", </w?page=3>; rel="last"'),
-    "a file that is a part": simply(FIRST, Content_Disposition='attachment; filename="wallets-part1of3.json"'),
-    "page and total of a service that reads no page": simply({"rows": FIRST, "page": 1, "total": 25}),
-}  # fmt: skip
+    "a last link elsewhere, and no next": simply(
+        FIRST, Link='</w?page=1>; rel="first", </w?page=3>; rel="last"'
+    ),
+    "a file that is a part": simply(
+        FIRST, Content_Disposition='attachment; filename="wallets-part1of3.json"'
+    ),
+    "page and total of a service that reads no page": simply(
+        {"rows": FIRST, "page": 1, "total": 25}
+    ),
+}
 
 
 def _cursor_header(parameter: str, header: str, query: dict[str, str]) -> bytes:
@@ -249,12 +442,20 @@ def _params(name: str, query: dict[str, str]) -> bytes:
     if start and query.get("block") != "7":
         return reply({"message": "half of the parameters"}, 400)
     following = after(start)
-    return reply({"items": part(start), name: None if following is None else {"block": 7, "index": following, "hash": None}})
+    return reply(
+        {
+            "items": part(start),
+            name: None if following is None else {"block": 7, "index": following, "hash": None},
+        }
+    )
 
 
 def _page_header(query: dict[str, str]) -> bytes:
     page = int(query.get("page", 1))
-    return reply(part((page - 1) * SIZE), X_Pagination=json.dumps({"currentPage": page, "totalPages": 3, "totalCount": 25}))
+    return reply(
+        part((page - 1) * SIZE),
+        X_Pagination=json.dumps({"currentPage": page, "totalPages": 3, "totalCount": 25}),
+    )
 
 
 def serve(style: Style) -> Callable[[Request], Any]:
@@ -282,7 +483,9 @@ def test_every_way_of_paging_that_can_be_followed_is(server, client, name):
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_rows_that_nobody_can_ask_for_are_an_error_with_the_line_that_would_help(server, client, name):
+def test_rows_that_nobody_can_ask_for_are_an_error_with_the_line_that_would_help(
+    server, client, name
+):
     server.handler = serve(HONEST[name])
     with pytest.raises(ProtocolError) as caught:
         exported(client, name)
@@ -300,7 +503,9 @@ def test_a_limit_ends_the_pages_whatever_hints_at_more(server, client, name):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
-@pytest.mark.parametrize("name", ["CSV, Link", "next_cursor", "page, total_pages", "an empty page with a next"])
+@pytest.mark.parametrize(
+    "name", ["CSV, Link", "next_cursor", "page, total_pages", "an empty page with a next"]
+)
 def test_a_file_has_the_rows_of_all_pages(server, client, tmp_path, name, ending):
     server.handler = serve(COMPLETE[name])
     export = client.export_csv if name.startswith("CSV") else client.export_json
@@ -320,12 +525,22 @@ def test_no_file_has_the_rows_of_some_pages(server, client, tmp_path, name, endi
 def test_the_settings_can_say_that_one_page_is_all(server, settings, name):
     if name.startswith("CSV"):
         return
-    client = Client(server.url, KEY, settings=settings(remote={"paging": {"style": "none"}, "paths": {"total": "`null`"}}))
+    client = Client(
+        server.url,
+        KEY,
+        settings=settings(remote={"paging": {"style": "none"}, "paths": {"total": "`null`"}}),
+    )
     server.handler = serve({**COMPLETE, **HONEST}[name])
     assert len(client.export_json("abc")) == 10
 
 
-@pytest.mark.parametrize("links", ['</w?page=1>; rel="first", </w?page=1>; rel="last"', '</w?page=2>; rel="prev", </w?page=3>; rel="last"'])
+@pytest.mark.parametrize(
+    "links",
+    [
+        '</w?page=1>; rel="first", </w?page=1>; rel="last"',
+        '</w?page=2>; rel="prev", </w?page=3>; rel="last"',
+    ],
+)
 def test_a_last_link_is_no_sign_on_the_last_page(server, client, links):
     server.handler = serve(simply(ROWS, Link=links))
     assert len(client.export_json("abc")) == 25
@@ -351,7 +566,9 @@ def by_page(first: int, rows: int, beyond: str, says: str) -> Style:
             return reply({"detail": "no such page"}, 404)
         page = min(page, last) if beyond == "the last again" else page
         found = ROWS[:rows][page * SIZE :][:SIZE] if page >= 0 else []
-        return reply({"rows": found, **({says: rows if says == "total" else len(found)} if says else {})})
+        return reply(
+            {"rows": found, **({says: rows if says == "total" else len(found)} if says else {})}
+        )
 
     return answer
 
@@ -360,9 +577,13 @@ def by_page(first: int, rows: int, beyond: str, says: str) -> Style:
 @pytest.mark.parametrize("rows", [10, 20, 25])
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("says", ["", "total", "count"])
-def test_pages_by_number_are_complete_wherever_they_begin_and_end(server, settings, first, rows, beyond, says):  # noqa: PLR0917  # its parameters
+def test_pages_by_number_are_complete_wherever_they_begin_and_end(
+    server, settings, first, rows, beyond, says
+):
     server.handler = serve(by_page(first, rows, beyond, says))
-    client = Client(server.url, KEY, settings=settings(remote={"paging": {"style": "page", "parameter": "p"}}))
+    client = Client(
+        server.url, KEY, settings=settings(remote={"paging": {"style": "page", "parameter": "p"}})
+    )
     if beyond == "the last again" and rows < 25 and says != "total":
         # Full pages that come again may be a service that does not read the number.
         with pytest.raises(ProtocolError, match="same page came twice"):
@@ -377,7 +598,9 @@ def test_a_page_of_another_number_than_was_asked_for_is_an_error(server, setting
         return reply({"rows": part(page * SIZE), "page": page + 1})
 
     server.handler = serve(answer)
-    client = Client(server.url, KEY, settings=settings(remote={"paging": {"style": "page", "parameter": "p"}}))
+    client = Client(
+        server.url, KEY, settings=settings(remote={"paging": {"style": "page", "parameter": "p"}})
+    )
     with pytest.raises(ProtocolError, match="rows between would be missing"):
         client.export_json("abc")
 
@@ -389,21 +612,51 @@ JOB = {"id": "seg-1", "status": "completed"}
 # What a service says again of the segment, beside its id: none of it is the segment's rows.
 DESCRIPTIONS: dict[str, Any] = {
     name: {**JOB, name: [RULE, RULE]}
-    for name in ("rules", "conditions", "criteria", "steps", "chains", "columns", "tags", "events", "inputs", "logs",
-                 "audiences", "contracts", "parameters", "versions", "permissions", "schedules", "history", "labels",
-                 "tokens", "nfts", "collections", "owners", "users", "members", "addresses")
+    for name in (
+        "rules",
+        "conditions",
+        "criteria",
+        "steps",
+        "chains",
+        "columns",
+        "tags",
+        "events",
+        "inputs",
+        "logs",
+        "audiences",
+        "contracts",
+        "parameters",
+        "versions",
+        "permissions",
+        "schedules",
+        "history",
+        "labels",
+        "tokens",
+        "nfts",
+        "collections",
+        "owners",
+        "users",
+        "members",
+        "addresses",
+    )
 } | {
     "query": {**JOB, "query": {"rows": [RULE], "items": [RULE, RULE]}},
     "request": {**JOB, "request": {"filters": [RULE], "data": [RULE]}},
     "definition": {**JOB, "definition": {"groups": [RULE, RULE]}},
     "a wrapped job": {"data": {**JOB, "rules": [RULE], "actions": [RULE, RULE]}},
-    "JSON:API": {"data": {"type": "segment", "id": "seg-1", "attributes": {"status": "completed", "rules": [RULE]}}},
+    "JSON:API": {
+        "data": {
+            "type": "segment",
+            "id": "seg-1",
+            "attributes": {"status": "completed", "rules": [RULE]},
+        }
+    },
     "no rows beside it": {**JOB, "data": []},
     "null beside it": {**JOB, "data": None},
     "a preview": {**JOB, "preview": FIRST},
     "one page beside it, and a total": {**JOB, "data": FIRST, "total": 25},
     "one page beside it, and has_more": {**JOB, "data": FIRST, "has_more": True},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", DESCRIPTIONS)
@@ -424,7 +677,9 @@ def test_a_description_without_rows_anywhere_is_an_error(server, client, name):
         client.execute_segment({"a": 1})
 
 
-def test_what_may_be_rows_beside_an_id_is_asked_about_where_there_are_none_under_it(server, client, settings):
+def test_what_may_be_rows_beside_an_id_is_asked_about_where_there_are_none_under_it(
+    server, client, settings
+):
     server.script("POST /v1/segment/execute", reply({**JOB, "owners": ROWS}))
     with pytest.raises(AmbiguousAnswer) as caught:
         client.execute_segment({"a": 1})
@@ -437,8 +692,22 @@ def test_what_may_be_rows_beside_an_id_is_asked_about_where_there_are_none_under
 
 RUNNING: dict[str, Any] = {
     word: {"status": word}
-    for word in ("queued", "PENDING", "In Progress", "IN_PROGRESS", "QUERY_STATE_EXECUTING", "submitted", "accepted",
-                 "created", "Not Ready", "processing", "scheduled", "starting", "waiting", "incomplete")
+    for word in (
+        "queued",
+        "PENDING",
+        "In Progress",
+        "IN_PROGRESS",
+        "QUERY_STATE_EXECUTING",
+        "submitted",
+        "accepted",
+        "created",
+        "Not Ready",
+        "processing",
+        "scheduled",
+        "starting",
+        "waiting",
+        "incomplete",
+    )
 } | {
     "done": {"done": False},
     "finished": {"finished": False},
@@ -458,7 +727,7 @@ RUNNING: dict[str, Any] = {
     "status.code": {"status": {"code": "queued"}},
     "data.state.label": {"data": {"state": {"label": "Running"}}},
     "an outer success": {"status": "success", "data": {"status": "running"}},
-}  # fmt: skip
+}
 UNKNOWN = ["vorbereitet", "2", "COMPLETED_PARTIAL", "partially_completed", "phase-7"]
 
 
@@ -468,18 +737,27 @@ def test_a_job_that_is_not_done_has_no_result_yet(server, client, name):
     running = {"id": "seg-1", **RUNNING[name]}
     for beside in ({}, {"rows": []}, {"rows": FIRST}):
         # Without rows a Retry-After would itself be a sign of waiting; beside rows it only makes the next look come soon.
-        waiting = reply({**running, **beside}, **({"Retry_After": "0"} if beside.get("rows") else {}))
+        waiting = reply(
+            {**running, **beside}, **({"Retry_After": "0"} if beside.get("rows") else {})
+        )
         server.script("POST /v1/segment/execute", waiting)
         server.script("GET /v1/segment/seg-1", waiting, reply({"id": "seg-1", "status": "done"}))
         server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
         server.requests.clear()
         assert len(client.execute_segment({"a": 1})) == 25
-        assert len([request for request in server.requests if request.path == "/v1/segment/seg-1"]) == 2
+        assert (
+            len([request for request in server.requests if request.path == "/v1/segment/seg-1"])
+            == 2
+        )
 
 
 @pytest.mark.parametrize("word", UNKNOWN)
-@pytest.mark.parametrize("beside", [{"rows": ROWS}, {}], ids=["rows beside it", "rows under its id"])
-def test_a_status_that_nobody_knows_is_asked_about_at_once_where_there_are_rows(server, client, settings, word, beside):
+@pytest.mark.parametrize(
+    "beside", [{"rows": ROWS}, {}], ids=["rows beside it", "rows under its id"]
+)
+def test_a_status_that_nobody_knows_is_asked_about_at_once_where_there_are_rows(
+    server, client, settings, word, beside
+):
     status = int(word) if word.isdigit() else word
     server.script("POST /v1/segment/execute", reply({"id": "seg-1", "status": status, **beside}))
     server.script("GET /v1/segment/seg-1", reply({"id": "seg-1", "status": status}))
@@ -492,22 +770,36 @@ def test_a_status_that_nobody_knows_is_asked_about_at_once_where_there_are_rows(
     assert len(known.execute_segment({"a": 1})) == 25
 
 
-@pytest.mark.parametrize("status", ["failed", "ERROR", "QUERY_STATE_FAILED", "cancelled", "TIMED_OUT", "Expired", "killed"])
+@pytest.mark.parametrize(
+    "status",
+    ["failed", "ERROR", "QUERY_STATE_FAILED", "cancelled", "TIMED_OUT", "Expired", "killed"],
+)
 def test_a_job_that_ended_badly_is_an_error(server, client, status):
-    server.script("POST /v1/segment/execute", reply({"id": "seg-1", "status": status, "rows": FIRST, "error": "no credit"}))
+    server.script(
+        "POST /v1/segment/execute",
+        reply({"id": "seg-1", "status": status, "rows": FIRST, "error": "no credit"}),
+    )
     with pytest.raises(NbextError, match=r"no credit|cancelled"):
         client.execute_segment({"a": 1})
 
 
 def test_an_export_waits_for_a_segment_that_still_runs(server, client):
-    server.script("GET /v1/segment/seg-1", reply({"id": "seg-1", "state": "RUNNING"}), reply({"id": "seg-1", "state": "DONE"}))
+    server.script(
+        "GET /v1/segment/seg-1",
+        reply({"id": "seg-1", "state": "RUNNING"}),
+        reply({"id": "seg-1", "state": "DONE"}),
+    )
     server.script("GET /v1/segment/seg-1/json", reply({"data": ROWS}))
     assert len(client.export_json("seg-1")) == 25
-    assert [request.path for request in server.requests] == ["/v1/segment/seg-1"] * 2 + ["/v1/segment/seg-1/json"]
+    assert [request.path for request in server.requests] == ["/v1/segment/seg-1"] * 2 + [
+        "/v1/segment/seg-1/json"
+    ]
 
 
 @pytest.mark.parametrize("word", ["running", "QUERY_STATE_EXECUTING"])
-def test_an_export_that_says_of_itself_that_it_is_not_done_is_asked_for_again(server, client, tmp_path, word):
+def test_an_export_that_says_of_itself_that_it_is_not_done_is_asked_for_again(
+    server, client, tmp_path, word
+):
     server.script("GET /v1/segment/abc", reply({}, 404))
     answers = [reply({"status": word, "rows": FIRST}), reply({"status": "done", "rows": ROWS})]
     server.script("GET /v1/segment/abc/json", *answers)
@@ -534,11 +826,27 @@ AS_ROWS: dict[str, tuple[bytes, str, str]] = {
     "CSV of an error": (b"error\nquery killed\n", "text/csv", "query killed"),
     "CSV of code and message": (b"code,message\n500,query killed\n", "text/csv", "query killed"),
     "last line": (LAST + b'{"error": "query killed"}\n', "application/x-ndjson", "query killed"),
-    "last row": (json.dumps({"rows": [*FIRST, {"error": {"message": "query killed"}}]}).encode(), "application/json", "query killed"),
-    "only row": (json.dumps({"rows": [{"error": "query killed"}]}).encode(), "application/json", "query killed"),
-    "a total in the last line": (LAST + b'{"_meta": {"total": 90}}\n', "application/x-ndjson", "states 90 rows, but 25 came"),
-    "a total in the last row": (json.dumps({"rows": [*FIRST, {"meta": {"total": 90}}]}).encode(), "application/json", "states 90 rows, but 10"),
-}  # fmt: skip
+    "last row": (
+        json.dumps({"rows": [*FIRST, {"error": {"message": "query killed"}}]}).encode(),
+        "application/json",
+        "query killed",
+    ),
+    "only row": (
+        json.dumps({"rows": [{"error": "query killed"}]}).encode(),
+        "application/json",
+        "query killed",
+    ),
+    "a total in the last line": (
+        LAST + b'{"_meta": {"total": 90}}\n',
+        "application/x-ndjson",
+        "states 90 rows, but 25 came",
+    ),
+    "a total in the last row": (
+        json.dumps({"rows": [*FIRST, {"meta": {"total": 90}}]}).encode(),
+        "application/json",
+        "states 90 rows, but 10",
+    ),
+}
 
 
 @pytest.mark.parametrize("to", [None, "rows.csv", "rows.parquet"])
@@ -548,7 +856,9 @@ def test_an_error_that_comes_as_rows_is_no_table(server, client, tmp_path, name,
     server.script("GET /v1/segment/abc", reply({}, 404))
     server.script("*", reply(body, content_type=kind))
     with pytest.raises(NbextError, match=words):
-        (client.export_json if "json" in kind else client.export_csv)("abc", to=None if to is None else tmp_path / to)
+        (client.export_json if "json" in kind else client.export_csv)(
+            "abc", to=None if to is None else tmp_path / to
+        )
 
 
 @pytest.mark.parametrize("header", ["address", "wallet,balance", "token,amount"])
@@ -572,9 +882,17 @@ def test_a_square_of_lists_is_read_by_where_its_addresses_are(server, client, se
     one, two = ROWS[1]["address"], ROWS[2]["address"]
     server.script("GET /v1/segment/abc", reply({}, 404))
     for data in ([[one, two], ["7", "8"]], [[one, "7"], [two, "8"]]):
-        server.script("GET /v1/segment/abc/json", reply({"columns": ["address", "bal"], "data": data}))
-        assert client.export_json("abc").to_dict("list") == {"address": [one, two], "bal": ["7", "8"]}
-    server.script("GET /v1/segment/abc/json", reply({"columns": ["from", "to"], "data": [[one, two], [one, one]]}))
+        server.script(
+            "GET /v1/segment/abc/json", reply({"columns": ["address", "bal"], "data": data})
+        )
+        assert client.export_json("abc").to_dict("list") == {
+            "address": [one, two],
+            "bal": ["7", "8"],
+        }
+    server.script(
+        "GET /v1/segment/abc/json",
+        reply({"columns": ["from", "to"], "data": [[one, two], [one, one]]}),
+    )
     with pytest.raises(AmbiguousAnswer) as caught:
         client.export_json("abc")
     assert caught.value.setting == 'remote.paths.rows = "data"'
@@ -583,8 +901,14 @@ def test_a_square_of_lists_is_read_by_where_its_addresses_are(server, client, se
 
 
 def test_warnings_of_an_answer_are_notes(server, client):
-    server.script("*", reply({"rows": ROWS, "warnings": ["two shards were slow"]}, Warning='199 - "old data"'))
-    for table in (client.export_json("abc"), client.search_nfts("ape"), client.execute_segment({"a": 1})):
+    server.script(
+        "*", reply({"rows": ROWS, "warnings": ["two shards were slow"]}, Warning='199 - "old data"')
+    )
+    for table in (
+        client.export_json("abc"),
+        client.search_nfts("ape"),
+        client.execute_segment({"a": 1}),
+    ):
         assert table.attrs["nbext"]["warnings"] == ["two shards were slow", '199 - "old data"']
 
 
@@ -608,14 +932,20 @@ def test_a_search_has_no_more_hits_than_its_limit_and_says_how_many_came(server,
     assert table.attrs["nbext"]["warnings"] == ["The service sent 25 hits: the first 5 are here."]
 
 
-def test_a_search_after_the_first_hits_has_those_after_them_also_where_the_service_sends_all(server, client):
+def test_a_search_after_the_first_hits_has_those_after_them_also_where_the_service_sends_all(
+    server, client
+):
     server.script("*", reply({"items": ROWS}))
     pages = [client.search_nfts("ape", limit=10, offset=offset) for offset in (0, 10, 20, 30)]
-    assert [address for page in pages for address in page["address"]] == [row["address"] for row in ROWS]
+    assert [address for page in pages for address in page["address"]] == [
+        row["address"] for row in ROWS
+    ]
     assert [page.attrs["nbext"]["warnings"] for page in pages] == [
-        ["The service sent 25 hits: the first 10 are here."], ["The service sent 25 hits: 11 to 20 are here."],
-        ["The service sent 25 hits: 21 to 25 are here."], ["The service sent 25 hits: none after the first 30 is here."],
-    ]  # fmt: skip
+        ["The service sent 25 hits: the first 10 are here."],
+        ["The service sent 25 hits: 11 to 20 are here."],
+        ["The service sent 25 hits: 21 to 25 are here."],
+        ["The service sent 25 hits: none after the first 30 is here."],
+    ]
 
 
 # ------------------------------------------------------------------ errors under status 200
@@ -625,9 +955,15 @@ ERRORS: dict[str, tuple[Any, str]] = {
     "error object": ({"error": {"code": -32000, "message": "no credit"}}, "no credit"),
     "error beside null data": ({"data": None, "error": {"text": "no credit"}}, "no credit"),
     "error true": ({"error": True, "message": "no credit"}, "no credit"),
-    "JSON-RPC": ({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "no credit"}}, "no credit"),
+    "JSON-RPC": (
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "no credit"}},
+        "no credit",
+    ),
     "GraphQL": ({"data": None, "errors": [{"message": "no credit", "path": ["x"]}]}, "no credit"),
-    "GraphQL with some data": ({"data": {"rows": FIRST}, "errors": [{"message": "no credit"}]}, "no credit"),
+    "GraphQL with some data": (
+        {"data": {"rows": FIRST}, "errors": [{"message": "no credit"}]},
+        "no credit",
+    ),
     "errors by field": ({"errors": {"email": ["no credit"]}}, "no credit"),
     "success false": ({"success": False, "message": "no credit"}, "no credit"),
     "success in text": ({"success": "false", "reason": "no credit"}, "no credit"),
@@ -662,7 +998,13 @@ OPERATIONS: dict[str, Callable[[Client], Any]] = {
     "sign_up": lambda client: client.sign_up("a@example.com"),
 }
 # A receipt may say little: none of these is an error there.
-RECEIPTS = {"code and message", "code, message, no data", "message alone", "detail alone", "null data and a message"}
+RECEIPTS = {
+    "code and message",
+    "code, message, no data",
+    "message alone",
+    "detail alone",
+    "null data and a message",
+}
 
 
 @pytest.mark.parametrize("name", ERRORS)
@@ -679,10 +1021,16 @@ def test_an_error_under_status_200_is_one_with_the_vendors_words(server, client,
 
 @pytest.mark.parametrize(
     "body",
-    [{"status": "1", "message": "OK", "result": ROWS}, {"code": 0, "message": "success", "data": ROWS},
-     {"code": 200, "msg": "OK", "data": {"list": ROWS}}, {"success": True, "error": None, "errors": [], "data": ROWS},
-     {"error": 0, "result": ROWS}, {"ok": True, "message": "25 rows", "rows": ROWS}, {"jsonrpc": "2.0", "id": 1, "result": ROWS}],
-)  # fmt: skip
+    [
+        {"status": "1", "message": "OK", "result": ROWS},
+        {"code": 0, "message": "success", "data": ROWS},
+        {"code": 200, "msg": "OK", "data": {"list": ROWS}},
+        {"success": True, "error": None, "errors": [], "data": ROWS},
+        {"error": 0, "result": ROWS},
+        {"ok": True, "message": "25 rows", "rows": ROWS},
+        {"jsonrpc": "2.0", "id": 1, "result": ROWS},
+    ],
+)
 def test_what_only_says_that_all_went_well_is_no_error(server, client, body):
     server.script("*", reply(body))
     assert len(client.execute_segment({"a": 1})) == len(client.search_nfts("ape")) == 25
@@ -699,26 +1047,43 @@ def test_that_nothing_was_found_is_no_error(server, client):
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        (reply([]), None), (reply([{"email": "a@example.com"}]), None), (reply(None), None), (reply(b"", 204, None), None),
-        (reply(b"", 201, None), None), (reply(b"Thanks!", 200, "text/plain"), None), (reply("ok"), None), (reply(True), None),
-        (reply(b"<html><title>Thank you</title>", 200, "text/html"), None), (reply({"message": "Thanks"}), None),
-        (reply({"data": {"status": "subscribed"}}), "subscribed"), (reply({"status": "pending"}), "pending"),
-        (reply({"status": "success", "data": {"status": "pending"}}), "pending"), (reply(b"{broken", 200), None),
+        (reply([]), None),
+        (reply([{"email": "a@example.com"}]), None),
+        (reply(None), None),
+        (reply(b"", 204, None), None),
+        (reply(b"", 201, None), None),
+        (reply(b"Thanks!", 200, "text/plain"), None),
+        (reply("ok"), None),
+        (reply(True), None),
+        (reply(b"<html><title>Thank you</title>", 200, "text/html"), None),
+        (reply({"message": "Thanks"}), None),
+        (reply({"data": {"status": "subscribed"}}), "subscribed"),
+        (reply({"status": "pending"}), "pending"),
+        (reply({"status": "success", "data": {"status": "pending"}}), "pending"),
+        (reply(b"{broken", 200), None),
         (reply({"result": {"state": {"name": "queued"}}}), "queued"),
     ],
-)  # fmt: skip
+)
 def test_whatever_comes_under_success_is_a_receipt(server, client, answer, status):
     server.script("*", answer)
     row = client.sign_up("a@example.com").iloc[0].to_dict()
-    assert (row["email"], None if row["status"] != row["status"] else row["status"]) == ("a@example.com", status)
+    assert (row["email"], None if row["status"] != row["status"] else row["status"]) == (
+        "a@example.com",
+        status,
+    )
 
 
 @pytest.mark.parametrize(
     "answer",
-    [reply(b"Error: no credit", 200, "text/plain"), reply(b"<title>403 Forbidden: no credit</title>", 200, "text/html"),
-     reply({"data": {"status": "rejected", "reason": "no credit"}}), reply("invalid: no credit"),
-     reply(b"Internal error: no credit", 200, "text/plain"), reply(b"<title>Log in: no credit</title>", 200, "text/html")],
-)  # fmt: skip
+    [
+        reply(b"Error: no credit", 200, "text/plain"),
+        reply(b"<title>403 Forbidden: no credit</title>", 200, "text/html"),
+        reply({"data": {"status": "rejected", "reason": "no credit"}}),
+        reply("invalid: no credit"),
+        reply(b"Internal error: no credit", 200, "text/plain"),
+        reply(b"<title>Log in: no credit</title>", 200, "text/html"),
+    ],
+)
 def test_a_receipt_that_says_an_error_is_one(server, client, answer):
     server.script("*", answer)
     with pytest.raises(ApiError, match="no credit"):
@@ -746,15 +1111,24 @@ def open_ended(body: bytes, kind: bytes, more: bytes = b"") -> list[Any]:
     return [HEAD % (kind, more) + body, None]
 
 
-BODIES = [("export_csv", "csv", b"text/csv", CSV), ("export_json", "json", b"application/x-ndjson", LINES)]
+BODIES = [
+    ("export_csv", "csv", b"text/csv", CSV),
+    ("export_json", "json", b"application/x-ndjson", LINES),
+]
 
 
 @pytest.mark.parametrize(("export", "path", "kind", "body"), BODIES, ids=["CSV", "NDJSON"])
 @pytest.mark.parametrize("stated", ["description", "header", "nothing"])
 @pytest.mark.parametrize("to", [None, "rows.csv", "rows.json", "rows.parquet"])
-def test_a_body_without_length_is_checked_against_every_count(server, client, tmp_path, export, path, kind, body, stated, to):  # noqa: PLR0917  # its parameters
+def test_a_body_without_length_is_checked_against_every_count(
+    server, client, tmp_path, export, path, kind, body, stated, to
+):
     target = None if to is None else tmp_path / to
-    described = {"id": "abc", "status": "done", **({"total_rows": 25} if stated == "description" else {})}
+    described = {
+        "id": "abc",
+        "status": "done",
+        **({"total_rows": 25} if stated == "description" else {}),
+    }
     more = b"X-Total-Count: 25\r\n" if stated == "header" else b""
     server.script("GET /v1/segment/abc", reply(described))
     lines = body.splitlines(keepends=True)
@@ -788,7 +1162,9 @@ def test_a_body_without_length_is_checked_against_every_count(server, client, tm
 
 
 @pytest.mark.parametrize(("export", "path", "kind", "body"), BODIES, ids=["CSV", "NDJSON"])
-def test_a_body_with_a_length_needs_no_note_and_no_last_line_end(server, client, export, path, kind, body):  # noqa: PLR0917  # its parameters
+def test_a_body_with_a_length_needs_no_note_and_no_last_line_end(
+    server, client, export, path, kind, body
+):
     server.script("GET /v1/segment/abc", reply({}, 404))
     server.script(f"GET /v1/segment/abc/{path}", reply(body.rstrip(), content_type=kind.decode()))
     table = getattr(client, export)("abc")
@@ -810,7 +1186,11 @@ def test_the_key_follows_no_link_to_another_origin(server, settings):
         other.script("*", reply(ROWS[10:]))
         assert len(Client(server.url, KEY, settings=settings()).export_json("abc")) == 25
         assert len(other.requests) == 5
-        sent = [text for request in other.requests for text in (request.path, *request.headers, *request.headers.values())]
+        sent = [
+            text
+            for request in other.requests
+            for text in (request.path, *request.headers, *request.headers.values())
+        ]
         assert "x-api-key" not in sent
         assert not any(KEY in text for text in sent)
     finally:
@@ -827,20 +1207,37 @@ def main() -> None:
     from nbext.settings import Settings
 
     server = FaultServer()
-    for kind, styles in {"paging that can be followed": COMPLETE, "paging that cannot": HONEST}.items():
+    for kind, styles in {
+        "paging that can be followed": COMPLETE,
+        "paging that cannot": HONEST,
+    }.items():
         outcomes: Counter[str] = Counter()
         for name, style in styles.items():
             server.handler = serve(style)
             try:
-                outcomes["complete" if len(exported(Client(server.url, KEY, settings=Settings()), name)) == 25 else "SILENT"] += 1
+                outcomes[
+                    "complete"
+                    if len(exported(Client(server.url, KEY, settings=Settings()), name)) == 25
+                    else "SILENT"
+                ] += 1
             except NbextError:
                 outcomes["honest error"] += 1
         print(f"{kind:32} {len(styles):3}  {dict(outcomes)}")
     server.handler = None
-    for kind, answers in {"descriptions": DESCRIPTIONS, "not done": RUNNING, "errors under 200": ERRORS}.items():
+    for kind, answers in {
+        "descriptions": DESCRIPTIONS,
+        "not done": RUNNING,
+        "errors under 200": ERRORS,
+    }.items():
         outcomes = Counter()
         for answer in answers.values():
-            first = answer[0] if isinstance(answer, tuple) else {"id": "seg-1", **answer} if kind == "not done" else answer
+            first = (
+                answer[0]
+                if isinstance(answer, tuple)
+                else {"id": "seg-1", **answer}
+                if kind == "not done"
+                else answer
+            )
             server.scripts.clear()
             server.script("POST /v1/segment/execute", reply(first))
             server.script("GET /v1/segment/seg-1", reply({"id": "seg-1", "status": "done"}))

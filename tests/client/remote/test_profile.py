@@ -11,7 +11,15 @@ import pytest
 import nbext
 from nbext import Client
 from nbext.client.decode import State
-from nbext.client.remote.profile import OPERATIONS, PAGING, PATHS, STATES, Profile, builtins, with_profile
+from nbext.client.remote.profile import (
+    OPERATIONS,
+    PAGING,
+    PATHS,
+    STATES,
+    Profile,
+    builtins,
+    with_profile,
+)
 from nbext.errors import ConfigError, ProtocolError
 from nbext.settings import Settings
 from tests.client.conftest import KEY
@@ -23,19 +31,37 @@ BODY = {"job": {"no": 7, "team": "x"}, "hits": [1], "rows": [2]}
 def test_what_is_said_for_one_operation_comes_before_what_is_said_for_all():
     remote = {"paths": {"rows": "rows", "id": "job.no"}, "search": {"paths": {"rows": "hits"}}}
     search, segment = Profile(remote, "search"), Profile(remote, "segment")
-    assert [search.find("rows", BODY), search.find("id", BODY), search.is_own("rows"), search.is_own("id")] == [
-        [1], 7, True, False,
-    ]  # fmt: skip
+    assert [
+        search.find("rows", BODY),
+        search.find("id", BODY),
+        search.is_own("rows"),
+        search.is_own("id"),
+    ] == [
+        [1],
+        7,
+        True,
+        False,
+    ]
     assert [segment.find("rows", BODY), segment.is_own("rows")] == [[2], False]
 
 
 def test_settings_come_before_a_profile_that_comes_with_nbext(monkeypatch):
-    known = {"x": {"hosts": ["api.x.example"], "paths": {"id": "a", "total": "t"}, "search": {"paths": {"rows": "b"}}}}
+    known = {
+        "x": {
+            "hosts": ["api.x.example"],
+            "paths": {"id": "a", "total": "t"},
+            "search": {"paths": {"rows": "b"}},
+        }
+    }
     monkeypatch.setattr("nbext.client.remote.profile.builtins", lambda: known)
     remote = with_profile({"paths": {"rows": "rows"}}, "api.x.example")
     assert remote == {"profile": "x", "paths": {"rows": "rows"}}
     search = Profile(remote, "search")
-    assert [search.find("rows", BODY), search.find("id", {"a": 1}), search.is_own("rows")] == [[2], 1, False]
+    assert [search.find("rows", BODY), search.find("id", {"a": 1}), search.is_own("rows")] == [
+        [2],
+        1,
+        False,
+    ]
     assert with_profile({"profile": "none"}, "api.x.example") == {"profile": "none"}
     assert "total" not in Profile({"profile": "none"})
 
@@ -43,28 +69,42 @@ def test_settings_come_before_a_profile_that_comes_with_nbext(monkeypatch):
 def test_a_path_may_be_a_headers():
     profile = Profile({"paths": {"id": "header:X-Job"}, "paging": {"header": "X-Next"}})
     headers = {"X-Job": "j-1", "X-Next": "/more"}
-    assert [profile.find(name, BODY, headers) for name in ("id", "next", "url")] == ["j-1", "/more", None]
+    assert [profile.find(name, BODY, headers) for name in ("id", "next", "url")] == [
+        "j-1",
+        "/more",
+        None,
+    ]
     assert [profile.find(name, BODY, {}) for name in ("id", "next")] == [None, None]
 
 
 @pytest.mark.parametrize("done", [["FINI", 3, True], "fini, 3, true"])
 def test_foreign_words_numbers_and_booleans_are_states(done):
     profile = Profile({"states": {"done": done, "failed": "completed"}})
-    found = [profile.state_of(word) for word in ("Fini", "3", "True", "completed", "cancelled", "zzz")]
+    found = [
+        profile.state_of(word) for word in ("Fini", "3", "True", "completed", "cancelled", "zzz")
+    ]
     assert found == [*[State.COMPLETED] * 3, State.FAILED, State.CANCELLED, None]
 
 
 def test_an_id_is_made_of_what_the_template_names():
     assert Profile({"id_template": "{job.team}:{id}"}).id_from("7", BODY) == "x:7"
     assert Profile({}).id_from("7", BODY) == "7"
-    with pytest.raises(ProtocolError, match=r"remote\.id_template: 'job' leads to no text or number"):
+    with pytest.raises(
+        ProtocolError, match=r"remote\.id_template: 'job' leads to no text or number"
+    ):
         Profile({"id_template": "{job}"}).id_from("7", BODY)
 
 
 def test_columns_get_our_names_and_types_go_by_them():
-    profile = Profile({"columns": {"ticker": "symbol", "owner": {"id": "address"}}, "types": {"symbol": "string"}})
+    profile = Profile(
+        {"columns": {"ticker": "symbol", "owner": {"id": "address"}}, "types": {"symbol": "string"}}
+    )
     record = {"ticker": "A", "owner": {"id": "0x", "x": 1}}
-    assert profile.renamed(record) == {"symbol": "A", "owner": {"id": "0x", "x": 1}, "address": "0x"}
+    assert profile.renamed(record) == {
+        "symbol": "A",
+        "owner": {"id": "0x", "x": 1},
+        "address": "0x",
+    }
     assert profile.renamed({"owner": None}) == {"owner": None}
     assert profile.types_by_theirs == {"symbol": "string", "ticker": "string"}
     assert profile.names(["n", "ticker"]) == ["n", "symbol"]
@@ -72,10 +112,16 @@ def test_columns_get_our_names_and_types_go_by_them():
 
 @pytest.mark.parametrize(
     ("columns", "record"),
-    [({"a": "b"}, {"a": 1, "b": 2}), ({"a": "c", "b": "c"}, {"a": 1, "b": 2}), ({"a.x": "b"}, {"a": {"x": 1}, "b": 2})],
+    [
+        ({"a": "b"}, {"a": 1, "b": 2}),
+        ({"a": "c", "b": "c"}, {"a": 1, "b": 2}),
+        ({"a.x": "b"}, {"a": {"x": 1}, "b": 2}),
+    ],
 )
 def test_two_columns_never_become_one(columns, record):
-    with pytest.raises(ProtocolError, match=r"remote\.columns\.a.*: the table has another column '[bc]'"):
+    with pytest.raises(
+        ProtocolError, match=r"remote\.columns\.a.*: the table has another column '[bc]'"
+    ):
         Profile({"columns": columns}).renamed(record)
 
 
@@ -83,16 +129,34 @@ def test_two_columns_never_become_one(columns, record):
     ("remote", "error"),
     [
         ({"serch": {}}, "remote.serch is not a setting. Did you mean 'search'?"),
-        ({"search": 5}, 'remote.search is a table, such as remote.search.paths.rows = "data.items".'),
-        ({"search": {"idempotent": True}}, "remote.search.idempotent is not a setting. Allowed: paths, states, "),
-        ({"nft": {"paths": {"rowz": "x"}}}, "remote.nft.paths.rowz is not a setting. Did you mean 'rows'?"),
+        (
+            {"search": 5},
+            'remote.search is a table, such as remote.search.paths.rows = "data.items".',
+        ),
+        (
+            {"search": {"idempotent": True}},
+            "remote.search.idempotent is not a setting. Allowed: paths, states, ",
+        ),
+        (
+            {"nft": {"paths": {"rowz": "x"}}},
+            "remote.nft.paths.rowz is not a setting. Did you mean 'rows'?",
+        ),
         ({"nft": {"paths": {"rows": "a["}}}, "remote.nft.paths.rows: "),
-        ({"states": {"ready": "x"}}, "remote.states.ready is not a setting. Allowed: done, failed, running."),
-        ({"paging": {"style": "curser"}}, "remote.paging.style: 'curser' is not a style. Did you mean 'cursor'?"),
+        (
+            {"states": {"ready": "x"}},
+            "remote.states.ready is not a setting. Allowed: done, failed, running.",
+        ),
+        (
+            {"paging": {"style": "curser"}},
+            "remote.paging.style: 'curser' is not a style. Did you mean 'cursor'?",
+        ),
         ({"paging": "cursor"}, 'remote.paging is a table, such as remote.paging.style = "page".'),
         ({"types": {"n": "int"}}, "remote.types.n: 'int' is not a type. Did you mean"),
         ({"idempotent": "yes"}, "remote.idempotent: 'yes' is not true or false."),
-        ({"id_template": "id"}, "remote.id_template names fields of the answer in braces, such as \"{id}\"."),
+        (
+            {"id_template": "id"},
+            'remote.id_template names fields of the answer in braces, such as "{id}".',
+        ),
         ({"profile": "dunes"}, "remote.profile: 'dunes' is not a profile. Did you mean 'dune'?"),
     ],
 )
@@ -130,24 +194,59 @@ HOLDER = {"contract_decimals": 18, "contract_address": B}
 EDGES = [{"node": {"address": A}, "cursor": "x"}]
 # What each known service's answers look like, by operation, and the rows that they mean.
 KNOWN = {
-    "dune": ("export", {
-        "execution_id": "01H", "state": "QUERY_STATE_COMPLETED", "error": None, "next_uri": None,
-        "result": {"rows": [{"address": A}], "metadata": {"total_row_count": 1, "column_names": ["address"]}},
-    }),
-    "covalent": ("export", {
-        "data": {"items": [{**HOLDER, "address": A}], "pagination": {"has_more": False}},
-        "error": False, "error_message": None, "error_code": None,
-    }),
+    "dune": (
+        "export",
+        {
+            "execution_id": "01H",
+            "state": "QUERY_STATE_COMPLETED",
+            "error": None,
+            "next_uri": None,
+            "result": {
+                "rows": [{"address": A}],
+                "metadata": {"total_row_count": 1, "column_names": ["address"]},
+            },
+        },
+    ),
+    "covalent": (
+        "export",
+        {
+            "data": {"items": [{**HOLDER, "address": A}], "pagination": {"has_more": False}},
+            "error": False,
+            "error_message": None,
+            "error_code": None,
+        },
+    ),
     "alchemy": ("export", {"owners": [A], "pageKey": None}),
-    "moralis": ("export", {"cursor": None, "page": 1, "page_size": 100, "result": [{"owner_address": A}]}),
-    "blockscout": ("export", {"items": [{"address": {"hash": A}, "value": "3"}], "next_page_params": None}),
-    "etherscan": ("export", {"status": "1", "message": "OK", "result": [
-        {"TokenHolderAddress": A, "TokenHolderQuantity": "34956"}]}),
+    "moralis": (
+        "export",
+        {"cursor": None, "page": 1, "page_size": 100, "result": [{"owner_address": A}]},
+    ),
+    "blockscout": (
+        "export",
+        {"items": [{"address": {"hash": A}, "value": "3"}], "next_page_params": None},
+    ),
+    "etherscan": (
+        "export",
+        {
+            "status": "1",
+            "message": "OK",
+            "result": [{"TokenHolderAddress": A, "TokenHolderQuantity": "34956"}],
+        },
+    ),
     "opensea": ("search", {"nfts": [{"identifier": "1", "address": A}], "next": None}),
-    "graphql": ("search", {"data": {"found": {"edges": EDGES, "pageInfo": {"hasNextPage": False, "endCursor": "x"}}}}),
-    "jsonapi": ("search", {"data": [{"type": "n", "id": "1", "attributes": {"address": A}}], "links": {"next": None},
-                           "meta": {"total": 1}}),
-}  # fmt: skip
+    "graphql": (
+        "search",
+        {"data": {"found": {"edges": EDGES, "pageInfo": {"hasNextPage": False, "endCursor": "x"}}}},
+    ),
+    "jsonapi": (
+        "search",
+        {
+            "data": [{"type": "n", "id": "1", "attributes": {"address": A}}],
+            "links": {"next": None},
+            "meta": {"total": 1},
+        },
+    ),
+}
 
 
 def asked(client, operation):
@@ -168,33 +267,62 @@ def test_a_known_services_answer_is_read_by_its_profile(server, settings, name):
     ("name", "first", "parameter", "last"),
     [
         ("alchemy", {"owners": [A], "pageKey": "k"}, "pageKey=k", {"owners": [B], "pageKey": None}),
-        ("moralis", {"cursor": "c", "result": [{"owner_address": A}]}, "cursor=c", {"result": [{"owner_address": B}]}),
-        ("opensea", {"nfts": [{"address": A}], "next": "n"}, "next=n", {"nfts": [{"address": B}], "next": None}),
-        ("blockscout", {"items": [{"address": {"hash": A}}], "next_page_params": {"index": 5}}, "index=5",
-         {"items": [{"address": {"hash": B}}], "next_page_params": None}),
-        ("dune", {"result": {"rows": [{"address": A}]}, "next_uri": "/v1/segment/abc/json?offset=1"}, "offset=1",
-         {"result": {"rows": [{"address": B}]}, "next_uri": None}),
+        (
+            "moralis",
+            {"cursor": "c", "result": [{"owner_address": A}]},
+            "cursor=c",
+            {"result": [{"owner_address": B}]},
+        ),
+        (
+            "opensea",
+            {"nfts": [{"address": A}], "next": "n"},
+            "next=n",
+            {"nfts": [{"address": B}], "next": None},
+        ),
+        (
+            "blockscout",
+            {"items": [{"address": {"hash": A}}], "next_page_params": {"index": 5}},
+            "index=5",
+            {"items": [{"address": {"hash": B}}], "next_page_params": None},
+        ),
+        (
+            "dune",
+            {"result": {"rows": [{"address": A}]}, "next_uri": "/v1/segment/abc/json?offset=1"},
+            "offset=1",
+            {"result": {"rows": [{"address": B}]}, "next_uri": None},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_known_services_next_page_is_asked_for_as_it_wants(name, first, parameter, last):
     server = FaultServer()
     server.script("GET /v1/segment/abc/json", reply(first))
     server.script(f"GET /v1/segment/abc/json?{parameter}", reply(last))
     settings = Settings(arguments={"remote": {"profile": name}}, environ={})
-    assert Client(server.url, KEY, settings=settings).export_json("abc")["address"].tolist() == [A, B]
+    assert Client(server.url, KEY, settings=settings).export_json("abc")["address"].tolist() == [
+        A,
+        B,
+    ]
     server.close()
 
 
 def test_a_services_host_chooses_its_profile_unless_the_settings_do(settings):
     assert Client("https://api.dune.com", KEY, settings=settings()).profile == "dune"
-    assert Client("https://api.dune.com", KEY, settings=settings(remote={"profile": "none"})).profile == "none"
+    assert (
+        Client("https://api.dune.com", KEY, settings=settings(remote={"profile": "none"})).profile
+        == "none"
+    )
     assert Client("https://api.example.com", KEY, settings=settings()).profile == "none"
-    assert Client("https://api.dune.com", KEY, settings=settings(), restart=lambda: None).profile == "none"
+    assert (
+        Client("https://api.dune.com", KEY, settings=settings(), restart=lambda: None).profile
+        == "none"
+    )
 
 
 def test_a_path_for_all_operations_does_not_hide_what_a_search_found(server, settings):
     server.script("POST /v1/search", reply({"treffer": [{"address": A}]}))
-    client = Client(server.url, KEY, settings=settings(remote={"paths": {"rows": "payload.owners"}}))
+    client = Client(
+        server.url, KEY, settings=settings(remote={"paths": {"rows": "payload.owners"}})
+    )
     assert client.search_nfts("ape")["address"].tolist() == [A]
 
 
@@ -210,7 +338,11 @@ def test_the_page_names_every_profile_and_every_setting():
 
 
 def test_each_setting_of_the_page_has_an_example_that_is_taken():
-    page = (Path(nbext.__file__).parent / "reference" / "remote.md").read_text("utf-8").split("## The settings")[1]
+    page = (
+        (Path(nbext.__file__).parent / "reference" / "remote.md")
+        .read_text("utf-8")
+        .split("## The settings")[1]
+    )
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     examples = re.findall(r"\| `([\w.]+ = \".*\")` \|$", "\n".join(rows), re.MULTILINE)
     assert len(examples) == len(rows) == 15

@@ -48,7 +48,10 @@ def rows(reading):
         {"data": {"result": {"items": ROWS}}},
         {"status": "success", "data": {"wallets": ROWS, "total": 2}},
         {"columns": ["address", "n"], "rows": [[A, 1], [B, 2]]},
-        {"columns": [{"name": "address", "type": "string"}, {"name": "n"}], "rows": [[A, 1], [B, 2]]},
+        {
+            "columns": [{"name": "address", "type": "string"}, {"name": "n"}],
+            "rows": [[A, 1], [B, 2]],
+        },
         {"data": {"header": ["address", "n"], "values": [[A, 1], [B, 2]]}},
         {"address": [A, B], "n": [1, 2]},
         {"data": {"address": [A, B], "n": [1, 2]}},
@@ -66,7 +69,9 @@ def test_rows_are_found_wherever_they_stand(body):
     assert [{"address": row["address"], "n": row["n"]} for row in found] == ROWS
 
 
-@pytest.mark.parametrize("body", [[A, B], {"wallets": [A, B]}, {"data": {"addresses": [A, B]}, "count": 2}])
+@pytest.mark.parametrize(
+    "body", [[A, B], {"wallets": [A, B]}, {"data": {"addresses": [A, B]}, "count": 2}]
+)
 def test_a_list_of_addresses_is_a_table_of_one_column(body):
     assert rows(read(answer(body), Want.TABLE)) == [{"address": A}, {"address": B}]
 
@@ -81,7 +86,8 @@ def test_no_rows_are_a_table_without_rows(body):
 
 
 @pytest.mark.parametrize(
-    "content_type", ["application/x-ndjson", "application/jsonl", "text/plain", "application/octet-stream", ""]
+    "content_type",
+    ["application/x-ndjson", "application/jsonl", "text/plain", "application/octet-stream", ""],
 )
 def test_one_object_a_line_is_a_table(content_type):
     body = "\n".join(json.dumps(row) for row in ROWS).encode() + b"\n"
@@ -91,8 +97,12 @@ def test_one_object_a_line_is_a_table(content_type):
 CSV = f"address,n\r\n{A},1\r\n{B},2\r\n".encode()
 
 
-@pytest.mark.parametrize("content_type", ["text/csv; charset=utf-8", "application/csv", "text/plain", ""])
-@pytest.mark.parametrize("body", [CSV, b"\xef\xbb\xbf" + CSV, CSV.replace(b"\r\n", b"\n"), CSV.rstrip()])
+@pytest.mark.parametrize(
+    "content_type", ["text/csv; charset=utf-8", "application/csv", "text/plain", ""]
+)
+@pytest.mark.parametrize(
+    "body", [CSV, b"\xef\xbb\xbf" + CSV, CSV.replace(b"\r\n", b"\n"), CSV.rstrip()]
+)
 def test_csv_is_read_as_text_under_any_name(content_type, body):
     found = read(answer(body, content_type), Want.TABLE)
     assert rows(found) == [{"address": A, "n": "1"}, {"address": B, "n": "2"}]
@@ -135,8 +145,20 @@ def test_of_two_tables_none_is_taken_and_the_line_that_chooses_is_told(body, can
 
 @pytest.mark.parametrize(
     "body",
-    [None, True, 42, "ok", [1, None], [1, 2, 3], [ROWS[0], None], {"a": 1}, {"preview": ROWS, "id": "x"},
-     {"rows": [[1, 2], [3]]}, {"columns": ["a"], "rows": [[1, 2]]}, {"columns": ["a", "a"], "rows": [[1, 2]]}],
+    [
+        None,
+        True,
+        42,
+        "ok",
+        [1, None],
+        [1, 2, 3],
+        [ROWS[0], None],
+        {"a": 1},
+        {"preview": ROWS, "id": "x"},
+        {"rows": [[1, 2], [3]]},
+        {"columns": ["a"], "rows": [[1, 2]]},
+        {"columns": ["a", "a"], "rows": [[1, 2]]},
+    ],
 )
 def test_what_is_no_table_is_refused(body):
     with pytest.raises(ProtocolError):
@@ -205,20 +227,36 @@ def test_an_id_that_could_not_stand_in_a_path_is_refused(bad):
 @pytest.mark.parametrize(
     ("word", "state"),
     [
-        ("completed", State.COMPLETED), ("COMPLETE", State.COMPLETED), ("JOB_STATE_SUCCEEDED", State.COMPLETED),
-        ("Done", State.COMPLETED), ("finished", State.COMPLETED), ("QueryState.FINISHED", State.COMPLETED),
-        ("FAILED", State.FAILED), ("error", State.FAILED), ("TIMED_OUT", State.TIMED_OUT), ("timeout", State.TIMED_OUT),
-        ("canceled", State.CANCELLED), ("Cancelled", State.CANCELLED), ("expired", State.EXPIRED),
-        ("queued", State.RUNNING), ("IN_PROGRESS", State.RUNNING), ("not ready", State.RUNNING),
-        ("partially_completed", None), ("??", None), ("", None), ("zzz", None),
+        ("completed", State.COMPLETED),
+        ("COMPLETE", State.COMPLETED),
+        ("JOB_STATE_SUCCEEDED", State.COMPLETED),
+        ("Done", State.COMPLETED),
+        ("finished", State.COMPLETED),
+        ("QueryState.FINISHED", State.COMPLETED),
+        ("FAILED", State.FAILED),
+        ("error", State.FAILED),
+        ("TIMED_OUT", State.TIMED_OUT),
+        ("timeout", State.TIMED_OUT),
+        ("canceled", State.CANCELLED),
+        ("Cancelled", State.CANCELLED),
+        ("expired", State.EXPIRED),
+        ("queued", State.RUNNING),
+        ("IN_PROGRESS", State.RUNNING),
+        ("not ready", State.RUNNING),
+        ("partially_completed", None),
+        ("??", None),
+        ("", None),
+        ("zzz", None),
     ],
-)  # fmt: skip
+)
 def test_status_words_of_any_vendor_are_understood(word, state):
     assert state_of(word) is state
 
 
 def test_the_innermost_status_is_the_jobs():
-    found = read(answer({"status": "success", "data": {"id": "x", "status": "RUNNING"}}), Want.SEGMENT)
+    found = read(
+        answer({"status": "success", "data": {"id": "x", "status": "RUNNING"}}), Want.SEGMENT
+    )
     assert (found.state, found.word) == (State.RUNNING, "RUNNING")
 
 
@@ -228,7 +266,12 @@ def test_rows_of_a_segment_that_still_runs_are_not_the_answer():
 
 
 @pytest.mark.parametrize(
-    "body", ["https://files.example/x.csv", {"url": "https://files.example/x.csv"}, {"data": {"downloadUrl": "https://files.example/x.csv"}}]
+    "body",
+    [
+        "https://files.example/x.csv",
+        {"url": "https://files.example/x.csv"},
+        {"data": {"downloadUrl": "https://files.example/x.csv"}},
+    ],
 )
 def test_an_address_of_a_file_is_found(body):
     assert read(answer(body), Want.SEGMENT).url == "https://files.example/x.csv"
@@ -245,11 +288,16 @@ def test_two_addresses_are_ambiguous():
 @pytest.mark.parametrize(
     "body",
     [
-        {"error": "no"}, {"error": {"message": "no"}}, {"errors": ["no"]}, {"success": False, "message": "no"},
-        {"ok": False, "error": "no"}, {"status": "error", "message": "no"}, {"data": {"error": "no"}},
+        {"error": "no"},
+        {"error": {"message": "no"}},
+        {"errors": ["no"]},
+        {"success": False, "message": "no"},
+        {"ok": False, "error": "no"},
+        {"status": "error", "message": "no"},
+        {"data": {"error": "no"}},
         {"statusCode": 500, "body": '{"message": "no"}'},
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("want", list(Want))
 def test_an_error_inside_a_200_is_an_error(body, want):
     with pytest.raises(ApiError, match="no"):
@@ -266,15 +314,26 @@ RECORD = {"address": A, "symbol": "NA", "decimals": 18}
 
 @pytest.mark.parametrize(
     "body",
-    [RECORD, [RECORD], {"data": RECORD}, {"token": RECORD}, {"result": {"token": RECORD}}, {"data": [RECORD]},
-     {"data": {"type": "token", "attributes": RECORD}}, json.dumps(RECORD), {"statusCode": 200, "body": RECORD}],
+    [
+        RECORD,
+        [RECORD],
+        {"data": RECORD},
+        {"token": RECORD},
+        {"result": {"token": RECORD}},
+        {"data": [RECORD]},
+        {"data": {"type": "token", "attributes": RECORD}},
+        json.dumps(RECORD),
+        {"statusCode": 200, "body": RECORD},
+    ],
 )
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
 def test_one_record_is_found_in_its_wrappers(body, content_type):
     assert rows(read(answer(body, content_type), Want.RECORD)) == [RECORD]
 
 
-@pytest.mark.parametrize("body", [[], [RECORD, RECORD], {}, None, "x", 7, {"data": None, "x": []}, {"data": []}])
+@pytest.mark.parametrize(
+    "body", [[], [RECORD, RECORD], {}, None, "x", 7, {"data": None, "x": []}, {"data": []}]
+)
 def test_no_record_or_several_are_refused(body):
     if body == {"data": None, "x": []}:
         assert rows(read(answer(body), Want.RECORD)) == [body]
@@ -284,7 +343,8 @@ def test_no_record_or_several_are_refused(body):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b'{"email": "a@b.co"}', b'"thanks"', b"<html>", b"[1]", b"7", b"[" * 100_000]
+    "body",
+    [b"", b"{}", b'{"email": "a@b.co"}', b'"thanks"', b"<html>", b"[1]", b"7", b"[" * 100_000],
 )
 def test_any_receipt_will_do(body):
     assert read(answer(body, status=202), Want.RECEIPT).records is None
@@ -302,7 +362,9 @@ def test_the_settings_say_where_things_stand():
 
 def test_a_path_to_a_segments_rows_leaves_records_that_have_none_where_they_are():
     overrides = Profile({"paths": {"rows": "out[0].owners"}})
-    assert read(answer({"address": A, "name": "x"}), Want.RECORD, overrides).records == [{"address": A, "name": "x"}]
+    assert read(answer({"address": A, "name": "x"}), Want.RECORD, overrides).records == [
+        {"address": A, "name": "x"}
+    ]
     assert read(answer({"out": [{"owners": ROWS[:1]}]}), Want.RECORD, overrides).records == ROWS[:1]
 
 
@@ -315,11 +377,21 @@ def test_what_cannot_be_read_is_an_error_of_the_tree_and_no_private_one(body):
 
 def test_a_path_to_an_error_raises_it():
     with pytest.raises(ApiError, match="too poor"):
-        read(answer({"rows": ROWS, "oops": "too poor"}), Want.TABLE, Profile({"paths": {"error": "oops"}}))
+        read(
+            answer({"rows": ROWS, "oops": "too poor"}),
+            Want.TABLE,
+            Profile({"paths": {"error": "oops"}}),
+        )
 
 
 @pytest.mark.parametrize(
-    "remote", [{"path": {}}, {"paths": {"row": "x"}}, {"paths": {"rows": "a["}}, {"paths": {"rows": "abs(@)"}}]
+    "remote",
+    [
+        {"path": {}},
+        {"paths": {"row": "x"}},
+        {"paths": {"rows": "a["}},
+        {"paths": {"rows": "abs(@)"}},
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(remote):
     with pytest.raises(ConfigError, match=r"remote\.path"):
@@ -333,7 +405,9 @@ def deep(opening, closing):
     return (opening * 100_000 + closing * 100_000).encode()
 
 
-@pytest.mark.parametrize("body", [deep("[", "]"), deep('{"a":', "}").replace(b"{}", b"{1}"), b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body", [deep("[", "]"), deep('{"a":', "}").replace(b"{}", b"{1}"), b"[" * 100_000]
+)
 def test_depth_is_an_error_of_ours(body):
     for want in set(Want) - {Want.RECEIPT}:
         with pytest.raises(ProtocolError):
@@ -369,11 +443,21 @@ def test_half_a_character_is_replaced_with_a_warning():
 
 @pytest.mark.parametrize(
     "body",
-    ['[{"a": 1}]'.encode("utf-16"), '[{"a": "é"}]'.encode("latin-1"), b'[{"a": "\xff"}]', b'[{"a": 1, "a": 2}]',
-     b'[{"a": 1}] x',
-     b'[{"a": 1}][{"a": 2}]', b'{"a": 1}{"a": 2}',
-     b'{"a": [{}]}\n{"a": [{}]}', b")]}'\n[]", b'cb([{"a": 1}])', b'[{"a": NaN}]',
-     b'[{"a": Infinity}]', b"[1" + b"0" * 5000 + b"]"],
+    [
+        '[{"a": 1}]'.encode("utf-16"),
+        '[{"a": "é"}]'.encode("latin-1"),
+        b'[{"a": "\xff"}]',
+        b'[{"a": 1, "a": 2}]',
+        b'[{"a": 1}] x',
+        b'[{"a": 1}][{"a": 2}]',
+        b'{"a": 1}{"a": 2}',
+        b'{"a": [{}]}\n{"a": [{}]}',
+        b")]}'\n[]",
+        b'cb([{"a": 1}])',
+        b'[{"a": NaN}]',
+        b'[{"a": Infinity}]',
+        b"[1" + b"0" * 5000 + b"]",
+    ],
 )
 def test_what_is_not_one_json_document_is_refused(body):
     with pytest.raises(ProtocolError):
@@ -389,28 +473,85 @@ def test_numbers_are_exact():
 
 def test_csv_keeps_every_text_as_it_is():
     long = "x" * 200_000
-    lines = ["NA", "null", "NaN", "None", "00012", "0x10", "1e3", '"a ""b"" c"', '"two\nlines"', long, '""', "true"]
+    lines = [
+        "NA",
+        "null",
+        "NaN",
+        "None",
+        "00012",
+        "0x10",
+        "1e3",
+        '"a ""b"" c"',
+        '"two\nlines"',
+        long,
+        '""',
+        "true",
+    ]
     body = ("symbol,n\n" + "".join(f"{line},7\n" for line in lines)).encode()
     found = [row["symbol"] for row in rows(read(answer(body, "text/csv"), Want.TABLE))]
-    assert found == ["NA", "null", "NaN", "None", "00012", "0x10", "1e3", 'a "b" c', "two\nlines", long, "", "true"]
+    assert found == [
+        "NA",
+        "null",
+        "NaN",
+        "None",
+        "00012",
+        "0x10",
+        "1e3",
+        'a "b" c',
+        "two\nlines",
+        long,
+        "",
+        "true",
+    ]
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"a,b\n1\n", b"a,b\n1,2,3\n", b"a,a\n1,2\n", b"0x1234567890,5\n0xabcdef1234,6\n", b"a,b\r1,2\r",
-     b'a,b\n"1,2\n', b'a\n"1\n', b"<html>", b'{"a": 1}', b"[]", b"", b"\n", b"a,\n1,2\n", b"a,b\n\xff,2\n"],
+    [
+        b"a,b\n1\n",
+        b"a,b\n1,2,3\n",
+        b"a,a\n1,2\n",
+        b"0x1234567890,5\n0xabcdef1234,6\n",
+        b"a,b\r1,2\r",
+        b'a,b\n"1,2\n',
+        b'a\n"1\n',
+        b"<html>",
+        b'{"a": 1}',
+        b"[]",
+        b"",
+        b"\n",
+        b"a,\n1,2\n",
+        b"a,b\n\xff,2\n",
+    ],
 )
 def test_what_is_no_csv_is_refused_with_its_line(body):
     with pytest.raises(ProtocolError, match=r"line \d|without even a header"):
         read(answer(body, "text/csv"), Want.TABLE)
 
 
-NAMES = ["id", "data", "rows", "status", "error", "next", "total", "x", "body", "columns", "statusCode", "url",
-         "segment", "attributes", "page", "offset"]  # fmt: skip
+NAMES = [
+    "id",
+    "data",
+    "rows",
+    "status",
+    "error",
+    "next",
+    "total",
+    "x",
+    "body",
+    "columns",
+    "statusCode",
+    "url",
+    "segment",
+    "attributes",
+    "page",
+    "offset",
+]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -422,10 +563,19 @@ def test_any_document_is_read_or_refused_by_an_error_of_ours(document, want, sta
     except NbextError:
         return
     # What runs is asked for again, by its id or where an earlier answer said.
-    assert want is Want.RECEIPT or found.rows is not None or found.id or found.url or found.state is State.RUNNING
+    assert (
+        want is Want.RECEIPT
+        or found.rows is not None
+        or found.id
+        or found.url
+        or found.state is State.RUNNING
+    )
 
 
-@given(st.binary(max_size=200), st.sampled_from(["", "text/csv", "application/json", "application/jsonl"]))
+@given(
+    st.binary(max_size=200),
+    st.sampled_from(["", "text/csv", "application/json", "application/jsonl"]),
+)
 def test_any_bytes_are_read_or_refused_by_an_error_of_ours(body, content_type):
     for want in Want:
         with contextlib.suppress(NbextError):

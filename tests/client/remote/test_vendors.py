@@ -1,7 +1,6 @@
 """Answers in the shapes that vendors give are read right: without any settings, or with the profile of that vendor."""
 
 # A row of a table stays on its line.
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -16,7 +15,9 @@ from tests.client.remote.vendors import CASES
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.vendor}: {case.name}")
 def test_an_answer_in_a_vendors_shape_is_read_right(server, settings, case):
     server.scripts.update({path: list(replies) for path, replies in case.replies.items()})
-    client = Client(server.url, KEY, settings=settings(remote={"profile": case.profile, **case.remote}))
+    client = Client(
+        server.url, KEY, settings=settings(remote={"profile": case.profile, **case.remote})
+    )
     table = case.call(client)
     assert {name: table[name].tolist() for name in case.expected} == case.expected
 
@@ -33,20 +34,50 @@ A = "0x" + "aa" * 20
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
-        ({"token_name": "Dai", "token_symbol": "DAI", "token_decimals": "18"}, {"name": "Dai", "symbol": "DAI", "decimals": 18}),
-        ({"contract_name": "Dai", "contract_ticker_symbol": "DAI", "contract_decimals": 18, "supports_erc": ["erc20"]},
-         {"name": "Dai", "symbol": "DAI", "decimals": 18, "supports_erc": ["erc20"]}),
-        ({"tokenAddress": A, "tokenName": "Dai", "tokenDecimal": "6"}, {"address": A, "name": "Dai", "decimals": 6}),
-        ({"NAME": "Dai", "Total_Supply": "123", "chain_id": "1"}, {"name": "Dai", "totalSupply": 123, "chainId": 1}),
+        (
+            {"token_name": "Dai", "token_symbol": "DAI", "token_decimals": "18"},
+            {"name": "Dai", "symbol": "DAI", "decimals": 18},
+        ),
+        (
+            {
+                "contract_name": "Dai",
+                "contract_ticker_symbol": "DAI",
+                "contract_decimals": 18,
+                "supports_erc": ["erc20"],
+            },
+            {"name": "Dai", "symbol": "DAI", "decimals": 18, "supports_erc": ["erc20"]},
+        ),
+        (
+            {"tokenAddress": A, "tokenName": "Dai", "tokenDecimal": "6"},
+            {"address": A, "name": "Dai", "decimals": 6},
+        ),
+        (
+            {"NAME": "Dai", "Total_Supply": "123", "chain_id": "1"},
+            {"name": "Dai", "totalSupply": 123, "chainId": 1},
+        ),
         # Two that could be one of ours stay as they are; so does one beside ours.
-        ({"token_name": "Dai", "contract_name": "DaiToken"}, {"token_name": "Dai", "contract_name": "DaiToken"}),
-        ({"name": "Dai", "token_name": "DAI Stablecoin"}, {"name": "Dai", "token_name": "DAI Stablecoin"}),
+        (
+            {"token_name": "Dai", "contract_name": "DaiToken"},
+            {"token_name": "Dai", "contract_name": "DaiToken"},
+        ),
+        (
+            {"name": "Dai", "token_name": "DAI Stablecoin"},
+            {"name": "Dai", "token_name": "DAI Stablecoin"},
+        ),
         # What only looks like a field of ours: no digits, no standard, a list.
-        ({"name": "x", "divisor": "n/a", "type": "fungible", "contract": [1]}, {"divisor": "n/a", "type": "fungible", "contract": [1]}),
+        (
+            {"name": "x", "divisor": "n/a", "type": "fungible", "contract": [1]},
+            {"divisor": "n/a", "type": "fungible", "contract": [1]},
+        ),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("wrapped", [lambda record: record, lambda record: {"data": [record]}, lambda record: {"node": record}])
-def test_a_contracts_fields_have_our_names_and_its_others_stay(server, client, sent, expected, wrapped):
+)
+@pytest.mark.parametrize(
+    "wrapped",
+    [lambda record: record, lambda record: {"data": [record]}, lambda record: {"node": record}],
+)
+def test_a_contracts_fields_have_our_names_and_its_others_stay(
+    server, client, sent, expected, wrapped
+):
     server.script("*", reply(wrapped(sent)))
     record = client.tokens("ethereum", A).iloc[0].to_dict()
     assert {name: record[name] for name in expected} == expected
@@ -54,6 +85,19 @@ def test_a_contracts_fields_have_our_names_and_its_others_stay(server, client, s
 
 
 def test_whole_numbers_in_text_are_integers_where_the_column_is_known_to_hold_them(server, client):
-    server.script("*", reply([{"address": A, "decimals": "18", "numOwners": "7", "rank": "1"}, {"address": A, "decimals": None}]))
+    server.script(
+        "*",
+        reply(
+            [
+                {"address": A, "decimals": "18", "numOwners": "7", "rank": "1"},
+                {"address": A, "decimals": None},
+            ]
+        ),
+    )
     table = client.search_nfts("dai")
-    assert table.dtypes.astype(str).to_dict() == {"address": "str", "decimals": "Int64", "ownerCount": "Int64", "rank": "str"}
+    assert table.dtypes.astype(str).to_dict() == {
+        "address": "str",
+        "decimals": "Int64",
+        "ownerCount": "Int64",
+        "rank": "str",
+    }

@@ -35,7 +35,8 @@ def test_addresses_are_looked_up_in_any_order_and_again_after_opening(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("texts", "number"), [(TEXTS[:5], 6), ([*TEXTS[:5], "0x1"], 6), ([TEXTS[0] + "0", TEXTS[1][:-1]], 2)]
+    ("texts", "number"),
+    [(TEXTS[:5], 6), ([*TEXTS[:5], "0x1"], 6), ([TEXTS[0] + "0", TEXTS[1][:-1]], 2)],
 )
 def test_columns_that_are_not_all_the_addresses_leave_no_file(tmp_path, texts, number):
     addresses = Addresses(tmp_path)

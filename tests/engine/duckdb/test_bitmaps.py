@@ -68,15 +68,25 @@ def test_an_empty_set_asks_for_nothing_more():
     assert asked == ["first"]
 
 
-NUMBERS = st.dictionaries(st.integers(0, 60), st.one_of(st.none(), st.integers(-3, 3), st.just(2**62)), max_size=40)
+NUMBERS = st.dictionaries(
+    st.integers(0, 60), st.one_of(st.none(), st.integers(-3, 3), st.just(2**62)), max_size=40
+)
 
 
 @settings(deadline=None)
-@given(st.sets(st.integers(0, 60), min_size=1), NUMBERS, st.integers(1, 50), st.booleans(), st.booleans())
-def test_the_first_by_a_number_are_those_of_a_plain_sort(wallets, numbers, limit, descending, missing_last):
-    keys = pa.table({
-        "wallet": pa.array(numbers, pa.int32()), "number": pa.array(numbers.values(), pa.int64())
-    })  # fmt: skip
+@given(
+    st.sets(st.integers(0, 60), min_size=1),
+    NUMBERS,
+    st.integers(1, 50),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_first_by_a_number_are_those_of_a_plain_sort(
+    wallets, numbers, limit, descending, missing_last
+):
+    keys = pa.table(
+        {"wallet": pa.array(numbers, pa.int32()), "number": pa.array(numbers.values(), pa.int64())}
+    )
 
     def place(wallet):
         number = numbers.get(wallet)
@@ -85,13 +95,17 @@ def test_the_first_by_a_number_are_those_of_a_plain_sort(wallets, numbers, limit
         return (0, -(number or 0) if descending else (number or 0), wallet)
 
     given = np.array(sorted(wallets, reverse=True), np.int32)
-    first, ranks = bitmaps.first_by(given, keys, limit, descending=descending, missing_last=missing_last)
+    first, ranks = bitmaps.first_by(
+        given, keys, limit, descending=descending, missing_last=missing_last
+    )
     found = first.tolist()
     assert sorted(ranks.tolist()) == ranks.tolist()
     wanted = sorted(wallets, key=place)
     assert found[:limit] == wanted[:limit]
     # All that tie with the last one are there: something finer may decide between them.
-    assert found == [one for one in wanted if place(one)[:2] <= place(wanted[min(limit, len(wanted)) - 1])[:2]]
+    assert found == [
+        one for one in wanted if place(one)[:2] <= place(wanted[min(limit, len(wanted)) - 1])[:2]
+    ]
 
 
 def test_the_first_wallets_are_the_lowest_in_order():
@@ -110,4 +124,6 @@ def test_ranks_that_are_equal_stay_together(ranks, most):
     assert [one for part in parts for one in part] == ranks.tolist()
     assert all(len(part) >= min(most, len(ranks)) for part in parts[:-1])
     assert all(len({*part[most - 1 :]}) == 1 for part in parts[:-1])
-    assert len({one for part in parts for one in set(part)}) == sum(len(set(part)) for part in parts)
+    assert len({one for part in parts for one in set(part)}) == sum(
+        len(set(part)) for part in parts
+    )

@@ -30,7 +30,11 @@ def dataset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wallets(dataset):
-    return cache(lambda name: set(dataset.ask(forms.question(name, dataset), limit=1000).rows["address"].to_pylist()))
+    return cache(
+        lambda name: set(
+            dataset.ask(forms.question(name, dataset), limit=1000).rows["address"].to_pylist()
+        )
+    )
 
 
 @st.composite
@@ -46,7 +50,9 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, asked):
     names, together = asked
     questions = [forms.question(name, dataset) for name in names]
     counts = dataset.count(questions, together)
-    assert counts == [len(set.intersection(*(wallets(names[place]) for place in places))) for places in together]
+    assert counts == [
+        len(set.intersection(*(wallets(names[place]) for place in places))) for places in together
+    ]
     whole = intersection(questions)
     assert dataset.ask(whole, limit=0).matched == len(set.intersection(*map(wallets, names)))
 
@@ -54,7 +60,9 @@ def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, asked):
 def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     read = []
     fetch = duckdb_dataset._fetch
-    monkeypatch.setattr(duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1].prepared) or fetch(*asked))
+    monkeypatch.setattr(
+        duckdb_dataset, "_fetch", lambda *asked: read.append(asked[1].prepared) or fetch(*asked)
+    )
     monkeypatch.setattr(duckdb_dataset, "_FEW", -1)
     question = forms.question("all_any_not", dataset)
     dataset.count([question], [[0]])
@@ -68,7 +76,9 @@ def test_a_set_that_several_questions_share_is_read_once(dataset, monkeypatch):
     assert len(read) == 5 * once
 
 
-def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_much_memory(dataset, monkeypatch):
+def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_much_memory(
+    dataset, monkeypatch
+):
     question, cancel = forms.question("token", dataset), Cancel()
     cancel.asked.set()
     with pytest.raises(QueryCancelled):
@@ -76,4 +86,7 @@ def test_a_request_for_counts_ends_when_it_is_cancelled_and_when_it_needs_too_mu
     monkeypatch.setattr(duckdb_dataset, "_COUNTED_AT_ONCE", 1)
     with pytest.raises(ResourceLimit, match="Compare fewer of them"):
         dataset.count([question, question], [[0, 1]])
-    assert dataset.count([question, question], [[0], [1]]) == [dataset.ask(question, limit=0).matched] * 2
+    assert (
+        dataset.count([question, question], [[0], [1]])
+        == [dataset.ask(question, limit=0).matched] * 2
+    )

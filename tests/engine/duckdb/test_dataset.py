@@ -73,7 +73,11 @@ def _every(tables, places):
 def _endless(tables, scalars):
     every = _every(tables, 7)
     # Compared as text: of numbers DuckDB knows the bounds and would answer at once.
-    return Leaf(every.filter(sum(every[name] for name in every.columns).cast("string") == "none").select(wallet="w0"))
+    return Leaf(
+        every.filter(sum(every[name] for name in every.columns).cast("string") == "none").select(
+            wallet="w0"
+        )
+    )
 
 
 def _hungry(tables, scalars):
@@ -100,13 +104,20 @@ def test_the_matching_wallets_are_counted_and_the_first_by_address_returned(data
         {"address": ADDRESSES[6], "B_balance": 0, "B_balance_raw": "0", "n": 0},
     ]
     assert answer.rows.schema == pa.schema(
-        {"address": pa.string(), "B_balance": pa.float64(), "B_balance_raw": pa.string(), "n": pa.int64()}
+        {
+            "address": pa.string(),
+            "B_balance": pa.float64(),
+            "B_balance_raw": pa.string(),
+            "n": pa.int64(),
+        }
     )
 
 
 def test_a_kept_shape_answers_with_the_values_of_each_question(dataset):
     assert [dataset.ask(holders(1, n), limit=0).matched for n in (1, 10, 19, 20)] == [19, 10, 1, 0]
-    assert [dataset.ask(holders(2, n), limit=9).matched for n in (-MAX, -(10**59), 10**26 + 1, MAX)] == [3, 2, 1, 1]
+    assert [
+        dataset.ask(holders(2, n), limit=9).matched for n in (-MAX, -(10**59), 10**26 + 1, MAX)
+    ] == [3, 2, 1, 1]
 
 
 def test_lists_of_wallets_are_not_mixed_up_however_often_they_are_asked_for(dataset):
@@ -116,7 +127,9 @@ def test_lists_of_wallets_are_not_mixed_up_however_often_they_are_asked_for(data
 
     for _ in range(2):
         for number in (3, 4):
-            answer = dataset.ask(Question("listed", listed, _addresses_only, ((ADDRESSES[number],),)), limit=5)
+            answer = dataset.ask(
+                Question("listed", listed, _addresses_only, ((ADDRESSES[number],),)), limit=5
+            )
             assert answer.rows.to_pylist() == [{"address": ADDRESSES[number]}]
 
 
@@ -134,7 +147,9 @@ def test_no_match_has_no_rows_and_the_same_columns(dataset):
     assert answer.rows.schema.field("B_balance_raw").type == pa.decimal128(38, 0)
 
 
-def test_an_answer_of_too_many_values_is_refused_with_the_numbers_and_counted_all_the_same(dataset, monkeypatch):
+def test_an_answer_of_too_many_values_is_refused_with_the_numbers_and_counted_all_the_same(
+    dataset, monkeypatch
+):
     monkeypatch.setattr("nbext.engine.dataset.MOST_VALUES", 20)
     with pytest.raises(ResourceLimit) as caught:
         dataset.ask(holders(1, 3), limit=1000)
@@ -149,7 +164,9 @@ def test_an_answer_of_too_many_values_is_refused_with_the_numbers_and_counted_al
 @pytest.mark.parametrize("asked", [_endless, _holders])
 def test_what_a_stopped_question_had_fetched_is_freed_at_once(dataset, asked):
     """Before its rows, and in a statement: errors whose frames refer to them would wait for the garbage collector."""
-    question = Question(f"freed {asked.__name__}", asked, _balances_of_two, (1, *split(1)), (None, None))
+    question = Question(
+        f"freed {asked.__name__}", asked, _balances_of_two, (1, *split(1)), (None, None)
+    )
     alive, late = weakref.ref(question), Cancel(deadline=time.monotonic() + 0.2)
     if asked is _holders:
         late.asked.set()
@@ -195,13 +212,23 @@ def test_a_text_value_is_never_read_as_sql(dataset):
 
     for text in (ADDRESSES[4], "' OR '1'='1", "x'); DROP TABLE wallets; --", "\\"):
         expected = int(text == ADDRESSES[4])
-        assert dataset.ask(Question("named", named, _addresses_only, (text,)), limit=5).matched == expected
-        assert dataset.ask(Question("one of", one_of, _addresses_only, ((text, "'"),)), limit=5).matched == expected
+        assert (
+            dataset.ask(Question("named", named, _addresses_only, (text,)), limit=5).matched
+            == expected
+        )
+        assert (
+            dataset.ask(
+                Question("one of", one_of, _addresses_only, ((text, "'"),)), limit=5
+            ).matched
+            == expected
+        )
 
 
 def test_an_explanation_shows_the_sql_with_its_values_and_the_plan(dataset):
     explained = dataset.explain(holders(1, 10**30), limit=7)
-    assert explained["sql"].startswith("-- wallets: 1; the first 7 by address are returned\n\n-- 1\nSELECT")
+    assert explained["sql"].startswith(
+        "-- wallets: 1; the first 7 by address are returned\n\n-- 1\nSELECT"
+    )
     assert explained["plan"].startswith("1\n")
     assert "$" not in explained["sql"]
     assert "SCAN" in explained["plan"]
@@ -218,13 +245,24 @@ def test_an_explanation_is_cut_where_nobody_reads_on_and_ends_at_its_deadline(da
     whole = dataset.explain(question, limit=0)
     assert whole["sql"].count("SELECT") == 200
     assert "\n\n200\n" in whole["plan"]
-    wide = Question("wide", lambda tables, scalars: Leaf(tables["balances"].filter(
-        tables["balances"].wallet.isin(range(30_000))).select("wallet")), _addresses_only)
+    wide = Question(
+        "wide",
+        lambda tables, scalars: Leaf(
+            tables["balances"]
+            .filter(tables["balances"].wallet.isin(range(30_000)))
+            .select("wallet")
+        ),
+        _addresses_only,
+    )
     cut = dataset.explain(wide, limit=0)["sql"]
     assert len(cut) < 110_000
     assert re.search(r"\n\.\.\. and [\d,]+ more characters$", cut)
     with pytest.raises(QueryTimeout):
-        dataset.explain(Question("late", many, _addresses_only), limit=0, cancel=Cancel(deadline=time.monotonic()))
+        dataset.explain(
+            Question("late", many, _addresses_only),
+            limit=0,
+            cancel=Cancel(deadline=time.monotonic()),
+        )
 
 
 def test_compiling_ends_at_the_deadline_and_holds_up_no_other_question(dataset):
@@ -237,9 +275,16 @@ def test_compiling_ends_at_the_deadline_and_holds_up_no_other_question(dataset):
         return Or([Leaf(first.filter(first.wallet > n).select("wallet")) for n in range(200)])
 
     with ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(dataset.ask, Question("slow", many, _addresses_only), limit=0, cancel=cancel)
+        slow = pool.submit(
+            dataset.ask, Question("slow", many, _addresses_only), limit=0, cancel=cancel
+        )
         assert begun.wait(20)
-        assert dataset.ask(Question("quick", _holders, _addresses_only, (1, *split(3))), limit=0).matched == 17
+        assert (
+            dataset.ask(
+                Question("quick", _holders, _addresses_only, (1, *split(3))), limit=0
+            ).matched
+            == 17
+        )
         assert not slow.done()
         cancel.asked.set()
         with pytest.raises(QueryCancelled):
@@ -255,19 +300,30 @@ def test_an_explanation_shows_every_statement_that_runs_and_how_they_are_combine
 
     question = Question("some", some, _balances_of_two, (), (3, None))
     first, *statements = dataset.explain(question, limit=7)["sql"].split("\n\n")
-    assert first == "-- wallets: 1 and (2 or 3) and not (4 and 5); the first 7 by address are returned"
+    assert (
+        first == "-- wallets: 1 and (2 or 3) and not (4 and 5); the first 7 by address are returned"
+    )
     assert [text.splitlines()[0] for text in statements] == [
-        *(f"-- {n}" for n in range(1, 6)), "-- B_balance_raw", "-- n", "-- address"
-    ]  # fmt: skip
+        *(f"-- {n}" for n in range(1, 6)),
+        "-- B_balance_raw",
+        "-- n",
+        "-- address",
+    ]
     counted = dataset.explain(question, limit=0)["sql"]
-    assert counted.startswith("-- wallets: 1 and (2 or 3) and not (4 and 5); they are only counted\n\n")
+    assert counted.startswith(
+        "-- wallets: 1 and (2 or 3) and not (4 and 5); they are only counted\n\n"
+    )
     assert "B_balance" not in counted
     run = []
     cursor = dataset._connection.cursor()
     cursor.execute("USE generation")
     for text in statements[:5]:
         run.append({row[0] for row in cursor.execute(text).fetchall()})
-    assert dataset.ask(question, limit=0).matched == len((run[0] & (run[1] | run[2])) - (run[3] & run[4])) > 0
+    assert (
+        dataset.ask(question, limit=0).matched
+        == len((run[0] & (run[1] | run[2])) - (run[3] & run[4]))
+        > 0
+    )
 
 
 def test_a_cancelled_question_ends_soon_and_the_next_is_answered(dataset):
@@ -329,11 +385,17 @@ def test_nothing_but_the_tables_can_be_reached(dataset, tmp_path):
 
 def test_no_question_is_planned_by_the_step_of_duckdb_that_answers_wrong(dataset):
     with dataset._connection.cursor() as cursor:
-        assert cursor.execute("SELECT current_setting('disabled_optimizers')").fetchone() == ("common_subplan",)
+        assert cursor.execute("SELECT current_setting('disabled_optimizers')").fetchone() == (
+            "common_subplan",
+        )
 
 
 def test_the_data_says_whose_it_is(dataset):
-    assert (dataset.about.name, dataset.about.synthetic, dataset.about.engine) == ("hand-made", True, "duckdb")
+    assert (dataset.about.name, dataset.about.synthetic, dataset.about.engine) == (
+        "hand-made",
+        True,
+        "duckdb",
+    )
     assert [chain.last_block for chain in dataset.about.chains] == [900]
 
 

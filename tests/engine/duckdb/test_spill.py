@@ -23,7 +23,9 @@ ENGINE = "duckdb://?memory=64MB&threads=1"
 def _every_pair(tables, scalars):
     """Rank a million rows by wide texts: four times what the memory holds."""
     wallets = tables["wallets"]
-    every = wallets.cross_join(wallets.select(w1="wallet", a1="address")).cross_join(wallets.select(w2="wallet"))
+    every = wallets.cross_join(wallets.select(w1="wallet", a1="address")).cross_join(
+        wallets.select(w2="wallet")
+    )
     wide = every.mutate(place=(every.a1 + every.address + every.w2.cast("string")).repeat(2))
     ranked = wide.mutate(rank=ibis.row_number().over(order_by=wide.place))
     return Leaf(ranked.filter(ranked.rank == 7).select("wallet"))
@@ -52,8 +54,13 @@ def data_dir(tmp_path):
 
 def holder(data_dir: Path) -> tuple[subprocess.Popen[str], Path]:
     """Return a process that has spilled and goes on, and its folder."""
-    process = subprocess.Popen([sys.executable, "-c", HOLD, str(data_dir)], cwd=Path(__file__).parents[3], text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(data_dir)],
+        cwd=Path(__file__).parents[3],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     return process, Path(process.stdout.readline().strip())
 
 
@@ -62,17 +69,23 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def test_a_question_beyond_the_memory_spills_into_the_data_folder_and_leaves_nothing_there(data_dir):
+def test_a_question_beyond_the_memory_spills_into_the_data_folder_and_leaves_nothing_there(
+    data_dir,
+):
     dataset = open_dataset(data_dir, ENGINE)
     assert dataset.ask(WIDE, limit=1).matched == 1
     # DuckDB makes the folder when it first spills.
-    assert [path.parent.name for path in (data_dir / "spill").iterdir() if path.is_dir()] == ["spill"]
+    assert [path.parent.name for path in (data_dir / "spill").iterdir() if path.is_dir()] == [
+        "spill"
+    ]
     dataset.close()
     assert list((data_dir / "spill").iterdir()) == []
 
 
 @pytest.mark.load
-def test_what_a_killed_process_spilled_goes_at_the_next_start_and_what_a_living_one_has_stays(data_dir):
+def test_what_a_killed_process_spilled_goes_at_the_next_start_and_what_a_living_one_has_stays(
+    data_dir,
+):
     (dead, left), (living, kept) = holder(data_dir), holder(data_dir)
     try:
         assert left.parent == kept.parent == data_dir / "spill"
@@ -88,7 +101,9 @@ def test_what_a_killed_process_spilled_goes_at_the_next_start_and_what_a_living_
         end(living)
 
 
-def test_data_that_may_only_be_read_spills_into_the_systems_folder(data_dir, tmp_path_factory, monkeypatch):
+def test_data_that_may_only_be_read_spills_into_the_systems_folder(
+    data_dir, tmp_path_factory, monkeypatch
+):
     elsewhere = tmp_path_factory.mktemp("system")
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
     (data_dir / "spill").touch()  # nobody, root neither, can make a folder where a file stands

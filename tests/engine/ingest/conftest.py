@@ -15,9 +15,11 @@ from tests.engine.ingest.replay import Log
 
 ETL = list(Log._fields)
 ERC20, WIDE, ERC721, ERC1155, UNKNOWN = 1000, 1001, 2000, 3000, 900
-FACTS = ("address,symbol,name,decimals,total_supply,standard\n"
-         f"{wallet(ERC20)},A,A,18,,ERC20\n{wallet(WIDE)},B,B,0,,ERC20\n"
-         f"{wallet(ERC721)},C,C,,,ERC721\n{wallet(ERC1155)},D,D,,,ERC1155\n")
+FACTS = (
+    "address,symbol,name,decimals,total_supply,standard\n"
+    f"{wallet(ERC20)},A,A,18,,ERC20\n{wallet(WIDE)},B,B,0,,ERC20\n"
+    f"{wallet(ERC721)},C,C,,,ERC721\n{wallet(ERC1155)},D,D,,,ERC1155\n"
+)
 
 
 @pytest.fixture
@@ -38,8 +40,10 @@ def appending(monkeypatch):
 def contracts_file(tmp_path):
     """A contracts export that says of wallet(1000) that it is an ERC20 and of wallet(2000) that it is an ERC721."""
     path = tmp_path / "contracts.csv"
-    path.write_text("address,bytecode,function_sighashes,is_erc20,is_erc721,block_number\n"
-                    f"{wallet(1000)},0x,,true,false,5\n{wallet(2000)},0x,,false,true,\n")
+    path.write_text(
+        "address,bytecode,function_sighashes,is_erc20,is_erc721,block_number\n"
+        f"{wallet(1000)},0x,,true,false,5\n{wallet(2000)},0x,,false,true,\n"
+    )
     return path
 
 
@@ -50,8 +54,15 @@ def log():
 
     def make(sender=1, recipient=2, value=5, *, block=100, index=None, contract=1000, tx=None):
         n = next(numbers)
-        return Log(wallet(contract), wallet(sender), wallet(recipient), value,
-                   transaction(tx or n), n if index is None else index, block)
+        return Log(
+            wallet(contract),
+            wallet(sender),
+            wallet(recipient),
+            value,
+            transaction(tx or n),
+            n if index is None else index,
+            block,
+        )
 
     return make
 
@@ -59,9 +70,11 @@ def log():
 @pytest.fixture
 def grown(tmp_path, log, appending):
     """A folder with a base and two days in its delta, and one with all of them in one ingest."""
-    days = [[log(0, 5, 10**20, block=100), log(0, 7, 3, contract=ERC721, block=101)],
-            [log(5, 3, 10**19, block=102), log(7, 4, 3, contract=ERC721, block=103)],
-            [log(3, 4, 10**18, block=104), log(0, 1, 5, contract=901, block=104)]]
+    days = [
+        [log(0, 5, 10**20, block=100), log(0, 7, 3, contract=ERC721, block=101)],
+        [log(5, 3, 10**19, block=102), log(7, 4, 3, contract=ERC721, block=103)],
+        [log(3, 4, 10**18, block=104), log(0, 1, 5, contract=901, block=104)],
+    ]
     facts = tmp_path / "tokens.csv"
     facts.write_text(FACTS)
     files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate(days)]

@@ -42,41 +42,56 @@ class Tables:
         return self.connection.execute(sql).fetchall()
 
     def _amounts(self, sql):
-        return [(*keys, int(hi) * BASE**2 + int(mid) * BASE + int(lo)) for *keys, hi, mid, lo in self.rows(sql)]
+        return [
+            (*keys, int(hi) * BASE**2 + int(mid) * BASE + int(lo))
+            for *keys, hi, mid, lo in self.rows(sql)
+        ]
 
     def balances(self):
         """{(contract, wallet): balance}"""
-        rows = self._amounts("SELECT c.address, w.address, hi, mid, lo FROM balances JOIN contracts c USING (contract)"
-                             " JOIN wallets w USING (wallet)")
+        rows = self._amounts(
+            "SELECT c.address, w.address, hi, mid, lo FROM balances JOIN contracts c USING (contract)"
+            " JOIN wallets w USING (wallet)"
+        )
         return {(contract, holder): amount for contract, holder, amount in rows}
 
     def owners(self):
         """{(contract, token id): owner}"""
-        rows = self._amounts("SELECT c.address, w.address, id_hi, id_mid, id_lo FROM owners"
-                             " JOIN contracts c USING (contract) JOIN wallets w USING (wallet)")
+        rows = self._amounts(
+            "SELECT c.address, w.address, id_hi, id_mid, id_lo FROM owners"
+            " JOIN contracts c USING (contract) JOIN wallets w USING (wallet)"
+        )
         return {(contract, token): owner for contract, owner, token in rows}
 
     def history(self):
         """[(contract, wallet, from, to, balance)] in the order of the table."""
-        return self._amounts("SELECT c.address, w.address, from_block, to_block, hi, mid, lo FROM history h"
-                             " JOIN contracts c USING (contract) JOIN wallets w USING (wallet) ORDER BY h.rowid")
+        return self._amounts(
+            "SELECT c.address, w.address, from_block, to_block, hi, mid, lo FROM history h"
+            " JOIN contracts c USING (contract) JOIN wallets w USING (wallet) ORDER BY h.rowid"
+        )
 
     def transfers(self):
-        return self._amounts("SELECT c.address, block, log_index, s.address, r.address, count, hi, mid, lo"
-                             " FROM transfers t JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender"
-                             " JOIN wallets r ON r.wallet = recipient ORDER BY t.rowid")
+        return self._amounts(
+            "SELECT c.address, block, log_index, s.address, r.address, count, hi, mid, lo"
+            " FROM transfers t JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender"
+            " JOIN wallets r ON r.wallet = recipient ORDER BY t.rowid"
+        )
 
     def contract(self, address):
         columns = "standard, name, symbol, decimals, verified, total_supply, holders, transfers"
-        found = self.connection.execute(f"SELECT {columns} FROM contracts WHERE address = ?", [address]).fetchall()
+        found = self.connection.execute(
+            f"SELECT {columns} FROM contracts WHERE address = ?", [address]
+        ).fetchall()
         return dict(zip(columns.split(", "), found[0], strict=True)) if found else None
 
 
 def everything(data_dir):
     """Every row of every table of the layout, in its order, and the fingerprint."""
     with Tables(data_dir) as tables:
-        rows = {table: tables.rows(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
-                for table, columns in TABLES.items()}
+        rows = {
+            table: tables.rows(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
+            for table, columns in TABLES.items()
+        }
         return rows, tables.generation.fingerprint
 
 

@@ -66,7 +66,9 @@ def collections(logs, first_block):
         for holder, change in ((before, -1), (log.to_address, 1)):
             if holder is not None:
                 count[log.token_address, holder] += change
-                stood[log.token_address, holder].append((log.block_number, count[log.token_address, holder]))
+                stood[log.token_address, holder].append(
+                    (log.block_number, count[log.token_address, holder])
+                )
     return Replay({key: n for key, n in count.items() if n}, owners, _intervals(stood))
 
 
@@ -74,5 +76,8 @@ def _intervals(stood):
     rows = []
     for (contract, holder), steps in stood.items():
         ends = [block for block, _ in steps[1:]] + [FOREVER]
-        rows += [(contract, holder, block, end, amount) for (block, amount), end in zip(steps, ends, strict=True)]
+        rows += [
+            (contract, holder, block, end, amount)
+            for (block, amount), end in zip(steps, ends, strict=True)
+        ]
     return rows

@@ -20,10 +20,20 @@ from tests.engine.ingest.replay import tokens
 @pytest.fixture
 def days(tmp_path, log):
     """Two days of transfers whose wallets and contracts interleave, and both in one file."""
-    one = [log(0, 5, 10**20, block=100), log(5, 3, 10**19, block=101), log(0, 9, 7, contract=2000, block=101)]
-    two = [log(3, 4, 10**18, block=102), log(9, 1, 7, contract=2000, block=103),
-           log(0, 2, 10**20, contract=900, block=103)]
-    paths = [write_parquet(tmp_path / f"{n}.parquet", logs) for n, logs in enumerate((one, two, one + two))]
+    one = [
+        log(0, 5, 10**20, block=100),
+        log(5, 3, 10**19, block=101),
+        log(0, 9, 7, contract=2000, block=101),
+    ]
+    two = [
+        log(3, 4, 10**18, block=102),
+        log(9, 1, 7, contract=2000, block=103),
+        log(0, 2, 10**20, contract=900, block=103),
+    ]
+    paths = [
+        write_parquet(tmp_path / f"{n}.parquet", logs)
+        for n, logs in enumerate((one, two, one + two))
+    ]
     return paths, one, two
 
 
@@ -45,8 +55,12 @@ def test_the_same_rows_in_another_file_change_nothing(data, tmp_path, days):
     assert everything(data) == before
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0), (0, 2), (2, 0)], ids=["in order", "backwards", "whole", "part"])
-def test_a_day_more_makes_the_data_that_one_run_over_all_files_makes(tmp_path, days, contracts_file, order):
+@pytest.mark.parametrize(
+    "order", [(0, 1), (1, 0), (0, 2), (2, 0)], ids=["in order", "backwards", "whole", "part"]
+)
+def test_a_day_more_makes_the_data_that_one_run_over_all_files_makes(
+    tmp_path, days, contracts_file, order
+):
     for n in order:
         take(tmp_path / "steps", days[0][n], contracts_file)
     take(tmp_path / "whole", days[0][2], contracts_file)
@@ -60,7 +74,9 @@ def test_hashes_that_all_collide_change_nothing(tmp_path, days, contracts_file, 
     opened = stage.Stage._shut
 
     def colliding(self, sources):
-        self.run("CREATE MACRO hash(a) AS 7::UBIGINT, (a, b, c) AS 7::UBIGINT, (a, b, c, d) AS 7::UBIGINT")
+        self.run(
+            "CREATE MACRO hash(a) AS 7::UBIGINT, (a, b, c) AS 7::UBIGINT, (a, b, c, d) AS 7::UBIGINT"
+        )
         opened(self, sources)
 
     monkeypatch.setattr(stage.Stage, "_shut", colliding)
@@ -74,8 +90,11 @@ def test_a_day_more_does_not_need_the_files_of_the_days_before(data, days, contr
     days[0][0].unlink()
     take(data, days[0][1])
     with Tables(data) as tables:
-        assert {key: amount for key, amount in tables.balances().items() if key[0] != wallet(2000)} == tokens(
-            [log for log in days[1] + days[2] if log.token_address != wallet(2000)]).balances
+        assert {
+            key: amount for key, amount in tables.balances().items() if key[0] != wallet(2000)
+        } == tokens(
+            [log for log in days[1] + days[2] if log.token_address != wallet(2000)]
+        ).balances
         assert tables.owners() == {(wallet(2000), 7): wallet(1)}
 
 
@@ -83,7 +102,10 @@ def test_hashes_that_differ_in_their_last_byte_only_are_of_different_transfers(d
     """Test chains number their transactions: most of a hash is zeros."""
     rows = [log(0, 1, 1, index=0)._replace(transaction_hash=f"0x{n:064x}") for n in range(1, 25)]
     assert take(data, write_csv(tmp_path / "a.csv", rows)).new == 24
-    assert take(data, write_csv(tmp_path / "b.csv", [*rows, log(0, 1, 1, index=0, block=101)])).new == 1
+    assert (
+        take(data, write_csv(tmp_path / "b.csv", [*rows, log(0, 1, 1, index=0, block=101)])).new
+        == 1
+    )
 
 
 def test_a_changed_file_adds_its_new_rows_and_takes_none_away(data, tmp_path, log):
@@ -104,7 +126,9 @@ def test_the_same_log_on_another_chain_is_another_transfer(data, tmp_path, log):
     assert report.new == 1
     with Tables(data) as tables:
         assert tables.rows("SELECT chain_id, address FROM contracts WHERE transfers > 0") == [
-            (1, wallet(1000)), (10, wallet(1000))]
+            (1, wallet(1000)),
+            (10, wallet(1000)),
+        ]
 
 
 def test_blocks_that_are_missing_between_others_are_told_as_ranges(data, tmp_path, log):
@@ -131,13 +155,18 @@ def test_of_many_gaps_the_widest_three_are_told(data, tmp_path, log):
     ]
 
 
-def test_metadata_that_comes_later_classifies_transfers_that_came_before(data, tmp_path, log, contracts_file):
+def test_metadata_that_comes_later_classifies_transfers_that_came_before(
+    data, tmp_path, log, contracts_file
+):
     made = [log(0, 1, 10**20, contract=2000), log(0, 2, 10**20 + 1, contract=2000)]
     first = take(data, write_parquet(tmp_path / "t.parquet", made))
     assert (first.erc20, first.odd["inferred"]) == (2, 1)
     take(data, contracts_file)
     with Tables(data) as tables:
-        assert tables.owners() == {(wallet(2000), 10**20): wallet(1), (wallet(2000), 10**20 + 1): wallet(2)}
+        assert tables.owners() == {
+            (wallet(2000), 10**20): wallet(1),
+            (wallet(2000), 10**20 + 1): wallet(2),
+        }
         assert tables.rows("SELECT DISTINCT count FROM transfers") == [(1,)]
 
 
@@ -149,7 +178,9 @@ def test_a_second_run_in_the_same_folder_is_turned_away(data, days):
             take(data, days[0][0])
 
 
-def test_the_files_of_a_generation_before_stay_readable_while_two_more_are_made(data, days, contracts_file):
+def test_the_files_of_a_generation_before_stay_readable_while_two_more_are_made(
+    data, days, contracts_file
+):
     take(data, days[0][0])
     with Tables(data) as old:
         before = old.balances()
@@ -186,19 +217,42 @@ ingest([path], "ethereum", data) if work == "ingest" else remove(path, data)
 
 def killed_at(place, nth, path, data, work="ingest", *, adding=False):
     """Take a file in, or remove it, with a process that dies there; return whether it lived."""
-    command = [sys.executable, "-c", SUICIDAL, place, str(nth), str(path), str(data), work, str(adding)]
+    command = [
+        sys.executable,
+        "-c",
+        SUICIDAL,
+        place,
+        str(nth),
+        str(path),
+        str(data),
+        work,
+        str(adding),
+    ]
     code = subprocess.run(command, check=False, capture_output=True).returncode
     assert code in (0, -signal.SIGKILL)
     return code == 0
 
 
-MOMENTS = [("statement", 3), ("statement", 40), ("statement", 80), ("sync", 1), ("sync", 5), ("rename", 1),
-           ("sync", 9), ("switch", 2)]
+MOMENTS = [
+    ("statement", 3),
+    ("statement", 40),
+    ("statement", 80),
+    ("sync", 1),
+    ("sync", 5),
+    ("rename", 1),
+    ("sync", 9),
+    ("switch", 2),
+]
 
 
-@pytest.mark.parametrize("moments", [MOMENTS[-1:], pytest.param(MOMENTS[:-1], marks=pytest.mark.load)],
-                         ids=["at the switch", "elsewhere"])
-def test_a_process_killed_at_any_moment_leaves_what_was_before_or_what_comes_after(tmp_path, days, moments):
+@pytest.mark.parametrize(
+    "moments",
+    [MOMENTS[-1:], pytest.param(MOMENTS[:-1], marks=pytest.mark.load)],
+    ids=["at the switch", "elsewhere"],
+)
+def test_a_process_killed_at_any_moment_leaves_what_was_before_or_what_comes_after(
+    tmp_path, days, moments
+):
     take(tmp_path / "whole", days[0][0])
     take(tmp_path / "whole", days[0][1])
     after = everything(tmp_path / "whole")

@@ -36,14 +36,14 @@ from tests.engine.ingest.replay import Log
 BY_ADDRESS = {
     "wallets": "SELECT address, is_contract FROM wallets",
     "balances": "SELECT c.address, w.address, hi, mid, lo, size FROM balances JOIN contracts c USING (contract) "
-                "JOIN wallets w USING (wallet)",
+    "JOIN wallets w USING (wallet)",
     "owners": "SELECT c.address, w.address, id_hi, id_mid, id_lo, count FROM owners JOIN contracts c USING (contract) "
-              "JOIN wallets w USING (wallet)",
+    "JOIN wallets w USING (wallet)",
     "history": "SELECT c.address, w.address, from_block, to_block, hi, mid, lo, size FROM history "
-               "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
+    "JOIN contracts c USING (contract) JOIN wallets w USING (wallet)",
     "transfers": "SELECT c.address, block, log_index, s.address, r.address, hi, mid, lo, count FROM transfers "
-                 "JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender "
-                 "JOIN wallets r ON r.wallet = recipient",
+    "JOIN contracts c USING (contract) JOIN wallets s ON s.wallet = sender "
+    "JOIN wallets r ON r.wallet = recipient",
     "activity": "SELECT a.* EXCLUDE (wallet), address FROM activity a JOIN wallets USING (wallet)",
     "blocks": "SELECT * FROM blocks",
     "contracts": "SELECT * EXCLUDE (contract) FROM contracts",
@@ -57,7 +57,9 @@ def contents(data):
     """Every table's rows by address, sorted, and what the manifest says of them."""
     with Tables(data) as tables:
         manifest = tables.generation.manifest
-        counted = {table: len(tables.rows(f"SELECT 1 FROM {table}")) for table in manifest["tables"]}
+        counted = {
+            table: len(tables.rows(f"SELECT 1 FROM {table}")) for table in manifest["tables"]
+        }
         assert manifest["tables"] == counted
         rows = {name: sorted(map(str, tables.rows(sql))) for name, sql in BY_ADDRESS.items()}
         return rows, manifest["chains"]
@@ -68,32 +70,64 @@ def histories(draw):
     """Transfers, in which run each one comes, and what else happens between."""
     block = st.integers(100, 112)
     amounts = st.one_of(st.integers(0, 3), st.integers(10**20, 10**20 + 2), st.just(2**256 - 1))
-    rows = draw(st.lists(st.tuples(
-        st.sampled_from([ERC20, ERC20, WIDE, ERC721, ERC1155, UNKNOWN]), st.integers(0, 5), st.integers(0, 5), amounts,
-        block), min_size=1, max_size=24))
-    logs = [Log(wallet(contract), wallet(n * 7 % 6), wallet(recipient * 11 % 6 if recipient < 5 else 1000),
-                value % 4 if contract in (ERC721, ERC1155) else value, transaction(place + 1), place, at)
-            for place, (contract, n, recipient, value, at) in enumerate(rows)]
+    rows = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from([ERC20, ERC20, WIDE, ERC721, ERC1155, UNKNOWN]),
+                st.integers(0, 5),
+                st.integers(0, 5),
+                amounts,
+                block,
+            ),
+            min_size=1,
+            max_size=24,
+        )
+    )
+    logs = [
+        Log(
+            wallet(contract),
+            wallet(n * 7 % 6),
+            wallet(recipient * 11 % 6 if recipient < 5 else 1000),
+            value % 4 if contract in (ERC721, ERC1155) else value,
+            transaction(place + 1),
+            place,
+            at,
+        )
+        for place, (contract, n, recipient, value, at) in enumerate(rows)
+    ]
     if draw(st.booleans()):
         logs.sort(key=lambda log: log.block_number)
         cuts = sorted(draw(st.lists(st.integers(0, len(logs)), max_size=4)))
         runs = [logs[a:b] for a, b in zip([0, *cuts], [*cuts, len(logs)], strict=True)]
     else:
         places = draw(st.lists(st.integers(0, 4), min_size=len(logs), max_size=len(logs)))
-        runs = [[log for log, place in zip(logs, places, strict=True) if place == n] for n in range(5)]
+        runs = [
+            [log for log, place in zip(logs, places, strict=True) if place == n] for n in range(5)
+        ]
     runs = [run + draw(st.lists(st.sampled_from(logs), max_size=2)) for run in runs if run]
     return SimpleNamespace(
-        runs=runs, facts=draw(st.integers(0, len(runs) - 1)), compacted=draw(st.sets(st.integers(0, 4))),
-        timed=draw(st.sampled_from(["all", "none", "some"])))
+        runs=runs,
+        facts=draw(st.integers(0, len(runs) - 1)),
+        compacted=draw(st.sets(st.integers(0, 4))),
+        timed=draw(st.sampled_from(["all", "none", "some"])),
+    )
 
 
 SEGMENTS = (
     {"token": {"token": wallet(ERC20), "unit": "raw", "balance": {"min": "1"}}},
     {"token": {"token": wallet(ERC20), "unit": "raw", "balance": {"min": "1"}, "heldSince": 106}},
-    {"nft": {"nft": wallet(ERC721), "count": {"min": 1}}, "not": {"token": {"token": wallet(WIDE)}}},
+    {
+        "nft": {"nft": wallet(ERC721), "count": {"min": 1}},
+        "not": {"token": {"token": wallet(WIDE)}},
+    },
     {"nft": {"nft": wallet(ERC1155), "tokenIds": ["1", "2"]}},
     {"activity": {"transfers": {"min": 1}, "last": {"after": 103}}},
-    {"any": [{"transfer": {"direction": "in", "token": wallet(ERC20)}}, {"wallet": {"contract": True}}]},
+    {
+        "any": [
+            {"transfer": {"direction": "in", "token": wallet(ERC20)}},
+            {"wallet": {"contract": True}},
+        ]
+    },
 )
 
 
@@ -101,9 +135,15 @@ def answers(data):
     """The rows of some segments, in their order, now and as of a block, and the first two of each."""
     dataset = open_dataset(data)
     try:
-        return [segment(dataset, filters, limit, **more) for filters in SEGMENTS
-                for limit, more in ((2, {}), (100, {"asOf": 105}),
-                                    (2, {"columns": ["transfers"], "orderBy": "-transfers"}))]
+        return [
+            segment(dataset, filters, limit, **more)
+            for filters in SEGMENTS
+            for limit, more in (
+                (2, {}),
+                (100, {"asOf": 105}),
+                (2, {"columns": ["transfers"], "orderBy": "-transfers"}),
+            )
+        ]
     finally:
         dataset.close()
 
@@ -122,7 +162,9 @@ def times(folder, history):
     logs = [log for run in history.runs for log in run]
     blocks = sorted({log.block_number for log in logs})[:: 2 if history.timed == "some" else 1]
     path = folder / "blocks.csv"
-    path.write_text("number,timestamp\n" + "".join(f"{n},{1_600_000_000 + n * 20_000}\n" for n in blocks))
+    path.write_text(
+        "number,timestamp\n" + "".join(f"{n},{1_600_000_000 + n * 20_000}\n" for n in blocks)
+    )
     return [] if history.timed == "none" else [path]
 
 
@@ -150,7 +192,12 @@ def compare(history):
         also = times(folder, history)
         take(folder / "whole", *files, facts, *also)
         for n, path in enumerate(files):
-            take(folder / "runs", path, *([facts] if n == history.facts else []), *(also if n == 0 else []))
+            take(
+                folder / "runs",
+                path,
+                *([facts] if n == history.facts else []),
+                *(also if n == 0 else []),
+            )
             if n in history.compacted:
                 compact(folder / "runs")
         assert contents(folder / "runs") == contents(folder / "whole")
@@ -175,27 +222,43 @@ def test_what_is_added_lies_beside_the_base_which_is_not_written_again(grown):
 
 
 def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_either_side_of_every_bound(
-        tmp_path, appending, log):
-    days = [[log(0, n, 4, block=100) for n in (1, 2, 3)] + [log(3, 9, 4, block=101)],
-            [log(1, 3, 3, block=103), log(2, 9, 4, block=103)],
-            [log(1, 2, 1, block=105), log(9, 1, 2, block=106), log(2, 5, 1, block=107)]]
+    tmp_path, appending, log
+):
+    days = [
+        [log(0, n, 4, block=100) for n in (1, 2, 3)] + [log(3, 9, 4, block=101)],
+        [log(1, 3, 3, block=103), log(2, 9, 4, block=103)],
+        [log(1, 2, 1, block=105), log(9, 1, 2, block=106), log(2, 5, 1, block=107)],
+    ]
     files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate(days)]
     facts = tmp_path / "tokens.csv"
     facts.write_text(FACTS)
     times = tmp_path / "blocks.csv"
-    times.write_text("number,timestamp\n" + "".join(f"{n},{1_600_000_000 + n * 20_000}\n" for n in range(100, 108)))
+    times.write_text(
+        "number,timestamp\n"
+        + "".join(f"{n},{1_600_000_000 + n * 20_000}\n" for n in range(100, 108))
+    )
     take(tmp_path / "whole", *files, facts, times)
     take(tmp_path / "data", files[0], facts, times)
     for path in files[1:]:
         assert take(tmp_path / "data", path).rebuilt is None
     held = {"token": wallet(ERC20), "unit": "raw"}
     bounds = [{side: n} for side in ("min", "max") for n in (1, 2, 3, 4)]
-    asked = [{"activity": {name: bound}} for name in ("transfers", "activeDays") for bound in bounds]
-    asked += [{"activity": {name: {side: block}}} for name in ("first", "last") for side in ("after", "before")
-              for block in range(100, 108)]
+    asked = [
+        {"activity": {name: bound}} for name in ("transfers", "activeDays") for bound in bounds
+    ]
+    asked += [
+        {"activity": {name: {side: block}}}
+        for name in ("first", "last")
+        for side in ("after", "before")
+        for block in range(100, 108)
+    ]
     asked += [{"not": one} for one in asked]
-    asked += [{"token": {**held, "balance": {"min": str(n)}, "heldSince": block}, **more}
-              for n in (1, 2, 3) for block in range(100, 108) for more in ({}, {"asOf": 104}, {"asOf": 106})]
+    asked += [
+        {"token": {**held, "balance": {"min": str(n)}, "heldSince": block}, **more}
+        for n in (1, 2, 3)
+        for block in range(100, 108)
+        for more in ({}, {"asOf": 104}, {"asOf": 106})
+    ]
     grown, whole = open_dataset(tmp_path / "data"), open_dataset(tmp_path / "whole")
     with closing(grown), closing(whole):
         found = [segment(grown, filters, 100) for filters in asked]
@@ -204,17 +267,26 @@ def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_eit
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
-def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(tmp_path, appending, log, snapshot):
+def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(
+    tmp_path, appending, log, snapshot
+):
     """Five blocks a day. Wallet 1 is active on days 0, 2 and 4 before another contract's rows come, of every day."""
     before = [log(0, 1, 9, block=block) for block in (100, 110, 120)]
-    later = [[log(1, 2, 1, contract=WIDE, block=block) for block in (101, 106, 111, 116, 121, 126)],
-             [log(2, 1, 1, contract=WIDE, block=block) for block in (127, 131)]]
+    later = [
+        [log(1, 2, 1, contract=WIDE, block=block) for block in (101, 106, 111, 116, 121, 126)],
+        [log(2, 1, 1, contract=WIDE, block=block) for block in (127, 131)],
+    ]
     files = [write_csv(tmp_path / f"{n}.csv", logs) for n, logs in enumerate([before, *later])]
     facts, times, held = (tmp_path / name for name in ("tokens.csv", "blocks.csv", "holders.csv"))
     facts.write_text(FACTS)
-    times.write_text("number,timestamp\n" + "".join(f"{n},{1_600_041_600 + n * 17_280}\n" for n in range(100, 132)))
+    times.write_text(
+        "number,timestamp\n"
+        + "".join(f"{n},{1_600_041_600 + n * 17_280}\n" for n in range(100, 132))
+    )
     # Seen on day 1 and without a transfer then.
-    held.write_text(f"address,balance,block_number,token_address\n{wallet(2)},5,107,{wallet(ERC20)}\n")
+    held.write_text(
+        f"address,balance,block_number,token_address\n{wallet(2)},5,107,{wallet(ERC20)}\n"
+    )
     first = [files[0], facts, times, *([held] if snapshot else [])]
     take(tmp_path / "whole", *files[1:], *first)
     take(tmp_path / "data", *first)
@@ -222,7 +294,9 @@ def test_a_day_counts_once_whichever_run_and_contract_its_transfers_are_of(tmp_p
         assert take(tmp_path / "data", path).rebuilt is None
     assert contents(tmp_path / "data") == contents(tmp_path / "whole")
     with Tables(tmp_path / "data") as tables:
-        days = "SELECT address, active_days FROM activity JOIN wallets USING (wallet) ORDER BY address"
+        days = (
+            "SELECT address, active_days FROM activity JOIN wallets USING (wallet) ORDER BY address"
+        )
         assert tables.rows(days)[1:] == [(wallet(1), 7), (wallet(2), 7)]
 
 
@@ -230,11 +304,16 @@ def test_the_files_for_engines_elsewhere_have_ranks_for_wallets_again(grown):
     rows = []
     for data in grown:
         folder = parquet_files(storage.current(data))
-        rows.append({table: duckdb.sql(f"FROM '{folder / table}.parquet'").fetchall()
-                     for table in ("wallets", "activity", "blocks")})
+        rows.append(
+            {
+                table: duckdb.sql(f"FROM '{folder / table}.parquet'").fetchall()
+                for table in ("wallets", "activity", "blocks")
+            }
+        )
         rows[-1]["balances"] = duckdb.sql(
             f"SELECT c.address, wallet, lo FROM '{folder}/balances.parquet' JOIN '{folder}/contracts.parquet' c "
-            "USING (contract) ORDER BY ALL").fetchall()
+            "USING (contract) ORDER BY ALL"
+        ).fetchall()
     assert rows[0] == rows[1]
 
 
@@ -247,14 +326,23 @@ def test_compaction_changes_neither_the_fingerprint_nor_an_answer(grown, capsys)
     assert contents(data) == contents(whole)
     assert cli.main(["compact", "--data", str(data)]) == 0
     assert capsys.readouterr().out == (
-        f"Now serving generation {served.folder.name}, with the same rows.\nThere is nothing to compact.\n")
+        f"Now serving generation {served.folder.name}, with the same rows.\nThere is nothing to compact.\n"
+    )
 
 
-def test_a_delta_that_outgrows_its_base_is_compacted_once_its_rows_are_served(grown, log, tmp_path, monkeypatch):
+def test_a_delta_that_outgrows_its_base_is_compacted_once_its_rows_are_served(
+    grown, log, tmp_path, monkeypatch
+):
     data, _ = grown
     monkeypatch.setattr(append, "FOLDED", 0.6)
-    report = take(data, write_csv(tmp_path / "more.csv", [log(4, 9, 1, block=105 + n) for n in range(3)]))
-    assert (report.rebuilt, storage.current(data).delta, storage.current(data).number) == (None, None, 5)
+    report = take(
+        data, write_csv(tmp_path / "more.csv", [log(4, 9, 1, block=105 + n) for n in range(3)])
+    )
+    assert (report.rebuilt, storage.current(data).delta, storage.current(data).number) == (
+        None,
+        None,
+        5,
+    )
     assert report.generation == storage.current(data).folder.name
 
 
@@ -263,7 +351,12 @@ def test_the_same_rows_again_leave_the_fingerprint_as_it_was(grown, tmp_path, lo
     before = contents(data), storage.current(data).fingerprint
     again = Log(wallet(ERC20), wallet(0), wallet(5), 10**20, transaction(1), 1, 100)
     report = take(data, write_csv(tmp_path / "again.csv", [again]))
-    assert (report.new, report.odd["duplicates"], report.changed, report.rebuilt) == (0, 1, False, None)
+    assert (report.new, report.odd["duplicates"], report.changed, report.rebuilt) == (
+        0,
+        1,
+        False,
+        None,
+    )
     after = contents(data), storage.current(data).fingerprint
     # The row itself is kept: it stays when the file that had it first is removed.
     assert len(after[0][0].pop("repeats")) == len(before[0][0].pop("repeats")) + 1
@@ -278,22 +371,33 @@ def test_what_lies_in_a_delta_can_be_listed_and_removed(grown, tmp_path):
     assert contents(data) == contents(tmp_path / "rest")
 
 
-@pytest.mark.parametrize(("row", "why"), [
-    ({"block": 99}, "blocks before the first one are new"),
-    ({"block": 101}, "rows are older than stored ones of the same contract"),
-    ({"block": 109, "contract": ERC721, "sender": 6, "value": 77},
-     "tokens are sent that their sender had before the data begins"),
-    ({"block": 109, "contract": ERC1155, "sender": 6, "value": 7},
-     "tokens are sent that their sender had before the data begins"),
-])
-def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_says_so(grown, tmp_path, log, row, why):
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"block": 99}, "blocks before the first one are new"),
+        ({"block": 101}, "rows are older than stored ones of the same contract"),
+        (
+            {"block": 109, "contract": ERC721, "sender": 6, "value": 77},
+            "tokens are sent that their sender had before the data begins",
+        ),
+        (
+            {"block": 109, "contract": ERC1155, "sender": 6, "value": 7},
+            "tokens are sent that their sender had before the data begins",
+        ),
+    ],
+)
+def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_says_so(
+    grown, tmp_path, log, row, why
+):
     data, _ = grown
     path = write_csv(tmp_path / "more.csv", [log(**row)])
     report = take(data, path)
     assert report.rebuilt == why
     assert f"Everything was built again: {why}." in str(report)
     assert storage.current(data).delta is None
-    take(tmp_path / "all", *(tmp_path / f"{n}.csv" for n in range(3)), tmp_path / "tokens.csv", path)
+    take(
+        tmp_path / "all", *(tmp_path / f"{n}.csv" for n in range(3)), tmp_path / "tokens.csv", path
+    )
     assert contents(data) == contents(tmp_path / "all")
 
 
@@ -308,11 +412,14 @@ def test_a_delta_that_is_damaged_anywhere_is_one_error_or_opens(grown):
         except StorageError as error:
             refused.append(str(error))
         delta.write_bytes(whole)
-    assert {message.partition(": ")[0] for message in refused} == {f"{delta.parent} cannot be opened"}
+    assert {message.partition(": ")[0] for message in refused} == {
+        f"{delta.parent} cannot be opened"
+    }
 
 
 def test_the_report_is_there_before_the_data_is_compacted_and_stays_where_that_is_interrupted(
-        grown, tmp_path, log, monkeypatch):
+    grown, tmp_path, log, monkeypatch
+):
     data, whole = grown
     monkeypatch.setattr(append, "FOLDED", 0)
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
@@ -343,7 +450,9 @@ def test_a_report_that_cannot_be_printed_is_no_error_of_the_data_folder(data, tm
 
 def flipped(path, start):
     whole = path.read_bytes()
-    path.write_bytes(whole[:start] + bytes(byte ^ 1 for byte in whole[start : start + 64]) + whole[start + 64 :])
+    path.write_bytes(
+        whole[:start] + bytes(byte ^ 1 for byte in whole[start : start + 64]) + whole[start + 64 :]
+    )
 
 
 def test_a_damaged_delta_is_found_by_the_check_and_not_added_to(grown, tmp_path, log):
@@ -352,7 +461,10 @@ def test_a_damaged_delta_is_found_by_the_check_and_not_added_to(grown, tmp_path,
     flipped(path, path.stat().st_size - 64)
     assert len(list(storage.damage_of(data))) == 1
     before = sorted(data.rglob("*"))
-    with pytest.raises(StorageError, match=r"delta\.duckdb is damaged: its SHA-256 is not the one in manifest\.json"):
+    with pytest.raises(
+        StorageError,
+        match=r"delta\.duckdb is damaged: its SHA-256 is not the one in manifest\.json",
+    ):
         take(data, write_csv(tmp_path / "more.csv", [log(5, 1, 5, block=110)]))
     assert sorted(data.rglob("*")) == before
 
@@ -366,7 +478,9 @@ def refusal(data, path):
     return None
 
 
-def test_what_is_added_to_a_damaged_base_is_true_or_refused_and_the_check_always_finds_it(grown, tmp_path, log):
+def test_what_is_added_to_a_damaged_base_is_true_or_refused_and_the_check_always_finds_it(
+    grown, tmp_path, log
+):
     path = write_csv(tmp_path / "more.csv", [log(5, 1, 5, block=110)])
     right = tmp_path / "right"
     shutil.copytree(grown[0], right)
@@ -381,7 +495,9 @@ def test_what_is_added_to_a_damaged_base_is_true_or_refused_and_the_check_always
         whole = base.read_bytes()
         flipped(base, place)
         said = refusal(data, path)
-        assert "tables.duckdb is damaged: its SHA-256 is not the one" in (said or "".join(storage.damage_of(data)))
+        assert "tables.duckdb is damaged: its SHA-256 is not the one" in (
+            said or "".join(storage.damage_of(data))
+        )
         if said:
             refused += 1
             continue
@@ -419,8 +535,12 @@ DEATHS = [("statement", 70), ("sync", 2), ("switch", 2)]
 MORE_DEATHS = [*(("statement", n) for n in range(5, 120, 15)), ("sync", 1), ("rename", 1)]
 
 
-@pytest.mark.parametrize("deaths", [DEATHS, pytest.param(MORE_DEATHS, marks=pytest.mark.long)], ids=["a few", "many"])
-def test_a_process_killed_while_it_appends_or_compacts_leaves_before_or_after(grown, tmp_path, log, deaths):
+@pytest.mark.parametrize(
+    "deaths", [DEATHS, pytest.param(MORE_DEATHS, marks=pytest.mark.long)], ids=["a few", "many"]
+)
+def test_a_process_killed_while_it_appends_or_compacts_leaves_before_or_after(
+    grown, tmp_path, log, deaths
+):
     data, _ = grown
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     for place, nth in deaths:
@@ -434,16 +554,21 @@ def test_a_process_killed_while_it_appends_or_compacts_leaves_before_or_after(gr
             left = contents(copy)
             (take(copy, file) if file else compact(copy))
             assert left in (before, contents(copy))
-            assert [p.name for p in (copy / "generations").iterdir() if p.name.startswith(".")] == []
+            assert [
+                p.name for p in (copy / "generations").iterdir() if p.name.startswith(".")
+            ] == []
             assert not (copy / ".stage").exists()
             shutil.rmtree(copy)
 
 
-def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_again(grown, tmp_path, log):
+def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_again(
+    grown, tmp_path, log
+):
     data, whole = grown
     before, chain = storage.current(data), chain_of("ethereum")
-    record_compared(data, chain, {wallet(ERC20): Compared(104, 3, 4),
-                                  wallet(WIDE): Compared(104, 2, 2)})
+    record_compared(
+        data, chain, {wallet(ERC20): Compared(104, 3, 4), wallet(WIDE): Compared(104, 2, 2)}
+    )
     known = {wallet(ERC20): Compared(104, 3, 4)}
 
     def differing():
@@ -452,20 +577,29 @@ def test_balances_that_differed_from_the_chains_are_known_until_they_are_equal_a
     marked = storage.about(storage.current(data), "duckdb").fingerprint
     assert differing() == known
     # The same rows, and answers of another id: those before had no warning.
-    assert (storage.current(data).fingerprint, marked != before.fingerprint) == (before.fingerprint, True)
+    assert (storage.current(data).fingerprint, marked != before.fingerprint) == (
+        before.fingerprint,
+        True,
+    )
     assert contents(data) == contents(whole)
     compact(data)
     assert differing() == known
     take(data, write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)]))
     assert differing() == known
-    plan = language.resolve(language.parse({"filters": {"token": {"token": "A"}}}), open_dataset(data))
+    plan = language.resolve(
+        language.parse({"filters": {"token": {"token": "A"}}}), open_dataset(data)
+    )
     assert plan.warnings[-1] == (
         "A on ethereum: 1 of 4 balances differed from the contract's own at block 104: it changes balances without a "
-        "transfer, as tokens do that rebase or take a fee. Its amounts are approximate.")
+        "transfer, as tokens do that rebase or take a fee. Its amounts are approximate."
+    )
     number = storage.current(data).number
     record_compared(data, chain, {wallet(ERC20): Compared(104, 3, 4)})
     assert storage.current(data).number == number
     record_compared(data, chain, {wallet(ERC20): Compared(110, 4, 4)})
     assert differing() == {}
-    assert storage.about(storage.current(data), "duckdb").fingerprint == storage.current(data).fingerprint
+    assert (
+        storage.about(storage.current(data), "duckdb").fingerprint
+        == storage.current(data).fingerprint
+    )
     assert list(storage.damage_of(data)) == []

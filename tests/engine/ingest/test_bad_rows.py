@@ -41,7 +41,9 @@ def cut_archive(path, log):
 
 
 def broken_pages(path, log):
-    whole = bytearray(write_parquet(path, [log(value=10**20 + n) for n in range(20_000)]).read_bytes())
+    whole = bytearray(
+        write_parquet(path, [log(value=10**20 + n) for n in range(20_000)]).read_bytes()
+    )
     middle = len(whole) // 2
     whole[middle : middle + 2_000] = bytes(2_000)
     path.write_bytes(whole)
@@ -54,36 +56,82 @@ DAMAGED = [
     ("empty.csv", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
     ("empty.parquet", lambda path, log: path.write_bytes(b""), r"the file is empty \(0 bytes\)"),
     ("header.csv", lambda path, log: write_csv(path, []), "a header but no rows"),
-    ("other.csv", lambda path, log: path.write_text("a,b\n1,2\n"),
-     r'no known format has any of these columns: a, b\. Transfers, for one, need "token_address" and "value" and "'),
-    ("near.csv", lambda path, log: path.write_text("contract,from,to,when\n1,2,3,4\n"),
-     r'no known format has these columns: contract, from, to, when\. The nearest is \S.*, which also needs ".*`nbext'),
-    ("words.csv", lambda path, log: path.write_text(f"{'0x' + 'ab' * 20},12.5,UNI\n0x,1,DAI\n"),
-     r"the file has no header: its first line is 0x(ab){20}, 12\.5, UNI\. Write the columns' names"),
-    ("semicolons.csv", lambda path, log: path.write_text("address;balance\n1;2\n"),
-     r"its columns are separated by semicolons\. nbext reads CSV with commas\."),
-    ("spaces.csv", lambda path, log: path.write_text("address, balance\n1, 2\n"),
-     r"there are spaces around the names of its columns, address,  balance\. Write them, and the rows, without\."),
-    ("twice.csv", lambda path, log: path.write_text("address,balance,balance\n1,2,3\n"),
-     r"two columns are called 'balance'\. Rename one of them\."),
-    ("answer.json", lambda path, log: path.write_text('{"status": "0", "message": "None found", "result": []}'),
-     r"the file has no rows\."),
-    ("texts.json", lambda path, log: path.write_text('["a", "b"]'), r"its rows are no JSON objects\."),
-    ("headerless.csv", lambda path, log: path.write_text(f"{'0x' + 'ab' * 20},12.5,2024-01-31 00:00:00\n0x,1,2\n"),
-     r"the file has no header: its first line is 0x(ab){20}, 12\.5, 2024-01-31 00:00:00\. Write the columns' names"),
-    ("other.parquet", lambda path, log: pq.write_table(pa.table({"x": [1]}), path),
-     r"no known format has any of these columns: x\."),
-    ("page.csv", lambda path, log: path.write_text("<html><body>404</body></html>\n"),
-     "no known format has any of these columns"),
+    (
+        "other.csv",
+        lambda path, log: path.write_text("a,b\n1,2\n"),
+        r'no known format has any of these columns: a, b\. Transfers, for one, need "token_address" and "value" and "',
+    ),
+    (
+        "near.csv",
+        lambda path, log: path.write_text("contract,from,to,when\n1,2,3,4\n"),
+        r"no known format has these columns: contract, from, to, when\. The nearest is \S.*, which also "
+        r'needs ".*`nbext',
+    ),
+    (
+        "words.csv",
+        lambda path, log: path.write_text(f"{'0x' + 'ab' * 20},12.5,UNI\n0x,1,DAI\n"),
+        r"the file has no header: its first line is 0x(ab){20}, 12\.5, UNI\. Write the columns' names",
+    ),
+    (
+        "semicolons.csv",
+        lambda path, log: path.write_text("address;balance\n1;2\n"),
+        r"its columns are separated by semicolons\. nbext reads CSV with commas\.",
+    ),
+    (
+        "spaces.csv",
+        lambda path, log: path.write_text("address, balance\n1, 2\n"),
+        r"there are spaces around the names of its columns, address,  balance\. Write them, and the rows, without\.",
+    ),
+    (
+        "twice.csv",
+        lambda path, log: path.write_text("address,balance,balance\n1,2,3\n"),
+        r"two columns are called 'balance'\. Rename one of them\.",
+    ),
+    (
+        "answer.json",
+        lambda path, log: path.write_text('{"status": "0", "message": "None found", "result": []}'),
+        r"the file has no rows\.",
+    ),
+    (
+        "texts.json",
+        lambda path, log: path.write_text('["a", "b"]'),
+        r"its rows are no JSON objects\.",
+    ),
+    (
+        "headerless.csv",
+        lambda path, log: path.write_text(f"{'0x' + 'ab' * 20},12.5,2024-01-31 00:00:00\n0x,1,2\n"),
+        r"the file has no header: its first line is 0x(ab){20}, 12\.5, 2024-01-31 00:00:00\. Write the columns' names",
+    ),
+    (
+        "other.parquet",
+        lambda path, log: pq.write_table(pa.table({"x": [1]}), path),
+        r"no known format has any of these columns: x\.",
+    ),
+    (
+        "page.csv",
+        lambda path, log: path.write_text("<html><body>404</body></html>\n"),
+        "no known format has any of these columns",
+    ),
     ("list.json", lambda path, log: path.write_text('{"tokens": 5}'), "not a token list"),
     ("list2.json", lambda path, log: path.write_text('{"tokens": ['), "the file cannot be read"),
     ("deep.json", lambda path, log: path.write_text("[" * 100_000), "the file cannot be read"),
-    ("floats.parquet", lambda path, log: write_parquet(path, [log(sender=77)], value=[1.5]),
-     "column 'value' holds floating-point numbers"),
-    ("types.parquet", lambda path, log: write_parquet(path, [log(sender=77)], log_index=[[1]]),
-     "row 1: log index is not a whole number"),
-    ("latin.csv", lambda path, log: path.write_bytes(write_csv(path, [log()]).read_bytes() + b"\xff\xfe,,,,,,\n"),
-     "the file cannot be read"),
+    (
+        "floats.parquet",
+        lambda path, log: write_parquet(path, [log(sender=77)], value=[1.5]),
+        "column 'value' holds floating-point numbers",
+    ),
+    (
+        "types.parquet",
+        lambda path, log: write_parquet(path, [log(sender=77)], log_index=[[1]]),
+        "row 1: log index is not a whole number",
+    ),
+    (
+        "latin.csv",
+        lambda path, log: path.write_bytes(
+            write_csv(path, [log()]).read_bytes() + b"\xff\xfe,,,,,,\n"
+        ),
+        "the file cannot be read",
+    ),
 ]
 
 
@@ -106,24 +154,44 @@ def test_when_no_file_can_be_used_nothing_is_made(data, tmp_path):
 
 
 BAD_VALUES = {
-    "1e18": None, "-1": None, "1.0": None, "": None, " 1": None, "1_000": None, "0x": None, "0xzz": None,
-    str(2**256): None, hex(2**256): None, "٣": None,
-    hex(2**256 - 1): 2**256 - 1, "0x0a": 10, "007": 7, str(2**256 - 1): 2**256 - 1, "0": 0, "0x" + "0" * 64: 0,
+    "1e18": None,
+    "-1": None,
+    "1.0": None,
+    "": None,
+    " 1": None,
+    "1_000": None,
+    "0x": None,
+    "0xzz": None,
+    str(2**256): None,
+    hex(2**256): None,
+    "٣": None,
+    hex(2**256 - 1): 2**256 - 1,
+    "0x0a": 10,
+    "007": 7,
+    str(2**256 - 1): 2**256 - 1,
+    "0": 0,
+    "0x" + "0" * 64: 0,
 }
 
 
 def test_each_value_is_read_exactly_or_refused_with_its_row(data, tmp_path, log, contracts_file):
     rows = [log(0, 10 + n, 0) for n in range(len(BAD_VALUES))]
-    report = take(data, write_parquet(tmp_path / "t.parquet", rows, value=list(BAD_VALUES)), contracts_file)
+    report = take(
+        data, write_parquet(tmp_path / "t.parquet", rows, value=list(BAD_VALUES)), contracts_file
+    )
     refused = [(n, text) for n, (text, value) in enumerate(BAD_VALUES.items(), 1) if value is None]
     with Tables(data) as tables:
-        held = {holder: amount for (_, holder), amount in tables.balances().items() if int(holder, 16)}
+        held = {
+            holder: amount for (_, holder), amount in tables.balances().items() if int(holder, 16)
+        }
         wallets = {address for (address,) in tables.rows("SELECT address FROM wallets")}
     assert held == {wallet(10 + n): v for n, v in enumerate(BAD_VALUES.values()) if v}
     assert report.bad_rows == len(refused)
     listed = (data / "bad-rows.csv").read_text("utf-8").splitlines()[1:]
     assert [int(line.split(",")[1]) for line in listed] == [n for n, _ in refused]
-    assert wallets == {wallet(0)} | {wallet(10 + n) for n, v in enumerate(BAD_VALUES.values()) if v is not None}
+    assert wallets == {wallet(0)} | {
+        wallet(10 + n) for n, v in enumerate(BAD_VALUES.values()) if v is not None
+    }
 
 
 BAD_FIELDS = [
@@ -145,28 +213,43 @@ def test_a_bad_field_is_named_with_file_and_row(data, tmp_path, log):
     path = write_parquet(tmp_path / "t.parquet", logs, **columns)
     report = take(data, path)
     assert [(b.path, b.row, b.why) for b in report.bad] == [
-        (str(path), row, why) for row, (_, _, why) in enumerate(BAD_FIELDS, 2)]
+        (str(path), row, why) for row, (_, _, why) in enumerate(BAD_FIELDS, 2)
+    ]
     with Tables(data) as tables:
         assert tables.balances() == tokens(logs[:1]).balances
         assert len(tables.rows("SELECT * FROM wallets")) == 2
 
 
 # A block number as a file may write it, and the block that it is.
-BLOCKS = {"100": 100, "100.0": 100, "1.01e2": 101, "1E2": 100, "0x6e": 110,
-          "100.5": None, "1.5e0": None, "15e-1": None, "": None}
+BLOCKS = {
+    "100": 100,
+    "100.0": 100,
+    "1.01e2": 101,
+    "1E2": 100,
+    "0x6e": 110,
+    "100.5": None,
+    "1.5e0": None,
+    "15e-1": None,
+    "": None,
+}
 
 
 @pytest.mark.parametrize("write", [write_csv, write_parquet])
 def test_a_number_with_a_fraction_is_a_bad_row_and_never_rounded(data, tmp_path, log, write):
     rows = [log(0, 10 + n, 10**20) for n in range(len(BLOCKS))]
     if write is write_csv:
-        path = write(tmp_path / "t.csv", [one._replace(block_number=text)
-                                          for one, text in zip(rows, BLOCKS, strict=True)])
+        path = write(
+            tmp_path / "t.csv",
+            [one._replace(block_number=text) for one, text in zip(rows, BLOCKS, strict=True)],
+        )
     else:
         path = write(tmp_path / "t.parquet", rows, block_number=list(BLOCKS))
     report = take(data, path)
     assert [(b.row, b.why) for b in report.bad] == [
-        (n, "block number is not a whole number") for n, block in enumerate(BLOCKS.values(), 1) if block is None]
+        (n, "block number is not a whole number")
+        for n, block in enumerate(BLOCKS.values(), 1)
+        if block is None
+    ]
     with Tables(data) as tables:
         blocks = sorted(block for (block,) in tables.rows("SELECT block FROM transfers"))
     assert blocks == sorted(block for block in BLOCKS.values() if block is not None)
@@ -174,11 +257,19 @@ def test_a_number_with_a_fraction_is_a_bad_row_and_never_rounded(data, tmp_path,
 
 @pytest.mark.parametrize("written", [float, str])
 def test_a_float_column_of_blocks_is_read_where_it_is_whole_and_seconds_lose_their_fraction(
-        data, tmp_path, log, written):
+    data, tmp_path, log, written
+):
     rows = [log(0, 10 + n, 10**20) for n in range(3)]
     times = [1_600_000_000.75, 1_600_000_012.0, 1_600_000_024.0]
-    report = take(data, write_parquet(tmp_path / "t.parquet", rows, block_number=[100.0, 101.5, 102.0],
-                                      block_timestamp=[written(time) for time in times]))
+    report = take(
+        data,
+        write_parquet(
+            tmp_path / "t.parquet",
+            rows,
+            block_number=[100.0, 101.5, 102.0],
+            block_timestamp=[written(time) for time in times],
+        ),
+    )
     assert [(b.row, b.why) for b in report.bad] == [(2, "block number is not a whole number")]
     with Tables(data) as tables:
         times = sorted(tables.rows("SELECT block, timestamp FROM blocks"))
@@ -195,7 +286,9 @@ def test_ragged_rows_of_a_csv_are_counted_with_their_rows(data, tmp_path, log):
 
 
 def test_times_in_milliseconds_are_told_and_refused(data, tmp_path, log):
-    path = write_parquet(tmp_path / "t.parquet", [log(), log()], block_timestamp=[1_600_000_000, 1_600_000_012_000])
+    path = write_parquet(
+        tmp_path / "t.parquet", [log(), log()], block_timestamp=[1_600_000_000, 1_600_000_012_000]
+    )
     says = r"row 2: block_timestamp is 1600000012000.*looks like milliseconds"
     with pytest.raises(IngestError, match=says) as caught:
         take(data, path)
@@ -205,8 +298,15 @@ def test_times_in_milliseconds_are_told_and_refused(data, tmp_path, log):
 def test_addresses_in_any_case_are_one_wallet(data, tmp_path, log):
     mixed = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
     rows = [log(0, 1, 10**20), log(0, 1, 10**20), log(0, 1, 10**20)]
-    take(data, write_parquet(tmp_path / "t.parquet", rows, to_address=[mixed, mixed.lower(), "0x" + mixed[2:].upper()],
-                             token_address=[mixed, mixed.lower(), mixed]))
+    take(
+        data,
+        write_parquet(
+            tmp_path / "t.parquet",
+            rows,
+            to_address=[mixed, mixed.lower(), "0x" + mixed[2:].upper()],
+            token_address=[mixed, mixed.lower(), mixed],
+        ),
+    )
     with Tables(data) as tables:
         assert tables.balances()[mixed.lower(), mixed.lower()] == 3 * 10**20
 
@@ -214,5 +314,7 @@ def test_addresses_in_any_case_are_one_wallet(data, tmp_path, log):
 def test_a_file_that_lacks_a_column_of_a_known_format_is_told_which(data, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("blockNumber,timeStamp,from,to,contractAddress,value\n1,2,3,4,5,6\n")
-    with pytest.raises(IngestError, match=r'looks like tokentx \(Etherscan\), but has no column "hash"\. Found: bl'):
+    with pytest.raises(
+        IngestError, match=r'looks like tokentx \(Etherscan\), but has no column "hash"\. Found: bl'
+    ):
         take(data, path)

@@ -30,10 +30,29 @@ from nbext.errors import ConfigError, IngestError, StorageError
 from tests.engine import forms
 from tests.engine.cluster import cluster, kill_a_worker
 
-quiet = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
-TRANSFER = ("token_address", "from_address", "to_address", "value", "transaction_hash", "log_index", "block_number")
-SINGLE = ("contract_address", "from", "to", "id", "value", "evt_tx_hash", "evt_index", "evt_block_number",
-          "evt_block_time")
+quiet = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
+TRANSFER = (
+    "token_address",
+    "from_address",
+    "to_address",
+    "value",
+    "transaction_hash",
+    "log_index",
+    "block_number",
+)
+SINGLE = (
+    "contract_address",
+    "from",
+    "to",
+    "id",
+    "value",
+    "evt_tx_hash",
+    "evt_index",
+    "evt_block_number",
+    "evt_block_time",
+)
 CONF = {"spark.sql.shuffle.partitions": "3"}
 
 
@@ -62,36 +81,100 @@ def raw(folder: Path) -> Path:
         contract = chance.choice(coins + nfts)
         amounts = [0, chance.getrandbits(chance.randint(1, 255)), chance.randint(0, 1000) * 10**18]
         value = chance.choice(amounts) if contract in coins else chance.randint(0, 30)
-        rows.append([contract, chance.choice(wallets), chance.choice(wallets), str(value), transaction(),
-                     chance.randint(0, 300), 1000 + chance.randint(0, 400)])
+        rows.append(
+            [
+                contract,
+                chance.choice(wallets),
+                chance.choice(wallets),
+                str(value),
+                transaction(),
+                chance.randint(0, 300),
+                1000 + chance.randint(0, 400),
+            ]
+        )
     rows += chance.sample(rows, 20)
-    bad = [[coins[0], "0xzz", wallets[0], "1", transaction(), 1, 1000],
-           [coins[0], wallets[1], wallets[0], "1.5", transaction(), 1, 1000],
-           [coins[0], wallets[1], "0x" + "ab" * 20, "-1", transaction(), 1, 1000],
-           [coins[0], wallets[1]]]
-    write(folder / "transfers_a.csv", TRANSFER, [[cell.upper().replace("0X", "0x") if isinstance(cell, str) else cell
-                                                 for cell in row] for row in rows[:1500]])
+    bad = [
+        [coins[0], "0xzz", wallets[0], "1", transaction(), 1, 1000],
+        [coins[0], wallets[1], wallets[0], "1.5", transaction(), 1, 1000],
+        [coins[0], wallets[1], "0x" + "ab" * 20, "-1", transaction(), 1, 1000],
+        [coins[0], wallets[1]],
+    ]
+    write(
+        folder / "transfers_a.csv",
+        TRANSFER,
+        [
+            [cell.upper().replace("0X", "0x") if isinstance(cell, str) else cell for cell in row]
+            for row in rows[:1500]
+        ],
+    )
     # A column that nobody reads, and a row that ends before it.
-    write(folder / "transfers_b.csv", (*TRANSFER, "note"), [[*row, "x"] for row in rows[1500:2500] + bad[:3]]
-          + [bad[3], [*rows[0][:4], transaction(), 7, 1001]])
+    write(
+        folder / "transfers_b.csv",
+        (*TRANSFER, "note"),
+        [[*row, "x"] for row in rows[1500:2500] + bad[:3]]
+        + [bad[3], [*rows[0][:4], transaction(), 7, 1001]],
+    )
     with duckdb.connect() as connection:
-        connection.register("more", pa.table({name: pa.array([str(row[place]) for row in rows[2000:]])
-                                              for place, name in enumerate(TRANSFER)}))
-        connection.execute("COPY (SELECT * REPLACE (log_index::INTEGER AS log_index) FROM more) "
-                           f"TO '{folder / 'c.parquet'}'")
-        connection.execute(f"COPY (SELECT * FROM more LIMIT 50) TO '{folder / 'd.ndjson'}' (FORMAT json)")
-    write(folder / "tokens.csv", ("address", "symbol", "name", "decimals", "total_supply"), [
-        [coins[0], "AAA", 'A, "quoted"\nand broken', 18, 10**20], [coins[1], "BBB", "", "", ""],
-        [nfts[0], "NFT", "an NFT", 0, ""], ["nonsense", "X", "X", 1, 1]])
+        connection.register(
+            "more",
+            pa.table(
+                {
+                    name: pa.array([str(row[place]) for row in rows[2000:]])
+                    for place, name in enumerate(TRANSFER)
+                }
+            ),
+        )
+        connection.execute(
+            "COPY (SELECT * REPLACE (log_index::INTEGER AS log_index) FROM more) "
+            f"TO '{folder / 'c.parquet'}'"
+        )
+        connection.execute(
+            f"COPY (SELECT * FROM more LIMIT 50) TO '{folder / 'd.ndjson'}' (FORMAT json)"
+        )
+    write(
+        folder / "tokens.csv",
+        ("address", "symbol", "name", "decimals", "total_supply"),
+        [
+            [coins[0], "AAA", 'A, "quoted"\nand broken', 18, 10**20],
+            [coins[1], "BBB", "", "", ""],
+            [nfts[0], "NFT", "an NFT", 0, ""],
+            ["nonsense", "X", "X", 1, 1],
+        ],
+    )
     # Of two facts that of the later file counts, not that of the larger one.
-    write(folder / "tokens_later.csv", ("address", "symbol", "name", "decimals", "total_supply"), [
-        [coins[1], "BBB2", "later", 6, ""]])
-    write(folder / "blocks.csv", ("number", "timestamp"), [[block, 1_700_000_000 + 12 * block]
-                                                           for block in range(1000, 1401) if not 1100 < block < 1200])
-    write(folder / "single.csv", SINGLE, [
-        [chance.choice(many), chance.choice(wallets), chance.choice(wallets), chance.randint(0, 5),
-         chance.randint(0, 9), transaction(), log, block, f"{time_of(block):%Y-%m-%d %H:%M:%S}.000 UTC"]
-        for log in range(800) for block in [1000 + chance.randint(0, 400)]])
+    write(
+        folder / "tokens_later.csv",
+        ("address", "symbol", "name", "decimals", "total_supply"),
+        [[coins[1], "BBB2", "later", 6, ""]],
+    )
+    write(
+        folder / "blocks.csv",
+        ("number", "timestamp"),
+        [
+            [block, 1_700_000_000 + 12 * block]
+            for block in range(1000, 1401)
+            if not 1100 < block < 1200
+        ],
+    )
+    write(
+        folder / "single.csv",
+        SINGLE,
+        [
+            [
+                chance.choice(many),
+                chance.choice(wallets),
+                chance.choice(wallets),
+                chance.randint(0, 5),
+                chance.randint(0, 9),
+                transaction(),
+                log,
+                block,
+                f"{time_of(block):%Y-%m-%d %H:%M:%S}.000 UTC",
+            ]
+            for log in range(800)
+            for block in [1000 + chance.randint(0, 400)]
+        ],
+    )
     return folder
 
 
@@ -108,7 +191,9 @@ def machines(tmp_path_factory):
 
 @quiet
 @pytest.mark.spark
-def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_services_see_it(machines, tmp_path):
+def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_services_see_it(
+    machines, tmp_path
+):
     folder, master = machines
     files, url = raw(tmp_path / "raw"), f"file://{tmp_path}/there"
     expected = on_one_machine([files], "ethereum", tmp_path / "here")
@@ -124,25 +209,44 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
     served = storage.current(tmp_path / "here")
     (made,) = [path for path in (tmp_path / "there").iterdir() if path.is_dir()]
     assert sorted(path.name for path in made.iterdir() if path.name[0] != ".") == sorted(
-        ["manifest.json", *(f"{name}.parquet" for name in TABLES)])
+        ["manifest.json", *(f"{name}.parquet" for name in TABLES)]
+    )
     with duckdb.connect() as connection:
         attach(connection.execute, served, "here")
         for name, columns in TABLES.items():
-            there, listed = f"read_parquet('{made}/{name}.parquet/*.parquet')", ", ".join(map('"{}"'.format, columns))
+            there, listed = (
+                f"read_parquet('{made}/{name}.parquet/*.parquet')",
+                ", ".join(map('"{}"'.format, columns)),
+            )
             typed = connection.execute(f"DESCRIBE SELECT * FROM {there}").fetchall()
-            assert [row[:2] for row in typed] == [(column, SQL_TYPES[kind]) for column, kind in columns.items()]
-            both = [connection.execute(f"SELECT {listed} FROM {place} ORDER BY ALL").fetchall()
-                    for place in (f"here.{name}", there)]
+            assert [row[:2] for row in typed] == [
+                (column, SQL_TYPES[kind]) for column, kind in columns.items()
+            ]
+            both = [
+                connection.execute(f"SELECT {listed} FROM {place} ORDER BY ALL").fetchall()
+                for place in (f"here.{name}", there)
+            ]
             assert both[0] == both[1]
             assert both[0]
     assert {**report.tables} == {**expected.tables}
     assert (report.rows, report.new, report.bad_rows, report.gap_count) == (
-        expected.rows, expected.new, expected.bad_rows, expected.gap_count)
+        expected.rows,
+        expected.new,
+        expected.bad_rows,
+        expected.gap_count,
+    )
     alike = ("duplicates", "inferred", "unknown_decimals")
-    assert {name: report.odd[name] for name in alike} == {name: expected.odd[name] for name in alike}
-    assert [line.rpartition(", ")[2] for line in report.lines() if "row: " in line or "rows: " in line] == [
-        "1 row: not an address: 'nonsense'", "2 rows: another number of fields than the header has",
-        "1 row: sender is not an address: '0xzz'", "such as '-1'"]
+    assert {name: report.odd[name] for name in alike} == {
+        name: expected.odd[name] for name in alike
+    }
+    assert [
+        line.rpartition(", ")[2] for line in report.lines() if "row: " in line or "rows: " in line
+    ] == [
+        "1 row: not an address: 'nonsense'",
+        "2 rows: another number of fields than the header has",
+        "1 row: sender is not an address: '0xzz'",
+        "such as '-1'",
+    ]
 
     newest = Newest(url, f"{master}?spark.sql.shuffle.partitions=3")
     dataset, here = newest.open(), open_dataset(tmp_path / "here")
@@ -156,11 +260,16 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
         # What is built and has no manifest is nothing; then it is the newest, and of the older ones one stays.
         (tmp_path / "there" / Path(place.folder).name).mkdir()
         assert [number for number, *_ in generations(dataset._backend.session(), url)] == [1]
-        manifest = {key: value for key, value in served.manifest.items() if key not in ("number", "format")}
+        manifest = {
+            key: value for key, value in served.manifest.items() if key not in ("number", "format")
+        }
         for number in (2, 3):
             again = Place(dataset._backend.session(), url)
             again.publish(manifest)
-            assert [one for one, *_ in generations(dataset._backend.session(), url)] == [number - 1, number]
+            assert [one for one, *_ in generations(dataset._backend.session(), url)] == [
+                number - 1,
+                number,
+            ]
     finally:
         dataset.close()
         here.close()
@@ -169,19 +278,51 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
 def world(folder: Path) -> Path:
     """Write the world of all forms as files: its events by standard, contracts and blocks."""
     folder.mkdir()
-    event = ("contract_address", "from", "to", "evt_tx_hash", "evt_index", "evt_block_number", "chain_id")
+    event = (
+        "contract_address",
+        "from",
+        "to",
+        "evt_tx_hash",
+        "evt_index",
+        "evt_block_number",
+        "chain_id",
+    )
     columns = {"ERC20": ("value",), "ERC721": ("tokenid",), "ERC1155": ("id", "value")}
     for chain, standard in sorted({(one.chain_id, one.standard) for one in forms.CONTRACTS}):
-        write(folder / f"transfers_{chain}_{standard}.csv", (*event, *columns[standard]), [
-            [contract.address, one.sender, one.recipient, f"0x{place:064x}", one.log_index, one.block, chain,
-             one.amount, *([one.count] if standard == "ERC1155" else [])]
-            for place, one in enumerate(forms.WORLD.transfers)
-            if ((contract := forms.CONTRACTS[one.contract]).chain_id, contract.standard) == (chain, standard)])
+        write(
+            folder / f"transfers_{chain}_{standard}.csv",
+            (*event, *columns[standard]),
+            [
+                [
+                    contract.address,
+                    one.sender,
+                    one.recipient,
+                    f"0x{place:064x}",
+                    one.log_index,
+                    one.block,
+                    chain,
+                    one.amount,
+                    *([one.count] if standard == "ERC1155" else []),
+                ]
+                for place, one in enumerate(forms.WORLD.transfers)
+                if ((contract := forms.CONTRACTS[one.contract]).chain_id, contract.standard)
+                == (chain, standard)
+            ],
+        )
     for chain, last in forms.WORLD.last_blocks.items():
-        write(folder / f"blocks_{chain}.csv", ("number", "timestamp", "chain_id"), [
-            [block, forms.WORLD.timestamp(chain, block), chain] for block in range(last + 1)])
-    write(folder / "tokens.csv", ("address", "symbol", "name", "decimals", "chain_id"), [
-        [one.address, one.symbol, one.name, one.decimals, one.chain_id] for one in forms.CONTRACTS])
+        write(
+            folder / f"blocks_{chain}.csv",
+            ("number", "timestamp", "chain_id"),
+            [[block, forms.WORLD.timestamp(chain, block), chain] for block in range(last + 1)],
+        )
+    write(
+        folder / "tokens.csv",
+        ("address", "symbol", "name", "decimals", "chain_id"),
+        [
+            [one.address, one.symbol, one.name, one.decimals, one.chain_id]
+            for one in forms.CONTRACTS
+        ],
+    )
     return folder
 
 
@@ -193,12 +334,21 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
     files, url = world(tmp_path / "raw"), f"file://{tmp_path}/there"
     on_one_machine([files], None, tmp_path / "here")
     ingest([str(files)], None, url, master, CONF)
-    here, there = open_dataset(tmp_path / "here"), open_dataset(url, f"{master}?spark.sql.shuffle.partitions=3")
+    here, there = (
+        open_dataset(tmp_path / "here"),
+        open_dataset(url, f"{master}?spark.sql.shuffle.partitions=3"),
+    )
     try:
         for form in forms.FORMS:
-            one, other = (each.ask(forms.question(form, each, by_address=True), limit=100)
-                          for each in (here, there))
-            assert (form, other.matched, other.rows.to_pylist()) == (form, one.matched, one.rows.to_pylist())
+            one, other = (
+                each.ask(forms.question(form, each, by_address=True), limit=100)
+                for each in (here, there)
+            )
+            assert (form, other.matched, other.rows.to_pylist()) == (
+                form,
+                one.matched,
+                one.rows.to_pylist(),
+            )
             assert other.rows.schema == one.rows.schema
             # No wallet of these files is a contract.
             assert (one.matched > 0) == (form != "wallet_contract")
@@ -210,58 +360,114 @@ def test_every_form_has_the_same_rows_on_the_tables_that_the_cluster_wrote(machi
 @quiet
 @pytest.mark.spark
 @pytest.mark.long
-@pytest.mark.parametrize(("header", "rows", "message"), [
-    (TRANSFER, [["0x" + "1" * 40, "0x" + "2" * 40, "0x" + "3" * 40, value, "0x" + "4" * 64, 1, 10] for value in (1, 2)],
-     f"rows contradict each other: transaction 0x{'4' * 64}, log 1: "),
-    (("number", "timestamp"), [[5, 1_600_000_000], [5, 1_600_000_001]],
-     "block 5 has two times: 2020-09-13 12:26:40 UTC in "),
-    (("number", "timestamp"), [[5, 1_600_000_000], [6, 0]],
-     "block 6 has a time before that of block 5: 1970-01-01 00:00:00 UTC in "),
-    (("address", "balance"), [["0x" + "1" * 40, 5]], "holders is not read on a cluster. Ingest it on one machine, "
-     "or export the transfers with their log indexes."),
-    (("a", "b"), [[1, 2]], "no known format has any of these columns: a, b"),
-])
+@pytest.mark.parametrize(
+    ("header", "rows", "message"),
+    [
+        (
+            TRANSFER,
+            [
+                ["0x" + "1" * 40, "0x" + "2" * 40, "0x" + "3" * 40, value, "0x" + "4" * 64, 1, 10]
+                for value in (1, 2)
+            ],
+            f"rows contradict each other: transaction 0x{'4' * 64}, log 1: ",
+        ),
+        (
+            ("number", "timestamp"),
+            [[5, 1_600_000_000], [5, 1_600_000_001]],
+            "block 5 has two times: 2020-09-13 12:26:40 UTC in ",
+        ),
+        (
+            ("number", "timestamp"),
+            [[5, 1_600_000_000], [6, 0]],
+            "block 6 has a time before that of block 5: 1970-01-01 00:00:00 UTC in ",
+        ),
+        (
+            ("address", "balance"),
+            [["0x" + "1" * 40, 5]],
+            "holders is not read on a cluster. Ingest it on one machine, "
+            "or export the transfers with their log indexes.",
+        ),
+        (("a", "b"), [[1, 2]], "no known format has any of these columns: a, b"),
+    ],
+)
 def test_what_cannot_be_used_refuses_the_run_and_leaves_nothing(tmp_path, header, rows, message):
     write(tmp_path / "one.csv", header, rows)
     with pytest.raises(IngestError) as raised:
-        ingest([str(tmp_path / "one.csv")], "ethereum", f"file://{tmp_path}/there", "local[1]", CONF)
+        ingest(
+            [str(tmp_path / "one.csv")], "ethereum", f"file://{tmp_path}/there", "local[1]", CONF
+        )
     assert message in str(raised.value)
     assert not [*(tmp_path / "there").glob("0*")]
-    with pytest.raises(StorageError, match=r"has no data[.] Write it there first: nbext ingest --engine local"):
+    with pytest.raises(
+        StorageError, match=r"has no data[.] Write it there first: nbext ingest --engine local"
+    ):
         open_dataset(f"file://{tmp_path}/there", "local[1]")
 
 
 def test_a_url_needs_spark_and_spark_a_url_and_options_of_one_machine_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"is a URL, which only Spark reads[.] Write --engine spark://HOST:PORT"):
+    with pytest.raises(
+        ConfigError, match=r"is a URL, which only Spark reads[.] Write --engine spark://HOST:PORT"
+    ):
         open_dataset("s3://bucket/nbext")
     for words, message in [
         (["--data", "s3://b/x"], "--data: 's3://b/x' is a URL, which only a cluster writes to."),
-        (["--engine", "spark://h:1", "--data", str(tmp_path)], "--data: a cluster needs the URL of a folder"),
-        (["--engine", "sc://h:1", "--data", "s3://b/x"], "--engine: ingest is a program of Spark's own."),
-        (["--engine", "spark://h:1", "--data", "s3://b/x", "--block", "5"], "--block is for ingest on one machine."),
+        (
+            ["--engine", "spark://h:1", "--data", str(tmp_path)],
+            "--data: a cluster needs the URL of a folder",
+        ),
+        (
+            ["--engine", "sc://h:1", "--data", "s3://b/x"],
+            "--engine: ingest is a program of Spark's own.",
+        ),
+        (
+            ["--engine", "spark://h:1", "--data", "s3://b/x", "--block", "5"],
+            "--block is for ingest on one machine.",
+        ),
     ]:
-        ran = subprocess.run([sys.executable, "-m", "nbext.cli", "ingest", "x.csv", *words], capture_output=True,
-                             text=True, check=False)
+        ran = subprocess.run(
+            [sys.executable, "-m", "nbext.cli", "ingest", "x.csv", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert ran.returncode == 2
         assert message in ran.stderr
 
 
-@pytest.mark.parametrize(("duckdb_sql", "spark_sql"), [
-    ("SELECT regexp_full_match(lower(a), '0x[0-9a-f]{40}') FROM t",
-     "SELECT LOWER(a) RLIKE '^(?:0x[0-9a-f]{40})$' FROM t"),
-    ("SELECT first(s ORDER BY a, b DESC) FILTER (s IS NOT NULL) FROM out.main.blocks",
-     "SELECT MIN_BY(s, STRUCT(a IS NULL, a, b IS NULL, -(b))) FILTER(WHERE NOT s IS NULL) FROM out_blocks"),
-    ("SELECT sum(b.hi::HUGEINT), md5(x)::UUID FROM b", "SELECT SUM(CAST(b.hi AS DECIMAL(38, 0))), "
-     "CASE WHEN MD5(x) RLIKE '^[0-9a-fA-F]{32}$' THEN LOWER(MD5(x)) END FROM b"),
-    ("SELECT list_position(['a', 'b'], s), n // 3 FROM t",
-     "SELECT ARRAY_POSITION(ARRAY('a', 'b'), s), n DIV 3 FROM t"),
-])
+@pytest.mark.parametrize(
+    ("duckdb_sql", "spark_sql"),
+    [
+        (
+            "SELECT regexp_full_match(lower(a), '0x[0-9a-f]{40}') FROM t",
+            "SELECT LOWER(a) RLIKE '^(?:0x[0-9a-f]{40})$' FROM t",
+        ),
+        (
+            "SELECT first(s ORDER BY a, b DESC) FILTER (s IS NOT NULL) FROM out.main.blocks",
+            "SELECT MIN_BY(s, STRUCT(a IS NULL, a, b IS NULL, -(b))) FILTER(WHERE NOT s IS NULL) FROM out_blocks",
+        ),
+        (
+            "SELECT sum(b.hi::HUGEINT), md5(x)::UUID FROM b",
+            "SELECT SUM(CAST(b.hi AS DECIMAL(38, 0))), "
+            "CASE WHEN MD5(x) RLIKE '^[0-9a-fA-F]{32}$' THEN LOWER(MD5(x)) END FROM b",
+        ),
+        (
+            "SELECT list_position(['a', 'b'], s), n // 3 FROM t",
+            "SELECT ARRAY_POSITION(ARRAY('a', 'b'), s), n DIV 3 FROM t",
+        ),
+    ],
+)
 def test_what_spark_writes_in_another_way_is_exchanged(duckdb_sql, spark_sql):
     assert translated(_parsed(duckdb_sql, ())) == spark_sql
 
 
-FLOW = st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 3), st.integers(-1, 4), st.integers(-1, 4),
-                 st.one_of(st.integers(1, 50), st.integers(1, 2**255)))
+FLOW = st.tuples(
+    st.integers(0, 2),
+    st.integers(0, 4),
+    st.integers(0, 3),
+    st.integers(-1, 4),
+    st.integers(-1, 4),
+    st.one_of(st.integers(1, 50), st.integers(1, 2**255)),
+)
 
 
 @settings(max_examples=50, deadline=None)
@@ -269,12 +475,30 @@ FLOW = st.tuples(st.integers(0, 2), st.integers(0, 4), st.integers(0, 3), st.int
 def test_history_in_expressions_is_history_in_arrays(flows):
     flows = sorted({flow[:3]: flow for flow in flows}.values())
     base = 10**26
-    table = pa.table({
-        **{name: pa.array([flow[place] for flow in flows], kind) for place, (name, kind) in enumerate([
-            ("contract", pa.int32()), ("block", pa.int64()), ("log_index", pa.int64()), ("sender", pa.int32()),
-            ("recipient", pa.int32())])},
-        **{name: pa.array([part(flow[5]) for flow in flows], pa.decimal128(38, 0)) for name, part in [
-            ("hi", lambda n: n // base**2), ("mid", lambda n: n // base % base), ("lo", lambda n: n % base)]}})
+    table = pa.table(
+        {
+            **{
+                name: pa.array([flow[place] for flow in flows], kind)
+                for place, (name, kind) in enumerate(
+                    [
+                        ("contract", pa.int32()),
+                        ("block", pa.int64()),
+                        ("log_index", pa.int64()),
+                        ("sender", pa.int32()),
+                        ("recipient", pa.int32()),
+                    ]
+                )
+            },
+            **{
+                name: pa.array([part(flow[5]) for flow in flows], pa.decimal128(38, 0))
+                for name, part in [
+                    ("hi", lambda n: n // base**2),
+                    ("mid", lambda n: n // base % base),
+                    ("lo", lambda n: n % base),
+                ]
+            },
+        }
+    )
     moving = table.filter(pa.array([flow[3] != flow[4] for flow in flows], pa.bool_()))
     expected, held = holdings.history(moving, range(5))
     connection = ibis.duckdb.connect()
@@ -283,6 +507,11 @@ def test_history_in_expressions_is_history_in_arrays(flows):
         made = connection.create_view(f"step_{number}", step(made))
     order = ["contract", "wallet", "from_block", "log_index"]
     assert made.order_by(order).select(*HISTORY).to_pyarrow().to_pylist() == expected.to_pylist()
-    balances = expected.filter(pa.array(held, pa.bool_())).select(["contract", "wallet", "hi", "mid", "lo", "size"])
-    assert history.current(made).order_by(["contract", "wallet"]).to_pyarrow().to_pylist() == balances.to_pylist()
+    balances = expected.filter(pa.array(held, pa.bool_())).select(
+        ["contract", "wallet", "hi", "mid", "lo", "size"]
+    )
+    assert (
+        history.current(made).order_by(["contract", "wallet"]).to_pyarrow().to_pylist()
+        == balances.to_pylist()
+    )
     assert np.count_nonzero(held) == balances.num_rows

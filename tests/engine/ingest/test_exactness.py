@@ -15,7 +15,20 @@ from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
 from tests.engine.ingest.replay import Log, collections, tokens
 
 UINT256 = 2**256 - 1
-EDGES = [0, 1, 10**17, 10**26 - 1, 10**26, 2**127 - 1, 2**127, 10**52 - 1, 10**52, 2**255, UINT256 - 1, UINT256]
+EDGES = [
+    0,
+    1,
+    10**17,
+    10**26 - 1,
+    10**26,
+    2**127 - 1,
+    2**127,
+    10**52 - 1,
+    10**52,
+    2**255,
+    UINT256 - 1,
+    UINT256,
+]
 VALUES = st.one_of(st.sampled_from(EDGES), st.integers(0, UINT256), st.integers(0, 10**20))
 TOKEN, COLLECTION = 1000, 2000
 
@@ -27,8 +40,17 @@ def logs(draw):
     for n in range(draw(st.integers(1, 12))):
         contract = draw(st.sampled_from([TOKEN, COLLECTION]))
         value = draw(VALUES if contract == TOKEN else st.sampled_from([0, 1, 7, UINT256]))
-        made.append(Log(wallet(contract), wallet(draw(st.integers(0, 3))), wallet(draw(st.integers(0, 3))), value,
-                        transaction(n), n, draw(st.integers(100, 103))))
+        made.append(
+            Log(
+                wallet(contract),
+                wallet(draw(st.integers(0, 3))),
+                wallet(draw(st.integers(0, 3))),
+                value,
+                transaction(n),
+                n,
+                draw(st.integers(100, 103)),
+            )
+        )
     return made
 
 
@@ -36,8 +58,11 @@ def in_order(rows):
     return sorted(rows, key=lambda row: row[:3])
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow,
-                                                                HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(made=logs())
 def test_every_table_is_what_a_replay_with_python_integers_makes(made, contracts_file):
     fungible = tokens([log for log in made if log.token_address == wallet(TOKEN)])
@@ -51,26 +76,40 @@ def test_every_table_is_what_a_replay_with_python_integers_makes(made, contracts
             assert tables.owners() == unique.owners
             assert tables.history() == in_order(fungible.history + unique.history)
             assert [row[-1] for row in tables.transfers()] == [
-                log.value for log in sorted(made, key=lambda log: (log.token_address, log.block_number, log.log_index))]
+                log.value
+                for log in sorted(
+                    made, key=lambda log: (log.token_address, log.block_number, log.log_index)
+                )
+            ]
             sizes = tables.rows("SELECT hi, mid, lo, size FROM history")
             assert [row[3] for row in sizes] == [
-                size(int(hi) * 10**52 + int(mid) * 10**26 + int(lo)) for hi, mid, lo, _ in sizes]
+                size(int(hi) * 10**52 + int(mid) * 10**26 + int(lo)) for hi, mid, lo, _ in sizes
+            ]
 
 
 def test_all_contracts_of_a_wide_bucket_keep_their_digits(data, tmp_path, log, contracts_file):
-    made = [log(0, 1, UINT256), log(1, 2, UINT256 - 1), log(2, 3, 1), log(0, 4, 10**30, contract=1001),
-            log(4, 5, 3, contract=1001)]
+    made = [
+        log(0, 1, UINT256),
+        log(1, 2, UINT256 - 1),
+        log(2, 3, 1),
+        log(0, 4, 10**30, contract=1001),
+        log(4, 5, 3, contract=1001),
+    ]
     take(data, write_parquet(tmp_path / "t.parquet", made), contracts_file)
     with Tables(data) as tables:
         assert tables.balances() == tokens(made).balances
 
 
 @pytest.mark.parametrize("doubled", [False, True])
-def test_an_id_belongs_to_its_last_recipient_though_a_log_is_missing_or_doubled(data, tmp_path, log, contracts_file,
-                                                                                doubled):
-    made = [log(0, 1, 7, contract=COLLECTION), log(1, 2, 7, contract=COLLECTION),
-            # 2 -> 3 is missing here.
-            log(3, 4, 7, contract=COLLECTION)]
+def test_an_id_belongs_to_its_last_recipient_though_a_log_is_missing_or_doubled(
+    data, tmp_path, log, contracts_file, doubled
+):
+    made = [
+        log(0, 1, 7, contract=COLLECTION),
+        log(1, 2, 7, contract=COLLECTION),
+        # 2 -> 3 is missing here.
+        log(3, 4, 7, contract=COLLECTION),
+    ]
     if doubled:
         made.append(log(3, 4, 7, contract=COLLECTION))
     take(data, write_parquet(tmp_path / "t.parquet", made), contracts_file)
@@ -100,12 +139,20 @@ def test_wallets_are_ranked_by_address_and_rows_sorted_by_contract(data, tmp_pat
 
 def test_activity_counts_each_transfer_once_and_days_where_blocks_have_times(data, tmp_path, log):
     made = [log(1, 2, block=100), log(1, 1, block=101), log(2, 1, block=102)]
-    take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=[86_400, 86_500, 172_800]))
+    take(
+        data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=[86_400, 86_500, 172_800])
+    )
     with Tables(data) as tables:
-        rows = tables.rows("SELECT chain_id, address, first_block, last_block, transfers, active_days"
-                           " FROM activity JOIN wallets USING (wallet) ORDER BY address")
+        rows = tables.rows(
+            "SELECT chain_id, address, first_block, last_block, transfers, active_days"
+            " FROM activity JOIN wallets USING (wallet) ORDER BY address"
+        )
         assert rows == [(1, wallet(1), 100, 102, 3, 2), (1, wallet(2), 100, 102, 2, 2)]
-        assert tables.rows("SELECT * FROM blocks") == [(1, 100, 86_400), (1, 101, 86_500), (1, 102, 172_800)]
+        assert tables.rows("SELECT * FROM blocks") == [
+            (1, 100, 86_400),
+            (1, 101, 86_500),
+            (1, 102, 172_800),
+        ]
 
 
 def test_a_day_counts_once_however_far_apart_days_are(data, tmp_path, log):
@@ -114,7 +161,9 @@ def test_a_day_counts_once_however_far_apart_days_are(data, tmp_path, log):
     times = [86_400 * day + 1_000 * n for n, day in enumerate(days)]
     take(data, write_parquet(tmp_path / "t.parquet", made, block_timestamp=times))
     with Tables(data) as tables:
-        counted = tables.rows("SELECT address, active_days FROM activity JOIN wallets USING (wallet) ORDER BY address")
+        counted = tables.rows(
+            "SELECT address, active_days FROM activity JOIN wallets USING (wallet) ORDER BY address"
+        )
     even, odd = (len({day for day in days if day % 2 == rest}) for rest in (0, 1))
     assert counted == [(wallet(1), even + odd), (wallet(2), even), (wallet(3), odd)]
 
@@ -125,8 +174,15 @@ def test_active_days_are_unknown_where_a_block_has_no_time(data, tmp_path, log):
         assert tables.rows("SELECT DISTINCT active_days FROM activity") == [(None,)]
 
 
-def test_holders_and_transfers_are_counted_and_supply_only_from_the_deployment_on(data, tmp_path, log, contracts_file):
-    made = [log(0, 1, 100, block=5), log(1, 2, 40, block=6), log(2, 0, 10, block=7), log(0, 1, 9, contract=1001)]
+def test_holders_and_transfers_are_counted_and_supply_only_from_the_deployment_on(
+    data, tmp_path, log, contracts_file
+):
+    made = [
+        log(0, 1, 100, block=5),
+        log(1, 2, 40, block=6),
+        log(2, 0, 10, block=7),
+        log(0, 1, 9, contract=1001),
+    ]
     take(data, write_parquet(tmp_path / "t.parquet", made), contracts_file)
     with Tables(data) as tables:
         known, unknown = tables.contract(wallet(1000)), tables.contract(wallet(1001))
@@ -137,9 +193,14 @@ def test_holders_and_transfers_are_counted_and_supply_only_from_the_deployment_o
 def test_an_erc1155_is_counted_and_who_gives_more_than_came_had_the_rest_before(data, tmp_path):
     rows = [(0, 1, 7, 5, 1), (1, 2, 7, 2, 2), (3, 2, 7, 4, 3), (3, 1, 8, 1, 4)]
     path = tmp_path / "t.csv"
-    lines = [f"{100 + n},1600000000,{transaction(n)},{wallet(s)},{wallet(r)},{wallet(3000)},{token_id},{count}"
-             for s, r, token_id, count, n in rows]
-    path.write_text("\n".join(["blockNumber,timeStamp,hash,from,to,contractAddress,tokenID,tokenValue", *lines]) + "\n")
+    lines = [
+        f"{100 + n},1600000000,{transaction(n)},{wallet(s)},{wallet(r)},{wallet(3000)},{token_id},{count}"
+        for s, r, token_id, count, n in rows
+    ]
+    path.write_text(
+        "\n".join(["blockNumber,timeStamp,hash,from,to,contractAddress,tokenID,tokenValue", *lines])
+        + "\n"
+    )
     take(data, path)
     with Tables(data) as tables:
         assert tables.contract(wallet(3000))["standard"] == "ERC1155"
@@ -147,7 +208,10 @@ def test_an_erc1155_is_counted_and_who_gives_more_than_came_had_the_rest_before(
         owners = "SELECT id_lo::INTEGER, address, count FROM owners JOIN wallets USING (wallet) ORDER BY owners.rowid"
         assert tables.rows(owners) == [(7, wallet(1), 3), (7, wallet(2), 6), (8, wallet(1), 1)]
         assert [row[2:] for row in tables.history() if row[1] == wallet(3)] == [
-            (101, 103, 5), (103, 104, 1), (104, 2**62, 0)]
+            (101, 103, 5),
+            (103, 104, 1),
+            (104, 2**62, 0),
+        ]
         assert [row[5] for row in tables.transfers()] == [5, 2, 4, 1]
 
 

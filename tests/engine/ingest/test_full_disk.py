@@ -27,23 +27,34 @@ def work(request, grown, tmp_path, log):
     if request.param == "begin":
         data = tmp_path / "empty"
         data.mkdir()
-        return lambda folder: take(folder, *(tmp_path / name for name in ("0.csv", "1.csv", "tokens.csv"))), data
+        return lambda folder: take(
+            folder, *(tmp_path / name for name in ("0.csv", "1.csv", "tokens.csv"))
+        ), data
     if request.param == "fold":
         return compact, data
     if request.param == "take out":
         return lambda folder: remove("1.csv", folder), data
     # A row that is older than stored ones has everything derived again.
-    path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110 if request.param == "add" else 99)])
+    path = write_csv(
+        tmp_path / "more.csv", [log(5, 8, 5, block=110 if request.param == "add" else 99)]
+    )
     return lambda folder: take(folder, path), data
 
 
 def names(data: Path) -> set[Path]:
     """What is in a data folder, beside what every run makes first."""
-    return {path.relative_to(data) for path in data.rglob("*")} - {Path(".ingest.lock"), Path("generations")}
+    return {path.relative_to(data) for path in data.rglob("*")} - {
+        Path(".ingest.lock"),
+        Path("generations"),
+    }
 
 
-@pytest.mark.parametrize("step", [2**21, pytest.param(2**17, marks=pytest.mark.long)], ids=["a few sizes", "many"])
-def test_a_run_that_meets_the_end_of_the_disk_leaves_before_or_after(work, small_disk, tmp_path, step):
+@pytest.mark.parametrize(
+    "step", [2**21, pytest.param(2**17, marks=pytest.mark.long)], ids=["a few sizes", "many"]
+)
+def test_a_run_that_meets_the_end_of_the_disk_leaves_before_or_after(
+    work, small_disk, tmp_path, step
+):
     run, data = work
     after = shutil.copytree(data, tmp_path / "after")
     run(after)
@@ -75,19 +86,24 @@ def test_a_run_that_meets_the_end_of_the_disk_leaves_before_or_after(work, small
 
 
 def test_what_came_is_served_where_the_end_of_the_disk_leaves_it_uncompacted(
-        grown, small_disk, tmp_path, log, monkeypatch):
+    grown, small_disk, tmp_path, log, monkeypatch
+):
     data, whole = grown
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     take(whole, path)
     monkeypatch.setattr(append, "FOLDED", 0)
     copy = shutil.copytree(data, small_disk / "data")
     # Only compaction merges: the rows have been served by then.
-    report = ingest([path], "ethereum", copy, progress=lambda step, _: step == "merging" and fill(small_disk))
+    report = ingest(
+        [path], "ethereum", copy, progress=lambda step, _: step == "merging" and fill(small_disk)
+    )
     assert report.generation == storage.current(copy).folder.name
     assert (contents(copy), storage.current(copy).delta is None) == (contents(whole), False)
     assert report.uncompacted in str(report).splitlines()
-    assert report.uncompacted.startswith("The new rows are served; compacting them with the rest failed, so that "
-                                         f"queries may be slower: {copy} cannot be written: ")
+    assert report.uncompacted.startswith(
+        "The new rows are served; compacting them with the rest failed, so that "
+        f"queries may be slower: {copy} cannot be written: "
+    )
     assert report.uncompacted.endswith(". `nbext compact` tries it again.")
     unfolded = shutil.copytree(data, tmp_path / "unfolded")
     monkeypatch.setattr(append, "FOLDED", 1000)
@@ -99,7 +115,8 @@ def test_what_came_is_served_where_the_end_of_the_disk_leaves_it_uncompacted(
 
 
 def test_compaction_that_needs_more_memory_than_others_should_miss_takes_all_that_is_allowed(
-        grown, tmp_path, log, monkeypatch):
+    grown, tmp_path, log, monkeypatch
+):
     data, whole = grown
     path = write_csv(tmp_path / "more.csv", [log(5, 8, 5, block=110)])
     take(whole, path)

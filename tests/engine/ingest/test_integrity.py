@@ -31,9 +31,15 @@ def test_a_folder_of_format_1_is_asked_as_it_is_and_grows(tmp_path, log):
     folder = storage.current(data).folder
     for path in (*folder.rglob("*"), folder):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    old = {(wallet(1000), wallet(0)): -(10**20), (wallet(1000), wallet(5)): 9 * 10**19, (wallet(1000), wallet(3)):
-           9 * 10**18, (wallet(1000), wallet(4)): 10**18, (wallet(2000), wallet(1)): 1,
-           (wallet(900), wallet(0)): -(10**20), (wallet(900), wallet(2)): 10**20}  # fmt: skip
+    old = {
+        (wallet(1000), wallet(0)): -(10**20),
+        (wallet(1000), wallet(5)): 9 * 10**19,
+        (wallet(1000), wallet(3)): 9 * 10**18,
+        (wallet(1000), wallet(4)): 10**18,
+        (wallet(2000), wallet(1)): 1,
+        (wallet(900), wallet(0)): -(10**20),
+        (wallet(900), wallet(2)): 10**20,
+    }
     with Tables(data) as tables:
         assert tables.balances() == old
     # One of its transfers again, known by the first half of its hash, and a new one.
@@ -43,8 +49,10 @@ def test_a_folder_of_format_1_is_asked_as_it_is_and_grows(tmp_path, log):
         logs.reverse()
     assert (report.new, report.odd["duplicates"]) == (0, 2)
     with Tables(data) as tables:
-        assert tables.balances() == old | {(wallet(1000), wallet(5)): 9 * 10**19 - 1,
-                                           (wallet(1000), wallet(4)): 10**18 + 1}  # fmt: skip
+        assert tables.balances() == old | {
+            (wallet(1000), wallet(5)): 9 * 10**19 - 1,
+            (wallet(1000), wallet(4)): 10**18 + 1,
+        }
         assert tables.generation.manifest["format"] == 3
 
 
@@ -53,12 +61,17 @@ def test_flipped_bytes_are_found_by_the_check_and_by_what_is_built_on_them(tmp_p
     data = tmp_path / "data"
     take(data, write_csv(tmp_path / "one.csv", [log(0, n, 10**20) for n in range(1, 20)]))
     path = storage.current(data).tables
-    start = {"front": 5000, "middle": path.stat().st_size // 2, "end": path.stat().st_size - 64}[place]
+    start = {"front": 5000, "middle": path.stat().st_size // 2, "end": path.stat().st_size - 64}[
+        place
+    ]
     whole = path.read_bytes()
-    path.write_bytes(whole[:start] + bytes(byte ^ 1 for byte in whole[start : start + 64]) + whole[start + 64 :])
+    path.write_bytes(
+        whole[:start] + bytes(byte ^ 1 for byte in whole[start : start + 64]) + whole[start + 64 :]
+    )
     says = f"{path} is damaged: its SHA-256 is not the one in manifest.json"
     assert list(storage.damage_of(data)) == [
-        f"chain data: {says}. Restore the data folder from a copy, or ingest the files into a new one."]
+        f"chain data: {says}. Restore the data folder from a copy, or ingest the files into a new one."
+    ]
     before = sorted(data.rglob("*"))
     with pytest.raises(StorageError, match=re.escape(says)):
         take(data, write_csv(tmp_path / "two.csv", [log(0, 1, 5)]))
@@ -79,7 +92,9 @@ def test_a_file_of_another_generation_is_not_answered_from(tmp_path, log, monkey
     before = next(path for path in served.parent.iterdir() if path != served)
     (served / name).unlink()  # it may be one file with the other's
     shutil.copyfile(before / name, served / name)
-    with pytest.raises(StorageError, match=r"is damaged: it has 23 transfers, and its manifest says 27\. Restore"):
+    with pytest.raises(
+        StorageError, match=r"is damaged: it has 23 transfers, and its manifest says 27\. Restore"
+    ):
         open_dataset(data)
 
 
@@ -97,7 +112,6 @@ def test_a_flipped_bit_anywhere_in_the_manifest_or_in_what_names_it_is_one_error
     # Written before `current` had a digest.
     (data / "current").write_text(storage.current(data).folder.name + "\n")
     assert storage.current(data).number == 1
-
 
 
 # A disk that is full, as a process sees it that may write no file larger than this.
@@ -129,20 +143,29 @@ def test_a_run_that_did_not_finish_leaves_nothing_behind(tmp_path, log):
         assert {path: path.stat().st_size for path in data.rglob("*")} == before
 
 
-def test_a_generation_that_is_named_stays_where_the_disk_fails_to_say_that_the_name_lasts(tmp_path, log, monkeypatch):
+def test_a_generation_that_is_named_stays_where_the_disk_fails_to_say_that_the_name_lasts(
+    tmp_path, log, monkeypatch
+):
     data = tmp_path / "data"
     take(data, write_csv(tmp_path / "one.csv", [log(0, 1, 10**20)]))
     before = (data / "current").read_text()
     fsync = os.fsync
 
     def failing(handle):
-        if Path(f"/proc/self/fd/{handle}").readlink() == data and (data / "current").read_text() != before:
+        if (
+            Path(f"/proc/self/fd/{handle}").readlink() == data
+            and (data / "current").read_text() != before
+        ):
             raise OSError(errno.EIO, "Input/output error")
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", failing)
     report = take(data, write_csv(tmp_path / "two.csv", [log(0, 2, 10**20)]))
-    assert report.generation == storage.current(data).folder.name == (data / "current").read_text().split()[0]
+    assert (
+        report.generation
+        == storage.current(data).folder.name
+        == (data / "current").read_text().split()[0]
+    )
     with Tables(data) as tables:
         assert set(tables.balances().values()) == {-2 * 10**20, 10**20}
 

@@ -62,16 +62,23 @@ def test_the_quests_have_their_current_owners_although_logs_are_missing_and_doub
 def test_both_chains_are_in_one_generation(mixed):
     chains = mixed[2].generation.chains
     assert [(c.chain_id, c.first_block, c.last_block) for c in chains] == [
-        (1, 12_600_000, 12_600_050), (10, 22_945_787, 27_585_787)]
+        (1, 12_600_000, 12_600_050),
+        (10, 22_945_787, 27_585_787),
+    ]
 
 
 def test_the_snapshots_of_2021_keep_their_dust(tmp_path):
     path = shared_data("holders/export-tokenholders-ern.csv")
     ern = "0xbbc2ae13b23d715c30720f079fcd9b4a74093505"
-    report = take(tmp_path, path, options=SnapshotOptions(tokens={"ern": ern}, decimals=18, block=12_000_000))
+    report = take(
+        tmp_path, path, options=SnapshotOptions(tokens={"ern": ern}, decimals=18, block=12_000_000)
+    )
     rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-    wanted = {(ern, holder.lower()): int(Decimal(balance).scaleb(18))
-              for holder, balance in zip(rows["HolderAddress"], rows["Balance"], strict=True) if Decimal(balance)}
+    wanted = {
+        (ern, holder.lower()): int(Decimal(balance).scaleb(18))
+        for holder, balance in zip(rows["HolderAddress"], rows["Balance"], strict=True)
+        if Decimal(balance)
+    }
     with Tables(tmp_path) as tables:
         assert tables.balances() == wanted
     assert (report.rows, report.bad_rows, 1 in wanted.values()) == (8_001, 0, True)
@@ -83,15 +90,20 @@ def test_four_collections_have_the_owners_of_the_snapshot(tmp_path):
     take(tmp_path, path, chain=None)
     with Tables(tmp_path) as tables:
         rows = zip(frame["contract_address"], frame["token_id"], frame["owner"], strict=True)
-        assert tables.owners() == {(contract.lower(), int(token)): owner.lower() for contract, token, owner in rows}
+        assert tables.owners() == {
+            (contract.lower(), int(token)): owner.lower() for contract, token, owner in rows
+        }
 
 
 def test_etherscans_rows_make_the_balances_of_plain_pandas(tmp_path):
     path = shared_data("transfers/erc20_transfers_posbridge.parquet")
     report = take(tmp_path, path)
     frame = pd.read_parquet(path).rename(columns={"from": "from_address", "to": "to_address"})
-    wanted = {(token, holder): amount for token, rows in frame.groupby("contractAddress")
-              for holder, amount in net_balances(rows).items()}
+    wanted = {
+        (token, holder): amount
+        for token, rows in frame.groupby("contractAddress")
+        for holder, amount in net_balances(rows).items()
+    }
     with Tables(tmp_path) as tables:
         assert tables.balances() == wanted
     assert (report.rows, report.erc20, report.erc20_contracts) == (10_000, 10_000, 231)
@@ -108,8 +120,16 @@ def test_contracts_are_told_apart_as_public_lists_tell_them(mixed):
     lists = pd.read_parquet(shared_data("metadata/sequence_token_directory.parquet"))
     lists = lists[(lists["chain_id"] == 1) & lists["standard"].isin(["erc20", "erc721"])]
     listed = dict(zip(lists["address"].str.lower(), lists["standard"].str.upper(), strict=True))
-    taken = dict(mixed[2].rows("SELECT address, standard FROM contracts WHERE chain_id = 1 AND transfers > 0"))
-    both = {address: (listed[address], standard) for address, standard in taken.items() if address in listed}
+    taken = dict(
+        mixed[2].rows(
+            "SELECT address, standard FROM contracts WHERE chain_id = 1 AND transfers > 0"
+        )
+    )
+    both = {
+        address: (listed[address], standard)
+        for address, standard in taken.items()
+        if address in listed
+    }
     wrong = {address: pair for address, pair in both.items() if pair[0] != pair[1]}
     assert len(both) > 100
     assert len(wrong) <= 0.04 * len(both), wrong

@@ -24,19 +24,41 @@ def secret(tmp_path, log):
     return write_parquet(tmp_path / "outside" / "secret.parquet", [log(0, 1, 10**20)])
 
 
-@pytest.mark.parametrize("url", ["https://example.org/a.parquet", "s3://bucket/a.parquet", "file:///etc/passwd",
-                                 "http://169.254.169.254/latest/", "hf://datasets/a/b.parquet"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.org/a.parquet",
+        "s3://bucket/a.parquet",
+        "file:///etc/passwd",
+        "http://169.254.169.254/latest/",
+        "hf://datasets/a/b.parquet",
+    ],
+)
 def test_a_url_is_no_path(data, url):
-    with pytest.raises(IngestError, match=r"a URL, not a path\. .* nbext ingests only files on this machine"):
+    with pytest.raises(
+        IngestError, match=r"a URL, not a path\. .* nbext ingests only files on this machine"
+    ):
         take(data, url)
     assert not data.exists()
 
 
-@pytest.mark.parametrize(("make", "says"), [
-    (lambda path, secret: path.symlink_to(secret), "a symbolic link; only regular files can be ingested"),
-    (lambda path, secret: os.mkfifo(path), "a pipe; only regular files can be ingested"),
-    (lambda path, secret: path.with_name("x").mkdir() or path.symlink_to(path.with_name("x")), "a symbolic link"),
-], ids=["link to a file", "pipe", "link to a folder"])
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            lambda path, secret: path.symlink_to(secret),
+            "a symbolic link; only regular files can be ingested",
+        ),
+        (lambda path, secret: os.mkfifo(path), "a pipe; only regular files can be ingested"),
+        (
+            lambda path, secret: (
+                path.with_name("x").mkdir() or path.symlink_to(path.with_name("x"))
+            ),
+            "a symbolic link",
+        ),
+    ],
+    ids=["link to a file", "pipe", "link to a folder"],
+)
 def test_what_is_no_regular_file_is_refused_without_opening_it(data, tmp_path, secret, make, says):
     make(tmp_path / "a.parquet", secret)
     with pytest.raises(IngestError, match=says):
@@ -58,10 +80,17 @@ def test_a_folder_gives_its_regular_files_and_follows_no_link(data, tmp_path, se
     report = take(data, folder)
     assert [file.path for file in report.files] == [str(folder / "deep" / "a.parquet")]
     assert [str(error) for error in report.refused] == [
-        f"{folder / 'link.parquet'}: a symbolic link; only regular files can be ingested."]
+        f"{folder / 'link.parquet'}: a symbolic link; only regular files can be ingested."
+    ]
 
 
-NAMES = ["a[1]*?.parquet", "a'; DROP TABLE x; --.csv", "{a,b}.parquet", "hive=1.parquet", "ü 🦄.csv"]
+NAMES = [
+    "a[1]*?.parquet",
+    "a'; DROP TABLE x; --.csv",
+    "{a,b}.parquet",
+    "hive=1.parquet",
+    "ü 🦄.csv",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,10 +133,17 @@ def test_the_stage_reads_its_sources_and_nothing_else(tmp_path, secret, log):
     building = storage.begin(tmp_path / "data")
     with Stage(tmp_path / "data" / ".stage", building, None, [files.source_of(path)]) as stage:
         assert stage.value(f"SELECT count(*) FROM read_parquet('{path}')") == 1
-        for sql in (f"SELECT * FROM read_parquet('{secret}')", "SELECT * FROM read_text('/etc/passwd')",
-                    f"COPY (SELECT 1) TO '{tmp_path}/stolen.csv'", "INSTALL httpfs", "LOAD httpfs",
-                    "SELECT * FROM read_csv('https://example.org/a.csv')", f"ATTACH '{tmp_path}/other.db'",
-                    "SET enable_external_access = true", "SET allowed_directories = ['/']"):
+        for sql in (
+            f"SELECT * FROM read_parquet('{secret}')",
+            "SELECT * FROM read_text('/etc/passwd')",
+            f"COPY (SELECT 1) TO '{tmp_path}/stolen.csv'",
+            "INSTALL httpfs",
+            "LOAD httpfs",
+            "SELECT * FROM read_csv('https://example.org/a.csv')",
+            f"ATTACH '{tmp_path}/other.db'",
+            "SET enable_external_access = true",
+            "SET allowed_directories = ['/']",
+        ):
             with pytest.raises(duckdb.Error):
                 stage.run(sql)
     assert not (tmp_path / "stolen.csv").exists()

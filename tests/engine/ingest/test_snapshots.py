@@ -25,21 +25,35 @@ TOKEN = wallet(1000)
 
 
 def holders(path, *rows, header="HolderAddress,Balance,PendingBalanceUpdate"):
-    path.write_text("\n".join([header, *(",".join(f'"{field}"' for field in row) for row in rows)]) + "\n")
+    path.write_text(
+        "\n".join([header, *(",".join(f'"{field}"' for field in row) for row in rows)]) + "\n"
+    )
     return path
 
 
 def options(decimals=18, token=TOKEN, block=100, **others):
-    return SnapshotOptions(tokens={"": token} if token else {}, decimals=decimals, block=block, **others)
+    return SnapshotOptions(
+        tokens={"": token} if token else {}, decimals=decimals, block=block, **others
+    )
 
 
 def test_dust_and_large_balances_keep_every_digit(data, tmp_path):
-    path = holders(tmp_path / "export.csv", (wallet(1), "1E-18", "No"), (wallet(2), "1441.16569050617", "No"),
-                   (wallet(3), "3.128E-15", "No"), (wallet(4), "49880295", "No"), (wallet(5), "0.0", "No"))
+    path = holders(
+        tmp_path / "export.csv",
+        (wallet(1), "1E-18", "No"),
+        (wallet(2), "1441.16569050617", "No"),
+        (wallet(3), "3.128E-15", "No"),
+        (wallet(4), "49880295", "No"),
+        (wallet(5), "0.0", "No"),
+    )
     report = take(data, path, options=options(block=12_000_000))
     with Tables(data) as tables:
-        assert tables.balances() == {(TOKEN, wallet(1)): 1, (TOKEN, wallet(2)): 1_441_165_690_506_170_000_000,
-                                     (TOKEN, wallet(3)): 3_128, (TOKEN, wallet(4)): 49_880_295 * 10**18}
+        assert tables.balances() == {
+            (TOKEN, wallet(1)): 1,
+            (TOKEN, wallet(2)): 1_441_165_690_506_170_000_000,
+            (TOKEN, wallet(3)): 3_128,
+            (TOKEN, wallet(4)): 49_880_295 * 10**18,
+        }
         assert {row[2:4] for row in tables.history()} == {(12_000_000, 2**62)}
         assert tables.contract(TOKEN)["standard"] == "ERC20"
         assert len(tables.rows("SELECT * FROM wallets")) == 4
@@ -47,13 +61,24 @@ def test_dust_and_large_balances_keep_every_digit(data, tmp_path):
     assert report.odd["zero balances skipped"] == 1
 
 
-@pytest.mark.parametrize(("balance", "why"), [
-    ("-175198427.56", "balance is below zero"), ("1E-19", "balance has more than 18 decimals"),
-    ("1e60", "balance is above 2**256-1"), ("NaN", "balance is not a number"), ("1,5", "balance is not a number"),
-    ("1E999999999", "balance is not a number"),
-])
+@pytest.mark.parametrize(
+    ("balance", "why"),
+    [
+        ("-175198427.56", "balance is below zero"),
+        ("1E-19", "balance has more than 18 decimals"),
+        ("1e60", "balance is above 2**256-1"),
+        ("NaN", "balance is not a number"),
+        ("1,5", "balance is not a number"),
+        ("1E999999999", "balance is not a number"),
+    ],
+)
 def test_a_balance_that_cannot_be_exact_is_listed_with_its_row(data, tmp_path, balance, why):
-    path = holders(tmp_path / "export.csv", (wallet(1), "1", "No"), (wallet(2), balance, "No"), ("0x1", "1", "No"))
+    path = holders(
+        tmp_path / "export.csv",
+        (wallet(1), "1", "No"),
+        (wallet(2), balance, "No"),
+        ("0x1", "1", "No"),
+    )
     report = take(data, path, options=options())
     assert [(b.row, b.why) for b in report.bad] == [(2, why), (3, "holder is not an address")]
     with Tables(data) as tables:
@@ -72,19 +97,38 @@ def test_raw_balances_are_taken_as_they_are(data, tmp_path):
 def test_a_raw_amount_is_exact_in_digits_in_hex_and_with_an_exponent(number, zeros):
     tokens = SimpleNamespace(unit="raw")
     digits = str(number)
-    scientific = [f"{digits[0]}.{digits[1:] or 0}e{len(digits) - 1}", f"{digits}E+0", f"{digits}{'0' * zeros}e-{zeros}"]
-    for text in (digits, hex(number), f"0X{number:064X}", *scientific[: 2 if zeros + len(digits) > 78 else 3]):
+    scientific = [
+        f"{digits[0]}.{digits[1:] or 0}e{len(digits) - 1}",
+        f"{digits}E+0",
+        f"{digits}{'0' * zeros}e-{zeros}",
+    ]
+    for text in (
+        digits,
+        hex(number),
+        f"0X{number:064X}",
+        *scientific[: 2 if zeros + len(digits) > 78 else 3],
+    ):
         assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (digits, None)
 
 
-@pytest.mark.parametrize("text", ["1.5e0", "0x", "0x" + "f" * 65, "1e78", "1e-1", "-1", "-0x1", "1e999", "", "x"])
+@pytest.mark.parametrize(
+    "text", ["1.5e0", "0x", "0x" + "f" * 65, "1e78", "1e-1", "-1", "-0x1", "1e999", "", "x"]
+)
 def test_a_raw_amount_that_is_no_whole_number_of_256_bits_is_a_bad_row(text):
     tokens = SimpleNamespace(unit="raw")
-    assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (None, "not a whole number from 0 to 2**256-1")
+    assert snapshots._digits(text, tokens, TOKEN, by_id=False) == (
+        None,
+        "not a whole number from 0 to 2**256-1",
+    )
 
 
 def test_a_hexadecimal_balance_needs_the_smallest_unit(data, tmp_path):
-    path = holders(tmp_path / "h.csv", (wallet(1), "0xde0b6b3a7640000"), (wallet(2), "1"), header="address,balance")
+    path = holders(
+        tmp_path / "h.csv",
+        (wallet(1), "0xde0b6b3a7640000"),
+        (wallet(2), "1"),
+        header="address,balance",
+    )
     report = take(data, path, options=options())
     why = "balance is hexadecimal, as amounts in the smallest unit are: add --unit raw"
     assert [(bad.row, bad.why) for bad in report.bad] == [(1, why)]
@@ -94,10 +138,14 @@ def test_a_hexadecimal_balance_needs_the_smallest_unit(data, tmp_path):
 
 
 def test_the_symbol_of_a_token_that_is_given_may_be_in_the_name_of_a_folder(data, tmp_path):
-    for balance, name in enumerate(("ABC/2024.csv", "holders_xyz_2024.csv", "ABC/xyz_2024.csv"), start=1):
+    for balance, name in enumerate(
+        ("ABC/2024.csv", "holders_xyz_2024.csv", "ABC/xyz_2024.csv"), start=1
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         holders(tmp_path / name, (wallet(1), str(balance)), header="address,balance")
-    named = SnapshotOptions(tokens={"abc": wallet(1000), "xyz": wallet(2000)}, decimals=0, block=100)
+    named = SnapshotOptions(
+        tokens={"abc": wallet(1000), "xyz": wallet(2000)}, decimals=0, block=100
+    )
     take(data, tmp_path / "ABC" / "2024.csv", options=named)
     take(data, tmp_path / "holders_xyz_2024.csv", options=named)
     with Tables(data) as tables:
@@ -108,7 +156,9 @@ def test_the_symbol_of_a_token_that_is_given_may_be_in_the_name_of_a_folder(data
 
 def test_without_decimals_a_balance_in_units_is_refused_and_says_what_helps(data, tmp_path):
     path = holders(tmp_path / "export.csv", (wallet(1), "1.5", "No"))
-    with pytest.raises(IngestError, match=r"decimals of 0x.*3e8 are unknown.*--decimals N, or --unit raw"):
+    with pytest.raises(
+        IngestError, match=r"decimals of 0x.*3e8 are unknown.*--decimals N, or --unit raw"
+    ):
         take(data, path, options=options(None))
 
 
@@ -133,11 +183,15 @@ def test_a_symbol_in_the_files_name_finds_the_token_that_is_known_by_it(data, tm
     path = holders(tmp_path / "export-tokenholders-usdc.csv", (wallet(1), "1.5", "No"))
     take(data, path, options=options(None, token=None))
     with Tables(data) as tables:
-        assert tables.balances() == {("0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", wallet(1)): 1_500_000}
+        assert tables.balances() == {
+            ("0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", wallet(1)): 1_500_000
+        }
 
 
 def test_an_address_in_the_files_name_is_the_token(data, tmp_path):
-    path = holders(tmp_path / f"export-tokenholders-for-contract-{TOKEN}.csv", (wallet(1), "2", "No"))
+    path = holders(
+        tmp_path / f"export-tokenholders-for-contract-{TOKEN}.csv", (wallet(1), "2", "No")
+    )
     take(data, path, options=options(0, token=None))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 2}
@@ -151,23 +205,43 @@ def test_a_symbol_that_nobody_bears_is_refused_and_says_how_to_name_the_token(da
 
 
 def test_a_row_per_token_id_makes_owners(data, tmp_path):
-    rows = {"chain_id": [1, 1, 1], "contract_address": [TOKEN] * 3, "owner": [wallet(1), wallet(1), wallet(2)],
-            "token_id": ["0", str(2**256 - 1), "7"], "snapshot_unix": [1_746_448_100] * 3}
+    rows = {
+        "chain_id": [1, 1, 1],
+        "contract_address": [TOKEN] * 3,
+        "owner": [wallet(1), wallet(1), wallet(2)],
+        "token_id": ["0", str(2**256 - 1), "7"],
+        "snapshot_unix": [1_746_448_100] * 3,
+    }
     pq.write_table(pa.table(rows), tmp_path / "nfts.parquet")
     report = take(data, tmp_path / "nfts.parquet", chain=None)
-    assert f"  holders of {TOKEN}, at 2025-05-05 12:28:20 UTC, block 0 of the data" in report.lines()
+    assert (
+        f"  holders of {TOKEN}, at 2025-05-05 12:28:20 UTC, block 0 of the data" in report.lines()
+    )
     with Tables(data) as tables:
-        assert tables.owners() == {(TOKEN, 0): wallet(1), (TOKEN, 2**256 - 1): wallet(1), (TOKEN, 7): wallet(2)}
+        assert tables.owners() == {
+            (TOKEN, 0): wallet(1),
+            (TOKEN, 2**256 - 1): wallet(1),
+            (TOKEN, 7): wallet(2),
+        }
         assert tables.balances() == {(TOKEN, wallet(1)): 2, (TOKEN, wallet(2)): 1}
         assert tables.generation.chains[0].last_timestamp == 1_746_448_100
         assert tables.contract(TOKEN)["standard"] == "ERC721"
 
 
 def test_transfers_after_a_snapshot_are_added_to_it_and_those_before_are_in_it(data, tmp_path, log):
-    path = holders(tmp_path / "h.csv", (wallet(1), "100"), (wallet(2), "50"), header="address,balance")
+    path = holders(
+        tmp_path / "h.csv", (wallet(1), "100"), (wallet(2), "50"), header="address,balance"
+    )
     take(data, path, options=options(0, block=100))
-    later = write_parquet(tmp_path / "t.parquet", [log(9, 1, 70, block=100), log(1, 2, 30, block=101),
-                                                   log(1, 3, 30, block=103), log(0, 3, 30, block=104)])
+    later = write_parquet(
+        tmp_path / "t.parquet",
+        [
+            log(9, 1, 70, block=100),
+            log(1, 2, 30, block=101),
+            log(1, 3, 30, block=103),
+            log(0, 3, 30, block=104),
+        ],
+    )
     take(data, later)
     with Tables(data) as tables:
         held = {holder: amount for (_, holder), amount in tables.balances().items()}
@@ -175,22 +249,33 @@ def test_transfers_after_a_snapshot_are_added_to_it_and_those_before_are_in_it(d
     assert held == {wallet(0): -30, wallet(1): 40, wallet(2): 80, wallet(3): 60}
 
 
-def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(data, tmp_path, log, monkeypatch):
+def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(
+    data, tmp_path, log, monkeypatch
+):
     monkeypatch.setattr(append, "LEAST", 0)
-    logs = [log(0, 1, 10**18, block=90), log(1, 2, 10**18, block=100),
-            *(log(0, 1, 5, block=91, contract=900) for _ in range(9))]
+    logs = [
+        log(0, 1, 10**18, block=90),
+        log(1, 2, 10**18, block=100),
+        *(log(0, 1, 5, block=91, contract=900) for _ in range(9)),
+    ]
     take(data, write_parquet(tmp_path / "t.parquet", logs))
     path = holders(tmp_path / "h.csv", (wallet(3), "1", "No"), (wallet(4), "2", "No"))
     report = take(data, path, options=options(block=99))
     assert report.odd["before_snapshot"] == 1
-    assert "  1 transfer up to the block of its contract's holder snapshot: balances begin with the snapshot" \
+    assert (
+        "  1 transfer up to the block of its contract's holder snapshot: balances begin with the snapshot"
         in report.lines()
-    later = take(data, write_parquet(tmp_path / "u.parquet", [log(4, 2, 1, block=n) for n in (101, 102)]))
+    )
+    later = take(
+        data, write_parquet(tmp_path / "u.parquet", [log(4, 2, 1, block=n) for n in (101, 102)])
+    )
     assert (later.rebuilt, later.odd.get("before_snapshot")) == (None, None)
     for again in (False, True):
         if again:
             compact(data)
-        with pytest.raises(InvalidSegment, match=r"Block 98 is before the balances of .* of block 99\."):
+        with pytest.raises(
+            InvalidSegment, match=r"Block 98 is before the balances of .* of block 99\."
+        ):
             held(data, 98)
         assert held(data, 99) == {wallet(3), wallet(4)}
     remove("h.csv", data)
@@ -199,26 +284,43 @@ def test_before_its_snapshot_a_contracts_balances_are_refused_and_never_nobodys(
 
 def test_amounts_are_no_token_ids_and_token_ids_no_amounts(data, tmp_path, log):
     kinds = tmp_path / "contracts.csv"
-    kinds.write_text(f"address,is_erc20,is_erc721\n{wallet(901)},false,true\n{wallet(902)},true,false\n")
+    kinds.write_text(
+        f"address,is_erc20,is_erc721\n{wallet(901)},false,true\n{wallet(902)},true,false\n"
+    )
     take(data, kinds)
-    amounts = holders(tmp_path / "amounts.csv", (wallet(1), "55"), (wallet(2), "3"), header="address,balance")
-    ids = holders(tmp_path / "ids.csv", (wallet(1), "7"), (wallet(2), "8"), header="address,token_id")
+    amounts = holders(
+        tmp_path / "amounts.csv", (wallet(1), "55"), (wallet(2), "3"), header="address,balance"
+    )
+    ids = holders(
+        tmp_path / "ids.csv", (wallet(1), "7"), (wallet(2), "8"), header="address,token_id"
+    )
     stated = "If that is not what it is, ingest a file with address, is_erc20, is_erc721."
     column = "A snapshot of an NFT collection needs a column of token ids."
     for path, token, says in (
-        (amounts, 901, f"these are amounts of {wallet(901)}, which is ERC721 as a file says. {column} {stated}"),
-        (ids, 902, f"these are token ids of {wallet(902)}, which is ERC20 as a file says. {stated}"),
+        (
+            amounts,
+            901,
+            f"these are amounts of {wallet(901)}, which is ERC721 as a file says. {column} {stated}",
+        ),
+        (
+            ids,
+            902,
+            f"these are token ids of {wallet(902)}, which is ERC20 as a file says. {stated}",
+        ),
     ):
         with pytest.raises(IngestError) as caught:
             take(data, path, options=options(None, token=wallet(token), unit="raw"))
         assert str(caught.value) == f"{path}: {says}"
     # What comes later may show what a contract is.
     take(data, amounts, options=options(None, unit="raw"))
-    moved = write_parquet(tmp_path / "t.parquet", [log(0, n, n, block=200 + n) for n in range(1, 6)])
+    moved = write_parquet(
+        tmp_path / "t.parquet", [log(0, n, n, block=200 + n) for n in range(1, 6)]
+    )
     with pytest.raises(IngestError) as caught:
         take(data, moved)
     assert str(caught.value) == (
-        f"{amounts}: these are amounts of {TOKEN}, which is ERC721 by its transfers. {column} {stated}")
+        f"{amounts}: these are amounts of {TOKEN}, which is ERC721 by its transfers. {column} {stated}"
+    )
     kinds.write_text(f"address,is_erc20,is_erc721\n{TOKEN},true,false\n")
     take(data, kinds, moved)
     with Tables(data) as tables:
@@ -229,7 +331,9 @@ def test_amounts_are_no_token_ids_and_token_ids_no_amounts(data, tmp_path, log):
 def held(data, block):
     dataset = open_dataset(data)
     try:
-        asked = language.parse({"filters": {"token": {"token": TOKEN, "unit": "raw"}, "asOf": block}})
+        asked = language.parse(
+            {"filters": {"token": {"token": TOKEN, "unit": "raw"}, "asOf": block}}
+        )
         found = dataset.ask(language.compile(language.resolve(asked, dataset, {}.get)), limit=10)
         with contextlib.closing(found.stored):
             return set(found.rows["address"].to_pylist())
@@ -239,18 +343,25 @@ def held(data, block):
 
 def test_a_newer_snapshot_stands_in_the_place_of_the_one_before(data, tmp_path):
     for number, balance in enumerate(("100", "90")):
-        path = holders(tmp_path / f"{number}.csv", (wallet(1 + number), balance), header="address,balance")
+        path = holders(
+            tmp_path / f"{number}.csv", (wallet(1 + number), balance), header="address,balance"
+        )
         take(data, path, options=options(0, block=100 + number))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(2)): 90}
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
-def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they_come(data, tmp_path, names):
+def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they_come(
+    data, tmp_path, names
+):
     header = "contract_address,holder,balance,block_number"
     newer = holders(tmp_path / f"{names[0]}.csv", (TOKEN, wallet(1), "200", "2000"), header=header)
-    older = [(TOKEN, wallet(1), "100", "1000"), (TOKEN, wallet(2), "5", "1000"),
-             (wallet(1001), wallet(2), "7", "1000")]  # fmt: skip
+    older = [
+        (TOKEN, wallet(1), "100", "1000"),
+        (TOKEN, wallet(2), "5", "1000"),
+        (wallet(1001), wallet(2), "7", "1000"),
+    ]
     holders(tmp_path / f"{names[1]}.csv", *older, header=header)
     report = take(data, tmp_path, options=options(None, token=None, block=None, unit="raw"))
     with Tables(data) as tables:
@@ -261,15 +372,27 @@ def test_an_older_snapshot_changes_nothing_of_a_newer_one_in_whatever_order_they
     again = holders(tmp_path / "again.csv", *rows, header=header)
     report = take(data, again, options=options(None, token=None, block=None, unit="raw"))
     assert report.odd[left] == 2
-    take(data, holders(newer.with_name("corrected.csv"), (TOKEN, wallet(1), "201", "2000"), header=header),
-         options=options(None, token=None, block=None, unit="raw"))  # fmt: skip
+    take(
+        data,
+        holders(newer.with_name("corrected.csv"), (TOKEN, wallet(1), "201", "2000"), header=header),
+        options=options(None, token=None, block=None, unit="raw"),
+    )
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 201, (wallet(1001), wallet(2)): 7}
 
 
-def test_of_a_wallets_balances_at_several_blocks_the_last_one_counts_also_where_it_is_zero(data, tmp_path):
-    rows = [(wallet(1), "100", "1000"), (wallet(1), "200", "2000"), (wallet(2), "8", "1000"), (wallet(2), "0", "2000"),
-            (wallet(3), "3", "1000"), (wallet(4), "4", "-1"), (wallet(5), "5", "soon")]  # fmt: skip
+def test_of_a_wallets_balances_at_several_blocks_the_last_one_counts_also_where_it_is_zero(
+    data, tmp_path
+):
+    rows = [
+        (wallet(1), "100", "1000"),
+        (wallet(1), "200", "2000"),
+        (wallet(2), "8", "1000"),
+        (wallet(2), "0", "2000"),
+        (wallet(3), "3", "1000"),
+        (wallet(4), "4", "-1"),
+        (wallet(5), "5", "soon"),
+    ]
     path = holders(tmp_path / "h.csv", *rows, header="holder,balance,block_number")
     report = take(data, path, options=options(0, block=None))
     with Tables(data) as tables:
@@ -277,58 +400,105 @@ def test_of_a_wallets_balances_at_several_blocks_the_last_one_counts_also_where_
         assert {row[2:4] for row in tables.history()} == {(2000, 2**62)}
     assert report.odd["balances skipped, because the same file has them at a later block"] == 2
     assert report.odd["zero balances skipped"] == 1
-    assert [(b.row, b.why) for b in report.bad] == [(6, "block number is not a whole number"),
-                                                    (7, "block number is not a whole number")]
+    assert [(b.row, b.why) for b in report.bad] == [
+        (6, "block number is not a whole number"),
+        (7, "block number is not a whole number"),
+    ]
 
 
-def test_two_balances_of_one_wallet_in_a_snapshot_are_not_added_and_the_second_is_listed(data, tmp_path):
-    path = holders(tmp_path / "h.csv", (wallet(1), "100"), (wallet(1), "5"), (wallet(1), "100"), (wallet(2), "1"),
-                   header="address,balance")
+def test_two_balances_of_one_wallet_in_a_snapshot_are_not_added_and_the_second_is_listed(
+    data, tmp_path
+):
+    path = holders(
+        tmp_path / "h.csv",
+        (wallet(1), "100"),
+        (wallet(1), "5"),
+        (wallet(1), "100"),
+        (wallet(2), "1"),
+        header="address,balance",
+    )
     report = take(data, path, options=options(0, block=7))
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 100, (TOKEN, wallet(2)): 1}
-    assert [(b.row, b.why, b.value) for b in report.bad] == [(2, "the file has another balance of this wallet", "5")]
+    assert [(b.row, b.why, b.value) for b in report.bad] == [
+        (2, "the file has another balance of this wallet", "5")
+    ]
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ({"decimals": 256}, "decimals: 256 is out of range. Allowed: 0 to 255."),
-    ({"decimals": -1}, "decimals: -1 is out of range. Allowed: 0 to 255."),
-    ({"block": -5}, "block: -5 is out of range. Allowed: 0 to 4,611,686,018,427,387,903."),
-    ({"block": 2**62}, f"block: {2**62} is out of range. Allowed: 0 to 4,611,686,018,427,387,903."),
-])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"decimals": 256}, "decimals: 256 is out of range. Allowed: 0 to 255."),
+        ({"decimals": -1}, "decimals: -1 is out of range. Allowed: 0 to 255."),
+        ({"block": -5}, "block: -5 is out of range. Allowed: 0 to 4,611,686,018,427,387,903."),
+        (
+            {"block": 2**62},
+            f"block: {2**62} is out of range. Allowed: 0 to 4,611,686,018,427,387,903.",
+        ),
+    ],
+)
 def test_decimals_and_blocks_that_cannot_be_are_refused(given, message):
     with pytest.raises(ValidationError) as caught:
         SnapshotOptions(**given)
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("moments", [("snapshot_block", 1000, 2000), ("snapshot_date", "2024-01-01", "2024-02-01")])
+@pytest.mark.parametrize(
+    "moments", [("snapshot_block", 1000, 2000), ("snapshot_date", "2024-01-01", "2024-02-01")]
+)
 @pytest.mark.parametrize("thing", ["balance", "token_id"])
-def test_several_snapshots_in_a_file_are_refused_since_who_left_would_be_a_holder_still(data, tmp_path, moments, thing):
+def test_several_snapshots_in_a_file_are_refused_since_who_left_would_be_a_holder_still(
+    data, tmp_path, moments, thing
+):
     column, first, last = moments
-    rows = [(TOKEN, wallet(1), "7", first), (TOKEN, wallet(2), "5", first), (TOKEN, wallet(2), "7", last),
-            (TOKEN, wallet(2), "5", last)]  # fmt: skip
+    rows = [
+        (TOKEN, wallet(1), "7", first),
+        (TOKEN, wallet(2), "5", first),
+        (TOKEN, wallet(2), "7", last),
+        (TOKEN, wallet(2), "5", last),
+    ]
     path = holders(tmp_path / "h.csv", *rows, header=f"contract_address,holder,{thing},{column}")
     with pytest.raises(IngestError) as caught:
         take(data, path, options=options(None, token=None, block=None, unit="raw"))
     assert str(caught.value) == (
-        f"{path}: it has several snapshots of {TOKEN}, by column '{column}'. Write each to a file of its own.")
+        f"{path}: it has several snapshots of {TOKEN}, by column '{column}'. Write each to a file of its own."
+    )
 
 
 def test_a_date_in_a_file_is_its_end_as_one_that_is_given_is(data, tmp_path):
-    path = holders(tmp_path / "h.csv", (wallet(1), "7", "2024-01-31"), (wallet(2), "5", ""),
-                   header="holder,balance,snapshot_date")
+    path = holders(
+        tmp_path / "h.csv",
+        (wallet(1), "7", "2024-01-31"),
+        (wallet(2), "5", ""),
+        header="holder,balance,snapshot_date",
+    )
     report = take(data, path, options=options(0, block=None))
-    assert f"  holders of {TOKEN}, 0 decimals, at 2024-01-31 23:59:59 UTC, block 0 of the data" in report.lines()
-    assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [(2, "time of the snapshot is not a time", "")]
+    assert (
+        f"  holders of {TOKEN}, 0 decimals, at 2024-01-31 23:59:59 UTC, block 0 of the data"
+        in report.lines()
+    )
+    assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [
+        (2, "time of the snapshot is not a time", "")
+    ]
 
 
-@pytest.mark.parametrize(("written", "says"), [
-    ("1700000000000", "row 1: snapshot_unix is 1700000000000, after the year 2199. It looks like milliseconds"),
-    ("31.01.2024", "Column 'snapshot_unix' has no time that nbext reads, but '31.01.2024'. Give it with --block N"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        (
+            "1700000000000",
+            "row 1: snapshot_unix is 1700000000000, after the year 2199. It looks like milliseconds",
+        ),
+        (
+            "31.01.2024",
+            "Column 'snapshot_unix' has no time that nbext reads, but '31.01.2024'. Give it with --block N",
+        ),
+    ],
+)
 def test_a_time_that_is_none_is_shown(data, tmp_path, written, says):
-    path = holders(tmp_path / "h.csv", (wallet(1), "7", written), header="holder,balance,snapshot_unix")
+    path = holders(
+        tmp_path / "h.csv", (wallet(1), "7", written), header="holder,balance,snapshot_unix"
+    )
     with pytest.raises(IngestError) as caught:
         take(data, path, options=options(0, block=None))
     assert says in str(caught.value)
@@ -337,29 +507,45 @@ def test_a_time_that_is_none_is_shown(data, tmp_path, written, says):
 @pytest.mark.parametrize("column", ["balance", "quantity", "amount"])
 def test_holders_of_several_of_a_token_id_are_not_taken_for_holders_of_one(data, tmp_path, column):
     header = f"contract_address,owner,token_id,{column}"
-    path = holders(tmp_path / "h.csv", (TOKEN, wallet(1), "7", "1"), (TOKEN, wallet(2), "7", "10"), header=header)
+    path = holders(
+        tmp_path / "h.csv",
+        (TOKEN, wallet(1), "7", "1"),
+        (TOKEN, wallet(2), "7", "10"),
+        header=header,
+    )
     with pytest.raises(IngestError) as caught:
         take(data, path, options=options(token=None))
     assert str(caught.value) == (
         f"{path}, row 2: {column} is '10'. Of a snapshot by token id, nbext reads holders of one each: ingest the "
-        "transfers of an ERC1155, or leave the column out if it is no count.")
+        "transfers of an ERC1155, or leave the column out if it is no count."
+    )
 
 
-def test_of_an_erc1155s_token_id_several_wallets_are_holders_and_of_any_other_the_first(data, tmp_path):
-    path = holders(tmp_path / "h.csv", (TOKEN, wallet(1), "7"), (TOKEN, wallet(2), "7"),
-                   header="contract_address,owner,token_id")
+def test_of_an_erc1155s_token_id_several_wallets_are_holders_and_of_any_other_the_first(
+    data, tmp_path
+):
+    path = holders(
+        tmp_path / "h.csv",
+        (TOKEN, wallet(1), "7"),
+        (TOKEN, wallet(2), "7"),
+        header="contract_address,owner,token_id",
+    )
     report = take(data, path, options=options(token=None))
     why = "the file has another owner of this token id; of an ERC1155, ingest metadata that says so first"
     assert [(bad.row, bad.why, bad.value) for bad in report.bad] == [(2, why, wallet(2))]
     with Tables(data) as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 1}
-    (tmp_path / "tokens.csv").write_text(f"address,symbol,name,decimals,standard\n{TOKEN},P,P,,ERC1155\n")
+    (tmp_path / "tokens.csv").write_text(
+        f"address,symbol,name,decimals,standard\n{TOKEN},P,P,,ERC1155\n"
+    )
     take(tmp_path / "other", path, tmp_path / "tokens.csv", options=options(token=None))
     with Tables(tmp_path / "other") as tables:
         assert tables.balances() == {(TOKEN, wallet(1)): 1, (TOKEN, wallet(2)): 1}
 
 
-def test_two_snapshots_of_equal_bytes_are_of_the_two_tokens_that_their_files_are_named_for(data, tmp_path):
+def test_two_snapshots_of_equal_bytes_are_of_the_two_tokens_that_their_files_are_named_for(
+    data, tmp_path
+):
     for name in ("uni", "dai"):
         path = tmp_path / f"export-tokenholders-{name}.csv"
         path.write_text(f"HolderAddress,Balance\n{wallet(1)},1\n")

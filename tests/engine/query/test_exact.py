@@ -17,9 +17,13 @@ from nbext.engine.query import exact
 MAX = 2**256 - 1
 EDGES = [0, 1, 10**26 - 1, 10**26, 10**52 - 1, 10**52, 2**63, 2**127, 2**128, MAX]
 AMOUNTS = st.one_of(
-    st.sampled_from([sign * edge for edge in EDGES for sign in (1, -1)]), st.integers(-MAX, MAX), st.integers(-9, 9)
+    st.sampled_from([sign * edge for edge in EDGES for sign in (1, -1)]),
+    st.integers(-MAX, MAX),
+    st.integers(-9, 9),
 )
-SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +37,12 @@ def limbs_table(engine, **amounts):
     """Register one table of amounts: for each name its three limb columns, and ``row``."""
     columns = {"row": pa.array(range(len(next(iter(amounts.values())))))}
     for name, values in amounts.items():
-        for limb, numbers in zip(("hi", "mid", "lo"), zip(*map(split, values), strict=True), strict=True):
-            columns[f"{name}_{limb}"] = pa.array([Decimal(n) for n in numbers], pa.decimal128(38, 0))
+        for limb, numbers in zip(
+            ("hi", "mid", "lo"), zip(*map(split, values), strict=True), strict=True
+        ):
+            columns[f"{name}_{limb}"] = pa.array(
+                [Decimal(n) for n in numbers], pa.decimal128(38, 0)
+            )
     return engine.create_table("amounts", pa.table(columns), overwrite=True)
 
 
@@ -64,7 +72,9 @@ def test_comparing_limbs_is_comparing_integers(engine, pairs):
 @given(st.lists(AMOUNTS, min_size=1, max_size=40))
 def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(engine, amounts):
     table = limbs_table(engine, a=amounts)
-    rows = table.select("row", amount=exact.column(exact.of(table, "a_"))).order_by("row").to_pyarrow()
+    rows = (
+        table.select("row", amount=exact.column(exact.of(table, "a_"))).order_by("row").to_pyarrow()
+    )
     answered = exact.answered(rows, {"amount": ("units", 18)})
     assert answered.column_names == ["row", "units", "amount"]
     assert answered["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
@@ -75,14 +85,27 @@ def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(en
 @pytest.mark.parametrize(
     ("amounts", "expected"),
     [
-        ([], pa.decimal128(38, 0)), ([0], pa.decimal128(38, 0)), ([-5, 10**26], pa.decimal128(38, 0)),
-        ([10**38 - 1], pa.decimal128(38, 0)), ([10**38], pa.decimal256(76, 0)), ([10**38 - 1, 1], pa.decimal256(76, 0)),
-        ([-(10**38)], pa.decimal256(76, 0)), ([10**76 - 1], pa.decimal256(76, 0)), ([10**76], pa.string()),
-        ([10**76 - 1] * 6, pa.string()), ([MAX], pa.string()), ([-MAX, 1], pa.string()),
+        ([], pa.decimal128(38, 0)),
+        ([0], pa.decimal128(38, 0)),
+        ([-5, 10**26], pa.decimal128(38, 0)),
+        ([10**38 - 1], pa.decimal128(38, 0)),
+        ([10**38], pa.decimal256(76, 0)),
+        ([10**38 - 1, 1], pa.decimal256(76, 0)),
+        ([-(10**38)], pa.decimal256(76, 0)),
+        ([10**76 - 1], pa.decimal256(76, 0)),
+        ([10**76], pa.string()),
+        ([10**76 - 1] * 6, pa.string()),
+        ([MAX], pa.string()),
+        ([-MAX, 1], pa.string()),
     ],
-)  # fmt: skip
-def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(engine, amounts, expected):
-    limbs = [dict(zip(("hi", "mid", "lo"), map(Decimal, split(amount)), strict=True)) for amount in amounts]
+)
+def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(
+    engine, amounts, expected
+):
+    limbs = [
+        dict(zip(("hi", "mid", "lo"), map(Decimal, split(amount)), strict=True))
+        for amount in amounts
+    ]
     kind = pa.struct([(limb, pa.decimal128(38, 0)) for limb in ("hi", "mid", "lo")])
     answered = exact.answered(pa.table({"amount": pa.array(limbs, kind)}), {})
     assert answered.schema == pa.schema([("amount", expected)])
@@ -104,7 +127,9 @@ def test_sums_of_limbs_carry_to_the_sum_of_integers(engine, amounts):
 def test_the_largest_limbs_that_may_be_summed_still_carry(engine):
     top = 10**37
     column = pa.array([Decimal(top)], pa.decimal128(38, 0))
-    table = engine.create_table("tops", pa.table({"hi": column, "mid": column, "lo": column}), overwrite=True)
+    table = engine.create_table(
+        "tops", pa.table({"hi": column, "mid": column, "lo": column}), overwrite=True
+    )
     carried = exact.carried(Limbs(table.hi - table.hi, table.mid, table.lo))
     rows = exact.answered(table.select(amount=exact.column(carried)).to_pyarrow(), {})
     assert rows["amount"].to_pylist() == [Decimal(str(top * 10**26 + top))]
@@ -113,6 +138,11 @@ def test_the_largest_limbs_that_may_be_summed_still_carry(engine):
 def test_a_wallet_without_the_amount_has_zero_of_it(engine):
     holders = limbs_table(engine, a=[5])
     asked = engine.create_table("asked", pa.table({"row": [0, 1]}), overwrite=True)
-    rows = asked.left_join(holders.select("row", amount=exact.column(exact.of(holders, "a_"))), "row")
+    rows = asked.left_join(
+        holders.select("row", amount=exact.column(exact.of(holders, "a_"))), "row"
+    )
     fetched = engine.to_pyarrow(rows.select("row", "amount").order_by("row"))
-    assert exact.answered(fetched, {}).to_pylist() == [{"row": 0, "amount": 5}, {"row": 1, "amount": 0}]
+    assert exact.answered(fetched, {}).to_pylist() == [
+        {"row": 0, "amount": 5},
+        {"row": 1, "amount": 0},
+    ]

@@ -16,7 +16,10 @@ LIMBS = pa.struct([(limb, pa.decimal128(38, 0)) for limb in ("hi", "mid", "lo")]
 
 
 def limbs(amounts):
-    return pa.array([dict(zip(("hi", "mid", "lo"), map(Decimal, split(one)), strict=True)) for one in amounts], LIMBS)
+    return pa.array(
+        [dict(zip(("hi", "mid", "lo"), map(Decimal, split(one)), strict=True)) for one in amounts],
+        LIMBS,
+    )
 
 
 def added(rows, columns, most):
@@ -29,11 +32,14 @@ def added(rows, columns, most):
 @pytest.mark.parametrize(
     ("last", "least", "kind"),
     [
-        (5, 0, pa.decimal128(38, 0)), (10**38, 0, pa.decimal256(76, 0)), (10**76, 0, pa.string()),
+        (5, 0, pa.decimal128(38, 0)),
+        (10**38, 0, pa.decimal256(76, 0)),
+        (10**76, 0, pa.string()),
         # What all holders of the token have decides, however few of them are returned.
-        (5, 1e40, pa.decimal256(76, 0)), (5, 1e77, pa.string()),
+        (5, 1e40, pa.decimal256(76, 0)),
+        (5, 1e77, pa.string()),
     ],
-)  # fmt: skip
+)
 def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, last, least, kind):
     monkeypatch.setattr(module, "BATCH", 4)
     monkeypatch.setattr(module, "_MADE_AT_ONCE", 8)
@@ -41,8 +47,14 @@ def test_a_column_has_one_type_whichever_batch_needs_it(monkeypatch, tmp_path, l
     monkeypatch.setattr(module, "_IN_MEMORY", 2_000)
     amounts = [*range(10, 28), last]
     rows = Rows(19, 3, {"A_raw": ("A", 1)}, {"A_raw": least}, tmp_path)
-    added(rows, {"address": pa.array([f"0x{n:040x}" for n in range(19)]), "A_raw": limbs(amounts)}, most=9)
-    assert rows.schema == pa.schema([("address", pa.string()), ("A", pa.float64()), ("A_raw", kind)])
+    added(
+        rows,
+        {"address": pa.array([f"0x{n:040x}" for n in range(19)]), "A_raw": limbs(amounts)},
+        most=9,
+    )
+    assert rows.schema == pa.schema(
+        [("address", pa.string()), ("A", pa.float64()), ("A_raw", kind)]
+    )
     assert [batch.num_rows for batch in rows.batches()] == [4, 4, 4, 4, 3]
     table = rows.table()
     assert table["A_raw"].cast(pa.string()).to_pylist() == list(map(str, amounts))

@@ -37,8 +37,10 @@ LEAVES = st.one_of(
 )
 TREES = st.recursive(
     LEAVES,
-    lambda inner: st.tuples(st.sampled_from(["not", "saved"]), inner)
-    | st.tuples(st.sampled_from(["all", "any"]), st.lists(inner, min_size=1, max_size=3)),
+    lambda inner: (
+        st.tuples(st.sampled_from(["not", "saved"]), inner)
+        | st.tuples(st.sampled_from(["all", "any"]), st.lists(inner, min_size=1, max_size=3))
+    ),
     max_leaves=6,
 )
 
@@ -98,7 +100,10 @@ def test_and_not_never_looks_at_all_wallets():
 @pytest.mark.parametrize("join", ["all", "any", "not"])
 def test_two_hundred_sets_are_one_statement_of_every_engine(join):
     """In a row, one inside the other, they would be nested past what Python recurses."""
-    sets = [Leaf(ibis.table({"wallet": "int32", "n": "int32"}, name=f"t{n}").select("wallet")) for n in range(200)]
+    sets = [
+        Leaf(ibis.table({"wallet": "int32", "n": "int32"}, name=f"t{n}").select("wallet"))
+        for n in range(200)
+    ]
     tree = {"all": And(sets), "any": Or(sets), "not": And([sets[0], *map(Not, sets[1:])])}[join]
     for engine in ("duckdb", "pyspark", "bigquery", "trino"):
         question = Question(join, lambda tables, scalars: tree, lambda tables, scalars: [])

@@ -16,10 +16,16 @@ from nbext.engine.query import sort_key
 from tests.engine.query.test_exact import AMOUNTS, limbs_table
 from tests.engine.query.test_exact import engine as engine  # noqa: PLC0414  a fixture, shared
 
-NEAR = st.builds(lambda power, off, sign: sign * (10**power + off), st.integers(0, 77), st.integers(-2, 2),
-                 st.sampled_from([1, -1]))  # fmt: skip
+NEAR = st.builds(
+    lambda power, off, sign: sign * (10**power + off),
+    st.integers(0, 77),
+    st.integers(-2, 2),
+    st.sampled_from([1, -1]),
+)
 ANY = st.one_of(AMOUNTS, NEAR)
-SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SETTINGS = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def literal(bound):
@@ -48,8 +54,10 @@ def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
 @SETTINGS
 @given(st.lists(ANY, min_size=1, max_size=40))
 def test_the_sql_of_a_size_is_pythons(amounts):
-    values = ", ".join(f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
-                       for n, (hi, mid, lo, _) in enumerate(map(sort_key.stored, amounts)))  # fmt: skip
+    values = ", ".join(
+        f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
+        for n, (hi, mid, lo, _) in enumerate(map(sort_key.stored, amounts))
+    )
     keys = sort_key.sql("hi", "mid", "lo")
     found = duckdb.sql(f"SELECT {keys} FROM (VALUES {values}) AS t(n, hi, mid, lo) ORDER BY n")
     assert [row[0] for row in found.fetchall()] == [sort_key.size(amount) for amount in amounts]
@@ -63,7 +71,15 @@ def test_bounds_are_kept_exactly_whether_or_not_sizes_decide(engine, amounts, lo
     table = table.select("row", hi="a_hi", mid="a_mid", lo="a_lo").join(
         engine.create_table("sizes", sizes, overwrite=True), "row"
     )
-    least, most = literal(sort_key.lower(low)), None if high is None else literal(sort_key.upper(high))
-    expected = [n for n, amount in enumerate(amounts) if low <= amount and (high is None or amount <= high)]
-    for rows in (sort_key.rows_within(table, least, most), table.filter(sort_key.within(table, least, most))):
+    least, most = (
+        literal(sort_key.lower(low)),
+        None if high is None else literal(sort_key.upper(high)),
+    )
+    expected = [
+        n for n, amount in enumerate(amounts) if low <= amount and (high is None or amount <= high)
+    ]
+    for rows in (
+        sort_key.rows_within(table, least, most),
+        table.filter(sort_key.within(table, least, most)),
+    ):
         assert sorted(rows.to_pyarrow()["row"].to_pylist()) == expected

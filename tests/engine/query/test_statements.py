@@ -62,14 +62,19 @@ def test_the_sql_of_each_form_is_the_kept_one(dataset, form, warehouse):
         kept.parent.mkdir(exist_ok=True)
         kept.write_text(sql, "utf-8")
     assert MATCHED in sql
-    assert sql == kept.read_text("utf-8"), "write it anew with KEEP_SNAPSHOTS=1, and read what changed"
+    assert sql == kept.read_text("utf-8"), (
+        "write it anew with KEEP_SNAPSHOTS=1, and read what changed"
+    )
 
 
 def test_queries_of_one_name_in_two_subqueries_have_names_apart_on_spark():
     tree = sqlglot.parse_one(
         "WITH t1 AS (SELECT 1 AS a) SELECT * FROM t1 JOIN (WITH t1 AS (SELECT 2 AS a) SELECT * FROM t1 "
-        "WHERE t1.a IN (WITH t1 AS (SELECT 3 AS a) SELECT a FROM t1 AS t2)) AS t3 ON t3.a = t1.a", dialect="spark")
+        "WHERE t1.a IN (WITH t1 AS (SELECT 3 AS a) SELECT a FROM t1 AS t2)) AS t3 ON t3.a = t1.a",
+        dialect="spark",
+    )
     name_apart(tree)
     assert tree.sql(dialect="spark") == (
         "WITH t1 AS (SELECT 1 AS a), `t1_1` AS (SELECT 2 AS a), `t1_0` AS (SELECT 3 AS a) SELECT * FROM t1 JOIN "
-        "(SELECT * FROM `t1_1` AS `t1` WHERE t1.a IN (SELECT a FROM `t1_0` AS t2)) AS t3 ON t3.a = t1.a")
+        "(SELECT * FROM `t1_1` AS `t1` WHERE t1.a IN (SELECT a FROM `t1_0` AS t2)) AS t3 ON t3.a = t1.a"
+    )

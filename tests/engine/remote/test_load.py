@@ -25,10 +25,14 @@ def loaded(capsys, data, *words):
 
 
 def test_bigquery_loads_each_table_and_gives_it_the_types_of_queries(capsys, data):
-    comment, statements = loaded(capsys, data, "bigquery://project/nbext", "--from", "gs://bucket/nbext/")
+    comment, statements = loaded(
+        capsys, data, "bigquery://project/nbext", "--from", "gs://bucket/nbext/"
+    )
     folder = current(data).folder / "parquet"
-    assert comment == (f"-- First copy each file to a folder of its own, as {folder}/balances.parquet to\n"
-                       "-- gs://bucket/nbext/balances/balances.parquet. Then run:")
+    assert comment == (
+        f"-- First copy each file to a folder of its own, as {folder}/balances.parquet to\n"
+        "-- gs://bucket/nbext/balances/balances.parquet. Then run:"
+    )
     assert {path.stem for path in folder.iterdir()} == set(TABLES)
     assert statements[:4] == [
         "CREATE SCHEMA IF NOT EXISTS `project.nbext`;",
@@ -47,7 +51,9 @@ def test_bigquery_loads_each_table_and_gives_it_the_types_of_queries(capsys, dat
 
 
 def test_trino_has_each_table_over_the_files_where_they_are(capsys, data):
-    _, statements = loaded(capsys, data, "trino://me@host:8080/lake/nbext", "--from", "s3://bucket/nbext")
+    _, statements = loaded(
+        capsys, data, "trino://me@host:8080/lake/nbext", "--from", "s3://bucket/nbext"
+    )
     assert statements[:3] == [
         'CREATE SCHEMA IF NOT EXISTS "lake"."nbext";',
         'DROP TABLE IF EXISTS "lake"."nbext"."wallets";',
@@ -61,20 +67,40 @@ def test_trino_has_each_table_over_the_files_where_they_are(capsys, data):
         assert [each.name for each in table.this.expressions] == list(columns)
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["duckdb://", "--from", "gs://b"], "ConfigError: engine: 'duckdb://' is not a warehouse. Write "
-     "bigquery://PROJECT/DATASET or trino://USER@HOST:PORT/CATALOG/SCHEMA."),
-    (["local[2]", "--from", "gs://b"], "ConfigError: engine: 'local[2]' is not a warehouse. Write "
-     "bigquery://PROJECT/DATASET or trino://USER@HOST:PORT/CATALOG/SCHEMA."),
-    (["bigquery://p", "--from", "gs://b"], "ConfigError: engine: 'bigquery://p' is incomplete. Write "
-     "bigquery://PROJECT/DATASET."),
-    (["bigquery://p/d", "--from", "s3://b"], "ValidationError: from: 's3://b' is not a folder that BigQuery loads "
-     "from. Write gs://BUCKET/nbext."),
-    (["trino://h/lake/nbext", "--from", "/srv/files"], "ValidationError: from: '/srv/files' is not the URL of a folder."
-     " Write gs://BUCKET/nbext or s3://BUCKET/nbext."),
-    (["trino://h/lake/nbext", "--from", "s3://b/'; DROP"], 'ValidationError: from: "s3://b/\'; DROP" is not the URL of '
-     "a folder. Write gs://BUCKET/nbext or s3://BUCKET/nbext."),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["duckdb://", "--from", "gs://b"],
+            "ConfigError: engine: 'duckdb://' is not a warehouse. Write "
+            "bigquery://PROJECT/DATASET or trino://USER@HOST:PORT/CATALOG/SCHEMA.",
+        ),
+        (
+            ["local[2]", "--from", "gs://b"],
+            "ConfigError: engine: 'local[2]' is not a warehouse. Write "
+            "bigquery://PROJECT/DATASET or trino://USER@HOST:PORT/CATALOG/SCHEMA.",
+        ),
+        (
+            ["bigquery://p", "--from", "gs://b"],
+            "ConfigError: engine: 'bigquery://p' is incomplete. Write bigquery://PROJECT/DATASET.",
+        ),
+        (
+            ["bigquery://p/d", "--from", "s3://b"],
+            "ValidationError: from: 's3://b' is not a folder that BigQuery loads "
+            "from. Write gs://BUCKET/nbext.",
+        ),
+        (
+            ["trino://h/lake/nbext", "--from", "/srv/files"],
+            "ValidationError: from: '/srv/files' is not the URL of a folder."
+            " Write gs://BUCKET/nbext or s3://BUCKET/nbext.",
+        ),
+        (
+            ["trino://h/lake/nbext", "--from", "s3://b/'; DROP"],
+            'ValidationError: from: "s3://b/\'; DROP" is not the URL of '
+            "a folder. Write gs://BUCKET/nbext or s3://BUCKET/nbext.",
+        ),
+    ],
+)
 def test_what_no_warehouse_reads_is_refused(capsys, data, words, message):
     assert cli.main(["load", *words, "--data", str(data)]) == 2
     assert capsys.readouterr().err == f"{message}\n"

@@ -40,14 +40,19 @@ def on_duckdb(data_dir):
 def on_spark(data_dir, tmp_path_factory):
     """A cluster whose own file system is another than that of the data folder, as most clusters' is."""
     with cluster(tmp_path_factory.mktemp("cluster")) as url, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.hadoop.fs.defaultFS=hdfs://none.invalid:9000 pyspark-shell")
+        patch.setenv(
+            "PYSPARK_SUBMIT_ARGS",
+            "--conf spark.hadoop.fs.defaultFS=hdfs://none.invalid:9000 pyspark-shell",
+        )
         dataset = open_dataset(data_dir, f"{url}?spark.sql.shuffle.partitions=3")
         yield dataset
         dataset.close()
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
 @pytest.mark.parametrize("form", forms.FORMS)
 def test_a_form_has_the_same_rows_on_spark(on_duckdb, on_spark, form):
     expected = on_duckdb.ask(forms.question(form, on_duckdb), limit=100)
@@ -58,23 +63,37 @@ def test_a_form_has_the_same_rows_on_spark(on_duckdb, on_spark, form):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
 def test_spark_lists_what_wallets_hold_as_duckdb_does(on_duckdb, on_spark):
-    addresses = on_duckdb.ask(forms.question("token_min", on_duckdb), limit=3).rows["address"].to_pylist()
+    addresses = (
+        on_duckdb.ask(forms.question("token_min", on_duckdb), limit=3).rows["address"].to_pylist()
+    )
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
-        held = [sorted(dataset.holdings(addresses, at, now=now), key=repr) for dataset in (on_duckdb, on_spark)]
+        held = [
+            sorted(dataset.holdings(addresses, at, now=now), key=repr)
+            for dataset in (on_duckdb, on_spark)
+        ]
         assert held[0] == held[1]
         assert held[0]
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
 def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
     ends = {one.chain_id: one.last_block for one in on_duckdb.about.chains}
     for at, now in ((ends, True), ({chain: last // 2 for chain, last in ends.items()}, False)):
         found = [
-            dataset.profile(*(forms.question(name, dataset) for name in ("token_min", "token")), at, now=now, least=1)
+            dataset.profile(
+                *(forms.question(name, dataset) for name in ("token_min", "token")),
+                at,
+                now=now,
+                least=1,
+            )
             for dataset in (on_duckdb, on_spark)
         ]
         assert found[0] == found[1]
@@ -82,7 +101,9 @@ def test_spark_profiles_a_segment_as_duckdb_does(on_duckdb, on_spark):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
 def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
     question = forms.question("token_min", on_spark)
     assert on_spark.ask(question, limit=0) == on_duckdb.ask(question, limit=0)
@@ -99,29 +120,46 @@ def test_spark_counts_looks_up_and_explains_as_duckdb_does(on_duckdb, on_spark):
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize("seconds", [3, 0.3, 0.1])  # while it runs, while it is planned, before its first job
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
+@pytest.mark.parametrize(
+    "seconds", [3, 0.3, 0.1]
+)  # while it runs, while it is planned, before its first job
 def test_a_question_on_spark_is_cancelled_at_any_moment_and_the_next_is_answered(on_spark, seconds):
     def endless(tables, scalars):
         every = tables["transfers"].select(w0=lambda t: t.sender)
         for place in range(1, 6):
-            every = every.cross_join(tables["transfers"].select(**{f"w{place}": lambda t: t.sender}))
+            every = every.cross_join(
+                tables["transfers"].select(**{f"w{place}": lambda t: t.sender})
+            )
         text = sum(every[name] for name in every.columns).cast("string")
         return Leaf(every.filter(text == "none").select(wallet="w0"))
 
     cancel = Cancel()
     threading.Timer(seconds, cancel.asked.set).start()
     with pytest.raises(QueryCancelled):
-        on_spark.ask(Question("endless", endless, lambda tables, scalars: []), limit=1, cancel=cancel)
+        on_spark.ask(
+            Question("endless", endless, lambda tables, scalars: []), limit=1, cancel=cancel
+        )
     assert on_spark.ask(forms.question("token", on_spark), limit=0).matched > 0
 
 
 @pytest.mark.spark
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")
-def test_two_generations_on_one_spark_have_tables_of_their_own_and_one_ends_without_the_other(on_spark, tmp_path):
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+)
+def test_two_generations_on_one_spark_have_tables_of_their_own_and_one_ends_without_the_other(
+    on_spark, tmp_path
+):
     hand_made.generation(tmp_path, {"contracts": [hand_made.contract(1, symbol="NEW", holders=1)]})
-    other = RemoteDataset(chosen(tmp_path), Spark(beside(chosen(tmp_path)), on_spark._backend._master, {}))
-    assert [other.catalog.symbols(1, nft=False), "NEW" in on_spark.catalog.symbols(1, nft=False)] == [["NEW"], False]
+    other = RemoteDataset(
+        chosen(tmp_path), Spark(beside(chosen(tmp_path)), on_spark._backend._master, {})
+    )
+    assert [
+        other.catalog.symbols(1, nft=False),
+        "NEW" in on_spark.catalog.symbols(1, nft=False),
+    ] == [["NEW"], False]
     question = forms.question("token_min", on_spark)
     before = on_spark.ask(question, limit=0)
     other.close()
@@ -141,16 +179,25 @@ dataset.close()
 
 @pytest.mark.spark
 def test_options_hold_of_the_url_and_where_it_has_none_of_sparks_own_file(data_dir, tmp_path):
-    (tmp_path / "spark-defaults.conf").write_text("spark.sql.broadcastTimeout 301\nspark.sql.shuffle.partitions 7\n")
-    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", CONFIGURED, data_dir], capture_output=True, text=True,
-                         check=False, env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)})  # fmt: skip
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.sql.broadcastTimeout 301\nspark.sql.shuffle.partitions 7\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CONFIGURED, data_dir],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SPARK_CONF_DIR": str(tmp_path)},
+    )
     assert (ran.returncode, ran.stdout) == (0, "301 3\n")
 
 
 def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
     folder = parquet_files(current(data_dir))
     assert parquet_files(current(data_dir)) == folder
-    assert sorted(path.name for path in folder.iterdir()) == sorted(f"{name}.parquet" for name in TABLES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        f"{name}.parquet" for name in TABLES
+    )
     types = {"int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
     for name, columns in TABLES.items():
         found = duckdb.sql(f"DESCRIBE FROM '{folder / name}.parquet'").fetchall()
@@ -162,21 +209,42 @@ def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("spark://", "engine: 'spark://' is not the address of a Spark master. Write "
-         "spark://HOST:PORT or sc://HOST:PORT."),
-        ("spark://host", "engine: 'spark://host' is not the address of a Spark master. Write "
-         "spark://HOST:PORT or sc://HOST:PORT."),
-        ("spark://host:port", "engine: 'spark://host:port' is not the address of a Spark master. Write "
-         "spark://HOST:PORT or sc://HOST:PORT."),
-        ("sc://host:1/;token=abc", "engine: 'sc://host:1/' is not the address of a Spark master. Write "
-         "spark://HOST:PORT or sc://HOST:PORT."),
-        ("local[2]?cores=4", "engine: Spark has no option 'cores': its options begin with spark., such as "
-         "spark.executor.memory=2g."),
-        ("local[two]", "engine: 'local[two]' is not the URL of an engine. Allowed: duckdb://, bigquery://, trino://, "
-         "and Spark's masters: spark://HOST:PORT, local[N], yarn, k8s://https://HOST:PORT, sc://HOST:PORT."),
-        ("pyspark://host:7077", "engine: 'pyspark://host:7077' is not the URL of an engine. Did you mean 'spark'? "
-         "Allowed: duckdb://, bigquery://, trino://, and Spark's masters: spark://HOST:PORT, local[N], yarn, "
-         "k8s://https://HOST:PORT, sc://HOST:PORT."),
+        (
+            "spark://",
+            "engine: 'spark://' is not the address of a Spark master. Write "
+            "spark://HOST:PORT or sc://HOST:PORT.",
+        ),
+        (
+            "spark://host",
+            "engine: 'spark://host' is not the address of a Spark master. Write "
+            "spark://HOST:PORT or sc://HOST:PORT.",
+        ),
+        (
+            "spark://host:port",
+            "engine: 'spark://host:port' is not the address of a Spark master. Write "
+            "spark://HOST:PORT or sc://HOST:PORT.",
+        ),
+        (
+            "sc://host:1/;token=abc",
+            "engine: 'sc://host:1/' is not the address of a Spark master. Write "
+            "spark://HOST:PORT or sc://HOST:PORT.",
+        ),
+        (
+            "local[2]?cores=4",
+            "engine: Spark has no option 'cores': its options begin with spark., such as "
+            "spark.executor.memory=2g.",
+        ),
+        (
+            "local[two]",
+            "engine: 'local[two]' is not the URL of an engine. Allowed: duckdb://, bigquery://, trino://, "
+            "and Spark's masters: spark://HOST:PORT, local[N], yarn, k8s://https://HOST:PORT, sc://HOST:PORT.",
+        ),
+        (
+            "pyspark://host:7077",
+            "engine: 'pyspark://host:7077' is not the URL of an engine. Did you mean 'spark'? "
+            "Allowed: duckdb://, bigquery://, trino://, and Spark's masters: spark://HOST:PORT, local[N], yarn, "
+            "k8s://https://HOST:PORT, sc://HOST:PORT.",
+        ),
         ("bigquery://project", "Write bigquery://PROJECT/DATASET"),
         ("trino://host:8080/catalog", "Write trino://USER@HOST:PORT/CATALOG/SCHEMA"),
     ],
@@ -187,12 +255,21 @@ def test_a_url_that_is_not_complete_says_how_it_is_written(data_dir, engine, mes
     assert message in str(raised.value)
 
 
-@pytest.mark.parametrize(("engine", "name"), [
-    ("spark://10.0.0.1:7077", "pyspark"), ("spark://10.0.0.1:7077,10.0.0.2:7077", "pyspark"), ("local", "pyspark"),
-    ("local[*]", "pyspark"), ("local[2,3]?spark.driver.memory=1g", "pyspark"), ("yarn", "pyspark"),
-    ("k8s://https://10.0.0.1:6443", "pyspark"), ("sc://10.0.0.1:15002", "pyspark"),
-    ("bigquery://project/nbext", "bigquery"), ("trino://me@host:1/lake/nbext", "trino"),
-])
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [
+        ("spark://10.0.0.1:7077", "pyspark"),
+        ("spark://10.0.0.1:7077,10.0.0.2:7077", "pyspark"),
+        ("local", "pyspark"),
+        ("local[*]", "pyspark"),
+        ("local[2,3]?spark.driver.memory=1g", "pyspark"),
+        ("yarn", "pyspark"),
+        ("k8s://https://10.0.0.1:6443", "pyspark"),
+        ("sc://10.0.0.1:15002", "pyspark"),
+        ("bigquery://project/nbext", "bigquery"),
+        ("trino://me@host:1/lake/nbext", "trino"),
+    ],
+)
 def test_an_engine_elsewhere_is_not_connected_to_before_it_is_asked(data_dir, engine, name):
     dataset = open_dataset(data_dir, engine)
     assert isinstance(dataset, RemoteDataset)

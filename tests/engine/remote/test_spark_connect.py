@@ -15,7 +15,9 @@ from tests.engine.cluster import connect_server
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
+    ),
 ]
 
 
@@ -48,13 +50,16 @@ def test_a_question_over_spark_connect_is_cancelled_and_the_next_is_answered(dat
     def endless(tables, scalars):
         every = tables["transfers"].select(w0=lambda t: t.sender)
         for place in range(1, 6):
-            every = every.cross_join(tables["transfers"].select(**{f"w{place}": lambda t: t.sender}))
+            every = every.cross_join(
+                tables["transfers"].select(**{f"w{place}": lambda t: t.sender})
+            )
         text = sum(every[name] for name in every.columns).cast("string")
         return Leaf(every.filter(text == "none").select(wallet="w0"))
 
     cancel = Cancel()
     threading.Timer(3, cancel.asked.set).start()
     with pytest.raises(QueryCancelled):
-        connected.ask(Question("endless", endless, lambda tables, scalars: []), limit=1, cancel=cancel)
+        connected.ask(
+            Question("endless", endless, lambda tables, scalars: []), limit=1, cancel=cancel
+        )
     assert connected.ask(forms.question("token", connected), limit=0).matched > 0
-

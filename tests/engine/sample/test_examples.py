@@ -28,15 +28,24 @@ def rows(path):
 
 def test_transfers_have_the_columns_of_ethereum_etl(files):
     found = rows(files["token_transfers.csv"])
-    assert list(found[0]) == pq.read_schema(shared_data("transfers/eth_token_transfers_12600000.parquet")).names
+    assert (
+        list(found[0])
+        == pq.read_schema(shared_data("transfers/eth_token_transfers_12600000.parquet")).names
+    )
 
 
 def test_transfers_have_a_repeated_row_a_bad_value_and_an_address_in_mixed_case(files):
     found = rows(files["token_transfers.csv"])
     keys = [(row["transaction_hash"], row["log_index"]) for row in found]
     assert (len(keys), len(set(keys))) == (3_606, 3_605)
-    assert [number for number, row in enumerate(found) if not row["value"].isdigit()] == [len(found) - 1]
-    assert found[0]["to_address"] == checksummed(found[0]["to_address"]) != found[0]["to_address"].lower()
+    assert [number for number, row in enumerate(found) if not row["value"].isdigit()] == [
+        len(found) - 1
+    ]
+    assert (
+        found[0]["to_address"]
+        == checksummed(found[0]["to_address"])
+        != found[0]["to_address"].lower()
+    )
 
 
 def test_every_transfer_has_a_block_with_a_time(files):
@@ -46,7 +55,9 @@ def test_every_transfer_has_a_block_with_a_time(files):
 
 def test_the_tokens_file_names_each_contract_of_the_transfers(files):
     found = rows(files["tokens.csv"])
-    assert {row["address"] for row in found} == {row["token_address"] for row in rows(files["token_transfers.csv"])}
+    assert {row["address"] for row in found} == {
+        row["token_address"] for row in rows(files["token_transfers.csv"])
+    }
     assert [(row["symbol"], row["decimals"]) for row in found] == [
         ("UNI", "18"),
         ("LINK", "18"),
@@ -57,7 +68,9 @@ def test_the_tokens_file_names_each_contract_of_the_transfers(files):
 
 def test_cryo_files_hold_binary_addresses_and_the_same_value_three_times(files):
     table = pq.read_table(files["erc20_transfers"])
-    assert {table.schema.field(name).type for name in ("erc20", "from_address", "to_address")} == {pa.binary()}
+    assert {table.schema.field(name).type for name in ("erc20", "from_address", "to_address")} == {
+        pa.binary()
+    }
     values = [int(text) for text in table["value_string"].to_pylist()]
     assert [int.from_bytes(value, "big") for value in table["value_binary"].to_pylist()] == values
     assert [float(value) for value in values] == table["value_f64"].to_pylist()

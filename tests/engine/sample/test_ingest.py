@@ -23,7 +23,9 @@ def ingested(tmp_path_factory):
     write_export(folder)
     data_dir = tmp_path_factory.mktemp("data")
     report = ingest([folder], None, data_dir)
-    with duckdb.connect(str(data_dir / "generations" / report.generation / "tables.duckdb"), read_only=True) as tables:
+    with duckdb.connect(
+        str(data_dir / "generations" / report.generation / "tables.duckdb"), read_only=True
+    ) as tables:
         yield tables
 
 
@@ -41,7 +43,9 @@ def test_ingest_makes_the_same_table_of_the_same_transfers(ingested, name):
 def test_ingest_knows_the_same_of_each_contract_that_has_transfers(ingested):
     columns = columns_of("contracts")
     expected = pq.read_table(PREPARED / "contracts.parquet", columns=columns).to_pylist()
-    found = ingested.execute(f"SELECT {', '.join(columns)} FROM contracts WHERE transfers > 0").fetchall()
+    found = ingested.execute(
+        f"SELECT {', '.join(columns)} FROM contracts WHERE transfers > 0"
+    ).fetchall()
     assert found == [tuple(row.values()) for row in expected if row["transfers"]]
 
 

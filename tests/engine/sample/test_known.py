@@ -31,17 +31,25 @@ def listed() -> dict[tuple[int, str], set[tuple[str | None, ...]]]:
             chain_id = row.get("chain_id") or ETHEREUM_LISTS_CHAINS.get(row.get("chain"))
             standard = (row.get("standard") or "erc20").upper()
             decimals = str(row["decimals"]) if standard == "ERC20" else None
-            facts[chain_id, row["address"].lower()].add((standard, row["symbol"], row["name"], decimals))
+            facts[chain_id, row["address"].lower()].add(
+                (standard, row["symbol"], row["name"], decimals)
+            )
     return facts
 
 
-@pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known.key} {known.checksum_address[:6]}")
+@pytest.mark.parametrize(
+    "known", KNOWN, ids=lambda known: f"{known.key} {known.checksum_address[:6]}"
+)
 def test_a_public_list_says_the_same_of_each_well_known_contract(known):
     decimals = None if known.decimals is None else str(known.decimals)
-    assert (known.standard, known.symbol, known.name, decimals) in listed()[known.chain_id, known.address]
+    assert (known.standard, known.symbol, known.name, decimals) in listed()[
+        known.chain_id, known.address
+    ]
 
 
-@pytest.mark.parametrize("known", [*KNOWN, *SPAM], ids=lambda known: f"{known.key!a} {known.checksum_address[:6]}")
+@pytest.mark.parametrize(
+    "known", [*KNOWN, *SPAM], ids=lambda known: f"{known.key!a} {known.checksum_address[:6]}"
+)
 def test_each_address_is_written_with_its_checksum(known):
     assert known.checksum_address == checksummed(known.address)
 
@@ -50,7 +58,9 @@ def test_every_chain_has_its_dollar_tokens_and_most_have_two_of_a_kind():
     symbols = defaultdict(set)
     for token in TOKENS:
         symbols[token.chain].add(token.symbol)
-    assert {chain: sorted(s for s in of if s.startswith("USD")) for chain, of in symbols.items()} == {
+    assert {
+        chain: sorted(s for s in of if s.startswith("USD")) for chain, of in symbols.items()
+    } == {
         "ethereum": ["USDC", "USDT"],
         "polygon": ["USDC", "USDC.e", "USDT"],
         "optimism": ["USDC", "USDC.e", "USDT"],

@@ -38,9 +38,17 @@ def test_the_folder_holds_every_table_of_the_layout_with_its_columns_and_rows(tm
     with duckdb.connect(str(folder / "tables.duckdb"), read_only=True) as connection:
         for name, columns in TABLES.items():
             described = connection.execute(f"DESCRIBE {name}").fetchall()
-            assert {row[0]: row[1] for row in described} == {c: TYPES[kind] for c, kind in columns.items()}
-            assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() == (manifest["tables"][name],)
-    assert (manifest["name"], manifest["synthetic"], manifest["format"]) == ("synthetic sample", True, 1)
+            assert {row[0]: row[1] for row in described} == {
+                c: TYPES[kind] for c, kind in columns.items()
+            }
+            assert connection.execute(f"SELECT count(*) FROM {name}").fetchone() == (
+                manifest["tables"][name],
+            )
+    assert (manifest["name"], manifest["synthetic"], manifest["format"]) == (
+        "synthetic sample",
+        True,
+        1,
+    )
 
 
 def test_every_data_folder_shares_the_folder_of_the_first(tmp_path):
@@ -52,10 +60,14 @@ def test_every_data_folder_shares_the_folder_of_the_first(tmp_path):
 
 
 def test_processes_that_ask_at_the_same_time_end_with_one_whole_folder(tmp_path, cache):
-    code = ("import pathlib, sys; from nbext.engine.sample.unpack import ensure_sample; "
-            "print(ensure_sample(pathlib.Path(sys.argv[1])).name)")
+    code = (
+        "import pathlib, sys; from nbext.engine.sample.unpack import ensure_sample; "
+        "print(ensure_sample(pathlib.Path(sys.argv[1])).name)"
+    )
     started = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
         for _ in range(4)
     ]
     names = {process.communicate()[0].strip() for process in started}
@@ -75,7 +87,10 @@ def test_a_sample_that_may_only_be_read_is_used_as_it_is(tmp_path, cache):
         path.chmod(path.stat().st_mode & 0o555)
     try:
         with contextlib.closing(open_dataset(tmp_path / "data")) as dataset:
-            assert dataset.catalog.contract(1, "0x1f9840a85d5af5bf1d1762f925bdaddc4201f984").symbol == "UNI"
+            assert (
+                dataset.catalog.contract(1, "0x1f9840a85d5af5bf1d1762f925bdaddc4201f984").symbol
+                == "UNI"
+            )
         assert ensure_sample(tmp_path / "other") == folder
     finally:
         cache.chmod(0o755)

@@ -23,7 +23,9 @@ from tests.language.oracle import One
 # What people may write and read, and the steps from what was written to the wallets.
 WRITTEN = ("name", "help", "fields", "examples")
 STEPS = ("resolve", "wallets", "canonical", "words")
-EACH = pytest.mark.parametrize("condition", CONDITIONS.values(), ids=lambda condition: condition.name)
+EACH = pytest.mark.parametrize(
+    "condition", CONDITIONS.values(), ids=lambda condition: condition.name
+)
 
 
 @EACH
@@ -67,7 +69,10 @@ def test_whoever_lists_conditions_lists_each(condition):
 
 
 def test_each_file_of_the_folder_is_a_condition_of_the_registry():
-    modules = {path.stem for path in Path(conditions.__file__).parent.glob("*.py")} - {"__init__", "condition"}
+    modules = {path.stem for path in Path(conditions.__file__).parent.glob("*.py")} - {
+        "__init__",
+        "condition",
+    }
     assert modules == {condition.__module__.rsplit(".", 1)[1] for condition in CONDITIONS.values()}
     assert [condition.name for condition in CONDITIONS.values()] == list(CONDITIONS)
 

@@ -20,7 +20,9 @@ from nbext.notebook.cell.json_source import first_fault, place_of, places
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -43,10 +45,12 @@ def test_what_is_json_is_read_as_json(value, indent):
         assert read(text) == value
 
 
-@given(st.text(alphabet='{}[],:"\'ab01 \n\\/#.-+', max_size=30))
+@given(st.text(alphabet="{}[],:\"'ab01 \n\\/#.-+", max_size=30))
 def test_a_text_is_read_exactly_when_the_json_module_reads_it(text):
     try:
-        expected = json.loads(text, object_pairs_hook=lambda pairs: len(pairs) == len(dict(pairs)) and dict(pairs))
+        expected = json.loads(
+            text, object_pairs_hook=lambda pairs: len(pairs) == len(dict(pairs)) and dict(pairs)
+        )
     except ValueError:
         assert refused(text)
         return
@@ -61,7 +65,9 @@ def test_any_text_is_read_or_refused_with_a_message(text):
 
 
 def test_numbers_keep_their_digits():
-    value = read('{"a": 0.1, "b": 0.12345678901234567890123, "c": 115792089237316195423570985008687907853269984665640}')
+    value = read(
+        '{"a": 0.1, "b": 0.12345678901234567890123, "c": 115792089237316195423570985008687907853269984665640}'
+    )
     assert value == {
         "a": 0.1,
         "b": Decimal("0.12345678901234567890123"),
@@ -144,39 +150,55 @@ def test_a_mistake_is_named_shown_and_mended(name):
         ('{"a": [1, 2}', "} does not close the [ at line 1, column 7. Write ]."),
         ('{"a": 1}}', "There is one } too many."),
         ('{"a": 1} {"b": 2}', "Unexpected text after the cell's object."),
-        ('{"a": 007}', "A JSON number has no leading zero. Put 007 in double quotes, or drop the zero."),
+        (
+            '{"a": 007}',
+            "A JSON number has no leading zero. Put 007 in double quotes, or drop the zero.",
+        ),
         ('{"a": 1_000}', "JSON numbers have no underscores. Write the digits only."),
         ('{"a": .5}', '.5 is not a JSON number. Write 0.5, 5 or "5".'),
         ('{"a": NaN}', "JSON has no NaN. Leave the bound out."),
         ('{"a": 0xdead}', "An address is a string. Put it in double quotes."),
         ('{"a": "b\n}', 'The closing " of this string is missing on its line.'),
         ('{"a": "\\x"}', "JSON has no escape \\x. Write \\\\ for a backslash."),
-        ('{“a”: 1}', '“ is a typographic quote, as word processors write it. Use ".'),
-        ('{"a":\u00a01}', "This space or invisible mark (U+00A0) is not allowed in JSON. "
-         "Delete it, or use a plain space."),
+        ("{“a”: 1}", '“ is a typographic quote, as word processors write it. Use ".'),
+        (
+            '{"a":\u00a01}',
+            "This space or invisible mark (U+00A0) is not allowed in JSON. "
+            "Delete it, or use a plain space.",
+        ),
         ('{"a": (1, 2)}', "JSON has no parentheses. Write a list in [ ]."),
         ('{"a": $x}', "Write a Python value as {{name}}, not as $x."),
         ('{"a":', "The text ends where a value is expected, and } is missing after it."),
         ('{"a": {{x}', "The {{ is not closed: }} is missing."),
-        ('{"a": {{"b": 1}}}', "'\"b\": 1' is not a Python expression, which {{ }} needs. "
-         "Write a JSON object in single braces."),
-        ("a: &a [*a, *a]", "a is not a JSON value. Put a string in double quotes (\"a\"), "
-         "a Python variable in double braces ({{a}})."),
+        (
+            '{"a": {{"b": 1}}}',
+            "'\"b\": 1' is not a Python expression, which {{ }} needs. "
+            "Write a JSON object in single braces.",
+        ),
+        (
+            "a: &a [*a, *a]",
+            'a is not a JSON value. Put a string in double quotes ("a"), '
+            "a Python variable in double braces ({{a}}).",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_first_line_says_what_is_wrong(text, first_line):
     assert refused(text).splitlines()[0] == first_line
 
 
 def test_a_cell_of_ten_megabytes_is_refused_with_line_and_column():
     message = refused("{" + " " * 10_000_000)
-    assert message.startswith("The cell has 10,000,001 characters; a request can have at most 1,048,576.")
+    assert message.startswith(
+        "The cell has 10,000,001 characters; a request can have at most 1,048,576."
+    )
     assert "line 1, column 1048577:" in message
     assert len(message) < 500
 
 
 def test_nesting_without_end_is_refused():
-    assert refused('{"a":' * 50_000 + "1" + "}" * 50_000) == "Objects and lists are nested too deeply."
+    assert (
+        refused('{"a":' * 50_000 + "1" + "}" * 50_000) == "Objects and lists are nested too deeply."
+    )
 
 
 FRAME = pd.DataFrame({"address": ["0xa", "0xb"], "n": [1, 2]})
@@ -196,8 +218,10 @@ FRAME = pd.DataFrame({"address": ["0xa", "0xb"], "n": [1, 2]})
         (2**256 - 1, 2**256 - 1),
         ({"b", "a"}, ["a", "b"]),
         (range(3), [0, 1, 2]),
-        (datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
-         "2024-01-02T01:00:00Z"),
+        (
+            datetime.datetime(2024, 1, 2, 3, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+            "2024-01-02T01:00:00Z",
+        ),
         (pd.Timestamp("2024-01-02"), "2024-01-02T00:00:00Z"),
         (np.datetime64("2024-01-02T03:00:00"), "2024-01-02T03:00:00Z"),
         (datetime.date(2024, 1, 2), "2024-01-02"),
@@ -206,7 +230,7 @@ FRAME = pd.DataFrame({"address": ["0xa", "0xb"], "n": [1, 2]})
         ('a "quoted" } text', 'a "quoted" } text'),
         ({"token": {"token": "UNI"}}, {"token": {"token": "UNI"}}),
     ],
-)  # fmt: skip
+)
 def test_a_python_value_becomes_its_json_value(value, expected):
     result = read('{"a": {{x}}, "b": [ {{ x }} ]}', x=value)
     assert result == {"a": expected, "b": [expected]}
@@ -225,9 +249,15 @@ def test_saved_segments_stay_texts_in_a_list_of_wallets():
         (pd.NA, "a missing value cannot be written as JSON; drop missing values first."),
         (pd.NaT, "a missing time cannot be written as JSON; drop missing values first."),
         (b"\x00", "bytes cannot be written as JSON; write an address as '0x' + value.hex()."),
-        (FRAME, "a DataFrame of 2 columns (address, n) cannot be written as JSON; "
-         "choose one column, such as ['address']."),
-        (object, "a type cannot be written as JSON; use strings, numbers, times, lists, dicts or a column."),
+        (
+            FRAME,
+            "a DataFrame of 2 columns (address, n) cannot be written as JSON; "
+            "choose one column, such as ['address'].",
+        ),
+        (
+            object,
+            "a type cannot be written as JSON; use strings, numbers, times, lists, dicts or a column.",
+        ),
         ({1: 2}, "the key 1 is not a string."),
     ],
 )
@@ -238,7 +268,10 @@ def test_a_value_without_a_json_form_is_refused_with_the_reason(value, reason):
 
 def test_an_expression_may_hold_braces_and_span_lines():
     assert read('{"a": {{ {"b": {"c": [7]}}["b"]["c"] }}}') == {"a": [7]}
-    assert read('{"a": {{ [w\n for w in wallets\n] }},\n "b": 1}', wallets=("x",)) == {"a": ["x"], "b": 1}
+    assert read('{"a": {{ [w\n for w in wallets\n] }},\n "b": 1}', wallets=("x",)) == {
+        "a": ["x"],
+        "b": 1,
+    }
 
 
 def test_an_expression_may_be_a_key():
@@ -278,7 +311,13 @@ def test_every_key_and_item_has_its_place(value):
     text = json.dumps(value)
 
     def walk(inner, path):
-        steps = inner.items() if isinstance(inner, dict) else enumerate(inner) if isinstance(inner, list) else ()
+        steps = (
+            inner.items()
+            if isinstance(inner, dict)
+            else enumerate(inner)
+            if isinstance(inner, list)
+            else ()
+        )
         for step, item in steps:
             yield (*path, step)
             yield from walk(item, (*path, step))
@@ -286,14 +325,20 @@ def test_every_key_and_item_has_its_place(value):
     assert [path for path, _ in places(text)] == list(walk(value, ()))
     for path, position in places(text):
         if isinstance(path[-1], str):
-            pointer = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+            pointer = "".join(
+                "/" + str(part).replace("~", "~0").replace("/", "~1") for part in path
+            )
             assert text[place_of(text, pointer) :].startswith(json.dumps(path[-1]))
             assert text[position] == '"'
 
 
 # As Python would write it, or JSON with what JSON does not have; the JSON that it means; and what was corrected.
 CORRECTED = [
-    ("{'a': {'b': False, 'c': None}}", '{"a": {"b": false, "c": null}}', ["single quotes", "True, False or None"]),
+    (
+        "{'a': {'b': False, 'c': None}}",
+        '{"a": {"b": false, "c": null}}',
+        ["single quotes", "True, False or None"],
+    ),
     ('{"a": [1, 2,],\n}', '{"a": [1, 2]\n}', ["trailing commas"]),
     ('{"a": 1} # one', '{"a": 1} ', ["comments"]),
     ('{/* two\nlines */"a": 1, // one\n}', '{\n"a": 1 \n}', ["comments", "trailing commas"]),
@@ -302,8 +347,16 @@ CORRECTED = [
     ("{'a': 0.12345678901234567890}", '{"a": 0.12345678901234567890}', ["single quotes"]),
     ('{"a": "# no // comment"}', '{"a": "# no // comment"}', []),
     ("{'a': (1, 2,), 'b': ()}", '{"a": [1, 2], "b": []}', ["single quotes", "tuples"]),
-    ("{'a': {'b',}, 'c': {}} # {(", '{"a": ["b"], "c": {}} ', ["single quotes", "sets", "comments"]),
-    ('{"a": ("b"), "c": -1_000.5}', '{"a": "b", "c": -1000.5}', ["parentheses", "underscores in numbers"]),
+    (
+        "{'a': {'b',}, 'c': {}} # {(",
+        '{"a": ["b"], "c": {}} ',
+        ["single quotes", "sets", "comments"],
+    ),
+    (
+        '{"a": ("b"), "c": -1_000.5}',
+        '{"a": "b", "c": -1000.5}',
+        ["parentheses", "underscores in numbers"],
+    ),
 ]
 
 
@@ -331,10 +384,14 @@ def test_what_could_mean_something_else_is_left_and_named(text, left):
 WRITTEN = st.text("""aé'"#/(){}[],: """, max_size=5)
 PYTHON = st.recursive(
     st.none() | st.booleans() | st.integers() | WRITTEN,
-    lambda values: st.lists(values, max_size=3) | st.lists(values, max_size=3).map(tuple)
-    | st.dictionaries(WRITTEN, values, max_size=3) | st.sets(st.integers(), min_size=1, max_size=3),
+    lambda values: (
+        st.lists(values, max_size=3)
+        | st.lists(values, max_size=3).map(tuple)
+        | st.dictionaries(WRITTEN, values, max_size=3)
+        | st.sets(st.integers(), min_size=1, max_size=3)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 def as_lists(value):

@@ -29,7 +29,13 @@ def session(shell):
     """A session that knows what a connection would have taught it."""
     made = current_session()
     made.vocabulary.learn_service(None, {"data": {"chains": [{"chain": "polygon"}]}}, json_schema())
-    learn(made, "tokens", symbol=["USDC", "UNI", None], address=["0x1", "0x2", "0x3"], chain=["ethereum"] * 3)
+    learn(
+        made,
+        "tokens",
+        symbol=["USDC", "UNI", None],
+        address=["0x1", "0x2", "0x3"],
+        chain=["ethereum"] * 3,
+    )
     learn(made, "nfts", symbol=["UNIPUNK"], address=["0x4"], chain=["ethereum"])
     return made
 
@@ -58,23 +64,37 @@ def quoted(names):
         ("%%segment_query\n{|", ("", quoted([*TOP, *REQUEST]))),
         ('%%segment_query\n{"|', ("", [*TOP, *REQUEST])),
         ('%%segment_query\n{"to|', ("to", ["token"])),
-        ('%%segment_query\n{"token": {"|', ("", ["token", "chain", "balance", "unit", "heldSince"])),
+        (
+            '%%segment_query\n{"token": {"|',
+            ("", ["token", "chain", "balance", "unit", "heldSince"]),
+        ),
         ('%%segment_query\n{"token": [{"token": "UNI"}, {"ba|', ("ba", ["balance"])),
         ('%%segment_query\n{"token": {"balance": {"|', ("", ["min", "max"])),
         ('%%segment_query\n{"not": {"any": [{"|', ("", KEYS)),
         ('%%segment_query\n{"filters": {"tr|', ("tr", ["transfer"])),
         ('%%segment_query\n{"operator": "|', ("", ["AND", "OR"])),
-        ('%%segment_query\n{"transfer": {"direction": |', ("", ['"in"', '"out"', '"any"', '"mint"', '"burn"'])),
+        (
+            '%%segment_query\n{"transfer": {"direction": |',
+            ("", ['"in"', '"out"', '"any"', '"mint"', '"burn"']),
+        ),
         ('%%segment_query\n{"transfer": {"direction": "m|', ("m", ["mint"])),
         ('%%segment_query\n{"token": {"token": "U|', ("U", ["USDC", "UNI"])),
         ('%%segment_query\n{"token": {"chain": "pol|', ("pol", ["polygon", "polygon-zkevm"])),
         ('%%segment_query\n{"token": {"token": "UNI"}|', ("", [])),
         ('%%segment_query\n{"wallet": {"in": {{wha|', ("wha", ["whales"])),
-        ('%%segment_query\n{"token": {"token": "UNI"}, "orderBy": "|',
-         ("", ["-UNI_balance", "UNI_balance", "-address", "address"])),
-        ('%%segment_query\n{"nft": {"nft": "BAYC"}, "columns": ["firstSeen"], "orderBy": "-f|', ("-f", ["-firstSeen"])),
+        (
+            '%%segment_query\n{"token": {"token": "UNI"}, "orderBy": "|',
+            ("", ["-UNI_balance", "UNI_balance", "-address", "address"]),
+        ),
+        (
+            '%%segment_query\n{"nft": {"nft": "BAYC"}, "columns": ["firstSeen"], "orderBy": "-f|',
+            ("-f", ["-firstSeen"]),
+        ),
         ('%%segment_query\n{"columns": ["f|', ("f", ["firstSeen"])),
-        ('%%segment_query --top 5 --by |\n{"token": {"token": "UNI"}}', ("", ["UNI_balance", "address"])),
+        (
+            '%%segment_query --top 5 --by |\n{"token": {"token": "UNI"}}',
+            ("", ["UNI_balance", "address"]),
+        ),
         ("%%segment_query --op|", ("--op", ["--operator"])),
         ("%%segment_query --operator |", ("", ["AND", "OR"])),
         ("%token |", ("", ["polygon", *[n for n in chain_names() if n != "polygon"]])),
@@ -100,7 +120,7 @@ def quoted(names):
         ('%segment {"token": {"|', ("", ["token", "chain", "balance", "unit", "heldSince"])),
         ("%segment abc --c|", ("--c", ["--csv", "--count", "--card", "--changes"])),
     ],
-)  # fmt: skip
+)
 def test_each_place_offers_what_may_stand_there(session, cell, expected):
     session.names["whales"] = pd.DataFrame({"address": ["0x1"]})
     session.names["whales"].attrs["nbext"] = {}
@@ -111,8 +131,14 @@ def test_symbols_are_offered_wherever_the_schema_takes_a_contract(session):
     for name, condition in CONDITIONS.items():
         for field in condition.fields:
             many = "[" * (field.kind == "collections")
-            _, words = offered(session, f'%%segment_query\n{{"{name}": {{"{field.name}": {many}"|') or ("", [])
-            offers = {"token": ["USDC", "UNI"], "collection": ["UNIPUNK"], "collections": ["UNIPUNK"]}
+            _, words = offered(
+                session, f'%%segment_query\n{{"{name}": {{"{field.name}": {many}"|'
+            ) or ("", [])
+            offers = {
+                "token": ["USDC", "UNI"],
+                "collection": ["UNIPUNK"],
+                "collections": ["UNIPUNK"],
+            }
             assert words == offers.get(field.kind, words) != ["x"], (name, field.name)
             if field.kind not in offers:
                 assert not {"USDC", "UNIPUNK"} & set(words), (name, field.name)
@@ -123,17 +149,21 @@ def test_symbols_are_offered_wherever_the_schema_takes_a_contract(session):
     [
         ('{"chain": "polygon", "token": {"token": "U|', ["UNIMATIC"]),
         ('{"chain": "polygon", "token": {"chain": "ethereum", "token": "U|', ["USDC", "UNI"]),
-        ('{"token": {"chain": "polygon", "token": "UNIMATIC"}, "any": [{"token": {"token": "U|',
-         ["USDC", "UNI", "UNIMATIC"]),
+        (
+            '{"token": {"chain": "polygon", "token": "UNIMATIC"}, "any": [{"token": {"token": "U|',
+            ["USDC", "UNI", "UNIMATIC"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_symbols_are_those_of_the_chain_that_the_cell_names_around_them(session, cell, expected):
     learn(session, "tokens", symbol=["UNIMATIC"], address=["0x9"], chain=["polygon"])
     assert offered(session, f"%%segment_query\n{cell}") == ("U", expected)
 
 
 def test_a_tables_columns_are_offered_after_its_dot(shell, session):
-    shell.ip.user_ns["whales"] = pd.DataFrame({"address": ["0x1"], "added": [1], "no name": [2], 3: [4]})
+    shell.ip.user_ns["whales"] = pd.DataFrame(
+        {"address": ["0x1"], "added": [1], "no name": [2], 3: [4]}
+    )
     for cell in ('%%segment_query\n{"wallet": {"in": {{whales.ad|', "%token ethereum {{whales.ad|"):
         assert offered(session, cell) == ("whales.ad", ["whales.address", "whales.added"])
     assert offered(session, "%token ethereum {{nothing.|") == ("nothing.", [])
@@ -144,8 +174,14 @@ def test_files_of_addresses_are_offered_in_a_list_of_wallets(session, tmp_path, 
     (tmp_path / "lists").mkdir()
     for name in ("allow.csv", "also.parquet", "alone.py", "lists/all.txt"):
         (tmp_path / name).touch()
-    assert offered(session, '%%segment_query\n{"wallet": {"in": "@al|') == ("@al", ["@allow.csv", "@also.parquet"])
-    assert offered(session, '%%segment_query\n{"wallet": {"in": ["@lists/|') == ("@lists/", ["@lists/all.txt"])
+    assert offered(session, '%%segment_query\n{"wallet": {"in": "@al|') == (
+        "@al",
+        ["@allow.csv", "@also.parquet"],
+    )
+    assert offered(session, '%%segment_query\n{"wallet": {"in": ["@lists/|') == (
+        "@lists/",
+        ["@lists/all.txt"],
+    )
     assert offered(session, '%%segment_query\n{"wallet": {"in": "@none/|') == ("@none/", [])
     assert offered(session, '%%segment_query\n{"token": {"token": "@al|') == ("@al", [])
 
@@ -167,10 +203,15 @@ def test_a_service_without_a_schema_has_its_symbols_offered_too(session):
 
 
 def test_a_command_with_words_of_its_own_offers_its_own_options(session):
-    assert offered(session, "%nbext fetch --contract UNI --con|") == ("--con", ["--confirmations", "--contract"])
+    assert offered(session, "%nbext fetch --contract UNI --con|") == (
+        "--con",
+        ["--confirmations", "--contract"],
+    )
 
 
-@pytest.mark.parametrize("cell", ["imp|", "x = {'|", "%time to|", "%%time\n{|", "%%bash\n%token |x", "token eth|"])
+@pytest.mark.parametrize(
+    "cell", ["imp|", "x = {'|", "%time to|", "%%time\n{|", "%%bash\n%token |x", "token eth|"]
+)
 def test_other_cells_are_left_alone(session, cell):
     assert offered(session, cell) is None
 
@@ -187,11 +228,15 @@ def test_ipythons_completer_offers_ours_and_nothing_else(shell, session):
 
 def test_a_completion_in_a_cell_ten_times_as_long_takes_no_more_than_in_proportion(session):
     short, long = (
-        '%%segment_query\n{"wallet": {"in": [' + ", ".join(['"0x' + "a" * 40 + '"'] * many) + ']}, "token": {"|'
+        '%%segment_query\n{"wallet": {"in": ['
+        + ", ".join(['"0x' + "a" * 40 + '"'] * many)
+        + ']}, "token": {"|'
         for many in (200, 2_000)
     )
     # Where each place of the text is read anew it takes a hundred times as long.
-    assert min(_seconds(session, long) for _ in range(5)) < 30 * min(_seconds(session, short) for _ in range(5))
+    assert min(_seconds(session, long) for _ in range(5)) < 30 * min(
+        _seconds(session, short) for _ in range(5)
+    )
 
 
 def _seconds(session, cell):
@@ -236,8 +281,12 @@ def _vocabulary():
     return made
 
 
-@pytest.mark.parametrize("symbol", ["UX\n!id", "UX\u202e", 'UX"}', "UX{{name}}", "UX\\n", "UX\x1b[31m", "UX" * 200])
-@pytest.mark.parametrize("cell", ['%%segment_query\n{"token": {"token": "UX|', "%token ethereum UX|"])
+@pytest.mark.parametrize(
+    "symbol", ["UX\n!id", "UX\u202e", 'UX"}', "UX{{name}}", "UX\\n", "UX\x1b[31m", "UX" * 200]
+)
+@pytest.mark.parametrize(
+    "cell", ['%%segment_query\n{"token": {"token": "UX|', "%token ethereum UX|"]
+)
 def test_a_strangers_symbol_that_would_break_out_of_its_place_is_not_offered(session, cell, symbol):
     learn(session, "tokens", symbol=[symbol, "UXD"], address=["0x4", "0x5"], chain=["ethereum"] * 2)
     assert offered(session, cell) == ("UX", ["UXD"])
@@ -264,13 +313,25 @@ def test_a_symbol_that_is_not_known_yet_is_there_for_the_next_key(shell):
 
 
 def test_spam_is_not_offered(session):
-    learn(session, "search_nfts", symbol=["UNISPAM"], address=["0x9"], tokenType=["ERC20"], possibleSpam=[True])
+    learn(
+        session,
+        "search_nfts",
+        symbol=["UNISPAM"],
+        address=["0x9"],
+        tokenType=["ERC20"],
+        possibleSpam=[True],
+    )
     assert offered(session, "%token ethereum UNIS|") == ("UNIS", [])
 
 
 def test_where_nothing_fits_ipythons_magics_are_not_offered_instead(shell, session):
     with warnings.catch_warnings(), provisionalcompleter():
         warnings.simplefilter("ignore", DeprecationWarning)
-        for cell in ('%%segment_query\n{"token": {"token": "UNI", "zz', '%%segment_query\n{"token": {"token": "lo'):
+        for cell in (
+            '%%segment_query\n{"token": {"token": "UNI", "zz',
+            '%%segment_query\n{"token": {"token": "lo',
+        ):
             found = list(shell.ip.Completer.completions(cell, len(cell)))
-            assert [(cell[one.start : one.end], one.text) for one in found] == [(cell[-2:], cell[-2:])]
+            assert [(cell[one.start : one.end], one.text) for one in found] == [
+                (cell[-2:], cell[-2:])
+            ]

@@ -88,7 +88,11 @@ def test_every_part_knows_the_pointer_of_its_value(given, operator):
             assert value == part.value
 
 
-EXAMPLES = [(name, example) for name in GRAMMAR.conditions for example in json_schema()["$defs"][name]["examples"]]
+EXAMPLES = [
+    (name, example)
+    for name in GRAMMAR.conditions
+    for example in json_schema()["$defs"][name]["examples"]
+]
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=str)
@@ -98,7 +102,9 @@ def test_the_grammars_own_examples_have_inputs_that_give_them_back(name, example
     assert shown is not None
     known = {one.name: one for one in spec.fields}
     again = {field: fields.typed(known[field], text) for field, text in shown.items()}
-    assert json.loads(json.dumps(again), parse_int=str) == json.loads(json.dumps(example), parse_int=str)
+    assert json.loads(json.dumps(again), parse_int=str) == json.loads(
+        json.dumps(example), parse_int=str
+    )
     assert fields.in_words(spec, example)
 
 
@@ -117,11 +123,15 @@ def test_the_grammars_own_examples_have_inputs_that_give_them_back(name, example
 def test_what_no_input_fits_is_kept_as_the_json_that_it_is(strange):
     assert written(strange, "AND") == strange
     (line,) = opened(strange).root.members
-    assert line.key not in GRAMMAR.conditions or not fields.inputs_of(GRAMMAR.conditions[line.key].fields, line.value)
+    assert line.key not in GRAMMAR.conditions or not fields.inputs_of(
+        GRAMMAR.conditions[line.key].fields, line.value
+    )
 
 
 def test_two_groups_of_one_name_stand_in_a_list():
-    one, two = ({"any": [{"segment": {"id": name}}, {"segment": {"id": "s3"}}]} for name in LEAVES[:2])
+    one, two = (
+        {"any": [{"segment": {"id": name}}, {"segment": {"id": "s3"}}]} for name in LEAVES[:2]
+    )
     members = (*opened(one).root.members, *opened(two).root.members)
     assert filters.written(Tree(Group("any", members)))[0] == {"any": [one, two]}
     assert filters.written(Tree(Group("all", members)))[0] == {"all": [one, two]}
@@ -192,29 +202,56 @@ def test_undo_and_redo_go_through_every_step_and_what_is_typed_into_one_field_is
 @pytest.mark.parametrize(
     ("condition", "value", "words"),
     [
-        ("token", {"token": "UNI", "balance": {"min": "1000"}, "heldSince": "180d"},
-         "UNI · balance >= 1,000 · held for 180 days"),
-        ("nft", {"nft": "BAYC", "count": {"min": 2, "max": 5}, "chain": "base"}, "BAYC · chain base · count 2 to 5"),
-        ("nft", {"nft": "BAYC", "tokenIds": [1, 2, 3, 4, 5]}, "BAYC · token IDs 1, 2, 3 and 2 more"),
+        (
+            "token",
+            {"token": "UNI", "balance": {"min": "1000"}, "heldSince": "180d"},
+            "UNI · balance >= 1,000 · held for 180 days",
+        ),
+        (
+            "nft",
+            {"nft": "BAYC", "count": {"min": 2, "max": 5}, "chain": "base"},
+            "BAYC · chain base · count 2 to 5",
+        ),
+        (
+            "nft",
+            {"nft": "BAYC", "tokenIds": [1, 2, 3, 4, 5]},
+            "BAYC · token IDs 1, 2, 3 and 2 more",
+        ),
         ("activity", {"last": {"before": "180d"}}, "last before 180 days ago"),
-        ("transfer", {"direction": "in", "token": "USDC", "after": "1d"}, "direction in · USDC · after 1 day ago"),
+        (
+            "transfer",
+            {"direction": "in", "token": "USDC", "after": "1d"},
+            "direction in · USDC · after 1 day ago",
+        ),
         ("wallet", {"contract": False}, "no contract"),
     ],
-)  # fmt: skip
+)
 def test_a_condition_is_one_line_of_words(condition, value, words):
     assert fields.in_words(GRAMMAR.conditions[condition], value) == words
 
 
 def test_a_field_offers_what_its_schema_says_that_it_takes():
     offers = {
-        f"{name}.{one.name}": fields.offered(one) for name, spec in GRAMMAR.conditions.items() for one in spec.fields
+        f"{name}.{one.name}": fields.offered(one)
+        for name, spec in GRAMMAR.conditions.items()
+        for one in spec.fields
     }
     assert {name: kind for name, kind in offers.items() if kind} == {
-        "token.token": "token", "token.heldSince": "time", "nft.nft": "collection", "nft.heldSince": "time",
-        "collections.of": "collection", "transfer.token": "token", "transfer.nft": "collection",
-        "transfer.after": "time", "transfer.before": "time", "activity.first": "time", "activity.last": "time",
-        "wallet.in": "segment", "wallet.list": "list", "segment.id": "segment",
-    }  # fmt: skip
+        "token.token": "token",
+        "token.heldSince": "time",
+        "nft.nft": "collection",
+        "nft.heldSince": "time",
+        "collections.of": "collection",
+        "transfer.token": "token",
+        "transfer.nft": "collection",
+        "transfer.after": "time",
+        "transfer.before": "time",
+        "activity.first": "time",
+        "activity.last": "time",
+        "wallet.in": "segment",
+        "wallet.list": "list",
+        "segment.id": "segment",
+    }
 
 
 def test_a_cell_hides_nothing_and_holds_no_placeholder():
@@ -226,14 +263,19 @@ def test_a_cell_hides_nothing_and_holds_no_placeholder():
 
 def test_a_cell_says_only_what_differs_from_the_defaults():
     asked = {"token": {"token": "UNI"}}
-    assert filters.cell_text("", asked, "AND", None) == '%%segment_query\n{"token": {"token": "UNI"}}'
+    assert (
+        filters.cell_text("", asked, "AND", None) == '%%segment_query\n{"token": {"token": "UNI"}}'
+    )
     assert filters.cell_text("whales", asked, "OR", 5) == (
         '%%segment_query whales --operator OR --limit 5\n{"token": {"token": "UNI"}}'
     )
 
 
 def test_long_json_is_laid_out_and_short_parts_stand_on_one_line():
-    asked = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "any": [{"nft": {"nft": "BAYC"}}] * 2}
+    asked = {
+        "token": {"token": "UNI", "balance": {"min": "1000"}},
+        "any": [{"nft": {"nft": "BAYC"}}] * 2,
+    }
     assert filters.json_text(asked) == (
         '{\n  "token": {"token": "UNI", "balance": {"min": "1000"}},\n'
         '  "any": [{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "BAYC"}}]\n}'

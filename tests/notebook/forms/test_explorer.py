@@ -19,7 +19,9 @@ from nbext.client import frames
 from nbext.errors import UsageError
 from tests.browser.hostile import names
 
-EITHER = '{"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}, "columns": ["firstSeen", "transfers"]}'
+EITHER = (
+    '{"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}, "columns": ["firstSeen", "transfers"]}'
+)
 MOST = 2**256 - 1
 
 
@@ -42,7 +44,13 @@ def amounts(values, decimals=0):
     """A table with exact amounts, as a segment's is."""
     texts = [None if one is None else str(one) for one in values]
     table = pd.DataFrame({"UNI_balance_raw": frames.column(texts, "uint256")})
-    column = {"name": "UNI_balance_raw", "type": "uint256", "unit": "raw", "decimals": decimals, "symbol": "UNI"}
+    column = {
+        "name": "UNI_balance_raw",
+        "type": "uint256",
+        "unit": "raw",
+        "decimals": decimals,
+        "symbol": "UNI",
+    }
     table.attrs["nbext"] = {"columns": [column]}
     return table
 
@@ -99,7 +107,9 @@ def test_the_segment_of_filters_has_the_wallets_of_the_filtered_rows(shell, give
     mine = sorted(table["address"].iloc[made.rows.to_pylist()])
     assert 0 < len(mine) < len(table)
     made.do({"op": "segment"})
-    assert shell.value(made.segment["cell"].replace("\n", " --all\n", 1))["address"].tolist() == mine
+    assert (
+        shell.value(made.segment["cell"].replace("\n", " --all\n", 1))["address"].tolist() == mine
+    )
     note = "No condition asks for the filter of address: it is not part of the segment."
     assert made.segment["note"] == (note if "address" in given else "")
 
@@ -119,9 +129,14 @@ def test_a_whole_address_is_a_condition_and_a_cut_table_says_that_its_segment_ha
     assert metadata.segment == {"note": note, "cell": ""}
 
 
-@given(st.lists(st.none() | st.integers(0, MOST) | st.integers(0, 9), min_size=1, max_size=25), st.integers(0, MOST))
+@given(
+    st.lists(st.none() | st.integers(0, MOST) | st.integers(0, 9), min_size=1, max_size=25),
+    st.integers(0, MOST),
+)
 @settings(deadline=None, max_examples=60)
-def test_amounts_of_all_sizes_are_sorted_filtered_and_added_up_as_pythons_integers_are(values, bound):
+def test_amounts_of_all_sizes_are_sorted_filtered_and_added_up_as_pythons_integers_are(
+    values, bound
+):
     made = explored(amounts(values))
     known = [one for one in values if one is not None]
     made.do({"op": "sort", "at": 0})
@@ -137,7 +152,9 @@ def test_amounts_of_all_sizes_are_sorted_filtered_and_added_up_as_pythons_intege
 
 def test_dust_of_eighteen_decimals_is_neither_lost_nor_rounded_past_a_bound():
     made = explored(amounts([10**18, 10**18 + 1, 10**18 - 1], decimals=18))
-    assert column(asked(made, UNI_balance_raw={"min": "1.0000000000000000005"})) == ["1.000000000000000001"]
+    assert column(asked(made, UNI_balance_raw={"min": "1.0000000000000000005"})) == [
+        "1.000000000000000001"
+    ]
     assert column(asked(made, UNI_balance_raw={"max": "1"})) == ["1", "0.999999999999999999"]
     assert made.grid.summaries["0"]["sum"] == "1.999999999999999999"
 
@@ -146,22 +163,40 @@ def test_a_bound_that_cannot_be_read_is_named_at_its_column_and_other_filters_ho
     made = asked(explored(amounts([1, 2, 3])), UNI_balance_raw={"min": "many"})
     message = "UNI_balance_raw: 'many' is not a number. Write digits, such as 1000 or 0.5."
     assert (made.grid.view["errors"], column(made)) == ({"0": message}, ["1", "2", "3"])
-    assert (column(asked(made, UNI_balance_raw={"min": "2"})), made.grid.view["errors"]) == (["2", "3"], {})
+    assert (column(asked(made, UNI_balance_raw={"min": "2"})), made.grid.view["errors"]) == (
+        ["2", "3"],
+        {},
+    )
     assert asked(made, UNI_balance_raw={"min": "9"}).in_words() == "No row of 3 matches."
-    times = explored(pd.DataFrame({"day": pd.to_datetime(["2025-01-01T23:00", "2025-01-02T00:00"], utc=True)}))
+    times = explored(
+        pd.DataFrame({"day": pd.to_datetime(["2025-01-01T23:00", "2025-01-02T00:00"], utc=True)})
+    )
     assert column(asked(times, day={"max": "2025-01-01"})) == ["2025-01-01T23:00:00Z"]
     message = "day: 'soon' is not a time. Write 2025-01-31 or 2025-01-31T12:00:00Z."
     assert asked(times, day={"max": "soon"}).grid.view["errors"] == {"0": message}
 
 
 def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
-    table = pd.DataFrame({
-        "mixed": [1, "two", None, [3]], "big": [10**40, 2, None, 4], "flag": pd.array([True, None, False, True]),
-        "share": [0.5, float("nan"), 1e-7, 3.0], "kind": pd.Categorical(["a", "b", "a", "a"]), 7: [1, 2, 3, 4],
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "mixed": [1, "two", None, [3]],
+            "big": [10**40, 2, None, 4],
+            "flag": pd.array([True, None, False, True]),
+            "share": [0.5, float("nan"), 1e-7, 3.0],
+            "kind": pd.Categorical(["a", "b", "a", "a"]),
+            7: [1, 2, 3, 4],
+        }
+    )
     made = explored(table)
     kinds = {one["name"]: one["kind"] for one in made.grid.columns}
-    assert kinds == {"mixed": "text", "big": "number", "flag": "flag", "share": "number", "kind": "text", "7": "number"}
+    assert kinds == {
+        "mixed": "text",
+        "big": "number",
+        "flag": "flag",
+        "share": "number",
+        "kind": "text",
+        "7": "number",
+    }
     assert column(made, 0) == ["1", "two", None, "[3]"]
     assert column(made, 1) == [f"{10**40:,}", "2", None, "4"]
     assert column(made, 3) == ["0.5", None, "0.0000001", "3"]
@@ -175,14 +210,19 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
 def test_of_a_million_rows_the_browser_gets_a_page_and_the_last_page_is_the_last_row():
     places = np.arange(1_000_000)
     digits = pc.utf8_lpad(pa.array(places).cast(pa.string()), 40, "0")
-    table = frames.arrow_frame(pa.table({"address": pc.binary_join_element_wise("0x", digits, ""), "n": places}), {})
+    table = frames.arrow_frame(
+        pa.table({"address": pc.binary_join_element_wise("0x", digits, ""), "n": places}), {}
+    )
     made = nbext.explore(table)
     made.do({"op": "page", "page": 10**9, "size": 100})
     assert made.in_words() == "Rows 999,901 to 1,000,000 of 1,000,000"
     assert made.grid.view["rows"][-1] == (1_000_000, f"0x{999_999:040}", "999,999")
     assert len(json.dumps(made.grid.get_state(["view", "columns"]))) < 10_000
     assert made.background.join(60)
-    assert (made.grid.summaries["0"]["distinct"], made.grid.summaries["1"]["sum"]) == (1_000_000, "499,999,500,000")
+    assert (made.grid.summaries["0"]["distinct"], made.grid.summaries["1"]["sum"]) == (
+        1_000_000,
+        "499,999,500,000",
+    )
 
 
 def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
@@ -191,12 +231,16 @@ def test_hostile_names_reach_the_page_as_text_and_the_snapshot_escaped():
     assert column(made)[0] == "h0stile00 <script>window.pwned=1</script>"
     made.do({"op": "page", "page": 0, "size": 50})
     drawn = made.snapshot().html
-    assert re.findall(r"[0-9,]+ characters", drawn) == ["20,017 characters"] * 2, "in the cell and in its title"
+    assert re.findall(r"[0-9,]+ characters", drawn) == ["20,017 characters"] * 2, (
+        "in the cell and in its title"
+    )
     assert "h0stile00 &lt;script&gt;" in drawn
     assert "&lt;b&gt;head" in drawn
     assert not any(mark in drawn for mark in ("<script", "<img", "<b>", "<svg", "<iframe"))
 
 
 def test_explore_is_refused_beside_options_that_return_something_else(shell):
-    message = "--to has no effect with --explore, which returns a view of the table. Use one of them."
+    message = (
+        "--to has no effect with --explore, which returns a view of the table. Use one of them."
+    )
     assert message in shell.error(f"%segment {EITHER} --explore --to rows.csv")

@@ -113,7 +113,9 @@ def test_an_error_that_echoes_the_address_is_shown_without_it(client):
     form.email.entry.value = "refused@example.org"
     form.go.click()
     soon(lambda: "the address is refused" in form.message)
-    assert "refused@example.org" not in form.status.value + form.snapshot().html + form.snapshot().text
+    assert (
+        "refused@example.org" not in form.status.value + form.snapshot().html + form.snapshot().text
+    )
 
 
 def test_an_address_that_is_not_sent_is_taken_out_of_the_form(client, hostile):
@@ -234,9 +236,11 @@ def test_a_form_that_is_closed_while_the_service_is_slow_fails_nowhere(client):
 def test_no_widget_takes_a_password_and_none_holds_the_key(client):
     table = client.execute_segment({"token": {"token": "x"}})
     forms = [
-        nbext.search_form("ape", client=client), nbext.signup_form(client=client),
-        nbext.segment_form({"token": {"token": "x"}}, client=client), nbext.show(table, client=client),
-    ]  # fmt: skip
+        nbext.search_form("ape", client=client),
+        nbext.signup_form(client=client),
+        nbext.segment_form({"token": {"token": "x"}}, client=client),
+        nbext.show(table, client=client),
+    ]
     for form in forms:
         assert form.background.join(10)
         held = states(form) + form.snapshot().html + form.snapshot().text + repr(form)
@@ -246,10 +250,16 @@ def test_no_widget_takes_a_password_and_none_holds_the_key(client):
 
 def test_every_form_gives_html_and_text_beside_the_widget(client):
     table = client.execute_segment({"token": {"token": "x"}})
-    for form in (nbext.search_form(client=client), nbext.signup_form(client=client), nbext.show(table, client=client)):
+    for form in (
+        nbext.search_form(client=client),
+        nbext.signup_form(client=client),
+        nbext.show(table, client=client),
+    ):
         assert list(form._repr_mimebundle_()) == [
-            "application/vnd.jupyter.widget-view+json", "text/html", "text/plain",
-        ]  # fmt: skip
+            "application/vnd.jupyter.widget-view+json",
+            "text/html",
+            "text/plain",
+        ]
         snapshot = form.snapshot()
         assert snapshot.html.startswith("<")
         assert form.title in snapshot.text
@@ -282,7 +292,10 @@ def test_a_card_draws_amounts_and_conditions_without_a_picture_and_names_literal
     body = nbext.show(table, client=client).body()
     assert "<img" not in body
     assert '<td class="nbext-bin">0.01 to 0.02</td>' in body
-    assert f'<td class="nbext-step">{html.escape(visible(hostile.names[2], 400))}<div class="nbext-bar"' in body
+    assert (
+        f'<td class="nbext-step">{html.escape(visible(hostile.names[2], 400))}<div class="nbext-bar"'
+        in body
+    )
 
 
 def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, hostile):
@@ -305,7 +318,9 @@ def test_a_newer_question_is_answered_although_the_one_before_it_failed(client, 
     assert 'class="nbext-bad"' not in form.status.value
 
 
-def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be_picked_meanwhile(client, hostile):
+def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be_picked_meanwhile(
+    client, hostile
+):
     form = nbext.search_form("first", client=client)
     soon(lambda: form.results)
     real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
@@ -339,7 +354,9 @@ def test_the_latest_term_does_not_wait_for_a_slow_one_and_earlier_rows_cannot_be
     assert form.picked is form.results[0]
 
 
-def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_asked_again(client, hostile):
+def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_asked_again(
+    client, hostile
+):
     form = nbext.search_form("first", client=client)
     soon(lambda: form.results)
     real, started, go_on = client.search_nfts, threading.Event(), threading.Event()
@@ -364,7 +381,10 @@ def test_a_search_that_is_cancelled_leaves_the_results_before_it_and_may_be_aske
 
 
 def searched(hostile: service.Hostile) -> list[tuple[Any, ...]]:
-    return [(body["searchTerm"], body.get("offset", 0), body["limit"]) for body in hostile.of("/v1/search")]
+    return [
+        (body["searchTerm"], body.get("offset", 0), body["limit"])
+        for body in hostile.of("/v1/search")
+    ]
 
 
 def turned(form: Any, **asked: Any) -> tuple[str, list[int]]:
@@ -374,11 +394,17 @@ def turned(form: Any, **asked: Any) -> tuple[str, list[int]]:
     return form.message, [int(result["address"], 16) for result in form.results]
 
 
-def test_the_700th_of_a_thousand_results_is_on_page_14_and_turning_ends_at_the_last_page(client, hostile):
+def test_the_700th_of_a_thousand_results_is_on_page_14_and_turning_ends_at_the_last_page(
+    client, hostile
+):
     hostile.found = 1000
     form = nbext.search_form("x", client=client)
     assert form.background.join(10)
-    assert (form.message, form.table.view["pages"], form.table.view["page"]) == ("1 to 50 of 1,000", 20, 1)
+    assert (form.message, form.table.view["pages"], form.table.view["page"]) == (
+        "1 to 50 of 1,000",
+        20,
+        1,
+    )
     assert turned(form, op="page", page=14) == ("651 to 700 of 1,000", [*range(651, 701)])
     assert turned(form, op="back") == ("601 to 650 of 1,000", [*range(601, 651)])
     assert turned(form, op="page", page=99) == ("951 to 1,000 of 1,000", [*range(951, 1001)])
@@ -389,7 +415,9 @@ def test_the_700th_of_a_thousand_results_is_on_page_14_and_turning_ends_at_the_l
     assert searched(hostile) == [("x", 0, 50), ("x", 650, 50), ("x", 600, 50), ("x", 950, 50)]
 
 
-def test_a_page_is_turned_of_the_results_that_are_shown_and_not_of_what_is_typed_beside_them(client, hostile):
+def test_a_page_is_turned_of_the_results_that_are_shown_and_not_of_what_is_typed_beside_them(
+    client, hostile
+):
     hostile.found = 120
     form = nbext.search_form("first", client=client)
     assert form.background.join(10)
@@ -401,10 +429,17 @@ def test_a_page_is_turned_of_the_results_that_are_shown_and_not_of_what_is_typed
     form.term.entry.value = "second"
     form.do({"op": "back"})
     assert form.background.join(10)
-    assert searched(hostile) == [("first", 0, 50), ("first", 50, 50), ("first", 100, 50), ("second", 0, 50)]
+    assert searched(hostile) == [
+        ("first", 0, 50),
+        ("first", 50, 50),
+        ("first", 100, 50),
+        ("second", 0, 50),
+    ]
 
 
-def test_a_service_that_sends_fewer_than_a_page_is_said_to_and_none_of_its_results_is_skipped(client, hostile):
+def test_a_service_that_sends_fewer_than_a_page_is_said_to_and_none_of_its_results_is_skipped(
+    client, hostile
+):
     hostile.found, hostile.most = 90, 20
     form = nbext.search_form("x", client=client)
     assert form.background.join(10)
@@ -417,12 +452,17 @@ def test_a_service_that_sends_fewer_than_a_page_is_said_to_and_none_of_its_resul
     assert turned(form, op="back") == (f"61 to 80{why}", [*range(61, 81)])
 
 
-def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_goes_on_to_the_last(client, hostile):
+def test_where_the_service_does_not_say_how_many_there_are_the_form_says_so_and_goes_on_to_the_last(
+    client, hostile
+):
     hostile.found, hostile.ours = 60, False
     form = nbext.search_form("x", client=client)
     assert form.background.join(10)
     unknown, sent = ". The service does not say how many there are.", "The service sent 60 hits:"
-    first, second = f"1 to 50{unknown}\n{sent} the first 50 are here.", f"51 to 60{unknown}\n{sent} 51 to 60 are here."
+    first, second = (
+        f"1 to 50{unknown}\n{sent} the first 50 are here.",
+        f"51 to 60{unknown}\n{sent} 51 to 60 are here.",
+    )
     assert (form.message, form.table.view["pages"], form.table.view["more"]) == (first, None, True)
     assert turned(form, op="next") == (second, [*range(51, 61)])
     none = f"No more results: 60 came before.\n{sent} none after the first 60 is here."
@@ -439,7 +479,9 @@ def test_a_total_of_which_no_row_came_is_not_called_nothing_found(client, hostil
     assert form.message == "The service says that 40 match, and sent none."
 
 
-def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked_for_again(client, hostile):
+def test_a_page_that_could_not_be_fetched_leaves_the_one_before_and_may_be_asked_for_again(
+    client, hostile
+):
     hostile.found = 100
     form = nbext.search_form("x", client=client)
     assert form.background.join(10)
@@ -475,7 +517,9 @@ def test_an_error_that_echoes_the_address_as_it_was_sent_is_shown_without_it(cli
     assert "example.org" not in form.message.lower()
 
 
-def test_an_error_that_echoes_the_sent_address_is_shown_without_it_although_another_one_is_typed_by_then(client):
+def test_an_error_that_echoes_the_sent_address_is_shown_without_it_although_another_one_is_typed_by_then(
+    client,
+):
     form = filled(client)
     form._sent = "refused@example.org"
     form.failed(nbext.errors.ServerError("refused@example.org is refused", status=503))
@@ -489,8 +533,12 @@ def test_a_cell_to_be_copied_has_no_option_and_no_line_of_a_strangers(client):
     assert nbext.show(table, client=client).cell() == '%%segment_query\n{"token": {"token": "x"}}'
 
 
-@pytest.mark.parametrize(("chain", "given"), [("ethereum", True), ("ethereum\n!id", False), ("{{secret}}", False)])
-def test_a_search_gives_no_line_to_be_copied_that_a_stranger_could_write_more_into(client, shell, chain, given):
+@pytest.mark.parametrize(
+    ("chain", "given"), [("ethereum", True), ("ethereum\n!id", False), ("{{secret}}", False)]
+)
+def test_a_search_gives_no_line_to_be_copied_that_a_stranger_could_write_more_into(
+    client, shell, chain, given
+):
     form = nbext.search_form(client=client)
     form.picked = {"chain": chain, "address": "0x1", "tokenType": "ERC721"}
     form.detail.frame = client.execute_segment({"token": {"token": "x"}})

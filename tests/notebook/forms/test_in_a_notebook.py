@@ -30,7 +30,9 @@ def ran(shell, form, name, limit):
     return shell.ip.user_ns[name]
 
 
-def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(shell, monkeypatch, tmp_path):
+def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(
+    shell, monkeypatch, tmp_path
+):
     form = shell.value("%nbext build")
     monkeypatch.setenv("NBEXT_DATA_DIR", str(tmp_path))
     form.add("token", {"token": "USDC"})
@@ -43,7 +45,9 @@ def test_a_run_of_the_builder_is_in_the_history_runs_again_and_can_be_saved(shel
         [1, "AND", '{"token": {"token": "USDC"}}', 5, 5],
         [2, "OR", '{"token": {"token": "USDC"}, "nft": {"nft": "BAYC"}}', 7, 7],
     ]
-    assert table["segment_id"].tolist() == [one.attrs["nbext"]["segment_id"] for one in (first, second)]
+    assert table["segment_id"].tolist() == [
+        one.attrs["nbext"]["segment_id"] for one in (first, second)
+    ]
     pd.testing.assert_frame_equal(shell.value("%nbext history 1"), first)
     assert "saved query 2 as wide" in shell.run("%nbext save wide 2").printed
     pd.testing.assert_frame_equal(shell.value("%%segment_query --from wide"), second)
@@ -55,8 +59,14 @@ def test_a_variable_that_holds_something_else_is_replaced_only_when_that_is_aske
     shell.run("x = 5\nimport json\nwhales = %segment $QUERY".replace("$QUERY", QUERY))
     for name, message in (
         ("x", "x holds a value already (type int). Press again to replace it."),
-        ("json", "json is a module here, which the result would replace. Choose another name, such as json_wallets."),
-        ("json", "json is a module here, which the result would replace. Choose another name, such as json_wallets."),
+        (
+            "json",
+            "json is a module here, which the result would replace. Choose another name, such as json_wallets.",
+        ),
+        (
+            "json",
+            "json is a module here, which the result would replace. Choose another name, such as json_wallets.",
+        ),
     ):
         form.name.entry.value = name
         form.run.click()
@@ -98,8 +108,10 @@ def test_what_was_removed_comes_back_where_it_was(shell):
 def cells_of(body, title):
     """The texts of the rows of the table under one of a card's headings."""
     part = body.split(f">{title}<")[1].split("</table>")[0].split("<tbody>")[1]
-    return [[html.unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall(r"<td.*?</td>", row)]
-            for row in part.split("</tr>")[:-1]]  # fmt: skip
+    return [
+        [html.unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall(r"<td.*?</td>", row)]
+        for row in part.split("</tr>")[:-1]
+    ]
 
 
 NOT_BAYC = '{"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}'
@@ -122,32 +134,52 @@ def test_a_card_marks_not_and_shows_how_much_all_wallets_hold_and_not_the_first_
     amounts = shell.value('%segment {"nft": {"nft": "BAYC"}} --all')["BAYC_count"].value_counts()
     shown = cells_of(owners.body(), f"How much: BAYC_count (of all {amounts.sum():,} wallets)")
     assert [[name, int(count)] for name, _, count in shown] == [
-        *([str(owned), int(amounts[owned])] for owned in range(1, 5)), ["5 to 9", int(amounts[5])],
-    ]  # fmt: skip
+        *([str(owned), int(amounts[owned])] for owned in range(1, 5)),
+        ["5 to 9", int(amounts[5])],
+    ]
 
 
 def test_a_card_of_conditions_of_which_any_holds_counts_each_alone(shell):
     card = shell.value(f"%segment {QUERY} --operator OR --limit 3 --card")
-    parts = [shell.value(f"%segment {one} --count") for one in (
-        '{"token": {"token": "USDC"}}', '{"nft": {"nft": "BAYC"}}',
-    )]  # fmt: skip
+    parts = [
+        shell.value(f"%segment {one} --count")
+        for one in (
+            '{"token": {"token": "USDC"}}',
+            '{"nft": {"nft": "BAYC"}}',
+        )
+    ]
     rows = cells_of(card.body(), "Condition by condition")
     assert [row[1:] for row in rows] == [[f"{number:,}"] for number in parts]
     assert ">remain<" not in card.body()
 
 
-@pytest.mark.parametrize(("line", "filters"), [
-    ("%token ethereum USDC", {"token": {"token": "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", "chain": "ethereum"}}),
-    ("%nft ethereum BAYC", {"nft": {"nft": "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d", "chain": "ethereum"}}),
-])  # fmt: skip
-def test_the_card_of_a_contract_has_its_metadata_its_holders_amounts_and_their_segment(shell, line, filters):
+@pytest.mark.parametrize(
+    ("line", "filters"),
+    [
+        (
+            "%token ethereum USDC",
+            {"token": {"token": "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", "chain": "ethereum"}},
+        ),
+        (
+            "%nft ethereum BAYC",
+            {"nft": {"nft": "0xbc4ca0eda7647a8ab7c2061c2e118a18a936f13d", "chain": "ethereum"}},
+        ),
+    ],
+)
+def test_the_card_of_a_contract_has_its_metadata_its_holders_amounts_and_their_segment(
+    shell, line, filters
+):
     card = shell.value(f"{line} --card -o found")
     assert dict(card.facts)["Name"] == shell.ip.user_ns["found"]["name"][0]
     holders = shell.value(f"%segment {json.dumps(filters)} --count")
     rows = cells_of(card.body(), f"How much its {holders:,} holders have")
     assert sum(int(count.replace(",", "")) for _, _, count in rows) == holders
     # The owners that the metadata counts are one more: the card says which.
-    burnt = "BAYC: the burn address 0x...dEaD is a holder too, and is left out. " if "BAYC" in line else ""
+    burnt = (
+        "BAYC: the burn address 0x...dEaD is a holder too, and is left out. "
+        if "BAYC" in line
+        else ""
+    )
     assert [note.partition('"')[0] for note in card.notes] == [burnt] * bool(burnt)
     card.edit.open()
     assert card.edit.builder.filters() == filters
@@ -155,8 +187,12 @@ def test_the_card_of_a_contract_has_its_metadata_its_holders_amounts_and_their_s
     assert "--card shows one contract, and 2 are asked for." in shell.error(f"{line} UNI --card")
 
 
-@pytest.mark.parametrize("line", ['%segment {"nft": {"nft": "BAYC"}} --card', "%nft ethereum BAYC --card"])
-def test_a_card_saves_its_wallets_says_where_and_replaces_a_file_only_when_that_is_pressed(shell, line, tmp_path):
+@pytest.mark.parametrize(
+    "line", ['%segment {"nft": {"nft": "BAYC"}} --card', "%nft ethereum BAYC --card"]
+)
+def test_a_card_saves_its_wallets_says_where_and_replaces_a_file_only_when_that_is_pressed(
+    shell, line, tmp_path
+):
     card, target = shell.value(line), tmp_path / "owners.csv"
     export = card.export
 
@@ -195,7 +231,9 @@ def test_the_file_that_a_card_proposes_is_in_this_folder_whatever_a_contract_is_
 
 
 def test_a_search_has_no_card(shell):
-    assert "--card shows one contract: give its chain and address" in shell.error("%nft search ape --card")
+    assert "--card shows one contract: give its chain and address" in shell.error(
+        "%nft search ape --card"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +252,9 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
     asked = 'form._do({"op": "insert", "view": "1", "here": False})\nassert form.typed.join(10)'
     inserted = kernel.run(f"form.name.entry.value = 'whales'\n{asked}\nprint(form.message)")
     cell = CELL.replace("segment\n", "whales\n")
-    assert inserted.reply["payload"] == [{"source": "set_next_input", "text": cell, "replace": False}]
+    assert inserted.reply["payload"] == [
+        {"source": "set_next_input", "text": cell, "replace": False}
+    ]
     assert inserted.of("update_display_data")[-1]["data"]["text/plain"].endswith(f"\n{cell}")
     assert "click the text of the cell in this form and copy it" in inserted.printed
     changed = kernel.run("form.name.entry.value = 'other'\nprint(form.inserted.value)")
@@ -222,7 +262,9 @@ def test_a_front_end_without_widgets_shows_the_cell_as_text_and_gets_it_when_it_
 
 
 def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
-    table = shell.value('%segment {"token": {"token": "USDC", "balance": {"min": "1000"}}} --limit 3')
+    table = shell.value(
+        '%segment {"token": {"token": "USDC", "balance": {"min": "1000"}}} --limit 3'
+    )
     body = nbext.show(table).body()
     assert "200,000" in re.findall(r"<td[^>]*>([^<]+)</td>", body)
     rows = body.split("First rows")[1].split("</thead>")[0]
@@ -236,10 +278,14 @@ def test_a_card_shows_each_amount_once_in_its_tokens_unit(shell):
 def test_a_card_of_a_table_that_was_changed_shows_what_it_can(shell):
     table = shell.value('%segment {"token": {"token": "USDC"}} --limit 3')
     # Of all wallets the service counts; of these rows nothing can be said.
-    assert re.findall(r">How much: ([^<]+)<", nbext.show(table.assign(USDC_balance="much")).body()) == [
+    assert re.findall(
+        r">How much: ([^<]+)<", nbext.show(table.assign(USDC_balance="much")).body()
+    ) == [
         f"USDC_balance (of all {table.attrs['nbext']['matched']:,} wallets)",
-    ]  # fmt: skip
-    assert "How much" not in nbext.show(pd.concat([table, table], axis=1).__finalize__(table)).body()
+    ]
+    assert (
+        "How much" not in nbext.show(pd.concat([table, table], axis=1).__finalize__(table)).body()
+    )
 
 
 def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
@@ -248,7 +294,11 @@ def test_the_cell_of_a_form_asks_for_as_many_rows_as_the_form(shell):
         form = shell.value("%nbext build")
         form.add("token", {"token": "USDC"})
         assert form.cell() == '%%segment_query segment\n{"token": {"token": "USDC"}}'
-        assert len(ran(shell, form, "mine", 3)) == len(shell.value(form.cell().replace(" mine", ""))) == 3
+        assert (
+            len(ran(shell, form, "mine", 3))
+            == len(shell.value(form.cell().replace(" mine", "")))
+            == 3
+        )
         form.limit.entry.value = "5"
         assert form.cell().startswith("%%segment_query mine --limit 5\n")
         card = shell.value('%segment {"token": {"token": "USDC"}} --limit 4 --card')
@@ -268,11 +318,18 @@ def test_a_cell_that_would_say_something_else_is_not_inserted(shell, field, give
     assert (form.message, bool(form.name.error or form.limit.error)) == ("", True)
 
 
-@pytest.mark.parametrize("filters", [
-    {"nft": {"nft": "BAYC"}, "exclude": []}, {"nft": {"nft": "BAYC"}, "asOf": None},
-    {"token": {"token": "UNI"}, "nft": []}, {"token": {"token": "UNI"}, "not": []}, {"not": "x"},
-    {"all": {"token": {"token": "UNI"}}}, {"any": [None]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"nft": {"nft": "BAYC"}, "exclude": []},
+        {"nft": {"nft": "BAYC"}, "asOf": None},
+        {"token": {"token": "UNI"}, "nft": []},
+        {"token": {"token": "UNI"}, "not": []},
+        {"not": "x"},
+        {"all": {"token": {"token": "UNI"}}},
+        {"any": [None]},
+    ],
+)
 def test_nothing_of_a_query_is_lost_or_fails_when_it_is_opened(shell, filters):
     assert nbext.segment_form(filters).filters() == filters
 
@@ -282,13 +339,20 @@ def test_the_builder_offers_the_columns_that_the_filters_give_the_rows(shell):
     form = nbext.segment_form(asked)
     assert form.filters() == asked
     assert dict(form.lines.tree["orders"]) == {
-        "": "(address)", "-address": "address, largest first",
-        "-UNI_balance": "UNI_balance, largest first", "UNI_balance": "UNI_balance, smallest first",
-        "-firstSeen": "firstSeen, largest first", "firstSeen": "firstSeen, smallest first",
-    }  # fmt: skip
+        "": "(address)",
+        "-address": "address, largest first",
+        "-UNI_balance": "UNI_balance, largest first",
+        "UNI_balance": "UNI_balance, smallest first",
+        "-firstSeen": "firstSeen, largest first",
+        "firstSeen": "firstSeen, smallest first",
+    }
     form._do({"op": "set", "id": 0, "field": "columns", "value": ["firstSeen", "transfers"]})
     form._do({"op": "set", "id": 0, "field": "orderBy", "value": "-transfers"})
-    assert form.filters() == {**asked, "columns": ["firstSeen", "transfers"], "orderBy": "-transfers"}
+    assert form.filters() == {
+        **asked,
+        "columns": ["firstSeen", "transfers"],
+        "orderBy": "-transfers",
+    }
     # What is chosen stays, although the rows no longer have it: the service says so beside the field.
     form._do({"op": "set", "id": 0, "field": "columns", "value": []})
     assert ["-transfers", "-transfers"] in map(list, form.lines.tree["orders"])
@@ -300,7 +364,9 @@ SEGMENT = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft":
 EITHER = {**SEGMENT, "any": [{"nft": {"nft": "AZUKI"}}, {"nft": {"nft": "MAYC"}}]}
 
 
-def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes_wallets_away(shell):
+def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes_wallets_away(
+    shell,
+):
     form = nbext.segment_form(EITHER)
     assert form.background.join(30)
     token, nft, group = form.edits.now.root.members
@@ -314,12 +380,17 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
         ("NOT BAYC", taken, f"{remaining[1]:,}"),
         ("(AZUKI or MAYC)", f"{alone[2]:,}", f"{remaining[2]:,}"),
     ]
-    each = [form.client.execute_segment({"nft": {"nft": one}}, limit=0).attrs["nbext"]["matched"]
-            for one in ("AZUKI", "MAYC")]  # fmt: skip
+    each = [
+        form.client.execute_segment({"nft": {"nft": one}}, limit=0).attrs["nbext"]["matched"]
+        for one in ("AZUKI", "MAYC")
+    ]
     assert counted["lines"] == {
-        str(token.id): f"{alone[0]:,}", str(nft.id): taken, str(group.id): f"{alone[2]:,}",
-        str(azuki.id): f"{each[0]:,}", str(mayc.id): f"{each[1]:,}",
-    }  # fmt: skip
+        str(token.id): f"{alone[0]:,}",
+        str(nft.id): taken,
+        str(group.id): f"{alone[2]:,}",
+        str(azuki.id): f"{each[0]:,}",
+        str(mayc.id): f"{each[1]:,}",
+    }
     assert (counted["stale"], form.matched) == (False, remaining[2])
     assert counted["sample"] == [*form.client.execute_segment(EITHER, limit=3)["address"]] != []
     form._do({"op": "negate", "id": token.id})
@@ -327,7 +398,9 @@ def test_the_builder_counts_each_line_and_what_remains_and_a_line_with_not_takes
     form.background.drop()
 
 
-def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_its_chain_is_another(shell):
+def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_its_chain_is_another(
+    shell,
+):
     shell.run("%%segment_query\n" + json.dumps(EITHER))
     shell.run("%nbext save either")
     shell.run('%%segment_query\n{"token": {"token": "UNI"}, "chain": "ethereum"}')
@@ -343,7 +416,10 @@ def test_a_saved_query_is_found_by_name_and_added_as_a_group_or_refused_where_it
     assert form.filters() == EITHER
     form._do({"op": "add", "key": "", "kind": "saved", "value": "either"})
     assert form.filters() == {**EITHER, "all": _listed(EITHER)}
-    with pytest.raises(UsageError, match=r"there was saved with other settings .* \(chain: ethereum\): .*build there`"):
+    with pytest.raises(
+        UsageError,
+        match=r"there was saved with other settings .* \(chain: ethereum\): .*build there`",
+    ):
         form._do({"op": "add", "key": "", "kind": "saved", "value": "there"})
     form.undo()
     form.undo()
@@ -356,24 +432,41 @@ def _listed(filters: dict[str, Any]) -> list[dict[str, Any]]:
     return [{key: value} for key, value in filters.items()]
 
 
-@pytest.mark.parametrize("filters", [
-    {"all": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}], "nft": {"nft": "MAYC"}},
-    {"any": [{"token": {"token": "UNI"}}], "nft": [{"nft": "MAYC"}, {"nft": "AZUKI"}]},
-    {"not": [{"nft": {"nft": "BAYC"}}, {"not": {"nft": {"nft": "MAYC"}}}], "token": {"token": "UNI"}},
-    {"nft": {"nft": "BAYC"}, "any": [{"all": [{"nft": {"nft": "MAYC"}}, {"token": {"token": "UNI"}}]}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"all": [{"token": {"token": "UNI"}}, {"nft": {"nft": "BAYC"}}], "nft": {"nft": "MAYC"}},
+        {"any": [{"token": {"token": "UNI"}}], "nft": [{"nft": "MAYC"}, {"nft": "AZUKI"}]},
+        {
+            "not": [{"nft": {"nft": "BAYC"}}, {"not": {"nft": {"nft": "MAYC"}}}],
+            "token": {"token": "UNI"},
+        },
+        {
+            "nft": {"nft": "BAYC"},
+            "any": [{"all": [{"nft": {"nft": "MAYC"}}, {"token": {"token": "UNI"}}]}],
+        },
+    ],
+)
 def test_the_steps_of_the_service_are_those_of_the_lines(shell, filters):
     form = nbext.segment_form(filters)
     assert form.background.join(30)
     steps = form.client.funnel(filters)["steps"]
     shown = form.lines.counted["steps"]
     assert [one["remaining"] for one in shown] == [f"{one['remaining']:,}" for one in steps]
-    assert not any("ethereum" in one["label"] for one in shown), "named by the service, not by the lines"
+    assert not any("ethereum" in one["label"] for one in shown), (
+        "named by the service, not by the lines"
+    )
 
 
 def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_nothing(shell):
     form = nbext.segment_form(SEGMENT)
-    form._do({"op": "json", "id": 0, "value": '{"operator": "OR", "filters": {"nft": [{"nft": "A"}, {"nft": "B"}]}}'})
+    form._do(
+        {
+            "op": "json",
+            "id": 0,
+            "value": '{"operator": "OR", "filters": {"nft": [{"nft": "A"}, {"nft": "B"}]}}',
+        }
+    )
     assert (form.filters(), form.operator) == ({"nft": [{"nft": "A"}, {"nft": "B"}]}, "OR")
     form._do({"op": "json", "id": 0, "value": '{"nft": '})
     assert form.lines.tree["jsonError"].startswith("Not used: ")
@@ -383,13 +476,23 @@ def test_the_json_beside_the_lines_changes_them_and_what_is_no_json_changes_noth
     form.background.drop()
 
 
-def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filters_on_the_line(shell):
+def test_build_opens_a_table_an_id_a_query_of_the_history_a_saved_one_and_filters_on_the_line(
+    shell,
+):
     shell.run(f"%segment {json.dumps(SEGMENT)} --limit 3 -o whales")
     shell.run("%nbext save mine")
     known = shell.ip.user_ns["whales"].attrs["nbext"]["segment_id"]
     number = len(shell.value("%nbext history"))
     shell.run(f"number = {number}")
-    for line in ("whales", "{{whales}}", known, f"history {number}", "history {{number}}", "mine", json.dumps(SEGMENT)):
+    for line in (
+        "whales",
+        "{{whales}}",
+        known,
+        f"history {number}",
+        "history {{number}}",
+        "mine",
+        json.dumps(SEGMENT),
+    ):
         form = shell.value(f"%nbext build {line}")
         assert (form.filters(), form.operator) == (SEGMENT, "AND"), line
         form.background.drop()
@@ -409,28 +512,38 @@ def test_the_card_of_the_history_has_every_query_and_opens_each_below_its_own_li
     assert list(asked["number"]) == list(range(1, before + 3))
     assert [row["number"] for row in card.rows] == list(range(before + 2, 0, -1))
     assert card.snapshot().text.splitlines()[1:3] == [
-        f'{before + 2}  {{"token": {{"token": "UNI"}}}}', f"{before + 1}  {json.dumps(SEGMENT)}",
-    ]  # fmt: skip
+        f'{before + 2}  {{"token": {{"token": "UNI"}}}}',
+        f"{before + 1}  {json.dumps(SEGMENT)}",
+    ]
     assert "<b>OR</b>" in card.snapshot().html
     matched = shell.value('%segment {"token": {"token": "UNI"}} --count')
     assert f"{matched:,} matched" in card.snapshot().html
-    for edit, line, filters in zip(card.edits, card.widget.children[2:], ({"token": {"token": "UNI"}}, SEGMENT),
-                                   strict=False):  # fmt: skip
+    for edit, line, filters in zip(
+        card.edits, card.widget.children[2:], ({"token": {"token": "UNI"}}, SEGMENT), strict=False
+    ):
         edit.open()
         edit.open()
         assert edit.builder.filters() == filters
         assert line.children == (line.children[0], edit.builder.widget)
         edit.builder.background.drop()
     assert card.edits[0].builder.operator == "OR"
-    assert "%nbext config has no option --card. Only history is shown as a card." in shell.error("%nbext config --card")
+    assert "%nbext config has no option --card. Only history is shown as a card." in shell.error(
+        "%nbext config --card"
+    )
 
 
 def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_stored_once(shell):
     shell.run(f"%segment {json.dumps(SEGMENT)} --limit 3 -o whales")
     table = shell.ip.user_ns["whales"]
-    shell.ip.user_ns |= {"few": table["address"].tolist(), "many": {f"0x{number:040x}" for number in range(1500)}}
+    shell.ip.user_ns |= {
+        "few": table["address"].tolist(),
+        "many": {f"0x{number:040x}" for number in range(1500)},
+    }
     picked = {one["label"]: one["value"] for one in pickers.named("segment")}
-    assert picked[f"whales ({table.attrs['nbext']['matched']:,} wallets)"] == table.attrs["nbext"]["segment_id"]
+    assert (
+        picked[f"whales ({table.attrs['nbext']['matched']:,} wallets)"]
+        == table.attrs["nbext"]["segment_id"]
+    )
     assert {"few (3 wallets)": "$few", "many (1,500 wallets)": "$many"}.items() <= {
         one["label"]: one["value"] for one in pickers.named("list")
     }.items()
@@ -446,7 +559,9 @@ def test_segments_and_lists_are_picked_by_name_and_a_variables_wallets_are_store
     assert form.errors == {}
 
 
-def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_at_the_service_later(shell, monkeypatch):
+def test_a_run_that_is_cancelled_before_it_has_an_id_ends_at_once_and_is_ended_at_the_service_later(
+    shell, monkeypatch
+):
     form = nbext.segment_form(SEGMENT)
     assert form.background.join(30)
     named, told, done = threading.Event(), [], threading.Event()
@@ -483,7 +598,11 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     assert form.background.join(30)
     form.start()
     assert form.runs.join(30)
-    assert {"text": "Not counted.", "act": "count", "stale": True}.items() <= form.lines.counted.items()
+    assert {
+        "text": "Not counted.",
+        "act": "count",
+        "stale": True,
+    }.items() <= form.lines.counted.items()
     form.client = real
     form._do({"op": "count"})
     assert form.background.join(30)
@@ -493,7 +612,9 @@ def test_a_count_and_a_run_that_failed_are_each_retried_by_themselves(shell):
     assert form.message.startswith("late holds")
 
 
-def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dropped(shell, monkeypatch):
+def test_the_latest_count_does_not_wait_for_a_slow_one_and_a_cancelled_one_is_dropped(
+    shell, monkeypatch
+):
     form = nbext.segment_form(SEGMENT)
     assert form.background.join(30)
     real, asked, go_on = form.client.funnel, threading.Event(), threading.Event()

@@ -20,7 +20,9 @@ def test_tables_facts_code_and_messages_show_markup_literally():
     # Whole in the title, too: where there is no room the cell is cut.
     for tag in ("th", "td"):
         assert f'<{tag} class="nbext-number" title="{LITERAL}">{LITERAL}</{tag}>' in made
-    assert f'<tr><th scope="row">{LITERAL}</th><td>{LITERAL}</td></tr>' in facts_html([(HOSTILE, HOSTILE)])
+    assert f'<tr><th scope="row">{LITERAL}</th><td>{LITERAL}</td></tr>' in facts_html(
+        [(HOSTILE, HOSTILE)]
+    )
     assert f">{LITERAL}\n{LITERAL}</pre>" in code_html(f"{HOSTILE}\n{HOSTILE}")
     assert lines_html(f"{HOSTILE}\n{HOSTILE}") == f"{LITERAL}<br>{LITERAL}"
 
@@ -35,8 +37,12 @@ def test_amounts_stand_below_each_other_at_their_decimal_points():
     made = table_html(["UNI", "n"], [[one, "7"] for one in amounts], numbers=[0, 1])
     fraction = '<span class="nbext-fraction" style="width: 19ch">'
     assert re.findall(r'<td class="nbext-number"[^>]*>(.*?)</td>', made)[::2] == [
-        f"0{fraction}.000000000000000001</span>", f"-1,234{fraction}.5</span>", f"7{fraction}</span>", "", "1.5 of 2",
-    ]  # fmt: skip
+        f"0{fraction}.000000000000000001</span>",
+        f"-1,234{fraction}.5</span>",
+        f"7{fraction}</span>",
+        "",
+        "1.5 of 2",
+    ]
     # Whole numbers need no more room than they had.
     assert made.count('<td class="nbext-number">7</td>') == len(amounts)
 
@@ -44,11 +50,24 @@ def test_amounts_stand_below_each_other_at_their_decimal_points():
 @pytest.mark.parametrize(
     "url",
     [
-        "http://169.254.169.254/latest", "file:///etc/passwd", "javascript:alert(1)", "data:text/html,<script>",
-        "//host/x", "\\\\host\\x", "https:\\\\host\\x", "https://user:key@host/x", "https://", "https://[broken", "HTTPS\n://host/x",
-        "https://host/x\r\n", "data:image/svg+xml,<svg onload=alert(1)>", None, 7, "",
+        "http://169.254.169.254/latest",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "data:text/html,<script>",
+        "//host/x",
+        "\\\\host\\x",
+        "https:\\\\host\\x",
+        "https://user:key@host/x",
+        "https://",
+        "https://[broken",
+        "HTTPS\n://host/x",
+        "https://host/x\r\n",
+        "data:image/svg+xml,<svg onload=alert(1)>",
+        None,
+        7,
+        "",
     ],
-)  # fmt: skip
+)
 def test_only_plain_https_addresses_become_pictures_even_when_pictures_are_on(url):
     assert image_html(url, allowed=True) == ""
 

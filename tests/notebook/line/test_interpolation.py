@@ -24,7 +24,9 @@ def test_a_question_in_a_variable_runs_on_one_line(named):
 
 
 def test_a_setting_takes_a_python_value(named):
-    assert named.run("%nbext set chain {{chain}}").printed.startswith("chain = polygon\nnote: Chain of a search")
+    assert named.run("%nbext set chain {{chain}}").printed.startswith(
+        "chain = polygon\nnote: Chain of a search"
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,9 @@ def test_a_file_is_named_by_variables(named, tmp_path, monkeypatch, to, file):
 
 def test_an_expression_may_be_a_part_of_a_word(named):
     named.value("stable, by = 'USD', {'USD': 'of another name'}")
-    assert named.value("""%token {{'eth'}}ereum {{stable}}C {{stable + 'T'}}""")["symbol"].tolist() == ["USDC", "USDT"]
+    assert named.value("""%token {{'eth'}}ereum {{stable}}C {{stable + 'T'}}""")[
+        "symbol"
+    ].tolist() == ["USDC", "USDT"]
     assert named.error("""%token ethereum x{{by["stable"]}}""").startswith(
         """UsageError: {{by["stable"]}} failed: KeyError: 'stable'"""
     )
@@ -74,7 +78,7 @@ def test_a_name_that_is_not_defined_is_said_with_its_place(named):
 
 
 # "s" is also a name of the notebook, of another token.
-HOLDERS = '''
+HOLDERS = """
 from concurrent.futures import ThreadPoolExecutor
 s = "WBTC"
 def by_line(s):
@@ -92,7 +96,7 @@ def by_comprehension(symbol):
 def by_thread(s):
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(by_line, [s, "AAVE"]))[0]
-'''
+"""
 
 
 @pytest.mark.parametrize(
@@ -154,20 +158,33 @@ def recursive(th, made=None):
 """
 
 
-@pytest.mark.parametrize("call", [
-    "by_function('1000')", "by_lambda('1000')", "by_generator('1000')", "by_method('1000')",
-    "by_default('1000')('UNI')",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call",
+    [
+        "by_function('1000')",
+        "by_lambda('1000')",
+        "by_generator('1000')",
+        "by_method('1000')",
+        "by_default('1000')('UNI')",
+    ],
+)
 def test_an_inner_function_uses_the_variables_of_the_functions_around_it(shell, call):
     shell.value(NESTED)
     assert shell.value(call) == 262
 
 
-@pytest.mark.parametrize(("call", "function", "name"), [
-    ("returned('1000')('UNI')", "returned", "th"), ("shadowed('1000')('UNI')", "shadowed", "max"),
-    ("by_thread('1000')", "by_thread", "th"), ("recursive('1000')", "recursive", "th"),
-])  # fmt: skip
-def test_a_variable_of_an_outer_function_that_is_lost_is_never_the_notebooks(shell, call, function, name):
+@pytest.mark.parametrize(
+    ("call", "function", "name"),
+    [
+        ("returned('1000')('UNI')", "returned", "th"),
+        ("shadowed('1000')('UNI')", "shadowed", "max"),
+        ("by_thread('1000')", "by_thread", "th"),
+        ("recursive('1000')", "recursive", "th"),
+    ],
+)
+def test_a_variable_of_an_outer_function_that_is_lost_is_never_the_notebooks(
+    shell, call, function, name
+):
     shell.value(NESTED)
     assert shell.error(call).splitlines()[0] == (
         f"UsageError: {name!r} is a variable of {function}, and its value is not known inside of another function. "
@@ -176,11 +193,16 @@ def test_a_variable_of_an_outer_function_that_is_lost_is_never_the_notebooks(she
 
 
 def test_a_function_uses_the_notebooks_names_where_it_has_none_of_its_own(shell):
-    shell.value("""least = '1000'
+    shell.value(
+        """least = '1000'
 def many(s):
     return %s
-    """.replace("%s", "get_ipython().run_line_magic('segment', "
-        "'{\"token\": {\"token\": {{s}}, \"balance\": {\"min\": {{least}}}}} --count')"))
+    """.replace(
+            "%s",
+            "get_ipython().run_line_magic('segment', "
+            '\'{"token": {"token": {{s}}, "balance": {"min": {{least}}}}} --count\')',
+        )
+    )
     assert shell.value("many('UNI')") == 262
 
 

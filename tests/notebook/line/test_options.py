@@ -118,7 +118,9 @@ def test_choices_are_taken_in_any_case():
     assert parsed("--operator or")[1] == {"operator": "OR"}
 
 
-@pytest.mark.parametrize("word", ["--api-key=s3cret", "--key", "-key=s3cret", "api_key=s3cret", "--password=s3cret"])
+@pytest.mark.parametrize(
+    "word", ["--api-key=s3cret", "--key", "-key=s3cret", "api_key=s3cret", "--password=s3cret"]
+)
 def test_a_key_on_a_line_is_refused_and_not_repeated(word):
     assert refused(f"whales {word} s3cret") == f"%try: {KEY_REFUSED}"
 
@@ -129,7 +131,12 @@ def test_any_line_is_words_or_a_usage_error(line):
         GRAMMAR.parse(line)
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12), max_size=5))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12),
+        max_size=5,
+    )
+)
 def test_quoted_words_come_back_as_they_were(texts):
     line = " ".join("'" + text.replace("'", "'\"'\"'") + "'" for text in texts)
     assert [word.text for word in words(line + " end", "%try")] == [*texts, "end"]

@@ -46,11 +46,15 @@ def test_another_name_is_refused_with_the_reason(name, reason):
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize("cell", ["%%segment_query print\n{}", "%token ethereum USDC -o In", "%nft search a -o 1x"])
+@pytest.mark.parametrize(
+    "cell", ["%%segment_query print\n{}", "%token ethereum USDC -o In", "%nft search a -o 1x"]
+)
 def test_a_wrong_name_is_refused_before_anything_is_asked(shell, cell):
     names = dict(shell.ip.user_ns)
     error = shell.error(cell)
-    assert error.endswith("Choose another name for the result.") or "is not a variable name" in error
+    assert (
+        error.endswith("Choose another name for the result.") or "is not a variable name" in error
+    )
     assert print is __builtins__["print"]
     assert shell.ip.user_ns["In"] is names["In"]
 
@@ -80,13 +84,19 @@ CUT = {"truncated": True, "matched": 62_972, "returned": 1_000}
     ("about", "options", "words"),
     [
         ({"truncated": False, "matched": 5, "returned": 5}, {}, None),
-        ({**CUT, "operation": "execute_segment"}, {}, "1,000 of 62,972 wallets; --limit 0 counts, --all fetches"),
         (
-            {**CUT, "operation": "execute_segment"}, {"top": 1_000, "by": "UNI_balance"},
+            {**CUT, "operation": "execute_segment"},
+            {},
+            "1,000 of 62,972 wallets; --limit 0 counts, --all fetches",
+        ),
+        (
+            {**CUT, "operation": "execute_segment"},
+            {"top": 1_000, "by": "UNI_balance"},
             "1,000 of 62,972 wallets, those with the largest UNI_balance; a larger --top returns more",
         ),
         (
-            {**CUT, "operation": "execute_segment", "matched": 12_000_000, "returned": 10_000_000}, {"all": True},
+            {**CUT, "operation": "execute_segment", "matched": 12_000_000, "returned": 10_000_000},
+            {"all": True},
             "10,000,000 of 12,000,000 wallets; 10,000,000 is the most. For the others narrow the query, for example by "
             "a balance",
         ),
@@ -94,7 +104,7 @@ CUT = {"truncated": True, "matched": 62_972, "returned": 1_000}
         ({"truncated": True}, {}, "The limit cut off rows; raise --limit for more."),
         ({}, {}, None),
     ],
-)  # fmt: skip
+)
 def test_a_limited_answer_says_what_was_cut(about, options, words):
     assert cut_in_words(about, Args("%segment", "", options=options)) == words
 

@@ -53,7 +53,10 @@ def test_a_quick_call_draws_nothing():
         ((Progress("running", "queued", "a"),), ("segment: queued, 0 s", None)),
         ((Progress("running", "\x1b[31m", "a"),), ("segment: \\x1b[31m, 0 s", None)),
         ((Progress("fetching", done=1_500_000),), ("segment: 1.5 MB, 0 s", None)),
-        ((Progress("fetching", done=1_500_000, total=6_000_000),), ("segment: 1.5 MB of 6.0 MB, 0 s", 0.25)),
+        (
+            (Progress("fetching", done=1_500_000, total=6_000_000),),
+            ("segment: 1.5 MB of 6.0 MB, 0 s", 0.25),
+        ),
     ],
 )
 def test_the_bar_says_what_is_known(reports, expected):

@@ -55,7 +55,9 @@ def test_a_cell_is_shown_so_that_nothing_in_it_hides(value, expected):
     assert shown(value) == expected
 
 
-@pytest.mark.parametrize("collection", [list, set, frozenset, tuple, pd.Series, pd.array, dict.fromkeys, np.array])
+@pytest.mark.parametrize(
+    "collection", [list, set, frozenset, tuple, pd.Series, pd.array, dict.fromkeys, np.array]
+)
 def test_nothing_hides_in_a_list_an_array_or_another_collection_of_a_cell(collection):
     text = as_text(ours(values=[collection([NASTY["escape"]]), collection([NASTY["bidi"]])]))
     assert not set("\x1b\x07\u202e") & set(text)
@@ -93,7 +95,10 @@ def test_headers_and_index_are_shown_as_safely_as_cells(shell):
 def test_showing_changes_neither_data_nor_options(shell):
     frame = ours(name=list(NASTY.values()), n=range(len(NASTY)))
     before = frame.copy(deep=True)
-    options = {name: pd.get_option(name) for name in ("display.html.use_mathjax", "display.show_dimensions")}
+    options = {
+        name: pd.get_option(name)
+        for name in ("display.html.use_mathjax", "display.show_dimensions")
+    }
     formatted(shell, frame)
     pd.testing.assert_frame_equal(frame, before)
     assert frame.attrs == {"nbext": {"operation": "test"}}
@@ -129,7 +134,9 @@ DERIVED = {
     "pivot": lambda frame: frame.assign(n=1).pivot(index="symbol", columns="name", values="n"),
     "merge": lambda frame: pd.DataFrame({"symbol": ["a"]}).merge(frame, on="symbol"),
     "rows": lambda frame: pd.DataFrame(frame.to_dict("records")),
-    "levels": lambda frame: pd.DataFrame(frame.set_index(["symbol", "name"]).index.to_frame(index=False).values),
+    "levels": lambda frame: pd.DataFrame(
+        frame.set_index(["symbol", "name"]).index.to_frame(index=False).values
+    ),
     "category": lambda frame: pd.DataFrame({"name": frame["name"].astype("category").array}),
     "column": lambda frame: pd.Series(frame["name"].tolist()),
 }
@@ -155,7 +162,10 @@ def test_a_table_without_a_name_of_a_service_is_shown_as_ever(shell):
     current_session().suspicious.learn(ours(name=[*HOSTILE, "plain", ADDRESS]))
     for mine in (["$x$ and $y$", "plain", ADDRESS], ["a\u202e"], [1, 2], [{"k": HOSTILE[0]}]):
         frame, column = pd.DataFrame({"a": mine}), pd.Series(mine)
-        assert formatted(shell, frame) == {"text/plain": repr(frame), "text/html": frame._repr_html_()}
+        assert formatted(shell, frame) == {
+            "text/plain": repr(frame),
+            "text/html": frame._repr_html_(),
+        }
         assert formatted(shell, column) == {"text/plain": repr(column)}
 
 
@@ -192,7 +202,10 @@ def test_strange_tables_are_shown_too(shell):
 
 
 def test_names_that_pretend_to_be_others_are_marked_in_what_is_shown_and_not_in_the_data(shell):
-    frame = ours(symbol=["USDC", "USD\u0421", None], name=["USD Coin", "USD\u200b Coin", "\uff35\uff33\uff24"])
+    frame = ours(
+        symbol=["USDC", "USD\u0421", None],
+        name=["USD Coin", "USD\u200b Coin", "\uff35\uff33\uff24"],
+    )
     text = formatted(shell, frame)["text/plain"]
     assert "name_flags" in text
     with pd.option_context("display.max_colwidth", None, "display.width", 500):
@@ -200,7 +213,10 @@ def test_names_that_pretend_to_be_others_are_marked_in_what_is_shown_and_not_in_
     assert rows[2].endswith("hidden characters; mixed scripts: Cyrillic, Latin; looks like 'USDC'")
     assert rows[3].endswith("looks like 'USD'")
     assert list(frame.columns) == ["symbol", "name"]
-    assert "name_flags" not in formatted(shell, ours(symbol=["USDC"], name=["アニメ NFT"]))["text/plain"]
+    assert (
+        "name_flags"
+        not in formatted(shell, ours(symbol=["USDC"], name=["アニメ NFT"]))["text/plain"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,17 +242,26 @@ def test_the_package_uses_no_styler():
     for path in Path(nbext.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in ("style", "Styler"):
-                assert not isinstance(node.value, ast.Name) or node.value.id not in ("frame", "df", "table", "pd"), path
+                assert not isinstance(node.value, ast.Name) or node.value.id not in (
+                    "frame",
+                    "df",
+                    "table",
+                    "pd",
+                ), path
 
 
 def test_a_library_that_draws_tables_gets_all_rows_literally_with_whole_addresses_and_numbers_as_numbers(
     shell, monkeypatch
 ):
     drawn = []
-    monkeypatch.setattr(pd.DataFrame, "_repr_html_", lambda table: drawn.append(table) or "<table>drawn</table>")
+    monkeypatch.setattr(
+        pd.DataFrame, "_repr_html_", lambda table: drawn.append(table) or "<table>drawn</table>"
+    )
     table = ours(address=[ADDRESS] * 1002, name=[NASTY["escape"]] * 1002, balance=range(1002))
     assert formatted(shell, table)["text/html"] == "<table>drawn</table>"
-    wanted = pd.DataFrame({"address": ADDRESS, "name": shown(NASTY["escape"]), "balance": range(1002)})
+    wanted = pd.DataFrame(
+        {"address": ADDRESS, "name": shown(NASTY["escape"]), "balance": range(1002)}
+    )
     wanted["name_flags"] = "hidden characters"
     pd.testing.assert_frame_equal(drawn[0], wanted, check_dtype=False)
     assert drawn[0]["balance"].dtype == "int64"

@@ -31,7 +31,10 @@ def test_a_funnel_is_shown_with_its_chart(shell, monkeypatch):
 
 def test_concentration_and_trend_take_their_options(shell):
     table = shell.value("%nbext concentration UNI")
-    assert (list(table.index), table.at["all", "share"]) == (["top 10", "top 100", "top 1 %", "all"], 1.0)
+    assert (list(table.index), table.at["all", "share"]) == (
+        ["top 10", "top 100", "top 1 %", "all"],
+        1.0,
+    )
     both = '{"any": [{"token": {"token": "UNI"}}, {"token": {"token": "USDC"}}]}'
     shell.run(f"%nbext trend {both} --amounts USDC --every 4w --since 12w -o held")
     assert shell.ip.user_ns["held"].attrs["nbext"]["amounts"] == "USDC"
@@ -46,13 +49,23 @@ def test_concentration_and_trend_take_their_options(shell):
 
 
 def test_changes_of_a_cell_a_line_and_an_id_are_one_table(shell):
-    cell = shell.run('%%segment_query moved --changes 90d --operator OR\n{"token": {"token": "UNI"}}')
+    cell = shell.run(
+        '%%segment_query moved --changes 90d --operator OR\n{"token": {"token": "UNI"}}'
+    )
     assert cell.error is None
     moved = shell.ip.user_ns["moved"]
-    joined, left, stayed = (int((moved["status"] == one).sum()) for one in ("joined", "left", "stayed"))
+    joined, left, stayed = (
+        int((moved["status"] == one).sum()) for one in ("joined", "left", "stayed")
+    )
     assert f"{joined:,} joined, {left:,} left, {stayed:,} stayed from block " in cell.printed
-    assert list(moved.columns) == ["address", "status", "UNI_balance_then", "UNI_balance_now", "UNI_balance_raw_then",
-                                   "UNI_balance_raw_now"]  # fmt: skip
+    assert list(moved.columns) == [
+        "address",
+        "status",
+        "UNI_balance_then",
+        "UNI_balance_now",
+        "UNI_balance_raw_then",
+        "UNI_balance_raw_now",
+    ]
     assert set(moved["status"]) == {"joined", "left", "stayed"}
     line = shell.value('%segment {"token": {"token": "UNI"}} --changes 90d')
     assert line.equals(moved)
@@ -61,22 +74,44 @@ def test_changes_of_a_cell_a_line_and_an_id_are_one_table(shell):
     assert of_id["status"].tolist() == moved["status"].tolist()
 
 
-def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_own_is_pointed_at(shell):
+def test_options_that_choose_rows_are_refused_beside_changes_and_a_time_of_its_own_is_pointed_at(
+    shell,
+):
     filters = '{"token": {"token": "UNI"}'
     refused = "UsageError: --limit has no effect with --changes, which compares all wallets. Leave it out."
     assert shell.error(f"%segment {filters}}} --changes 90d --limit 5") == refused
     assert "Leave it out" in shell.error(f'%segment {filters}, "asOf": "5d"}} --changes 90d')
-    assert "/filters/token/token" in shell.error('%segment {"token": {"token": "NOPE"}} --changes 90d')
+    assert "/filters/token/token" in shell.error(
+        '%segment {"token": {"token": "NOPE"}} --changes 90d'
+    )
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    ("overlap", "UsageError: %nbext overlap: name a segment: a symbol, a table, an id, or {filters}."),
-    ("overlap BAYC NOPE", "ValidationError: /segments/1: There is no token and no collection 'NOPE' on ethereum."),
-    ("funnel BAYC --lift", "UsageError: %nbext funnel has no option --lift. Only overlap returns lifts."),
-    ("profile BAYC", 'UsageError: %nbext: profile is an option of a segment: %segment {"nft": {"nft": "BAYC"}}'
-                     ' --profile, or nbext.profile("BAYC", base=..., least=...) in Python.'),
-    ("status --share", "UsageError: %nbext status has no option --share. Only overlap returns shares."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "overlap",
+            "UsageError: %nbext overlap: name a segment: a symbol, a table, an id, or {filters}.",
+        ),
+        (
+            "overlap BAYC NOPE",
+            "ValidationError: /segments/1: There is no token and no collection 'NOPE' on ethereum.",
+        ),
+        (
+            "funnel BAYC --lift",
+            "UsageError: %nbext funnel has no option --lift. Only overlap returns lifts.",
+        ),
+        (
+            "profile BAYC",
+            'UsageError: %nbext: profile is an option of a segment: %segment {"nft": {"nft": "BAYC"}}'
+            ' --profile, or nbext.profile("BAYC", base=..., least=...) in Python.',
+        ),
+        (
+            "status --share",
+            "UsageError: %nbext status has no option --share. Only overlap returns shares.",
+        ),
+    ],
+)
 def test_what_cannot_be_compared_is_named(shell, line, message):
     assert shell.error(f"%nbext {line}") == message
 
@@ -99,7 +134,10 @@ def test_a_wallet_is_named_on_the_line_or_by_a_value_from_python(shell):
     assert both.error is None
     assert set(shell.ip.user_ns["both"]["address"]) == set(addresses)
     assert shell.ip.user_ns["both"].attrs["nbext"]["as_of"]["timestamp"][:10] == "2025-12-01"
-    assert shell.error("%nbext wallet") == "UsageError: %nbext wallet: name an address: %nbext wallet 0x..."
+    assert (
+        shell.error("%nbext wallet")
+        == "UsageError: %nbext wallet: name an address: %nbext wallet 0x..."
+    )
     assert "name an address" not in shell.error("%nbext wallet vitalik.eth")
     assert shell.error("%nbext trend UNI --as-of 5d") == (
         "UsageError: %nbext trend has no option --as-of. Only wallet reads balances at a time."
@@ -124,4 +162,7 @@ def test_a_profile_of_filters_and_of_an_id_is_one_table(shell):
     both = shell.error('%segment {"nft": {"nft": "BAYC"}} --profile --changes 30d')
     assert both == "UsageError: Use --changes or --profile, not both."
     limited = shell.error('%segment {"nft": {"nft": "BAYC"}} --profile --limit 5')
-    assert limited == "UsageError: --limit has no effect with --profile, which compares all wallets. Leave it out."
+    assert (
+        limited
+        == "UsageError: --limit has no effect with --profile, which compares all wallets. Leave it out."
+    )

@@ -25,7 +25,9 @@ def running():
         service.answers["DELETE /v1/segment/seg_1"] = (0, 200, {**SEGMENT, "status": "cancelled"})
         client = Client(service.url, "key")
         assert client.is_ours
-        handle = Background(client, Query({"token": {"token": "UNI"}}, "AND", "json", 10), Args("", ""))
+        handle = Background(
+            client, Query({"token": {"token": "UNI"}}, "AND", "json", 10), Args("", "")
+        )
         thread = threading.Thread(target=handle.run, daemon=True)
         thread.start()
         until = time.monotonic() + 20

@@ -30,22 +30,35 @@ def shown(ran):
 def test_a_cell_fetches_shows_a_bar_and_the_next_cell_answers_from_it(tmp_path):
     slow = threading.Event()
     # Each answer so late that a bar appears.
-    with FaultNode(CHAIN, refuse=lambda method, params: slow.wait(0.02) or None) as server, running_kernel(
-            NBEXT_RPC_URL=server.url, NBEXT_DATA_DIR=str(tmp_path), NBEXT_PROGRESS="true") as kernel:
-        ran = kernel.run(f"coin = '{COIN}'\n%nbext fetch --contract {{{{coin}}}} --to-block latest --in-flight 1")
+    with (
+        FaultNode(CHAIN, refuse=lambda method, params: slow.wait(0.02) or None) as server,
+        running_kernel(
+            NBEXT_RPC_URL=server.url, NBEXT_DATA_DIR=str(tmp_path), NBEXT_PROGRESS="true"
+        ) as kernel,
+    ):
+        ran = kernel.run(
+            f"coin = '{COIN}'\n%nbext fetch --contract {{{{coin}}}} --to-block latest --in-flight 1"
+        )
         assert ran.error == ""
         assert ran.printed.splitlines() == [
             f"COIN ({checksummed(COIN)}): blocks 1 to 90.",
             f"{sum(log['address'] == COIN for logs in CHAIN.logs.values() for log in logs):,} new transfers are "
             "ingested. Services that run on this folder serve them within two seconds.",
-            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90."]
+            f"COIN ({checksummed(COIN)}): 20 of 20 balances equal the chain's at block 90.",
+        ]
         (drawn,) = ran.of("display_data")
-        texts = [drawn["data"]["text/plain"], *(one["data"]["text/plain"] for one in ran.of("update_display_data"))]
+        texts = [
+            drawn["data"]["text/plain"],
+            *(one["data"]["text/plain"] for one in ran.of("update_display_data")),
+        ]
         assert texts[0].startswith("fetch: ")
         assert texts[-1] == ""
-        counted = kernel.run('%segment {"token": {"token": "COIN", "balance": {"min": "1"}, "unit": "raw"}} --count')
+        counted = kernel.run(
+            '%segment {"token": {"token": "COIN", "balance": {"min": "1"}, "unit": "raw"}} --count'
+        )
         assert counted.of("execute_result")[0]["data"]["text/plain"] == str(
-            sum(amount > 0 for amount in CHAIN.balances.values()))
+            sum(amount > 0 for amount in CHAIN.balances.values())
+        )
     assert KEY not in shown(ran)
     assert str(server.server.server_port) not in shown(ran)
 
@@ -63,15 +76,22 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_line_goes_on_from_there(tmp_pat
                 free.wait(60)
         return None
 
-    with FaultNode(CHAIN, refuse=refuse) as server, running_kernel(
-            NBEXT_RPC_URL=server.url, NBEXT_DATA_DIR=str(tmp_path), NBEXT_PROGRESS="true") as kernel:
+    with (
+        FaultNode(CHAIN, refuse=refuse) as server,
+        running_kernel(
+            NBEXT_RPC_URL=server.url, NBEXT_DATA_DIR=str(tmp_path), NBEXT_PROGRESS="true"
+        ) as kernel,
+    ):
+
         def stop():
             assert reached.wait(60)
             kernel.interrupt()
 
         ran = kernel.run(f"{FETCH} --in-flight 1", during=stop)
-        assert ran.error == ("QueryCancelled: The fetch was interrupted. What was complete is ingested; the same "
-                             "command continues from there.")
+        assert ran.error == (
+            "QueryCancelled: The fetch was interrupted. What was complete is ingested; the same "
+            "command continues from there."
+        )
         first = ran.printed.splitlines()[0]
         assert first.startswith(f"COIN ({checksummed(COIN)}): blocks 1 to ")
         last = int(first.rpartition(" ")[2].rstrip("."))
@@ -83,15 +103,19 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_line_goes_on_from_there(tmp_pat
         server.requests.clear()
         ran = kernel.run(FETCH)
         assert ran.error == ""
-        assert ran.printed.splitlines()[-1].endswith("20 of 20 balances equal the chain's at block 90.")
+        assert ran.printed.splitlines()[-1].endswith(
+            "20 of 20 balances equal the chain's at block 90."
+        )
         assert min(first for first, _ in server.logs_asked()) == last + 1
     assert KEY not in shown(ran)
 
 
 def test_the_cells_of_a_notebook_see_each_new_block_of_a_fetch_that_follows_beside_it(tmp_path):
     def held():
-        ran = kernel.run('%segment {"token": {"token": "COIN", "balance": {"min": "1"}, "unit": "raw"}} --limit 1000 '
-                         "--out rows\nprint(dict(zip(rows['address'], rows['COIN_balance_raw'].map(int))))")
+        ran = kernel.run(
+            '%segment {"token": {"token": "COIN", "balance": {"min": "1"}, "unit": "raw"}} --limit 1000 '
+            "--out rows\nprint(dict(zip(rows['address'], rows['COIN_balance_raw'].map(int))))"
+        )
         *notes, rows = ran.printed.splitlines()
         return notes, ast.literal_eval(rows)
 
@@ -103,18 +127,37 @@ def test_the_cells_of_a_notebook_see_each_new_block_of_a_fetch_that_follows_besi
 
     chain, longer = Chain(90), Chain(95)
     with FaultNode(chain) as server, running_kernel(NBEXT_DATA_DIR=str(tmp_path)) as kernel:
-        words = ["--contract", COIN, "--to-block", "latest", "--follow", "--every", "0.1", "--check", "0", "--quiet"]
+        words = [
+            "--contract",
+            COIN,
+            "--to-block",
+            "latest",
+            "--follow",
+            "--every",
+            "0.1",
+            "--check",
+            "0",
+            "--quiet",
+        ]
         follower = subprocess.Popen(
-            [sys.executable, "-m", "nbext.cli", "fetch", *words, "--data", str(tmp_path)], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, env={**os.environ, "NBEXT_RPC_URL": server.url})
+            [sys.executable, "-m", "nbext.cli", "fetch", *words, "--data", str(tmp_path)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "NBEXT_RPC_URL": server.url},
+        )
         try:
-            for moment, told in ((chain, "ingested data; ethereum to block 90."),
-                                 (longer, "new data: ethereum to block 95.")):
+            for moment, told in (
+                (chain, "ingested data; ethereum to block 90."),
+                (longer, "new data: ethereum to block 95."),
+            ):
                 server.chain = moment
                 until("are ingested")
                 notes, rows = held()
                 assert notes[0] == f"nbext: {told}"
-                assert rows == {wallet: amount for wallet, amount in moment.balances.items() if amount}
+                assert rows == {
+                    wallet: amount for wallet, amount in moment.balances.items() if amount
+                }
             follower.send_signal(signal.SIGTERM)
             assert follower.wait(60) == 0
         finally:
@@ -132,20 +175,43 @@ def shell(tmp_path, monkeypatch, ring):
         yield made
 
 
-@pytest.mark.parametrize("words", [f"--rpc https://node/{KEY}", f"--rpc=wss://node/{KEY}", f"https://node/{KEY}",
-                                   f"--contract UNI --data http://{KEY}", f"--rpc {KEY}"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"--rpc https://node/{KEY}",
+        f"--rpc=wss://node/{KEY}",
+        f"https://node/{KEY}",
+        f"--contract UNI --data http://{KEY}",
+        f"--rpc {KEY}",
+    ],
+)
 def test_a_url_in_a_cell_is_refused_and_not_repeated(shell, words):
     error = shell.error(f"%nbext fetch {words}")
     assert error.startswith("UsageError: %nbext fetch: Do not write a node's URL in a cell")
     assert KEY not in error
 
 
-@pytest.mark.parametrize(("words", "error"), [
-    ("--contract UNI", "ConfigError: No node is set. Set NBEXT_RPC_URL to its URL, or store it in the "),
-    ("UNI", "UsageError: %nbext fetch: the following arguments are required: --contract. `%nbext fetch --help`"),
-    ("--contract UNI --limit 3", "UsageError: %nbext fetch: unrecognized arguments: --limit 3. `%nbext fetch --help`"),
-    ("--contract UNI --from-block soon", "UsageError: %nbext fetch: argument --from-block: 'soon' is not a block. "),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            "--contract UNI",
+            "ConfigError: No node is set. Set NBEXT_RPC_URL to its URL, or store it in the ",
+        ),
+        (
+            "UNI",
+            "UsageError: %nbext fetch: the following arguments are required: --contract. `%nbext fetch --help`",
+        ),
+        (
+            "--contract UNI --limit 3",
+            "UsageError: %nbext fetch: unrecognized arguments: --limit 3. `%nbext fetch --help`",
+        ),
+        (
+            "--contract UNI --from-block soon",
+            "UsageError: %nbext fetch: argument --from-block: 'soon' is not a block. ",
+        ),
+    ],
+)
 def test_a_wrong_line_is_refused_as_the_command_refuses_it(shell, words, error):
     assert shell.error(f"%nbext fetch {words}").startswith(error)
 
@@ -163,7 +229,8 @@ def test_a_fetch_that_follows_says_first_that_it_holds_the_kernel(shell, monkeyp
         ran = shell.run(f"{FETCH} --follow")
     assert ran.printed.splitlines()[0] == (
         "--follow holds this kernel until you interrupt it. `nbext fetch --follow` in a terminal leaves it free, and "
-        "its cells see each new block.")
+        "its cells see each new block."
+    )
 
 
 def test_items_of_erc1155_are_fetched_too(shell, monkeypatch):

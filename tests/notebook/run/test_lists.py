@@ -25,14 +25,24 @@ def owners(shell):
 def test_every_column_set_and_frame_is_a_list(shell, owners):
     numpy, polars, pyarrow = (pytest.importorskip(name) for name in ("numpy", "polars", "pyarrow"))
     kinds = {
-        "plain": owners, "row": tuple(owners), "some": set(owners), "column": pd.Series(owners),
-        "objects": pd.Series(owners, dtype=object), "categories": pd.Series(owners, dtype="category"),
-        "labels": pd.Index(owners), "array": numpy.array(owners), "arrow": pyarrow.array(owners),
-        "chunks": pyarrow.chunked_array([owners[:9], owners[9:]]), "rust": polars.Series(owners),
-        "frame": pd.DataFrame({"address": owners, "score": 1}), "upper": ["0x" + one[2:].upper() for one in owners],
-        "table": pyarrow.table({"address": [bytes.fromhex(one[2:]) for one in owners], "score": [1] * len(owners)}),
+        "plain": owners,
+        "row": tuple(owners),
+        "some": set(owners),
+        "column": pd.Series(owners),
+        "objects": pd.Series(owners, dtype=object),
+        "categories": pd.Series(owners, dtype="category"),
+        "labels": pd.Index(owners),
+        "array": numpy.array(owners),
+        "arrow": pyarrow.array(owners),
+        "chunks": pyarrow.chunked_array([owners[:9], owners[9:]]),
+        "rust": polars.Series(owners),
+        "frame": pd.DataFrame({"address": owners, "score": 1}),
+        "upper": ["0x" + one[2:].upper() for one in owners],
+        "table": pyarrow.table(
+            {"address": [bytes.fromhex(one[2:]) for one in owners], "score": [1] * len(owners)}
+        ),
         "twice": [*owners, *owners],
-    }  # fmt: skip
+    }
     shell.ip.user_ns.update(kinds)
     told = {}
     for name in kinds:
@@ -45,29 +55,40 @@ def test_every_column_set_and_frame_is_a_list(shell, owners):
     assert about["lists"] == {listed: f"{len(owners):,} wallets of {{{{twice}}}} ({listed})"}
     shell.ip.user_ns["short"] = owners[:1_000]
     shell.value(cell("{{short}}"))
-    assert shell.ip.user_ns["who"].attrs["nbext"]["filters"]["wallet"] == {"in": sorted(owners[:1_000])}
+    assert shell.ip.user_ns["who"].attrs["nbext"]["filters"]["wallet"] == {
+        "in": sorted(owners[:1_000])
+    }
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("allow.csv", "address\n{}\n"),
-    ("excel.CSV", "\ufeffName;Wallet Address;Score\r\n{};1\r\n"),
-    ("holders.csv", '"HolderAddress","Balance"\n{},"1,000"\n'),
-    ("bare.csv", "{}\n"),
-    ("allow.txt", "\n{}\n\n"),
-])  # fmt: skip
-def test_a_file_beside_the_notebook_is_a_list(shell, owners, tmp_path, monkeypatch, name, text):  # noqa: PLR0917
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("allow.csv", "address\n{}\n"),
+        ("excel.CSV", "\ufeffName;Wallet Address;Score\r\n{};1\r\n"),
+        ("holders.csv", '"HolderAddress","Balance"\n{},"1,000"\n'),
+        ("bare.csv", "{}\n"),
+        ("allow.txt", "\n{}\n\n"),
+    ],
+)
+def test_a_file_beside_the_notebook_is_a_list(shell, owners, tmp_path, monkeypatch, name, text):
     monkeypatch.chdir(tmp_path)
     separator = {"excel.CSV": ";1\r\nAnn;", "holders.csv": ',"1,000"\n'}.get(name, "\n")
     rows = separator.join(owners)
-    (tmp_path / name).write_text(text.format(f"Bob;{rows}" if name == "excel.CSV" else rows), "utf-8")
+    (tmp_path / name).write_text(
+        text.format(f"Bob;{rows}" if name == "excel.CSV" else rows), "utf-8"
+    )
     shell.value(cell(f'"@{name}"'))
     about = shell.ip.user_ns["who"].attrs["nbext"]
     assert about["matched"] == len(owners) - 5_000
     assert str(tmp_path) not in str(about)
-    assert next(iter(about["lists"].values())).startswith(f"{len(owners):,} wallets of @{name} (ls_")
+    assert next(iter(about["lists"].values())).startswith(
+        f"{len(owners):,} wallets of @{name} (ls_"
+    )
 
 
-def test_a_parquet_file_is_a_list_and_a_short_file_stays_in_the_request(shell, owners, tmp_path, monkeypatch):
+def test_a_parquet_file_is_a_list_and_a_short_file_stays_in_the_request(
+    shell, owners, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame({"n": 1, "address": owners}).to_parquet("allow.parquet")
     (tmp_path / "few.txt").write_text("\n".join(owners[:3]), "utf-8")
@@ -77,14 +98,26 @@ def test_a_parquet_file_is_a_list_and_a_short_file_stays_in_the_request(shell, o
     assert shell.ip.user_ns["who"].attrs["nbext"]["filters"]["wallet"] == {"in": sorted(owners[:3])}
 
 
-@pytest.mark.parametrize(("given", "message"), [
-    ('"@none.csv"', "@none.csv cannot be read: there is no such file in {here}."),
-    ('"@allow.xlsx"', "'@allow.xlsx' is not a list. Write @FILE.csv, @FILE.txt, @FILE.parquet."),
-    ('"@two.csv"', "Its columns are 'from_address', 'to_address': which has the addresses? "
-                   'Name one of them "address", or give that column alone.'),
-    ("{{pairs}}", "Its columns are 'a', 'b': which has the addresses? "
-                  'Name one of them "address", or give that column alone.'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ('"@none.csv"', "@none.csv cannot be read: there is no such file in {here}."),
+        (
+            '"@allow.xlsx"',
+            "'@allow.xlsx' is not a list. Write @FILE.csv, @FILE.txt, @FILE.parquet.",
+        ),
+        (
+            '"@two.csv"',
+            "Its columns are 'from_address', 'to_address': which has the addresses? "
+            'Name one of them "address", or give that column alone.',
+        ),
+        (
+            "{{pairs}}",
+            "Its columns are 'a', 'b': which has the addresses? "
+            'Name one of them "address", or give that column alone.',
+        ),
+    ],
+)
 def test_what_is_no_list_is_said_below_a_caret(shell, tmp_path, monkeypatch, given, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "two.csv").write_text("from_address,to_address\n0x,0x\n")
@@ -92,15 +125,20 @@ def test_what_is_no_list_is_said_below_a_caret(shell, tmp_path, monkeypatch, giv
     error = shell.error(cell(given))
     assert error.splitlines() == [
         f"InvalidSegment: /filters/wallet/in: {message.format(here=tmp_path)}",
-        "  line 2, column 13:", f'    {{"wallet": {{"in": {given}}}, "exclude": []}}', "                ^",
-    ]  # fmt: skip
+        "  line 2, column 13:",
+        f'    {{"wallet": {{"in": {given}}}, "exclude": []}}',
+        "                ^",
+    ]
 
 
 def test_every_row_that_is_no_address_is_named_before_anything_is_sent(shell, owners):
     wrong = {
-        3: "vitalik.eth", 7: None, 11: "0x" + "12" * 19, 4_000: "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045",
+        3: "vitalik.eth",
+        7: None,
+        11: "0x" + "12" * 19,
+        4_000: "0xD8dA6BF26964aF9D7eEd9e03E53415D37aA96045",
         5_003: 5,
-    }  # fmt: skip
+    }
     column = pd.Series([wrong.get(at, one) for at, one in enumerate(owners)], dtype=object)
     shell.ip.user_ns["allow"] = column[3:]
     assert shell.error(cell("{{allow}}")) == (
@@ -119,8 +157,11 @@ def test_every_row_that_is_no_address_is_named_before_anything_is_sent(shell, ow
     )
     # A plain list has no labels; a short one is checked alike.
     error = shell.error(cell('{{["0x1", *allow[9:20]]}}')).splitlines()
-    said = ' is not an address. Nothing was sent. Rows are counted from 0.'
-    assert error[0] == 'InvalidSegment: /filters/wallet/in: 1 of 12 values of {{["0x1", *allow[9:20]]}}' + said
+    said = " is not an address. Nothing was sent. Rows are counted from 0."
+    assert (
+        error[0]
+        == 'InvalidSegment: /filters/wallet/in: 1 of 12 values of {{["0x1", *allow[9:20]]}}' + said
+    )
     assert error[1] == "  row 0: '0x1' is not an address. An address is 0x and 40 hex digits."
 
 
@@ -135,7 +176,9 @@ def test_a_file_names_its_lines(shell, owners, tmp_path, monkeypatch):
         "InvalidSegment: /filters/wallet/in: 31 of 35 values of @allow.csv are not addresses. Nothing was sent."
     )
     assert lines[1].startswith(f"  line 6: '{owners[2][:-1]}' is not an address.")
-    assert [line.split("'")[:2] for line in lines[2:21]] == [[f"  line {13 + at}: ", f"x{at}"] for at in range(19)]
+    assert [line.split("'")[:2] for line in lines[2:21]] == [
+        [f"  line {13 + at}: ", f"x{at}"] for at in range(19)
+    ]
     assert lines[21] == "  and 11 more"
 
 
@@ -183,7 +226,9 @@ def test_a_dry_run_and_the_history_and_a_saved_query_tell_a_list_shortly(shell, 
 
 def test_a_list_that_changes_while_its_segment_runs_is_the_one_of_the_cell(shell, owners):
     shell.ip.user_ns["allow"] = pd.Series(owners)
-    shell.run('%%segment_query later --bg --limit 5\n{"wallet": {"in": {{allow}}}, "exclude": []}\n')
+    shell.run(
+        '%%segment_query later --bg --limit 5\n{"wallet": {"in": {{allow}}}, "exclude": []}\n'
+    )
     shell.ip.user_ns["allow"][:] = "gone"
     assert shell.ip.user_ns["later"].result(60).attrs["nbext"]["matched"] == len(owners) - 5_000
     error = shell.error('%%segment_query later --bg\n{"wallet": {"in": {{allow}}}}')
@@ -197,5 +242,7 @@ def test_a_request_from_python_has_lists_too(shell, owners):
     shell.ip.user_ns.update(query={"wallet": {"in": pd.Series(owners)}, "exclude": []})
     whole = shell.value("%segment {{query}} --limit 5")
     assert whole.attrs["nbext"]["matched"] == len(owners) - 5_000
-    direct = sessions.current_session().connected().execute_segment(shell.ip.user_ns["query"], limit=5)
+    direct = (
+        sessions.current_session().connected().execute_segment(shell.ip.user_ns["query"], limit=5)
+    )
     assert direct.attrs["nbext"]["segment_id"] == whole.attrs["nbext"]["segment_id"]

@@ -13,7 +13,9 @@ from nbext.notebook.session import current_session
 
 TABLES = st.recursive(
     st.text(max_size=3),
-    lambda inner: st.dictionaries(st.sampled_from(["a", "b", "c.d", ""]), inner, min_size=1, max_size=3),
+    lambda inner: st.dictionaries(
+        st.sampled_from(["a", "b", "c.d", ""]), inner, min_size=1, max_size=3
+    ),
     max_leaves=8,
 ).filter(lambda value: isinstance(value, dict))
 
@@ -27,7 +29,9 @@ def test_every_command_of_the_help_is_there_and_no_other():
     assert set(root._COMMANDS) == set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", [name for name, (_, most) in root._COMMANDS.items() if most is not None])
+@pytest.mark.parametrize(
+    "command", [name for name, (_, most) in root._COMMANDS.items() if most is not None]
+)
 def test_a_word_too_many_is_named_with_the_usage(shell, command):
     _, most = root._COMMANDS[command]
     usage = f"%nbext {command} {COMMANDS[command][0]}".rstrip()

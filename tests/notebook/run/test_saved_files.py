@@ -14,7 +14,9 @@ WHALES = '{"token": {"token": "UNI", "balance": {"min": "1000"}}}'
 
 
 @pytest.mark.parametrize("ending", READERS)
-def test_each_tool_reads_a_saved_file_exactly_with_the_code_of_the_page(shell, tmp_path, monkeypatch, ending):
+def test_each_tool_reads_a_saved_file_exactly_with_the_code_of_the_page(
+    shell, tmp_path, monkeypatch, ending
+):
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     monkeypatch.chdir(tmp_path)
     exact = [int(one) for one in shell.value(f"%segment --limit 9 {WHALES}")["UNI_balance_raw"]]
@@ -23,7 +25,11 @@ def test_each_tool_reads_a_saved_file_exactly_with_the_code_of_the_page(shell, t
     shell.value(f"%segment --limit 9 --to whales{ending} {WHALES}")
     for code in READERS[ending]:
         table = eval(code, {"duckdb": duckdb, "pa": pa, "pd": pd, "pl": pl})
-        rows = table["UNI_balance_raw"].fetchall() if code.startswith("duckdb") else table["UNI_balance_raw"]
+        rows = (
+            table["UNI_balance_raw"].fetchall()
+            if code.startswith("duckdb")
+            else table["UNI_balance_raw"]
+        )
         read = [one[0] if isinstance(one, tuple) else one for one in rows]
         assert not any(isinstance(one, float) for one in read), code
         assert [int(one) for one in read] == exact, code

@@ -1,6 +1,5 @@
 """Threads that write at the same time do so in turn, and none is told that its part is stored before it is."""
 
-
 from __future__ import annotations
 
 import contextlib
@@ -74,7 +73,11 @@ def test_writers_that_come_while_one_is_at_work_are_each_committed_after_it(data
     others = [pool.submit(database.sign, str(number)) for number in range(1, 9)]
     assert not database.inside.acquire(timeout=0.1), "one at a time"
     leave.set_result(None)
-    assert [each.result(timeout=20) for each in (first, *others)] == database.signed() == list("012345678")
+    assert (
+        [each.result(timeout=20) for each in (first, *others)]
+        == database.signed()
+        == list("012345678")
+    )
     assert database.commits == 9
     database.sign("9")
     assert database.commits == 10
@@ -85,9 +88,18 @@ def test_nobody_goes_on_before_its_part_is_on_the_disk(database, pool):
     first = pool.submit(database.sign, "a", leave)
     assert database.inside.acquire(timeout=20)
     second = pool.submit(database.sign, "b")
-    assert (first.done(), second.done(), database.signed(), database.commits) == (False, False, [], 0)
+    assert (first.done(), second.done(), database.signed(), database.commits) == (
+        False,
+        False,
+        [],
+        0,
+    )
     leave.set_result(None)
-    assert (first.result(timeout=20), second.result(timeout=20), database.signed()) == ("a", "b", ["a", "b"])
+    assert (first.result(timeout=20), second.result(timeout=20), database.signed()) == (
+        "a",
+        "b",
+        ["a", "b"],
+    )
 
 
 def test_a_part_that_fails_takes_nothing_of_the_others_with_it(database, pool):
@@ -98,12 +110,18 @@ def test_a_part_that_fails_takes_nothing_of_the_others_with_it(database, pool):
     leave.set_result(None)
     errors = [each.exception(timeout=20) for each in (first, *others)]
     assert [type(error) for error in errors] == [
-        type(None), IntegrityError, type(None), IntegrityError, type(None)
+        type(None),
+        IntegrityError,
+        type(None),
+        IntegrityError,
+        type(None),
     ]
     assert database.signed() == ["a", "b", "c"]
 
 
-def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_stored(database, pool):
+def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_stored(
+    database, pool
+):
     def spoil() -> None:
         with database.write() as db:
             db.execute(insert(signups), {"address": "a", "email": "a", "consented_at": 0})
@@ -115,7 +133,9 @@ def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_s
             db.exec_driver_sql("ROLLBACK")
 
     assert "disk is full" in str(pool.submit(spoil).exception(timeout=20))
-    assert isinstance(pool.submit(ended).exception(timeout=20), OperationalError), "what was lost is an error"
+    assert isinstance(pool.submit(ended).exception(timeout=20), OperationalError), (
+        "what was lost is an error"
+    )
     assert database.signed() == []
     database.sign("b")
     assert database.signed() == ["b"]
@@ -123,7 +143,10 @@ def test_where_the_whole_transaction_breaks_its_writer_is_told_and_the_next_is_s
 
 def test_a_transaction_waits_for_the_disk_in_full(database):
     with database.write() as db:
-        set_to = [db.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("synchronous", "journal_mode")]
+        set_to = [
+            db.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("synchronous", "journal_mode")
+        ]
     assert set_to == [2, "wal"]
 
 
@@ -147,8 +170,12 @@ def test_an_older_registry_becomes_what_a_new_one_is(of_version_1, tmp_path):
     for path in (of_version_1 / "registry.sqlite", tmp_path / "new.sqlite"):
         database = Database(path)
         with database.read() as db:
-            context = MigrationContext.configure(db, opts={"compare_type": True, "compare_server_default": True})
-            found.append((compare_metadata(context, schema.metadata), context.get_current_revision()))
+            context = MigrationContext.configure(
+                db, opts={"compare_type": True, "compare_server_default": True}
+            )
+            found.append(
+                (compare_metadata(context, schema.metadata), context.get_current_revision())
+            )
             found.append(sorted(db.scalars(select(schema.roles.c.name))))
         database.close()
     assert found == [([], schema.NEWEST), ["caretaker", "queue"]] * 2
@@ -168,20 +195,26 @@ def test_an_older_folder_opens_with_all_that_it_stored(of_version_1, data_dir):
         rows = running.get(done["links"]["json"], headers=key).json()["data"]
         assert rows == done["preview"]
         left = running.get(f"/v1/segment/{queued.id}", headers={**key, "Prefer": "wait=20"}).json()
-        assert left["status"] in ("completed", "failed"), "it is run again, or the sample has changed since"
-        assert [(key.name, key.rate, key.revoked_at is None) for key in running.container.keys.all()] == [
-            ("ada", "5/second", True), ("bob", "600/minute", False)
-        ]
+        assert left["status"] in ("completed", "failed"), (
+            "it is run again, or the sample has changed since"
+        )
+        assert [
+            (key.name, key.rate, key.revoked_at is None) for key in running.container.keys.all()
+        ] == [("ada", "5/second", True), ("bob", "600/minute", False)]
         assert [each.email for each in running.container.signups.all()] == ["Ann@example.com"]
-        again = running.post("/v1/segment/execute", OF_VERSION_1, headers={"Idempotency-Key": "one"})
+        again = running.post(
+            "/v1/segment/execute", OF_VERSION_1, headers={"Idempotency-Key": "one"}
+        )
         assert (again.json()["id"], again.headers["Idempotency-Replayed"]) == (done["id"], "true")
     finally:
         running.stop()
 
 
 OF_VERSION_1 = {
-    "operator": "AND", "filters": {"token": {"token": "USDC", "balance": {"min": "1"}}}, "limit": 5,
-}  # fmt: skip
+    "operator": "AND",
+    "filters": {"token": {"token": "USDC", "balance": {"min": "1"}}},
+    "limit": 5,
+}
 
 
 def test_the_registry_of_a_newer_nbext_is_left_alone(tmp_path):
@@ -189,7 +222,10 @@ def test_the_registry_of_a_newer_nbext_is_left_alone(tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "registry.sqlite")) as registry:
         registry.execute("UPDATE alembic_version SET version_num = '9999'")
         registry.commit()
-    with pytest.raises(StorageError, match=r"was made by a newer nbext \(revision 9999; this one reads up to \d{4}\)"):
+    with pytest.raises(
+        StorageError,
+        match=r"was made by a newer nbext \(revision 9999; this one reads up to \d{4}\)",
+    ):
         Database(tmp_path / "registry.sqlite")
 
 
@@ -228,26 +264,36 @@ def test_a_rate_that_cannot_be_stored_is_counted_in_memory(tmp_path):
 
 
 @pytest.mark.postgres
-def test_a_registry_that_cannot_be_reached_is_said_once_and_answered_with_503(server, data_dir, tmp_path):
+def test_a_registry_that_cannot_be_reached_is_said_once_and_answered_with_503(
+    server, data_dir, tmp_path
+):
     with postgres.new_database(server) as url:
         running = Running(data_dir, tmp_path / "service", registry=url)
         try:
             assert running.get("/v1/segment/none").status_code == 404
-            name, admin = url.rpartition("/")[2], create_engine(
-                server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT"
+            name, admin = (
+                url.rpartition("/")[2],
+                create_engine(
+                    server.replace("postgresql:", "postgresql+psycopg:"),
+                    isolation_level="AUTOCOMMIT",
+                ),
             )
             with admin.connect() as db:
                 db.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
             answers = [
-                running.get("/v1/segment/none"), running.get("/about", headers={"x-api-key": "of-no-key-at-all"})
+                running.get("/v1/segment/none"),
+                running.get("/about", headers={"x-api-key": "of-no-key-at-all"}),
             ]
-            assert [(each.status_code, each.json()["code"], each.headers["Retry-After"]) for each in answers] == [
-                (503, "registry", "5")
-            ] * 2
+            assert [
+                (each.status_code, each.json()["code"], each.headers["Retry-After"])
+                for each in answers
+            ] == [(503, "registry", "5")] * 2
             look, told = running.container.segments._take, []
             for _ in range(3):
                 look(())
-                told.append([line["cause"] for line in running.lines() if line["event"] == "queue unread"])
+                told.append(
+                    [line["cause"] for line in running.lines() if line["event"] == "queue unread"]
+                )
             assert told[0] == told[2], "once, and not at each look"
             assert "does not exist" in told[0][0]
             with admin.connect() as db:

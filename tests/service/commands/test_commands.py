@@ -57,11 +57,17 @@ def test_a_key_is_shown_once_taken_at_once_and_ended_within_a_second(folder, cap
 def test_a_rotated_key_keeps_its_id_and_its_former_text_for_the_grace_that_is_given(folder, capsys):
     data = ["--data", str(folder.folder)]
     first = run(capsys, "keys", "add", "eve", *data)[1].splitlines()[-1]
-    out = run(capsys, "keys", "rotate", "eve", "--grace", "1h", "--expires", "90d", *data)[1].splitlines()
+    out = run(capsys, "keys", "rotate", "eve", "--grace", "1h", "--expires", "90d", *data)[
+        1
+    ].splitlines()
     second, listed = out[-1], run(capsys, "keys", "list", *data)[1]
-    assert re.fullmatch(r"Rotated eve \([0-9a-f]{12}\)\. The former key is accepted for 1h more\.", out[0])
+    assert re.fullmatch(
+        r"Rotated eve \([0-9a-f]{12}\)\. The former key is accepted for 1h more\.", out[0]
+    )
     assert re.fullmatch(r"It expires \S+Z\.", out[1])
-    assert re.fullmatch(r"[0-9a-f]{12}  eve  execute,read,signup  600/minute  \S+Z  in use until \S+Z\n", listed)
+    assert re.fullmatch(
+        r"[0-9a-f]{12}  eve  execute,read,signup  600/minute  \S+Z  in use until \S+Z\n", listed
+    )
     for text in (first, second):
         assert folder.get("/about", headers={"x-api-key": text}).status_code == 200
     third = run(capsys, "keys", "rotate", "eve", "--grace", "0h", *data)[1].splitlines()[-1]
@@ -72,22 +78,39 @@ def test_a_rotated_key_keeps_its_id_and_its_former_text_for_the_grace_that_is_gi
 
 def test_a_key_that_has_expired_is_refused_and_listed_as_such(folder, capsys):
     key, text = folder.container.keys.add("late", lasts=-1)
-    assert folder.get("/about", headers={"x-api-key": text.reveal()}).json()["code"] == "key-unknown"
+    assert (
+        folder.get("/about", headers={"x-api-key": text.reveal()}).json()["code"] == "key-unknown"
+    )
     listed = run(capsys, "keys", "list", "--data", str(folder.folder))[1]
-    assert re.fullmatch(rf"{key.id}  late  execute,read,signup  600/minute  \S+Z  expired \S+Z\n", listed)
+    assert re.fullmatch(
+        rf"{key.id}  late  execute,read,signup  600/minute  \S+Z  expired \S+Z\n", listed
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["keys", "add", "a", "--scope", "raed"],
-         "Unknown scope 'raed'. Did you mean 'read'? Allowed: read, execute, signup, admin."),
-        (["keys", "add", "a", "--rate", "often"], "'often' is not a rate. Write 600/minute, 10/second or 20000/day."),
-        (["keys", "add", "a\nb"],
-         r"'a\nb' cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a letter or"
-         " digit."),
-        (["keys", "add", "a", "--expires", "soon"], "--expires: 'soon' is not a span of time. Write 12h, 90d or 4w."),
-        (["keys", "rotate", "a", "--grace", "1 day"], "--grace: '1 day' is not a span of time. Write 12h, 90d or 4w."),
+        (
+            ["keys", "add", "a", "--scope", "raed"],
+            "Unknown scope 'raed'. Did you mean 'read'? Allowed: read, execute, signup, admin.",
+        ),
+        (
+            ["keys", "add", "a", "--rate", "often"],
+            "'often' is not a rate. Write 600/minute, 10/second or 20000/day.",
+        ),
+        (
+            ["keys", "add", "a\nb"],
+            r"'a\nb' cannot name a key. Use 1 to 64 letters, digits, spaces, dots, _ or -, and begin with a letter or"
+            " digit.",
+        ),
+        (
+            ["keys", "add", "a", "--expires", "soon"],
+            "--expires: 'soon' is not a span of time. Write 12h, 90d or 4w.",
+        ),
+        (
+            ["keys", "rotate", "a", "--grace", "1 day"],
+            "--grace: '1 day' is not a span of time. Write 12h, 90d or 4w.",
+        ),
         (["keys", "rotate", "nobody"], "No key named 'nobody' is in use."),
         (["keys", "revoke", "nobody"], "No key named 'nobody' is in use."),
         (["signups", "delete", "a@b.co"], "a@b.co has not signed up."),
@@ -107,7 +130,12 @@ def test_a_name_is_in_use_once(folder, capsys):
 
 
 def test_a_folder_without_a_service_is_not_made_by_looking(tmp_path, capsys):
-    for words in (["keys", "list"], ["signups", "export"], ["check"], ["backup", str(tmp_path / "copy")]):
+    for words in (
+        ["keys", "list"],
+        ["signups", "export"],
+        ["check"],
+        ["backup", str(tmp_path / "copy")],
+    ):
         code, _, err = run(capsys, *words, "--data", str(tmp_path / "nothing"))
         assert (code, "No service has run on" in err) == (2, True)
     assert list(tmp_path.iterdir()) == []
@@ -117,12 +145,21 @@ def test_sign_ups_are_kept_once_exported_with_their_consent_and_forgotten(folder
     for email in ("b@example.com", "a@example.com", "A@Example.com", "=cmd@example.com"):
         answer = folder.post("/v1/signup/newsletter", {"email": email})
         assert answer.status_code == 202
-        assert answer.json() | {"email": ""} == {"email": "", "status": "recorded", "delivered": False}
+        assert answer.json() | {"email": ""} == {
+            "email": "",
+            "status": "recorded",
+            "delivered": False,
+        }
     data = ["--data", str(folder.folder)]
     code, out, _ = run(capsys, "signups", "export", *data)
     rows = [line.split(",") for line in out.splitlines()]
     assert code == 0
-    assert [row[0] for row in rows] == ["email", "b@example.com", "a@example.com", "'=cmd@example.com"]
+    assert [row[0] for row in rows] == [
+        "email",
+        "b@example.com",
+        "a@example.com",
+        "'=cmd@example.com",
+    ]
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", row[1]) for row in rows[1:])
     assert run(capsys, "signups", "delete", "A@example.com", *data)[0] == 0
     target = folder.folder / "out.csv"
@@ -136,14 +173,18 @@ def test_a_backup_taken_while_the_service_runs_serves_the_same(folder, capsys, d
     segment = folder.execute()
     rows = folder.get(segment["links"]["csv"]).content
     listed = folder.session.post(
-        f"{folder.url}/lists", data=b"x" * 20, headers={"Content-Type": "application/octet-stream"}, timeout=60
+        f"{folder.url}/lists",
+        data=b"x" * 20,
+        headers={"Content-Type": "application/octet-stream"},
+        timeout=60,
     ).json()
     copy = tmp_path / "copy"
     code, out, _ = run(capsys, "backup", str(copy), "--data", str(folder.folder))
     assert (code, out.split(" and ")[0]) == (0, "1 result")
     assert run(capsys, "check", "--data", str(copy))[:2] == (
-        0, f"Checked {copy / 'service' / 'registry.sqlite'} and no chain data, because none was ingested.\n"
-           "1 results and 1 lists checked: all intact.\n"
+        0,
+        f"Checked {copy / 'service' / 'registry.sqlite'} and no chain data, because none was ingested.\n"
+        "1 results and 1 lists checked: all intact.\n",
     )
     other = Running(data_dir, copy / "service")
     try:
@@ -162,7 +203,9 @@ def test_check_names_what_is_damaged_and_changes_nothing(folder, capsys):
     lists = folder.container.lists.folder
     for place, sent in enumerate((b"x" * 20, b"y" * 20)):
         headers = {"Content-Type": "application/octet-stream"}
-        name = folder.session.post(f"{folder.url}/lists", data=sent, headers=headers, timeout=60).json()["id"]
+        name = folder.session.post(
+            f"{folder.url}/lists", data=sent, headers=headers, timeout=60
+        ).json()["id"]
         if place:
             (lists / name).write_bytes(b"z" * 20)
     code, out, _ = run(capsys, "check", "--data", str(folder.folder))
@@ -191,17 +234,24 @@ def test_check_reads_the_registry_and_the_chain_data_too(folder, capsys):
     ingested(data)
     capsys.readouterr()
     assert run(capsys, "check", "--data", str(data))[:2] == (
-        0, f"Checked {registry} and the chain data.\n1 results and 0 lists checked: all intact.\n"
+        0,
+        f"Checked {registry} and the chain data.\n1 results and 0 lists checked: all intact.\n",
     )
     (generation,) = (data / "generations").iterdir()
     for name, spoil in {
-        "tables.duckdb": lambda old: old[: len(old) // 2] + b"\x5a" * 20_000 + old[len(old) // 2 + 20_000 :],
+        "tables.duckdb": lambda old: (
+            old[: len(old) // 2] + b"\x5a" * 20_000 + old[len(old) // 2 + 20_000 :]
+        ),
         "manifest.json": lambda old: b'{"format": 1}',
     }.items():
         whole = (generation / name).read_bytes()
         (generation / name).write_bytes(spoil(whole))
         code, out, err = run(capsys, "check", "--data", str(data))
-        assert (code, err, out.splitlines()[-1]) == (1, "", "1 results and 0 lists checked: 1 damaged.")
+        assert (code, err, out.splitlines()[-1]) == (
+            1,
+            "",
+            "1 results and 0 lists checked: 1 damaged.",
+        )
         assert out.startswith("chain data: ")
         (generation / name).write_bytes(whole)
     assert run(capsys, "check", "--data", str(data))[0] == 0
@@ -212,19 +262,28 @@ def ingested(data):
     rows = ["token_address,from_address,to_address,value,transaction_hash,log_index,block_number"]
     rows += [f"0x{7:040x},0x{0:040x},0x{n:040x},{n},0x{n:064x},0,{n}" for n in range(1, 5_000)]
     (data / "transfers.csv").write_text("\n".join(rows) + "\n")
-    assert main(["ingest", str(data / "transfers.csv"), "--chain", "1", "--data", str(data), "--quiet"]) == 0
+    assert (
+        main(
+            ["ingest", str(data / "transfers.csv"), "--chain", "1", "--data", str(data), "--quiet"]
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("rate", ["600/minute;2/minute", "0/minute", "1 per 0 minute", "often"])
 def test_a_rate_that_would_not_hold_as_it_is_written_is_refused(folder, capsys, rate):
     code, _, err = run(capsys, "keys", "add", "x", "--rate", rate, "--data", str(folder.folder))
-    assert (code, err) == (2, f"ConfigError: {rate!r} is not a rate. Write 600/minute, 10/second or 20000/day.\n")
+    assert (code, err) == (
+        2,
+        f"ConfigError: {rate!r} is not a rate. Write 600/minute, 10/second or 20000/day.\n",
+    )
 
 
 def test_files_and_folders_that_cannot_be_made_are_one_line(folder, capsys, tmp_path):
     data = ["--data", str(folder.folder)]
     assert run(capsys, "signups", "export", "--to", str(tmp_path / "no" / "x.csv"), *data)[1:] == (
-        "", f"ConfigError: There is no folder {tmp_path / 'no'}.\n"
+        "",
+        f"ConfigError: There is no folder {tmp_path / 'no'}.\n",
     )
     (tmp_path / "file").touch()
     code, out, err = run(capsys, "backup", str(tmp_path / "file" / "copy"), *data)
@@ -240,8 +299,13 @@ def test_a_registry_that_is_missing_or_empty_is_not_intact_and_is_not_made(folde
     # The data folder of a copy has chain data; the results are there, and nothing names them.
     lost = f"registry: {registry} names none of the 1 files in {data / 'service' / 'results'}"
     for spoil, damage in (
-        (lambda: registry.write_bytes(b""),
-         ["registry: registry.sqlite has no tables. It is not a registry, or a copy that was cut off.", lost]),
+        (
+            lambda: registry.write_bytes(b""),
+            [
+                "registry: registry.sqlite has no tables. It is not a registry, or a copy that was cut off.",
+                lost,
+            ],
+        ),
         (registry.unlink, [lost]),
     ):
         for path in data.glob("service/registry.sqlite-*"):
@@ -249,15 +313,23 @@ def test_a_registry_that_is_missing_or_empty_is_not_intact_and_is_not_made(folde
         spoil()
         capsys.readouterr()
         code, out, _ = run(capsys, "check", "--data", str(data))
-        assert (code, out.splitlines()) == (1, [
-            *damage, f"Checked {registry} and the chain data.",
-            f"0 results and 0 lists checked: {len(damage)} damaged.",
-        ])
+        assert (code, out.splitlines()) == (
+            1,
+            [
+                *damage,
+                f"Checked {registry} and the chain data.",
+                f"0 results and 0 lists checked: {len(damage)} damaged.",
+            ],
+        )
     assert not registry.exists()
 
 
-def test_a_full_disk_is_named_and_a_key_ends_on_it_with_the_room_kept_in_reserve(folder, capsys, monkeypatch):
-    assert run(capsys, "keys", "add", "ada", "--scope", "admin", "--data", str(folder.folder))[1].splitlines()[1] == (
+def test_a_full_disk_is_named_and_a_key_ends_on_it_with_the_room_kept_in_reserve(
+    folder, capsys, monkeypatch
+):
+    assert run(capsys, "keys", "add", "ada", "--scope", "admin", "--data", str(folder.folder))[
+        1
+    ].splitlines()[1] == (
         "It can read and execute nothing: add --scope read and --scope execute, if it is for more than that."
     )
     reserve = folder.folder / "service" / "reserve"

@@ -37,11 +37,20 @@ def test_it_says_one_line_when_ready_keeps_its_key_and_ends_in_order(tmp_path):
 def test_the_log_is_json_and_holds_no_key_address_path_or_statement(tmp_path):
     with serve(tmp_path, key="the-secret-key-of-all") as running:
         post = running.session.post
-        post(running.url + "/v1/signup/newsletter", json={"email": "someone@example.com"}, timeout=10)
+        post(
+            running.url + "/v1/signup/newsletter", json={"email": "someone@example.com"}, timeout=10
+        )
         post(running.url + "/v1/signup/newsletter", json={"email": "not-an-address"}, timeout=10)
         post(running.url + "/v1/segment/execute", json=HOLDERS, timeout=60)
-        post(running.url + "/explain", data=b"{", headers={"Content-Type": "application/json"}, timeout=60)
-        running.session.get(running.url + "/someone@example.com?key=the-secret-key-of-all", timeout=10)
+        post(
+            running.url + "/explain",
+            data=b"{",
+            headers={"Content-Type": "application/json"},
+            timeout=60,
+        )
+        running.session.get(
+            running.url + "/someone@example.com?key=the-secret-key-of-all", timeout=10
+        )
         assert running.end(signal.SIGTERM) == 0
     assert running.source == "NBEXT_API_KEY"
     assert not (tmp_path / "service" / "owner.key").exists()
@@ -50,13 +59,31 @@ def test_the_log_is_json_and_holds_no_key_address_path_or_statement(tmp_path):
     assert [line["event"] for line in lines if line["level"] == "warning"][:1] == [
         "the synthetic sample is served: --data has no ingested data"
     ]
-    asked = [(line["method"], line["route"], line["status"]) for line in lines if line["event"] == "request"]
-    assert asked == [
-        ("POST", "/v1/signup/newsletter", 202), ("POST", "/v1/signup/newsletter", 422),
-        ("POST", "/v1/segment/execute", 200), ("POST", "/explain", 400), ("GET", "unknown", 404),
+    asked = [
+        (line["method"], line["route"], line["status"])
+        for line in lines
+        if line["event"] == "request"
     ]
-    assert all(re.fullmatch("[0-9a-f]{16}", line["request_id"]) for line in lines if line["event"] == "request")
-    for word in ("the-secret-key-of-all", "someone", "not-an-address", str(tmp_path), "SELECT", "Traceback"):
+    assert asked == [
+        ("POST", "/v1/signup/newsletter", 202),
+        ("POST", "/v1/signup/newsletter", 422),
+        ("POST", "/v1/segment/execute", 200),
+        ("POST", "/explain", 400),
+        ("GET", "unknown", 404),
+    ]
+    assert all(
+        re.fullmatch("[0-9a-f]{16}", line["request_id"])
+        for line in lines
+        if line["event"] == "request"
+    )
+    for word in (
+        "the-secret-key-of-all",
+        "someone",
+        "not-an-address",
+        str(tmp_path),
+        "SELECT",
+        "Traceback",
+    ):
         assert word not in text
 
 
@@ -70,7 +97,9 @@ def test_a_port_that_is_taken_is_one_clear_line(tmp_path, capsys, service):
 def test_processes_share_their_port_with_no_other_service(tmp_path, capsys):
     with listen("127.0.0.1", 0, shared=True) as other:
         port = address_of(other)[1]
-        assert main(["serve", "--data", str(tmp_path), "--port", str(port), "--processes", "2"]) == 2
+        assert (
+            main(["serve", "--data", str(tmp_path), "--port", str(port), "--processes", "2"]) == 2
+        )
     assert capsys.readouterr().err == (
         f"ConfigError: Cannot listen on 127.0.0.1 port {port}: Address already in use. Choose another --port.\n"
     )
@@ -80,11 +109,13 @@ def test_options_of_spark_are_part_of_the_engines_url(tmp_path, capsys):
     words = ["serve", "--data", str(tmp_path), "--engine", "duckdb://?threads=1", "--spark-conf"]
     assert main([*words, "spark.b=2"]) == 2
     assert capsys.readouterr().err == (
-        "ConfigError: engine: duckdb:// has no option 'spark.b'. Allowed: memory, threads.\n")
+        "ConfigError: engine: duckdb:// has no option 'spark.b'. Allowed: memory, threads.\n"
+    )
     with pytest.raises(SystemExit):
         main([*words, "executor.memory=2g"])
     assert capsys.readouterr().err.endswith(
-        "argument --spark-conf: executor.memory=2g is not an option of Spark's, such as spark.executor.memory=2g.\n")
+        "argument --spark-conf: executor.memory=2g is not an option of Spark's, such as spark.executor.memory=2g.\n"
+    )
 
 
 def test_a_share_above_the_whole_is_refused(tmp_path, capsys):
@@ -97,14 +128,26 @@ def test_a_share_above_the_whole_is_refused(tmp_path, capsys):
 @pytest.mark.parametrize("port", ["99999", "-1"])
 def test_a_port_that_is_none_is_refused(tmp_path, capsys, port):
     assert main(["serve", "--data", str(tmp_path), "--port", port]) == 2
-    assert capsys.readouterr().err.startswith(f"ConfigError: Cannot listen on 127.0.0.1 port {port}: ")
+    assert capsys.readouterr().err.startswith(
+        f"ConfigError: Cannot listen on 127.0.0.1 port {port}: "
+    )
 
 
-@pytest.mark.parametrize(("option", "value"), [
-    ("--workers", "0"), ("--workers", "-1"), ("--query-seconds", "nan"), ("--query-seconds", "-1"),
-    ("--keep-days", "0"), ("--keep-days", "inf"), ("--keep-gib", "0"), ("--key-gib", "-1"),
-    ("--keep-gib", "x"), ("--workers", "1.5"),
-])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--workers", "0"),
+        ("--workers", "-1"),
+        ("--query-seconds", "nan"),
+        ("--query-seconds", "-1"),
+        ("--keep-days", "0"),
+        ("--keep-days", "inf"),
+        ("--keep-gib", "0"),
+        ("--key-gib", "-1"),
+        ("--keep-gib", "x"),
+        ("--workers", "1.5"),
+    ],
+)
 def test_a_number_that_would_serve_nobody_is_refused_at_the_start(capsys, option, value):
     with pytest.raises(SystemExit):
         main(["serve", f"{option}={value}"])
@@ -120,7 +163,9 @@ def test_an_operator_says_how_much_of_the_disk_a_key_may_take(tmp_path):
         database.close()
         statuses = [
             requests.post(
-                running.url + "/v1/segment/execute", json={**HOLDERS, "limit": limit}, headers={"x-api-key": key},
+                running.url + "/v1/segment/execute",
+                json={**HOLDERS, "limit": limit},
+                headers={"x-api-key": key},
                 timeout=120,
             ).status_code
             for limit in (5, 6)
@@ -129,11 +174,14 @@ def test_an_operator_says_how_much_of_the_disk_a_key_may_take(tmp_path):
     assert statuses == [200, 507]
 
 
-@pytest.mark.parametrize(("option", "value", "allowed"), [
-    ("--root-path", "nbext", "a path such as /nbext: begin with / and end without one."),
-    ("--root-path", "/nbext/", "a path such as /nbext: begin with / and end without one."),
-    ("--proxy-headers", "*", "an IP address or network, such as 10.0.0.7 or 10.0.0.0/8."),
-])
+@pytest.mark.parametrize(
+    ("option", "value", "allowed"),
+    [
+        ("--root-path", "nbext", "a path such as /nbext: begin with / and end without one."),
+        ("--root-path", "/nbext/", "a path such as /nbext: begin with / and end without one."),
+        ("--proxy-headers", "*", "an IP address or network, such as 10.0.0.7 or 10.0.0.0/8."),
+    ],
+)
 def test_what_is_said_of_a_proxy_is_checked_at_the_start(capsys, option, value, allowed):
     with pytest.raises(SystemExit):
         main(["serve", f"{option}={value}"])
@@ -154,7 +202,10 @@ def children_of(running: Process) -> list[int]:
     if not children.exists():
         pytest.skip("this platform does not list a process's children")
     # Beside the services there is multiprocessing's own tracker of resources.
-    found = [(int(pid), Path(f"/proc/{pid}/cmdline").read_bytes()) for pid in children.read_text().split()]
+    found = [
+        (int(pid), Path(f"/proc/{pid}/cmdline").read_bytes())
+        for pid in children.read_text().split()
+    ]
     return [pid for pid, words in found if b"spawn_main" in words]
 
 
@@ -176,7 +227,9 @@ def asked(running: Process) -> list[int]:
     """Ask over twenty connections, and return the statuses."""
     # A process that starts anew takes seconds, on a busy machine many.
     return [
-        requests.get(running.url + "/about", headers={"x-api-key": running.key}, timeout=120).status_code
+        requests.get(
+            running.url + "/about", headers={"x-api-key": running.key}, timeout=120
+        ).status_code
         for _ in range(20)
     ]
 
@@ -184,9 +237,14 @@ def asked(running: Process) -> list[int]:
 def processes_of_metrics(running: Process) -> set[str]:
     """Ask for the metrics over twenty connections, and return whose they are."""
     texts = [
-        requests.get(running.url + "/metrics", headers={"x-api-key": running.key}, timeout=120).text for _ in range(20)
+        requests.get(running.url + "/metrics", headers={"x-api-key": running.key}, timeout=120).text
+        for _ in range(20)
     ]
-    return {name for text in texts for name in re.findall(r'^nbext_segments_running\{process="(\w+)"\} ', text, re.M)}
+    return {
+        name
+        for text in texts
+        for name in re.findall(r'^nbext_segments_running\{process="(\w+)"\} ', text, re.M)
+    }
 
 
 @pytest.mark.load
@@ -194,20 +252,29 @@ def test_processes_share_the_port_and_one_that_is_killed_is_started_anew(tmp_pat
     with serve(tmp_path, "--processes", "2") as running:
         first = children_of(running)
         assert (len(first), asked(running)) == (2, [200] * 20)
-        done = running.session.post(running.url + "/v1/segment/execute", json=HOLDERS, timeout=60).json()
+        done = running.session.post(
+            running.url + "/v1/segment/execute", json=HOLDERS, timeout=60
+        ).json()
         os.kill(first[0], signal.SIGKILL)
         # Until then it may still accept a connection, and takes it down with itself.
         ended([first[0]])
         assert asked(running) == [200] * 20, "connections wait for the process that comes"
-        assert processes_of_metrics(running) == {"0", "1"}, "one that comes goes on with the former's series"
+        assert processes_of_metrics(running) == {"0", "1"}, (
+            "one that comes goes on with the former's series"
+        )
         again = children_of(running)
         assert (len(again), first[0] in again, first[1] in again) == (2, False, True)
-        read = requests.get(running.url + done["links"]["self"], headers={"x-api-key": running.key}, timeout=20)
+        read = requests.get(
+            running.url + done["links"]["self"], headers={"x-api-key": running.key}, timeout=20
+        )
         assert read.json()["status"] == "completed"
         assert running.end(signal.SIGTERM) == 0
         ended(again)
     # At most that of the process that was killed, which the next one to look around removes.
-    assert len({path.name.partition(".")[0] for path in (tmp_path / "service" / "leases").iterdir()}) <= 1
+    assert (
+        len({path.name.partition(".")[0] for path in (tmp_path / "service" / "leases").iterdir()})
+        <= 1
+    )
 
 
 @pytest.mark.load
@@ -219,14 +286,19 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
 
 
 def test_processes_that_cannot_start_are_one_clear_error(tmp_path, capfd):
-    assert main(["serve", "--data", str(tmp_path), "--processes", "2", "--engine", "duckbd://"]) == 2
+    assert (
+        main(["serve", "--data", str(tmp_path), "--processes", "2", "--engine", "duckbd://"]) == 2
+    )
     assert "ConfigError: " in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("url", "message"), [
-    ("sqlite:///x", "A registry's URL is postgresql://user@host/database."),
-    ("postgresql://nobody:secret@127.0.0.1:1/none", "cannot be used as the service's registry"),
-])
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("sqlite:///x", "A registry's URL is postgresql://user@host/database."),
+        ("postgresql://nobody:secret@127.0.0.1:1/none", "cannot be used as the service's registry"),
+    ],
+)
 def test_a_registry_that_is_none_is_said_without_its_password(tmp_path, capsys, url, message):
     if url.startswith("postgresql"):
         pytest.importorskip("psycopg", reason="the extra postgres is not installed")

@@ -10,8 +10,17 @@ import pytest
 
 from tests.service.conftest import KEY, Running
 
-POSTS = ["/v1/segment/execute", "/v1/search", "/v1/signup/newsletter", "/explain", "/counts", "/funnel",
-         "/holdings", "/profile", "/changes"]
+POSTS = [
+    "/v1/segment/execute",
+    "/v1/search",
+    "/v1/signup/newsletter",
+    "/explain",
+    "/counts",
+    "/funnel",
+    "/holdings",
+    "/profile",
+    "/changes",
+]
 BODIES = {
     "empty": (b"", 400),
     "null": (b"null", 422),
@@ -32,7 +41,9 @@ BODIES = {
 
 def memory(service: Running) -> float:
     """Return the resident bytes of the service's process, by its own metrics."""
-    found = re.search(r"^process_resident_memory_bytes (\S+)$", service.get("/metrics").text, re.MULTILINE)
+    found = re.search(
+        r"^process_resident_memory_bytes (\S+)$", service.get("/metrics").text, re.MULTILINE
+    )
     if not found:
         pytest.skip("this platform does not tell a process's memory")
     return float(found[1])
@@ -67,8 +78,14 @@ def test_no_value_is_made_of_more_keys_than_any_request_has(service):
 @pytest.mark.parametrize("path", POSTS)
 @pytest.mark.parametrize(
     "media_type",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "",
-     "application/json; charset=utf-16", "application/jsonp"],
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "",
+        "application/json; charset=utf-16",
+        "application/jsonp",
+    ],
 )
 def test_a_body_that_is_not_declared_as_json_is_415(service, path, media_type):
     answer = send(service, path, b"{}", **{"Content-Type": media_type})
@@ -80,7 +97,12 @@ def test_a_packed_body_is_415(service):
 
 
 def test_json_with_its_charset_named_is_taken(service):
-    answer = send(service, "/v1/search", b'{"searchTerm":"x"}', **{"Content-Type": 'Application/JSON; charset="UTF-8"'})
+    answer = send(
+        service,
+        "/v1/search",
+        b'{"searchTerm":"x"}',
+        **{"Content-Type": 'Application/JSON; charset="UTF-8"'},
+    )
     assert answer.status_code == 200
 
 
@@ -114,7 +136,9 @@ def test_no_more_than_a_megabyte_of_a_body_is_kept(data_dir, tmp_path, path):
         running = Running(data_dir, tmp_path, Limits(body_bytes=longest))
         try:
             headers = {"Content-Type": "application/json"}
-            answer = running.session.post(running.url + path, data=iter(pieces), headers=headers, timeout=30)
+            answer = running.session.post(
+                running.url + path, data=iter(pieces), headers=headers, timeout=30
+            )
             assert answer.status_code == status
         finally:
             running.stop()
@@ -129,7 +153,10 @@ def test_a_body_without_end_is_413_after_a_megabyte_and_takes_no_memory(service)
             yield b"x" * 65_536
 
     answer = service.session.post(
-        service.url + "/v1/search", data=endless(), headers={"Content-Type": "application/json"}, timeout=60
+        service.url + "/v1/search",
+        data=endless(),
+        headers={"Content-Type": "application/json"},
+        timeout=60,
     )
     assert answer.status_code == 413
     assert memory(service) - before < 50e6
@@ -142,11 +169,15 @@ def test_a_body_that_dribbles_is_ended_with_408(data_dir, tmp_path):
     try:
         with socket.create_connection((running.host, running.port), timeout=10) as raw:
             head = f"POST /v1/search HTTP/1.1\r\nHost: localhost\r\nx-api-key: {KEY}\r\n"
-            raw.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode())
+            raw.sendall(
+                f"{head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode()
+            )
             began = time.monotonic()
             answer = raw.makefile("rb").read()
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"code":"slow-request"' in answer
-        assert time.monotonic() - began < 9, "half a second, and not the ten that a service has without the limit"
+        assert time.monotonic() - began < 9, (
+            "half a second, and not the ten that a service has without the limit"
+        )
     finally:
         running.stop()

@@ -26,8 +26,15 @@ def shape(document, name):
     return {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
 
 
-def test_every_route_is_told_with_its_answers_problems_and_an_example_of_its_body(service, document):
-    routes = {(method.lower(), route.path) for route in ROUTES for method in route.methods if route.include_in_schema}
+def test_every_route_is_told_with_its_answers_problems_and_an_example_of_its_body(
+    service, document
+):
+    routes = {
+        (method.lower(), route.path)
+        for route in ROUTES
+        for method in route.methods
+        if route.include_in_schema
+    }
     told = {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert routes == told
     assert document["openapi"].startswith("3.1.")
@@ -42,9 +49,12 @@ def test_every_route_is_told_with_its_answers_problems_and_an_example_of_its_bod
 def test_every_problem_that_the_service_knows_is_told(document):
     told = {
         code
-        for methods in document["paths"].values() for operation in methods.values()
+        for methods in document["paths"].values()
+        for operation in methods.values()
         for answer in operation["responses"].values()
-        for code in answer.get("content", {}).get("application/problem+json", {}).get("examples", {})
+        for code in answer.get("content", {})
+        .get("application/problem+json", {})
+        .get("examples", {})
     }
     # These are not a route's: what is no HTTP, and what has no route.
     assert set(CODES) - told == {"not-http", "method"}
@@ -58,26 +68,39 @@ def test_every_reference_leads_somewhere(document):
 def test_each_example_of_an_answer_has_its_shape(document):
     found = [
         (content["schema"], example)
-        for methods in document["paths"].values() for operation in methods.values()
-        for answer in operation["responses"].values() for content in answer.get("content", {}).values()
-        for example in [*([content["example"]] if "example" in content else []),
-                        *(each["value"] for each in content.get("examples", {}).values())]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for answer in operation["responses"].values()
+        for content in answer.get("content", {}).values()
+        for example in [
+            *([content["example"]] if "example" in content else []),
+            *(each["value"] for each in content.get("examples", {}).values()),
+        ]
     ]
     assert {schema["$ref"].rpartition("/")[2] for schema, _ in found} == {
-        "SegmentAnswer", "SegmentRows", "ProblemAnswer"
+        "SegmentAnswer",
+        "SegmentRows",
+        "ProblemAnswer",
     }
     for schema, example in found:
-        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(example)
+        jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(
+            example
+        )
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
-    [("/v1/segment/execute", "ExecuteRequest"), ("/explain", "ExplainRequest"),
-     ("/counts", "CountsRequest"), ("/funnel", "ExecuteRequest"),
-     ("/holdings", "HoldingsRequest"), ("/profile", "ProfileRequest"),
-     ("/changes", "ChangesRequest"),
-     ("/v1/search", "SearchRequest"),
-     ("/v1/signup/newsletter", "SignUpRequest")],
+    [
+        ("/v1/segment/execute", "ExecuteRequest"),
+        ("/explain", "ExplainRequest"),
+        ("/counts", "CountsRequest"),
+        ("/funnel", "ExecuteRequest"),
+        ("/holdings", "HoldingsRequest"),
+        ("/profile", "ProfileRequest"),
+        ("/changes", "ChangesRequest"),
+        ("/v1/search", "SearchRequest"),
+        ("/v1/signup/newsletter", "SignUpRequest"),
+    ],
 )
 def test_each_example_of_a_body_has_its_shape_and_is_taken(service, document, path, body):
     content = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]
@@ -98,10 +121,14 @@ def test_real_answers_have_the_shapes_that_are_told(service, document):
         "SignUpAnswer": service.post("/v1/signup/newsletter", {"email": "a@b.co"}).json(),
         "About": service.get("/about").json(),
         "Explained": service.post("/explain", {**HOLDERS, "parts": True}).json(),
-        "Counted": service.post("/counts", {"segments": [{"filters": HOLDERS["filters"]}], "counts": [[0]],
-                                             "amounts": True}).json(),
+        "Counted": service.post(
+            "/counts",
+            {"segments": [{"filters": HOLDERS["filters"]}], "counts": [[0]], "amounts": True},
+        ).json(),
         "Funnel": service.post("/funnel", HOLDERS).json(),
-        "Holdings": service.post("/holdings", {"wallets": [segment["preview"][0]["address"]]}).json(),
+        "Holdings": service.post(
+            "/holdings", {"wallets": [segment["preview"][0]["address"]]}
+        ).json(),
         "Profile": service.post("/profile", {"filters": HOLDERS["filters"]}).json()["profile"],
         "ProblemAnswer": service.get("/v1/segment/none").json(),
         "Health": service.get("/healthz").json(),
@@ -111,11 +138,15 @@ def test_real_answers_have_the_shapes_that_are_told(service, document):
         jsonschema.Draft202012Validator(shape(document, name)).validate(answer)
 
 
-def test_the_docs_page_tells_every_path_without_script_or_anything_from_elsewhere(service, document):
+def test_the_docs_page_tells_every_path_without_script_or_anything_from_elsewhere(
+    service, document
+):
     text = service.get("/docs").text
     assert all(f"{path}</code>" in text for path in document["paths"])
     examples_of_the_language = json.dumps(json_schema())
-    known = [name for name in symbols(service, nft=True) if f'"{name}"' not in examples_of_the_language]
+    known = [
+        name for name in symbols(service, nft=True) if f'"{name}"' not in examples_of_the_language
+    ]
     assert known
     assert not [name for name in known if name in text], "it needs no key: nothing of the data"
     assert not re.search(r"<script|<link|<img|@import|url\(", text)
@@ -124,7 +155,11 @@ def test_the_docs_page_tells_every_path_without_script_or_anything_from_elsewher
 def symbols(service, *, nft: bool) -> list[str]:
     """Return symbols that name one contract each; an address-like one would be read as an address."""
     catalog = service.container.generations.newest.catalog
-    plain = (name for name in catalog.symbols(1, nft=nft) if name.isalnum() and name.isascii() and name[0] != "0")
+    plain = (
+        name
+        for name in catalog.symbols(1, nft=nft)
+        if name.isalnum() and name.isascii() and name[0] != "0"
+    )
     return sorted(name for name in plain if len(catalog.by_symbol(1, name, nft=nft)) == 1)[:25]
 
 
@@ -134,8 +169,14 @@ def narrowed(service, document):
     The language's own schema passes what only the data and the parser know to be wrong: which contracts there are,
     how many decimals a token has, that a lower bound lies below the upper.
     """
+
     def closed(properties, required):
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
 
     at_least = closed({"min": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}}, ["min"])
     conditions = {
@@ -150,12 +191,18 @@ def narrowed(service, document):
     document = json.loads(json.dumps(document))
     for body in ("ExecuteRequest", "ExplainRequest", "ProfileRequest", "ChangesRequest"):
         document["components"]["schemas"][body]["properties"]["filters"] = filters
-    document["components"]["schemas"]["ProfileRequest"]["properties"]["base"]["properties"]["filters"] = filters
+    document["components"]["schemas"]["ProfileRequest"]["properties"]["base"]["properties"][
+        "filters"
+    ] = filters
     # What is before the data's beginning, and which chains it has, only the data knows.
     holdings = document["components"]["schemas"]["HoldingsRequest"]["properties"]
-    holdings["chain"] = {"enum": [chain["chain"] for chain in service.get("/about").json()["data"]["chains"]]}
+    holdings["chain"] = {
+        "enum": [chain["chain"] for chain in service.get("/about").json()["data"]["chains"]]
+    }
     del holdings["asOf"]
-    document["components"]["schemas"]["ChangesRequest"]["properties"]["since"] = {"enum": ["1d", "30d"]}
+    document["components"]["schemas"]["ChangesRequest"]["properties"]["since"] = {
+        "enum": ["1d", "30d"]
+    }
     # No schema can say that a place is below the length of another list: counts have tests of their own.
     del document["paths"]["/counts"]
     # No schema can say that a body's length is a multiple of 20; lists of wallets have tests of their own.
@@ -166,23 +213,52 @@ def narrowed(service, document):
     return document
 
 
-@pytest.mark.parametrize("examples", [pytest.param(20, marks=pytest.mark.load),
-                                      pytest.param(100, marks=pytest.mark.long)])  # fmt: skip
-def test_schemathesis_finds_nothing_in_examples_of_each_operation(service, document, tmp_path, examples):
+@pytest.mark.parametrize(
+    "examples",
+    [pytest.param(20, marks=pytest.mark.load), pytest.param(100, marks=pytest.mark.long)],
+)
+def test_schemathesis_finds_nothing_in_examples_of_each_operation(
+    service, document, tmp_path, examples
+):
     contract = tmp_path / "openapi.json"
     contract.write_text(json.dumps(narrowed(service, document)), "utf-8")
     began = time.monotonic()
     found = subprocess.run(
-        [sys.executable, "-m", "schemathesis.cli", "run", str(contract), "--url", service.url,
-         "-H", f"x-api-key: {KEY}",
-         "--phases", "examples,coverage,fuzzing,stateful", "-n", str(examples), "--seed", "20261121", "--no-color",
-         "--continue-on-failure"],
-        capture_output=True, text=True, timeout=3600, check=False, cwd=tmp_path,  # it keeps a cache where it runs
+        [
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            "run",
+            str(contract),
+            "--url",
+            service.url,
+            "-H",
+            f"x-api-key: {KEY}",
+            "--phases",
+            "examples,coverage,fuzzing,stateful",
+            "-n",
+            str(examples),
+            "--seed",
+            "20261121",
+            "--no-color",
+            "--continue-on-failure",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=3600,
+        check=False,
+        cwd=tmp_path,  # it keeps a cache where it runs
     )
-    print(f"schemathesis took {time.monotonic() - began:.0f} s:", *found.stdout.splitlines()[-12:], sep="\n")
+    print(
+        f"schemathesis took {time.monotonic() - began:.0f} s:",
+        *found.stdout.splitlines()[-12:],
+        sep="\n",
+    )
     assert found.returncode == 0, found.stdout[-8000:]
     paths = json.loads(contract.read_text("utf-8"))["paths"].values()
-    operations = sum(method in ("get", "post", "put", "patch", "delete") for path in paths for method in path)
+    operations = sum(
+        method in ("get", "post", "put", "patch", "delete") for path in paths for method in path
+    )
     assert f"{operations} selected / {operations} total" in found.stdout
     assert f"Tested: {operations}" in found.stdout
     assert not [line for line in service.lines() if line["level"] == "error"]

@@ -30,12 +30,24 @@ def wrong_requests(service: Running):
     yield ask("GET", service.url + "/about", headers={"x-api-key": f"{EMAIL} wrong"})
     yield ask("GET", service.url + "/about", headers={"x-api-key": ""})
     yield ask("GET", service.url + "/about", headers={"Host": "elsewhere.example"})
-    yield ask("GET", service.url + "/about", headers={"Origin": f"https://{EMAIL.partition('@')[2]}"})
+    yield ask(
+        "GET", service.url + "/about", headers={"Origin": f"https://{EMAIL.partition('@')[2]}"}
+    )
     yield ask("PUT", service.url + "/v1/search")
     for path in ("/v1/segment/execute", "/explain", "/v1/search", "/v1/signup/newsletter"):
-        for raw in (b"{", b"[]", b"\xff", b'{"a":NaN}', b'{"a":1,"a":2}', b"{}", b'{"x":"' + b"x" * 100_000 + b'"}'):
+        for raw in (
+            b"{",
+            b"[]",
+            b"\xff",
+            b'{"a":NaN}',
+            b'{"a":1,"a":2}',
+            b"{}",
+            b'{"x":"' + b"x" * 100_000 + b'"}',
+        ):
             yield ask("POST", service.url + path, data=raw, headers=json_type)
-        yield ask("POST", service.url + path, data=word.encode(), headers={"Content-Type": "text/plain"})
+        yield ask(
+            "POST", service.url + path, data=word.encode(), headers={"Content-Type": "text/plain"}
+        )
     yield service.post("/v1/signup/newsletter", {"email": f"{KEY} <{EMAIL}>"})
     yield service.post("/v1/signup/newsletter", {"email": f"{EMAIL}\r\nBcc: x@y.co"})
     yield service.post("/v1/search", {"searchTerm": "x", "type": KEY[:4], "chain": "nowhere"})
@@ -46,7 +58,9 @@ def wrong_requests(service: Running):
     yield service.get("/v1/tokens/nowhere/USDC")
     yield service.get(f"/v1/nfts/ethereum/{USDC}")
     yield service.delete("/v1/segment/none")
-    yield service.post("/v1/segment/execute", {"filters": {}}, headers={"Idempotency-Key": f"{KEY} {EMAIL}"})
+    yield service.post(
+        "/v1/segment/execute", {"filters": {}}, headers={"Idempotency-Key": f"{KEY} {EMAIL}"}
+    )
 
 
 def is_clean(text: str, data_dir, tmp_path) -> bool:
@@ -59,35 +73,57 @@ def test_no_error_and_no_line_of_the_log_gives_anything_away(service, data_dir, 
     answers = list(wrong_requests(service))
     for answer in answers:
         problem = answer.json()
-        assert (answer.headers["content-type"], problem["status"]) == ("application/problem+json", answer.status_code)
+        assert (answer.headers["content-type"], problem["status"]) == (
+            "application/problem+json",
+            answer.status_code,
+        )
         assert answer.status_code == CODES[problem["code"]][0] < 500
         assert problem["request_id"] == answer.headers["x-request-id"]
         assert is_clean(answer.text, data_dir, tmp_path), answer.text
     assert len({answer.json()["request_id"] for answer in answers}) == len(answers)
     assert {answer.json()["code"] for answer in answers} >= {
-        "not-json", "bad-header", "key-missing", "key-unknown", "foreign-host", "foreign-origin", "not-found", "method",
-        "too-large", "media-type", "invalid", "invalid-segment",
+        "not-json",
+        "bad-header",
+        "key-missing",
+        "key-unknown",
+        "foreign-host",
+        "foreign-origin",
+        "not-found",
+        "method",
+        "too-large",
+        "media-type",
+        "invalid",
+        "invalid-segment",
     }
     assert is_clean(service.log.getvalue(), data_dir, tmp_path)
     # A line is written after its answer was sent.
     asked = [answer.headers["x-request-id"] for answer in answers]
     end = time.monotonic() + 20
-    while (told := [line["request_id"] for line in service.lines() if line["event"] == "request"]) != asked:
+    while (
+        told := [line["request_id"] for line in service.lines() if line["event"] == "request"]
+    ) != asked:
         assert time.monotonic() < end, told
         time.sleep(0.02)
 
 
-def test_a_fault_of_the_service_is_500_without_a_word_of_it_and_the_log_says_where(service, data_dir, tmp_path):
+def test_a_fault_of_the_service_is_500_without_a_word_of_it_and_the_log_says_where(
+    service, data_dir, tmp_path
+):
     # A real fault: an operator's other tool took a table away.
     with sqlite3.connect(tmp_path / "registry.sqlite") as registry:
         registry.execute("DROP TABLE signups")
     registry.close()
     answer = service.post("/v1/signup/newsletter", {"email": EMAIL})
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
-    assert answer.json()["detail"] == "This is a fault of the service. The operator's log has this request's id."
+    assert (
+        answer.json()["detail"]
+        == "This is a fault of the service. The operator's log has this request's id."
+    )
     (line,) = [line for line in service.lines() if line["level"] == "error"]
     assert (line["event"], line["error"], line["request_id"]) == (
-        "request failed", "OperationalError", answer.json()["request_id"]
+        "request failed",
+        "OperationalError",
+        answer.json()["request_id"],
     )
     assert line["where"].startswith("nbext.service.accounts.signups:record:")
     assert is_clean(answer.text + service.log.getvalue(), data_dir, tmp_path)

@@ -15,7 +15,10 @@ from nbext.service.segments.lists import Lists
 from tests.service.conftest import Running
 
 BYTES = {"Content-Type": "application/octet-stream"}
-SEEN = {"filters": {"token": {"token": "USDC", "balance": {"min": "0"}}, "exclude": []}, "limit": 300}
+SEEN = {
+    "filters": {"token": {"token": "USDC", "balance": {"min": "0"}}, "exclude": []},
+    "limit": 300,
+}
 
 
 def sent(service, body, headers=BYTES):
@@ -59,7 +62,10 @@ def test_a_segment_of_a_list_is_that_of_its_addresses(service, wallets):
         for around in (lambda one: one, lambda one: {"not": one, "token": {"token": "USDC"}}):
             by_list = around({"wallet": {"list": found, **more}})
             inline = around({"wallet": {"in": [*some, "0x" + "ab" * 20], **more}})
-            answers = [service.execute({"filters": filters, "limit": 10_000}) for filters in (by_list, inline)]
+            answers = [
+                service.execute({"filters": filters, "limit": 10_000})
+                for filters in (by_list, inline)
+            ]
             rows = [service.get(answer["links"]["json"]).json()["data"] for answer in answers]
             assert rows[0] == rows[1] != []
             assert answers[0]["id"] != answers[1]["id"]
@@ -67,7 +73,9 @@ def test_a_segment_of_a_list_is_that_of_its_addresses(service, wallets):
 
 def test_another_list_is_another_segment(service, wallets):
     ids = [sent(service, packed(wallets[:size])).json()["id"] for size in (3, 4)]
-    answers = [service.execute({"filters": {"wallet": {"list": one}, "exclude": []}}) for one in ids]
+    answers = [
+        service.execute({"filters": {"wallet": {"list": one}, "exclude": []}}) for one in ids
+    ]
     assert [answer["counts"]["matched"] for answer in answers] == [3, 4]
     assert len({answer["id"] for answer in answers}) == 2
     again = service.execute({"filters": {"wallet": {"list": ids[0]}, "exclude": []}})
@@ -77,7 +85,9 @@ def test_another_list_is_another_segment(service, wallets):
 
 def test_explain_names_the_list_and_how_many_are_in_it(service, wallets):
     found = sent(service, packed(wallets[:5])).json()["id"]
-    told = service.post("/explain", {"filters": {"wallet": {"list": found}, "exclude": []}, "parts": True}).json()
+    told = service.post(
+        "/explain", {"filters": {"wallet": {"list": found}, "exclude": []}, "parts": True}
+    ).json()
     assert told["words"] == f"wallets that are in a list of 5 wallets ({found}); burn addresses too"
     assert told["canonical"]["filters"]["wallet"] == {"list": found}
     assert f'"{found}"' in told["sql"]
@@ -89,19 +99,29 @@ def test_a_list_that_is_gone_is_said_so(service, wallets):
     (service.container.lists.folder / found).unlink()
     assert service.get(f"/lists/{found}").status_code == 404
     answer = service.post("/v1/segment/execute", {"filters": {"wallet": {"list": found}}})
-    assert (answer.status_code, answer.json()["errors"]) == (422, [{
-        "pointer": "/filters/wallet/list", "code": "unknown-list",
-        "detail": f"No list {found} is stored here: lists are deleted when they are not used. Send it to POST /lists.",
-    }])  # fmt: skip
+    assert (answer.status_code, answer.json()["errors"]) == (
+        422,
+        [
+            {
+                "pointer": "/filters/wallet/list",
+                "code": "unknown-list",
+                "detail": f"No list {found} is stored here: lists are deleted when they are not used. "
+                "Send it to POST /lists.",
+            }
+        ],
+    )
 
 
-@pytest.mark.parametrize(("body", "headers", "status", "code"), [
-    (b"", BYTES, 422, "invalid"),
-    (b"x" * 21, BYTES, 422, "invalid"),
-    (b"x" * 20, {"Content-Type": "application/json"}, 415, "media-type"),
-    (b"x" * 20, {**BYTES, "Content-Encoding": "gzip"}, 415, "media-type"),
-    (b"x" * 20, {**BYTES, "x-api-key": "another"}, 401, "key-unknown"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "code"),
+    [
+        (b"", BYTES, 422, "invalid"),
+        (b"x" * 21, BYTES, 422, "invalid"),
+        (b"x" * 20, {"Content-Type": "application/json"}, 415, "media-type"),
+        (b"x" * 20, {**BYTES, "Content-Encoding": "gzip"}, 415, "media-type"),
+        (b"x" * 20, {**BYTES, "x-api-key": "another"}, 401, "key-unknown"),
+    ],
+)
 def test_what_is_no_list_is_refused_and_leaves_nothing(service, body, headers, status, code):
     before = sorted(service.container.lists.folder.iterdir())
     answer = sent(service, body, headers)
@@ -112,7 +132,11 @@ def test_what_is_no_list_is_refused_and_leaves_nothing(service, body, headers, s
 def test_a_list_is_bounded_whether_its_length_is_declared_or_not(data_dir, tmp_path):
     service = Running(data_dir, tmp_path, Limits(list_wallets=3, arrive_seconds=1.0))
     try:
-        answers = [sent(service, b"x" * 80), sent(service, iter([b"x" * 40, b"y" * 40])), sent(service, os.urandom(60))]
+        answers = [
+            sent(service, b"x" * 80),
+            sent(service, iter([b"x" * 40, b"y" * 40])),
+            sent(service, os.urandom(60)),
+        ]
         assert [answer.status_code for answer in answers] == [413, 413, 201]
         assert answers[0].json()["detail"] == "The body is longer than 60 bytes."
 
@@ -178,11 +202,20 @@ def test_sorting_in_blocks_loses_nothing(tmp_path, monkeypatch):
 
 def test_a_private_keys_list_is_its_own_and_the_service_runs_its_segments(service, wallets):
     add = service.container.keys.add
-    private, open_ = ({"x-api-key": add(name, private=name == "eve")[1].reveal()} for name in ("eve", "ada"))
+    private, open_ = (
+        {"x-api-key": add(name, private=name == "eve")[1].reveal()} for name in ("eve", "ada")
+    )
     hers = sent(service, packed(wallets[:7]), BYTES | private).json()["id"]
     theirs = sent(service, packed(wallets[:8]), BYTES | open_).json()["id"]
-    seen = [service.get(f"/lists/{one}", headers=who).status_code for who in (private, open_) for one in (hers, theirs)]
+    seen = [
+        service.get(f"/lists/{one}", headers=who).status_code
+        for who in (private, open_)
+        for one in (hers, theirs)
+    ]
     assert seen == [200, 404, 404, 200]
     body = {"filters": {"wallet": {"list": hers}, "exclude": []}}
     assert service.execute(body, headers=private)["counts"]["matched"] == 7
-    assert service.post("/v1/segment/execute", body, headers=open_).json()["errors"][0]["code"] == "unknown-list"
+    assert (
+        service.post("/v1/segment/execute", body, headers=open_).json()["errors"][0]["code"]
+        == "unknown-list"
+    )

@@ -28,7 +28,9 @@ def team(data_dir, tmp_path):
 def keys_of(running: Running) -> dict[str, dict[str, str]]:
     ring = running.container.keys
     made = {
-        "ada": ring.add("ada"), "bob": ring.add("bob"), "eve": ring.add("eve", private=True),
+        "ada": ring.add("ada"),
+        "bob": ring.add("bob"),
+        "eve": ring.add("eve", private=True),
         "root": ring.add("root", ["read", "execute", "admin"]),
     }
     running.ids = {name: key.id for name, (key, _) in made.items()}
@@ -43,20 +45,28 @@ def execute(team, name, request=HOLDERS) -> str:
 
 def read_by(team, segment_id) -> dict[str, list[int]]:
     return {
-        name: [team.get(f"/v1/segment/{segment_id}{form}", headers=key).status_code for form in FORMS]
+        name: [
+            team.get(f"/v1/segment/{segment_id}{form}", headers=key).status_code for form in FORMS
+        ]
         for name, key in team.keys.items()
     }
 
 
 def test_every_key_reads_a_segment_by_its_id_but_a_private_one(team):
     assert read_by(team, execute(team, "ada")) == {
-        "ada": [200] * 4, "bob": [200] * 4, "eve": [404] * 4, "root": [200] * 4
+        "ada": [200] * 4,
+        "bob": [200] * 4,
+        "eve": [404] * 4,
+        "root": [200] * 4,
     }
 
 
 def test_a_private_keys_segment_is_seen_by_that_key_and_an_admin(team):
     assert read_by(team, execute(team, "eve")) == {
-        "ada": [404] * 4, "bob": [404] * 4, "eve": [200] * 4, "root": [200] * 4
+        "ada": [404] * 4,
+        "bob": [404] * 4,
+        "eve": [200] * 4,
+        "root": [200] * 4,
     }
 
 
@@ -65,7 +75,11 @@ def test_who_asks_the_same_shares_the_result_and_owns_it_too(team):
     of_eve = team.get(f"/v1/segment/{first}", headers=team.keys["eve"]).json()
     again = team.post(EXECUTE, HOLDERS, headers=team.keys["ada"]).json()
     # Nothing says that a private key asked it before; who asks what an open key asked is told.
-    assert (again["id"], again["cached"], again["createdAt"] > of_eve["completedAt"]) == (first, False, True)
+    assert (again["id"], again["cached"], again["createdAt"] > of_eve["completedAt"]) == (
+        first,
+        False,
+        True,
+    )
     read = team.get(f"/v1/segment/{first}", headers=team.keys["ada"]).json()
     assert {name: read[name] for name in ("createdAt", "completedAt", "durationMs")} == {
         name: again[name] for name in ("createdAt", "completedAt", "durationMs")
@@ -76,40 +90,59 @@ def test_who_asks_the_same_shares_the_result_and_owns_it_too(team):
     assert (deleted.status_code, deleted.json()["status"]) == (200, "completed")
     deleted = team.delete(f"/v1/segment/{first}?result=delete", headers=team.keys["bob"])
     assert (deleted.status_code, deleted.json()["status"]) == (200, "completed")
-    assert read_by(team, first) == {"ada": [404] * 4, "bob": [404] * 4, "eve": [200] * 4, "root": [200] * 4}
+    assert read_by(team, first) == {
+        "ada": [404] * 4,
+        "bob": [404] * 4,
+        "eve": [200] * 4,
+        "root": [200] * 4,
+    }
 
 
 def test_a_saved_segment_that_a_key_may_not_see_is_not_there_in_its_queries(team):
     saved = {"filters": {"segment": {"id": execute(team, "eve")}}}
     answers = {name: team.post(EXECUTE, saved, headers=key) for name, key in team.keys.items()}
     assert {name: answer.status_code for name, answer in answers.items()} == {
-        "ada": 422, "bob": 422, "eve": 200, "root": 200
+        "ada": 422,
+        "bob": 422,
+        "eve": 200,
+        "root": 200,
     }
-    unknown = team.post(EXECUTE, {"filters": {"segment": {"id": "none"}}}, headers=team.keys["ada"]).json()["errors"]
+    unknown = team.post(
+        EXECUTE, {"filters": {"segment": {"id": "none"}}}, headers=team.keys["ada"]
+    ).json()["errors"]
     (told,) = answers["ada"].json()["errors"]
-    assert told == {**unknown[0], "detail": unknown[0]["detail"].replace("none", saved["filters"]["segment"]["id"])}
+    assert told == {
+        **unknown[0],
+        "detail": unknown[0]["detail"].replace("none", saved["filters"]["segment"]["id"]),
+    }
 
 
 def test_another_keys_result_is_deleted_by_an_admin_only(team):
     path = f"/v1/segment/{execute(team, 'ada')}?result=delete"
     refused = team.delete(path, headers=team.keys["bob"])
     assert (refused.status_code, refused.json()["code"], refused.json()["detail"]) == (
-        403, "not-yours", "This is another key's segment. Only that key, or one with the scope admin, may end it."
+        403,
+        "not-yours",
+        "This is another key's segment. Only that key, or one with the scope admin, may end it.",
     )
     assert team.delete(path, headers=team.keys["eve"]).status_code == 404
     gone = team.delete(path, headers=team.keys["root"]).json()
     assert (gone["status"], gone["error"]["detail"]) == (
-        "expired", "An administrator deleted the result. Execute the segment again for a new one."
+        "expired",
+        "An administrator deleted the result. Execute the segment again for a new one.",
     )
     assert list(team.container.results.folder.iterdir()) == []
 
 
-def test_a_running_segment_is_cancelled_by_its_key_or_an_admin_and_goes_on_for_others_who_asked(slow):  # noqa: F811
+def test_a_running_segment_is_cancelled_by_its_key_or_an_admin_and_goes_on_for_others_who_asked(
+    slow,  # noqa: F811
+):
     slow.keys = keys_of(slow)
 
     def begin(number: int, *names: str) -> str:
         answers = [
-            slow.post(EXECUTE, body(number), headers={**slow.keys[name], "Prefer": "respond-async"}) for name in names
+            slow.post(EXECUTE, body(number), headers={**slow.keys[name], "Prefer": "respond-async"})
+            for name in names
         ]
         assert [answer.status_code for answer in answers] == [202] * len(names)
         return f"/v1/segment/{answers[0].json()['id']}"
@@ -145,7 +178,8 @@ def test_the_audit_log_tells_who_did_what_from_where(team, capsys):
     assert main(["audit", *data]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["key"], line["action"], line["target"], line["client"]) for line in lines] == [
-        (None, "key.add", late, "command line"), (None, "signups.export", None, "command line"),
+        (None, "key.add", late, "command line"),
+        (None, "signups.export", None, "command line"),
         (team.ids["ada"], "segment.execute", segment, "127.0.0.1"),
         (team.ids["bob"], "segment.export", segment, "127.0.0.1"),
         (team.ids["root"], "segment.read", segment, "127.0.0.1"),
@@ -154,8 +188,14 @@ def test_the_audit_log_tells_who_did_what_from_where(team, capsys):
     ]
     for key in (team.ids["bob"], "bob"):
         assert main(["audit", "--key", key, "--since", "1h", *data]) == 0
-        assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [lines[3], lines[5]]
+        assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [
+            lines[3],
+            lines[5],
+        ]
     assert main(["audit", "--key", "bobb", *data]) == 2
-    assert capsys.readouterr().err == "ConfigError: No key has the name or id 'bobb'. Did you mean 'bob'?\n"
+    assert (
+        capsys.readouterr().err
+        == "ConfigError: No key has the name or id 'bobb'. Did you mean 'bob'?\n"
+    )
     team.container.audit.prune(before=2e9)
     assert list(team.container.audit.entries()) == []

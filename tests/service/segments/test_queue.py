@@ -27,8 +27,12 @@ def store(registry) -> Iterator[SegmentStore]:
         yield SegmentStore(database)
 
 
-def enter(store: SegmentStore, name: str, key: str, *, limit: int = 10, limits: Limits | None = None) -> bool:
-    return store.enter(name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits()).begins
+def enter(
+    store: SegmentStore, name: str, key: str, *, limit: int = 10, limits: Limits | None = None
+) -> bool:
+    return store.enter(
+        name, {"limit": limit}, {}, DATA, key_id=key, limits=limits or Limits()
+    ).begins
 
 
 def order(store: SegmentStore, **options) -> list[str]:
@@ -64,7 +68,11 @@ def test_only_segments_of_the_data_that_is_served_and_of_no_busy_key_are_taken(s
     assert order(store) == ["a0"]
     enter(store, "a1", "a")
     store.fail_of_other_data(["other-data"], before=2**40, why=WHY)
-    assert (store.get("a0").status, store.get("a1").status, store.get("a1").error) == ("running", "failed", WHY)
+    assert (store.get("a0").status, store.get("a1").status, store.get("a1").error) == (
+        "running",
+        "failed",
+        WHY,
+    )
 
 
 def test_bounds_hold_for_all_services_together(registry, store):
@@ -91,7 +99,12 @@ def test_one_segment_is_entered_and_taken_once_by_however_many_services(registry
     with contextlib.closing(Database(registry)) as another, ThreadPoolExecutor(8) as pool:
         stores = [store, SegmentStore(another)] * 8
         assert sum(pool.map(lambda each: enter(each, "one", "a"), stores)) == 1
-        taken = list(pool.map(lambda numbered: numbered[1].start(f"lease {numbered[0]}", [DATA]), enumerate(stores)))
+        taken = list(
+            pool.map(
+                lambda numbered: numbered[1].start(f"lease {numbered[0]}", [DATA]),
+                enumerate(stores),
+            )
+        )
         assert [segment.id for segment in taken if segment] == ["one"]
 
 
@@ -101,7 +114,9 @@ def test_a_claim_is_one_segment_in_however_many_services(registry, store):
         stores = [store, SegmentStore(another)] * 4
 
         def ask(each: SegmentStore) -> bool:
-            return each.enter("one", {"limit": 1}, {}, DATA, key_id="a", limits=Limits(), claim=claim).begins
+            return each.enter(
+                "one", {"limit": 1}, {}, DATA, key_id="a", limits=Limits(), claim=claim
+            ).begins
 
         assert sum(pool.map(ask, stores)) == 1
         assert {each.claimed(claim) for each in stores} == {"one"}
@@ -139,11 +154,20 @@ def test_a_result_is_completed_by_the_service_that_runs_it(store):
     assert not store.complete("one", "another-lease", **done)
     assert store.complete("one", "a-lease", **done)
     found = store.get("one")
-    assert (found.status, found.matched, found.preview, found.result) == ("completed", 2, [{"n": "1"}], done["result"])
+    assert (found.status, found.matched, found.preview, found.result) == (
+        "completed",
+        2,
+        [{"n": "1"}],
+        done["result"],
+    )
     assert not enter(store, "one", "b"), "it is there"
     assert (store.expire(["f.arrow"], WHY), store.expire(["f.arrow"], WHY)) == (["f.arrow"], [])
     assert enter(store, "one", "b"), "it is made anew"
-    assert (store.get("one").status, store.get("one").key_id, store.get("one").error) == ("queued", "b", None)
+    assert (store.get("one").status, store.get("one").key_id, store.get("one").error) == (
+        "queued",
+        "b",
+        None,
+    )
 
 
 def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(store):
@@ -153,7 +177,9 @@ def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(st
         store.start("a-lease", [DATA])
         # The request, the preview and the rest of the answer have 16 bytes more.
         result = ResultFile(f"{number}.arrow", 84 if key != "other" else 83, "hash")
-        assert store.complete(f"{number}", "a-lease", matched=1, returned=1, preview=[], result=result, facts={})
+        assert store.complete(
+            f"{number}", "a-lease", matched=1, returned=1, preview=[], result=result, facts={}
+        )
     with pytest.raises(Problem) as caught:
         enter(store, "more", "full", limits=limits)
     assert (caught.value.code, caught.value.status) == ("quota", 507)
@@ -169,20 +195,42 @@ def test_a_key_whose_results_take_too_much_room_is_told_so_and_others_are_not(st
 def test_results_are_listed_deleted_and_forgotten_in_batches(store):
     names = [f"{number:04}" for number in range(1_203)]
     with store._database.write() as db:
-        db.execute(insert(segments), [
-            {"id": name, "status": "completed", "request": "{}", "facts": "{}", "fingerprint": DATA, "created_at": 0,
-             "used_at": number, "file": f"{name}.arrow", "size": 2, "sha256": "", "stored": 6}
-            for number, name in enumerate(names)
-        ])  # fmt: skip
+        db.execute(
+            insert(segments),
+            [
+                {
+                    "id": name,
+                    "status": "completed",
+                    "request": "{}",
+                    "facts": "{}",
+                    "fingerprint": DATA,
+                    "created_at": 0,
+                    "used_at": number,
+                    "file": f"{name}.arrow",
+                    "size": 2,
+                    "sha256": "",
+                    "stored": 6,
+                }
+                for number, name in enumerate(names)
+            ],
+        )
     listed = list(store.results())
     assert [len(batch) for batch in listed] == [500, 500, 203]
     assert [segment_id for batch in listed for segment_id, _ in batch] == names
     assert [(used, size, result.file) for used, size, result in store.least_used()][:2] == [
-        (0, 6, "0000.arrow"), (1, 6, "0001.arrow")
+        (0, 6, "0000.arrow"),
+        (1, 6, "0001.arrow"),
     ]
-    assert (store.stored_bytes(), store.unnamed(["0000.arrow", "stray.arrow"])) == (7_218, {"stray.arrow"})
+    assert (store.stored_bytes(), store.unnamed(["0000.arrow", "stray.arrow"])) == (
+        7_218,
+        {"stray.arrow"},
+    )
     store.expire([f"{name}.arrow" for name in names[:700]], WHY)
-    assert (store.stored_bytes(), store.get("0000").status, store.get("0000").result) == (5_818, "expired", None)
+    assert (store.stored_bytes(), store.get("0000").status, store.get("0000").result) == (
+        5_818,
+        "expired",
+        None,
+    )
     store.forget(before=600)
     assert [name for name in names if store.get(name) is None] == names[:600]
     # Their requests are 4 bytes each.
@@ -192,7 +240,10 @@ def test_results_are_listed_deleted_and_forgotten_in_batches(store):
 
 def test_a_rate_holds_for_all_services_together(registry):
     key = Key("a", "a", rate="30/hour")
-    with contextlib.closing(Database(registry)) as one, contextlib.closing(Database(registry)) as two:
+    with (
+        contextlib.closing(Database(registry)) as one,
+        contextlib.closing(Database(registry)) as two,
+    ):
         services = [Rates(one), Rates(two)]
 
         def ask(number: int) -> bool:
@@ -215,9 +266,10 @@ def test_a_rate_holds_for_all_services_together(registry):
 
 def test_one_service_at_a_time_has_a_role(store):
     alive = {"first", "second"}
-    assert [store.take_role("caretaker", name, alive.__contains__) for name in ("first", "second", "first")] == [
-        True, False, True
-    ]
+    assert [
+        store.take_role("caretaker", name, alive.__contains__)
+        for name in ("first", "second", "first")
+    ] == [True, False, True]
     alive.remove("first")
     assert store.take_role("caretaker", "second", alive.__contains__)
     assert not store.take_role("caretaker", "first", alive.__contains__)

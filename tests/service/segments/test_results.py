@@ -24,15 +24,27 @@ def big(service, tmp_path_factory):
     segment = service.container.store.get(service.execute(HOLDERS)["id"])
     columns = [*segment.facts["columns"], {"name": "BAYC_count", "type": "integer"}]
     floats = [10.0 ** (number % 300 - 250) / 3 for number in range(ROWS)]
-    table = pa.table({
-        "address": [f"0x{number:040x}" for number in range(ROWS)],
-        "USDC_balance": pa.array(floats, pa.float64(), mask=[number % 7 == 0 for number in range(ROWS)]),
-        "USDC_balance_raw": [str(2**256 - 1 - number) if number % 7 else None for number in range(ROWS)],
-        "BAYC_count": pa.array([number if number % 5 else None for number in range(ROWS)], pa.int64()),
-    })
+    table = pa.table(
+        {
+            "address": [f"0x{number:040x}" for number in range(ROWS)],
+            "USDC_balance": pa.array(
+                floats, pa.float64(), mask=[number % 7 == 0 for number in range(ROWS)]
+            ),
+            "USDC_balance_raw": [
+                str(2**256 - 1 - number) if number % 7 else None for number in range(ROWS)
+            ],
+            "BAYC_count": pa.array(
+                [number if number % 5 else None for number in range(ROWS)], pa.int64()
+            ),
+        }
+    )
     folder = Results(tmp_path_factory.mktemp("big"))
     kept = folder.write(table.schema, table.to_batches(max_chunksize=BATCH))
-    return replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS), folder.open(kept), table
+    return (
+        replace(segment, facts={**segment.facts, "columns": columns}, returned=ROWS),
+        folder.open(kept),
+        table,
+    )
 
 
 def test_json_is_exact_to_the_last_digit_and_page_after_page_whole(big):
@@ -50,10 +62,17 @@ def test_csv_is_exact_and_leaves_out_what_is_null(big):
     text = b"".join(results.csv(segment, reader))
     assert text.splitlines()[1] == f"0x{'0' * 40},,,".encode()
     types = arrow_csv.ConvertOptions(
-        column_types={"USDC_balance": pa.float64(), "USDC_balance_raw": pa.string(), "BAYC_count": pa.int64()},
-        strings_can_be_null=True, null_values=[""],
-    )  # fmt: skip
-    assert arrow_csv.read_csv(io.BytesIO(text), convert_options=types).to_pylist() == table.to_pylist()
+        column_types={
+            "USDC_balance": pa.float64(),
+            "USDC_balance_raw": pa.string(),
+            "BAYC_count": pa.int64(),
+        },
+        strings_can_be_null=True,
+        null_values=[""],
+    )
+    assert (
+        arrow_csv.read_csv(io.BytesIO(text), convert_options=types).to_pylist() == table.to_pylist()
+    )
 
 
 def test_arrow_is_the_table_itself(big):
@@ -86,4 +105,7 @@ def test_a_page_reads_only_the_batches_that_it_needs(big):
 
 def test_the_digest_of_a_file_is_its_bytes_sha_256(tmp_path):
     (tmp_path / "file").write_text("first\n")
-    assert sha256_of(tmp_path / "file") == "b640e840b19d378660b32fb51ae18d67dccb4a8596a29e7bd72c1b2ae5928f41"
+    assert (
+        sha256_of(tmp_path / "file")
+        == "b640e840b19d378660b32fb51ae18d67dccb4a8596a29e7bd72c1b2ae5928f41"
+    )

@@ -61,7 +61,9 @@ def body(number: int) -> dict[str, Any]:
 
 
 def begin(service: Running, number: int = 1, **headers: str):
-    return service.post("/v1/segment/execute", body(number), headers={"Prefer": "wait=0", **headers})
+    return service.post(
+        "/v1/segment/execute", body(number), headers={"Prefer": "wait=0", **headers}
+    )
 
 
 def test_a_caller_who_does_not_wait_is_told_where_to_ask(slow):
@@ -76,7 +78,11 @@ def test_a_caller_who_does_not_wait_is_told_where_to_ask(slow):
     assert (waiting.status_code, waiting.headers["Location"]) == (202, answer.headers["Location"])
     for form in ("json", "csv", "arrow"):
         early = slow.get(segment["links"][form])
-        assert (early.status_code, early.json()["code"], early.headers["Retry-After"]) == (409, "not-ready", "1")
+        assert (early.status_code, early.json()["code"], early.headers["Retry-After"]) == (
+            409,
+            "not-ready",
+            "1",
+        )
     slow.dataset.go.set()
     done = slow.get(answer.headers["Location"], headers={"Prefer": "wait=20"})
     assert (done.status_code, done.json()["status"]) == (200, "completed")
@@ -114,7 +120,11 @@ def test_a_full_queue_is_503_and_leaves_nothing_behind(slow):
     taken = [begin(slow, number).status_code for number in range(6)]
     assert taken[:2] == [202, 202]
     refused = begin(slow, 99, **{"Idempotency-Key": "later"})
-    assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (503, "busy", "2")
+    assert (refused.status_code, refused.json()["code"], refused.headers["Retry-After"]) == (
+        503,
+        "busy",
+        "2",
+    )
     slow.dataset.go.set()
     eventually(lambda: not slow.container.segments.jobs.ids())
     again = slow.post("/v1/segment/execute", body(99), headers={"Idempotency-Key": "later"})
@@ -166,7 +176,11 @@ def test_a_segment_whose_id_was_told_outlives_its_callers(slow):
 def test_one_idempotency_key_is_one_segment_however_often_it_comes(service):
     headers = {"Idempotency-Key": "eight-at-once"}
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: service.post("/v1/segment/execute", HOLDERS, headers=headers), range(8)))
+        answers = list(
+            pool.map(
+                lambda _: service.post("/v1/segment/execute", HOLDERS, headers=headers), range(8)
+            )
+        )
     assert [answer.status_code for answer in answers] == [200] * 8
     assert len({answer.json()["id"] for answer in answers}) == 1
     again = service.post("/v1/segment/execute", HOLDERS, headers=headers)
@@ -176,14 +190,18 @@ def test_one_idempotency_key_is_one_segment_however_often_it_comes(service):
     assert (other.status_code, other.json()["code"]) == (422, "idempotency-key-reused")
     _, text = service.container.keys.add("another caller", rate=None)
     free = service.post(
-        "/v1/segment/execute", {**HOLDERS, "limit": 51}, headers={**headers, "x-api-key": text.reveal()}
+        "/v1/segment/execute",
+        {**HOLDERS, "limit": 51},
+        headers={**headers, "x-api-key": text.reveal()},
     )
     assert free.status_code == 200
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 256, "é"])
 def test_an_idempotency_key_that_cannot_be_kept_is_400(service, name):
-    answer = service.post("/v1/segment/execute", HOLDERS, headers={"Idempotency-Key": name.encode()})
+    answer = service.post(
+        "/v1/segment/execute", HOLDERS, headers={"Idempotency-Key": name.encode()}
+    )
     assert (answer.status_code, answer.json()["code"]) == (400, "bad-header")
 
 
@@ -194,10 +212,15 @@ def test_a_claim_is_kept_for_a_day_and_no_longer(service):
     def age(hours: float) -> None:
         with service.container.database.write() as db:
             named = idempotency.c.name == headers["Idempotency-Key"]
-            db.execute(update(idempotency).where(named).values(created_at=time.time() - hours * 3600))
+            db.execute(
+                update(idempotency).where(named).values(created_at=time.time() - hours * 3600)
+            )
 
     age(23.9)
-    assert service.post("/v1/segment/execute", {**HOLDERS, "limit": 3}, headers=headers).status_code == 422
+    assert (
+        service.post("/v1/segment/execute", {**HOLDERS, "limit": 3}, headers=headers).status_code
+        == 422
+    )
     age(24.1)
     fresh = service.post("/v1/segment/execute", {**HOLDERS, "limit": 3}, headers=headers)
     assert (fresh.status_code, "Idempotency-Replayed" in fresh.headers) == (200, False)
@@ -220,7 +243,9 @@ def test_claims_segments_and_sign_ups_outlive_the_service(data_dir, tmp_path):
         second.stop()
 
 
-def test_a_service_that_ends_puts_running_segments_back_and_the_next_one_finishes_them(data_dir, tmp_path):
+def test_a_service_that_ends_puts_running_segments_back_and_the_next_one_finishes_them(
+    data_dir, tmp_path
+):
     dataset = Slow(open_dataset(data_dir))
     first = Running(data_dir, tmp_path, dataset=dataset)
     told = begin(first).json()
@@ -311,12 +336,19 @@ def test_a_result_past_its_keeping_is_410_and_is_made_anew_when_asked_for(servic
 def test_an_answer_of_too_many_values_is_507_with_the_numbers(service, monkeypatch):
     monkeypatch.setattr("nbext.engine.dataset.MOST_VALUES", 20)
     answer = service.post("/v1/segment/execute", {**body(7), "limit": 500})
-    values = "The answer would have 1,500 values: 500 rows of 3 columns. The service returns at most 20."
+    values = (
+        "The answer would have 1,500 values: 500 rows of 3 columns. The service returns at most 20."
+    )
     assert (answer.status_code, answer.json()["code"]) == (507, "resource-limit")
-    assert answer.json()["detail"] == f"{values} Lower the limit to 6, or name fewer tokens and collections."
+    assert (
+        answer.json()["detail"]
+        == f"{values} Lower the limit to 6, or name fewer tokens and collections."
+    )
 
 
-def test_a_registry_that_cannot_be_read_is_reported_once_and_looked_after_again_later(data_dir, tmp_path):
+def test_a_registry_that_cannot_be_read_is_reported_once_and_looked_after_again_later(
+    data_dir, tmp_path
+):
     running, log = Running(data_dir, tmp_path), io.StringIO()
     container = running.container
     # Not started: its work is done here, and when nobody else does any.
@@ -352,7 +384,9 @@ def test_writing_the_rows_heeds_the_deadline_too_and_leaves_no_file(data_dir, tm
                 time.sleep(0.01)
             return answer
 
-    running = Running(data_dir, tmp_path, Limits(query_seconds=0.1), dataset=Late(open_dataset(data_dir)))
+    running = Running(
+        data_dir, tmp_path, Limits(query_seconds=0.1), dataset=Late(open_dataset(data_dir))
+    )
     try:
         answer = running.post("/v1/segment/execute", body(1))
         assert (answer.status_code, answer.json()["code"]) == (504, "query-timeout")
@@ -369,7 +403,9 @@ def test_the_least_recently_used_results_go_when_all_together_are_too_big(data_d
         files = sorted((tmp_path / "results").iterdir(), key=lambda path: path.stat().st_mtime)
         # Requests and previews count, too.
         together = running.container.store.stored_bytes()
-        assert together > sum(path.stat().st_size for path in files) + 3 * len(json.dumps(kept[0]["filters"]))
+        assert together > sum(path.stat().st_size for path in files) + 3 * len(
+            json.dumps(kept[0]["filters"])
+        )
         running.container.segments.limits = Limits(keep_bytes=together - 1)
         running.container.maintenance.trim_results()
         statuses = [running.get(segment["links"]["self"]).json()["status"] for segment in kept]
@@ -393,7 +429,9 @@ def test_a_service_that_ends_tells_its_waiting_callers_where_to_ask(data_dir, tm
     assert answer.headers["Location"] == f"/v1/segment/{answer.json()['id']}"
 
 
-def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_another_look(data_dir, tmp_path):
+def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_another_look(
+    data_dir, tmp_path
+):
     running = Running(data_dir, tmp_path, Limits(audit_days=0))
     try:
         running.execute()
@@ -409,11 +447,26 @@ def test_a_new_segment_is_three_changes_of_the_registry_and_is_answered_without_
     finally:
         running.stop()
     # The thread that fills looks for the next one by itself, and maintenance each second while something runs.
-    words = [word for thread, word in ran
-             if thread != "nbext-maintenance" and (thread != "nbext-jobs" or word != "SELECT")]
+    words = [
+        word
+        for thread, word in ran
+        if thread != "nbext-maintenance" and (thread != "nbext-jobs" or word != "SELECT")
+    ]
     assert words == [
         "SELECT",  # is it there?
-        "BEGIN", "SELECT", "SELECT", "SELECT", "INSERT", "SELECT", "INSERT", "COMMIT",  # entered, and whose it is
-        "BEGIN", "UPDATE", "COMMIT",  # begun
-        "BEGIN", "UPDATE", "UPDATE", "COMMIT",  # completed
-    ]  # fmt: skip
+        "BEGIN",
+        "SELECT",
+        "SELECT",
+        "SELECT",
+        "INSERT",
+        "SELECT",
+        "INSERT",
+        "COMMIT",  # entered, and whose it is
+        "BEGIN",
+        "UPDATE",
+        "COMMIT",  # begun
+        "BEGIN",
+        "UPDATE",
+        "UPDATE",
+        "COMMIT",  # completed
+    ]

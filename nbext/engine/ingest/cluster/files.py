@@ -21,13 +21,27 @@ from nbext.errors import IngestError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Spark reads a file by its name: what its first bytes are, only its executors see.
-_FORMATS = {".parquet": "parquet", ".csv": "csv", ".csv.gz": "csv", ".ndjson": "json", ".jsonl": "json",
-            ".ndjson.gz": "json", ".jsonl.gz": "json"}
+_FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".ndjson": "json",
+    ".jsonl": "json",
+    ".ndjson.gz": "json",
+    ".jsonl.gz": "json",
+}
 _AT_ONCE = 8
 # A row of a CSV file that has other than the header's number of fields.
 _RAGGED = "_nbext_ragged"
-_TYPES = {"string": "VARCHAR", "binary": "BLOB", "tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INTEGER",
-          "bigint": "BIGINT", "timestamp_ntz": "TIMESTAMP"}
+_TYPES = {
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "timestamp_ntz": "TIMESTAMP",
+}
 
 
 @dataclass(frozen=True)
@@ -82,14 +96,23 @@ def find(session: Any, paths: Iterable[str]) -> list[Listed]:
     found: dict[str, Listed] = {}
     for path in paths:
         try:
-            rows = (session.read.format("binaryFile").option("recursiveFileLookup", "true").load(_url(path))
-                    .selectExpr("path", "length", "unix_seconds(modificationTime)").collect())
+            rows = (
+                session.read.format("binaryFile")
+                .option("recursiveFileLookup", "true")
+                .load(_url(path))
+                .selectExpr("path", "length", "unix_seconds(modificationTime)")
+                .collect()
+            )
         except PySparkException:
             rows = []
         # A folder may have other things beside data; what one machine would read is read, or refused.
         named = [Listed(*row) for row in rows]
         read = [one for one in named if _form(one.url)]
-        other = [one.url for one in named if not _form(one.url) and (one.url.endswith(SUFFIXES) or not read)]
+        other = [
+            one.url
+            for one in named
+            if not _form(one.url) and (one.url.endswith(SUFFIXES) or not read)
+        ]
         if other or not named:
             what = f"on a cluster nbext reads {', '.join(_FORMATS)}" if other else "no such file"
             raise IngestError(f"{visible((other or [path])[0])[:200]}: {what}.", path=path[:200])
@@ -104,7 +127,9 @@ def _url(path: str) -> str:
 
 def _form(url: str) -> str | None:
     suffixes = PurePosixPath(url).suffixes
-    return _FORMATS.get("".join(suffixes[-2:]).lower()) or _FORMATS.get("".join(suffixes[-1:]).lower())
+    return _FORMATS.get("".join(suffixes[-2:]).lower()) or _FORMATS.get(
+        "".join(suffixes[-1:]).lower()
+    )
 
 
 def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -> list[Group]:
@@ -126,7 +151,9 @@ def grouped(session: Any, files: Iterable[Listed], renamed: Mapping[str, str]) -
     return [Group(form, found, tuple(members)) for (form, found, _), members in groups.items()]
 
 
-def _kind(session: Any, file: Listed, renamed: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], str]:
+def _kind(
+    session: Any, file: Listed, renamed: Mapping[str, str]
+) -> tuple[tuple[tuple[str, str], ...], str]:
     """Return a file's columns, and the text that files of one group share: the chain of their first rows."""
     columns = _columns(session, file)
     known = reading.recognise([name for name, _ in columns], renamed)
@@ -150,8 +177,10 @@ def _columns(session: Any, file: Listed) -> tuple[tuple[str, str], ...]:
     try:
         found = tuple((name, kind) for name, kind in getattr(reader, form)(file.url).dtypes)
     except PySparkException as error:
-        raise IngestError(f"{visible(file.url)}: it cannot be read: {str(error).splitlines()[0][:200]}",
-                          path=file.url) from None
+        raise IngestError(
+            f"{visible(file.url)}: it cannot be read: {str(error).splitlines()[0][:200]}",
+            path=file.url,
+        ) from None
     if not found:
         raise IngestError(f"{visible(file.url)}: the file is empty.", path=file.url)
     return found
@@ -167,7 +196,9 @@ def opened(stage: SparkStage, number: int, group: Group, renamed: Mapping[str, s
     """
     types = dict(group.columns)
     first = group.files[0]
-    source = _Named(Path(first.url), sum(file.size for file in group.files), first.modified, group.shown)
+    source = _Named(
+        Path(first.url), sum(file.size for file in group.files), first.modified, group.shown
+    )
     kind, columns = reading.recognised(source, list(types), renamed)
     _check(group, kind, columns, types)
     rows = _rows(stage.session, group, types)
@@ -178,30 +209,45 @@ def opened(stage: SparkStage, number: int, group: Group, renamed: Mapping[str, s
     if kind.holds != "transfers":
         number_of = f"row_number() OVER (ORDER BY {number_of})"
     # Stored: rows have the same numbers wherever they are read again.
-    stage.save(table, rows.selectExpr(*taken, f"{number_of} AS row",
-                                      f"`{_RAGGED}` IS NOT NULL AS ragged" if _RAGGED in rows.columns
-                                      else "false AS ragged"))
+    stage.save(
+        table,
+        rows.selectExpr(
+            *taken,
+            f"{number_of} AS row",
+            f"`{_RAGGED}` IS NOT NULL AS ragged" if _RAGGED in rows.columns else "false AS ragged",
+        ),
+    )
     count = stage.value(f"SELECT count(*) FROM {table}")
     if not count:
         raise IngestError(f"{group.shown}: a header but no rows.", path=source.name)
-    stage.run(f"INSERT INTO bad SELECT {number}, row, 'another number of fields than the header has', NULL "
-              f"FROM {table} WHERE ragged")
+    stage.run(
+        f"INSERT INTO bad SELECT {number}, row, 'another number of fields than the header has', NULL "
+        f"FROM {table} WHERE ragged"
+    )
     stage.run(f"DELETE FROM {table} WHERE ragged")
     own = {ours: _type(types[theirs]) for ours, theirs in columns.items()}
     return Opened(number, source, kind, {ours: ours for ours in columns}, table, own, count)
 
 
-def _check(group: Group, kind: reading.Kind, columns: Mapping[str, str], types: Mapping[str, str]) -> None:
+def _check(
+    group: Group, kind: reading.Kind, columns: Mapping[str, str], types: Mapping[str, str]
+) -> None:
     """Refuse what needs an order of rows or Python: explorers' exports, batches in lists, holders' snapshots."""
     path = group.files[0].url
     lacks = kind.holds == "transfers" and not {"contract", "log_index"} <= columns.keys()
     if kind.holds == "holders" or lacks or columns.keys() & {"ids", "standard"}:
-        raise IngestError(f"{group.shown}: {kind.name} is not read on a cluster. Ingest it on one machine, "
-                          "or export the transfers with their log indexes.", path=path)
+        raise IngestError(
+            f"{group.shown}: {kind.name} is not read on a cluster. Ingest it on one machine, "
+            "or export the transfers with their log indexes.",
+            path=path,
+        )
     value = columns.get("value")
     if value is not None and types[value] == "binary":
-        raise IngestError(f"{group.shown}: column {quoted(value)} holds bytes. On a cluster amounts are text or "
-                          "integers.", path=path)
+        raise IngestError(
+            f"{group.shown}: column {quoted(value)} holds bytes. On a cluster amounts are text or "
+            "integers.",
+            path=path,
+        )
 
 
 def _rows(session: Any, group: Group, types: Mapping[str, str]) -> Any:
@@ -212,11 +258,17 @@ def _rows(session: Any, group: Group, types: Mapping[str, str]) -> Any:
     if group.form == "json":
         return session.read.schema(described).json(urls)
     # The header of each file is compared with the first one's. Only a quoted field may have quotes in it.
-    return (session.read.schema(f"{described}, `{_RAGGED}` STRING").option("header", "true")
-            .option("enforceSchema", "false").option("columnNameOfCorruptRecord", _RAGGED).option("escape", '"')
-            # Else a row's fields are counted only as far as they are read.
-            .option("columnPruning", "false")
-            .option("multiLine", str(_may_break(types)).lower()).csv(urls))
+    return (
+        session.read.schema(f"{described}, `{_RAGGED}` STRING")
+        .option("header", "true")
+        .option("enforceSchema", "false")
+        .option("columnNameOfCorruptRecord", _RAGGED)
+        .option("escape", '"')
+        # Else a row's fields are counted only as far as they are read.
+        .option("columnPruning", "false")
+        .option("multiLine", str(_may_break(types)).lower())
+        .csv(urls)
+    )
 
 
 def _may_break(types: Mapping[str, str]) -> bool:

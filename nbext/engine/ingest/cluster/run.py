@@ -40,9 +40,15 @@ _STORY = ("contract", "sender", "recipient", "hi", "mid", "lo", "block")
 
 
 def ingest(
-    paths: Iterable[str], chain: str | int | None, url: str, master: str, conf: Mapping[str, str], *,
-    renamed: Mapping[str, str] | None = None, progress: Progress | None = None,
-) -> Report:  # fmt: skip
+    paths: Iterable[str],
+    chain: str | int | None,
+    url: str,
+    master: str,
+    conf: Mapping[str, str],
+    *,
+    renamed: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Report:
     """Ingest files on a cluster, and have services on that URL serve the result.
 
     Parameters
@@ -73,8 +79,14 @@ def ingest(
     spark = Spark(None, master, conf)
     failure = None
     try:
-        report = _ingest(spark.session(), list(paths), named, url.rstrip("/"), renamed=renamed or {},
-                         progress=progress or _silent)
+        report = _ingest(
+            spark.session(),
+            list(paths),
+            named,
+            url.rstrip("/"),
+            renamed=renamed or {},
+            progress=progress or _silent,
+        )
     except (PySparkException, Py4JError) as error:
         failure = StorageError(f"Spark could not ingest: {_reason(error)}. Nothing was changed.")
     else:
@@ -87,7 +99,11 @@ def ingest(
 
 def _reason(error: Exception) -> str:
     """Return what Spark says first: of Java's traces the line after the one that says where Python called it."""
-    lines = [line.lstrip(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")]
+    lines = [
+        line.lstrip(": ")
+        for line in str(error).splitlines()
+        if not line.startswith("An error occurred")
+    ]
     return (lines or [str(error)])[0][:500].rstrip(".")
 
 
@@ -96,7 +112,13 @@ def _silent(step: str, done: float) -> None:
 
 
 def _ingest(
-    session: Any, paths: list[str], chain: Chain | None, url: str, *, renamed: Mapping[str, str], progress: Progress
+    session: Any,
+    paths: list[str],
+    chain: Chain | None,
+    url: str,
+    *,
+    renamed: Mapping[str, str],
+    progress: Progress,
 ) -> Report:
     progress("reading", 0)
     groups = files.grouped(session, files.find(session, paths), renamed)
@@ -161,7 +183,9 @@ class _Run:
             if file.kind.holds == "transfers":
                 self.progress("reading transfers", 0)
                 rows.check_times(stage, file)
-                stage.run(f"INSERT INTO parsed {_parsed(stage, file, chain_id_of(stage, self.chain, file))}")
+                stage.run(
+                    f"INSERT INTO parsed {_parsed(stage, file, chain_id_of(stage, self.chain, file))}"
+                )
                 rows.set_bad_apart(stage, file, "parsed")
         self.progress("merging", 0)
         self._keep_one_of_each()
@@ -172,52 +196,78 @@ class _Run:
         """Create ``good``: each transfer once; refuse rows with one key and other contents."""
         stage, key = self.stage, rows.KEY
         # Nearly no key is repeated: only rows of those that are get compared.
-        stage.run(f"CREATE TABLE repeated AS SELECT {key} FROM parsed GROUP BY {key} HAVING count(*) > 1")
+        stage.run(
+            f"CREATE TABLE repeated AS SELECT {key} FROM parsed GROUP BY {key} HAVING count(*) > 1"
+        )
         stage.run(f"CREATE TABLE again AS SELECT * FROM parsed SEMI JOIN repeated USING ({key})")
         differ = f"count(DISTINCT ({', '.join(_STORY)})) > 1 OR count(DISTINCT count) > 1"
         if found := stage.rows(f"SELECT {key} FROM again GROUP BY {key} HAVING {differ} LIMIT 1"):
             raise self._contradiction(found[0])
         stage.run(f"CREATE TABLE good AS SELECT * FROM parsed ANTI JOIN repeated USING ({key})")
-        stage.run(f"INSERT INTO good SELECT * EXCLUDE (nth) FROM (SELECT *, row_number() OVER "
-                  f"(PARTITION BY {key} ORDER BY file, row) AS nth FROM again) WHERE nth = 1")
-        stage.run("INSERT INTO odd SELECT 0, 'duplicates', (SELECT count(*) FROM parsed) - (SELECT count(*) FROM good)")
+        stage.run(
+            f"INSERT INTO good SELECT * EXCLUDE (nth) FROM (SELECT *, row_number() OVER "
+            f"(PARTITION BY {key} ORDER BY file, row) AS nth FROM again) WHERE nth = 1"
+        )
+        stage.run(
+            "INSERT INTO odd SELECT 0, 'duplicates', (SELECT count(*) FROM parsed) - (SELECT count(*) FROM good)"
+        )
         stage.drop("parsed", "repeated", "again")
 
     def _contradiction(self, key: tuple[Any, ...]) -> IngestError:
         _, tx, low, index = key
         versions = self.stage.rows(
             f"SELECT DISTINCT file, {', '.join(_STORY)} FROM again WHERE tx = ? AND low = ? AND key_index = ? "
-            "ORDER BY file LIMIT 2", [tx, low, index])
-        both = [f"{self.opened[file - 1].source.shown}: block {block:,}, {contract}, from {sender} to {recipient}"
-                for file, contract, sender, recipient, *_, block in versions]
-        return IngestError(f"rows contradict each other: transaction 0x{tx}{low}, log {index}: {'; '.join(both)}. "
-                           "Nothing was changed.", path=self.opened[versions[0][0] - 1].source.name)
+            "ORDER BY file LIMIT 2",
+            [tx, low, index],
+        )
+        both = [
+            f"{self.opened[file - 1].source.shown}: block {block:,}, {contract}, from {sender} to {recipient}"
+            for file, contract, sender, recipient, *_, block in versions
+        ]
+        return IngestError(
+            f"rows contradict each other: transaction 0x{tx}{low}, log {index}: {'; '.join(both)}. "
+            "Nothing was changed.",
+            path=self.opened[versions[0][0] - 1].source.name,
+        )
 
     def _check_times(self) -> None:
         """Refuse another time of a block that has one, and one before an earlier block's, as one machine does."""
         if (block := tables.find_other_times(self.stage)) is not None:
             what = f"block {block:,} has two times"
-            told = self.stage.rows("SELECT min(source), seconds FROM two_times WHERE block = ? GROUP BY 2 "
-                                   "ORDER BY 1, 2 LIMIT 2", [block])
+            told = self.stage.rows(
+                "SELECT min(source), seconds FROM two_times WHERE block = ? GROUP BY 2 "
+                "ORDER BY 1, 2 LIMIT 2",
+                [block],
+            )
         elif found := tables.find_backward_times(self.stage):
             one = found[0]
             what = f"block {one.block:,} has a time before that of block {one.block_before:,}"
             told = [(one.source, one.seconds), (one.source_before, one.seconds_before)]
         else:
             return
-        both = [f"{moment(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in told]
-        raise IngestError(f"{what}: {', '.join(both)}. Nothing was changed.",
-                          path=self.opened[max(file for file, _ in told) - 1].source.name)
+        both = [
+            f"{moment(seconds)} in {self.opened[file - 1].source.shown}" for file, seconds in told
+        ]
+        raise IngestError(
+            f"{what}: {', '.join(both)}. Nothing was changed.",
+            path=self.opened[max(file for file, _ in told) - 1].source.name,
+        )
 
     def _rank(self) -> None:
         """Create ``wallets`` and ``contract_ranks``, and ``incoming``: the good rows by ranks."""
         stage = self.stage
-        stage.run("CREATE TABLE met AS SELECT sender AS address FROM good UNION SELECT recipient FROM good")
+        stage.run(
+            "CREATE TABLE met AS SELECT sender AS address FROM good UNION SELECT recipient FROM good"
+        )
         before, shares = 0, []
-        for share, number in stage.rows(f"SELECT {_SHARE}, count(*) FROM met GROUP BY 1 ORDER BY 1"):
+        for share, number in stage.rows(
+            f"SELECT {_SHARE}, count(*) FROM met GROUP BY 1 ORDER BY 1"
+        ):
             shares.append((share, before))
             before += number
-        stage.session.createDataFrame(shares, "share string, first long").createOrReplaceTempView("shares")
+        stage.session.createDataFrame(shares, "share string, first long").createOrReplaceTempView(
+            "shares"
+        )
         stage.run(f"""
             CREATE TABLE wallets AS
             SELECT (first + row_number() OVER (PARTITION BY share ORDER BY address) - 1)::INTEGER AS rowid, address
@@ -226,7 +276,9 @@ class _Run:
             CREATE TABLE contract_ranks AS
             SELECT (row_number() OVER (ORDER BY chain_id, address) - 1)::INTEGER AS rowid, chain_id, address FROM (
                 SELECT chain_id, contract AS address FROM good UNION SELECT chain_id, address FROM known)""")
-        stage.run("CREATE TABLE contract_chain AS SELECT rowid AS contract, chain_id FROM contract_ranks")
+        stage.run(
+            "CREATE TABLE contract_chain AS SELECT rowid AS contract, chain_id FROM contract_ranks"
+        )
         stage.run("""
             CREATE TABLE incoming AS SELECT file, row, g.chain_id, c.rowid AS contract, s.rowid AS sender,
                 r.rowid AS recipient, hi, mid, lo, tx, low, key_index, log_index, block, seconds, count
@@ -241,8 +293,10 @@ class _Run:
         tables.collect_blocks(stage)
         # Without snapshots.
         stage.run("CREATE TABLE newest (chain_id BIGINT, block BIGINT, seconds BIGINT)")
-        stage.run("CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, hi DECIMAL(38,0), "
-                  "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN)")
+        stage.run(
+            "CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, hi DECIMAL(38,0), "
+            "mid DECIMAL(38,0), lo DECIMAL(38,0), has_id BOOLEAN)"
+        )
         tables.save_blocks(stage)
         tables.save_extents(stage)
         wallets.join_previous(stage)
@@ -258,20 +312,26 @@ class _Run:
         stage, zero = self.stage, wallets.zero(self.stage)
         self.progress("balances", 0)
         tables.profile(stage)
-        found = (f"(SELECT {tables.ROW}, count, nft, multi, first_block "
-                 "FROM out.transfers JOIN profile USING (contract))")
+        found = (
+            f"(SELECT {tables.ROW}, count, nft, multi, first_block "
+            "FROM out.transfers JOIN profile USING (contract))"
+        )
         tables.follow_tokens(stage, found)
         tables.count_tokens(stage, found, zero)
         tables.save_owners(stage)
         everyone = range(stage.value("SELECT count(*) FROM wallets"))
-        stage.run(f"CREATE VIEW flows AS {tables.flowing(found, zero, wide=True, wallets=everyone)}")
+        stage.run(
+            f"CREATE VIEW flows AS {tables.flowing(found, zero, wide=True, wallets=everyone)}"
+        )
         schema, name = history.FLOWS, "flows"
         for step in history.STEPS:
             made = step(ibis.table(schema, name=name))
             schema, name = made.schema(), step.__name__
             stage.session.sql(ibis.to_sql(made, dialect="pyspark")).createOrReplaceTempView(name)
-        stage.run(f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM {name} "
-                  "ORDER BY contract, wallet, from_block, log_index")
+        stage.run(
+            f"INSERT INTO out.history SELECT {', '.join(TABLES['history'])} FROM {name} "
+            "ORDER BY contract, wallet, from_block, log_index"
+        )
         held = history.current(ibis.table(TABLES["history"], name="out_history"))
         stage.session.sql(ibis.to_sql(held, dialect="pyspark")).createOrReplaceTempView("held")
         stage.run("INSERT INTO out.balances SELECT * FROM held ORDER BY contract, wallet")
@@ -284,30 +344,58 @@ class _Run:
         for file, group in zip(self.opened, groups, strict=True):
             by_row = file.kind.holds == "tokens" and file.has("chain_id")
             chain = None if by_row else chain_of(chain_id_of(stage, self.chain, file)).name
-            report.files.append(FileTaken(group.shown, file.kind.name, file.rows, chain, file.number))
+            report.files.append(
+                FileTaken(group.shown, file.kind.name, file.rows, chain, file.number)
+            )
         report.rows = sum(file.rows for file in self.opened)
         report.new = stage.value("SELECT count(*) FROM incoming")
         for file, why, value, n in stage.rows(
-                "SELECT file, why, min(value), count(*) FROM bad GROUP BY 1, 2 ORDER BY 1, 2"):
+            "SELECT file, why, min(value), count(*) FROM bad GROUP BY 1, 2 ORDER BY 1, 2"
+        ):
             report.bad_rows += n
             report.bad.append(counts.BadRow(groups[file - 1].shown, None, why, value, alike=n))
-        report.tables = {table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES}
+        report.tables = {
+            table: int(stage.value(f"SELECT count(*) FROM out.{table}")) for table in TABLES
+        }
         return report
 
     def manifest(self, report: Report, groups: list[files.Group]) -> dict[str, Any]:
         """Return what `nbext.engine.storage` says of a generation."""
         stage, gaps = self.stage, counts.sure_gaps(self.stage)
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        extents = stage.rows("SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1")
+        extents = stage.rows(
+            "SELECT chain_id, first_block, last_block, last_timestamp FROM extents ORDER BY 1"
+        )
         return {
-            "fingerprint": self.fingerprint(), "name": "ingested data", "synthetic": False, "created_at": now,
-            "chains": [{"chain_id": chain, "first_block": first, "last_block": last, "last_timestamp": seconds,
-                        **({"gaps": gaps[chain]} if chain in gaps else {})} for chain, first, last, seconds in extents],
+            "fingerprint": self.fingerprint(),
+            "name": "ingested data",
+            "synthetic": False,
+            "created_at": now,
+            "chains": [
+                {
+                    "chain_id": chain,
+                    "first_block": first,
+                    "last_block": last,
+                    "last_timestamp": seconds,
+                    **({"gaps": gaps[chain]} if chain in gaps else {}),
+                }
+                for chain, first, last, seconds in extents
+            ],
             "tables": report.tables,
             # Their bytes are read by executors only, so none has a checksum.
-            "files": [{"source": taken.number, "path": one.url, "sha256": "", "size": one.size, "mtime": one.modified,
-                       "kind": taken.kind, "taken_at": now}
-                      for taken, group in zip(report.files, groups, strict=True) for one in group.files],
+            "files": [
+                {
+                    "source": taken.number,
+                    "path": one.url,
+                    "sha256": "",
+                    "size": one.size,
+                    "mtime": one.modified,
+                    "kind": taken.kind,
+                    "taken_at": now,
+                }
+                for taken, group in zip(report.files, groups, strict=True)
+                for one in group.files
+            ],
         }
 
     def fingerprint(self) -> str:
@@ -316,15 +404,20 @@ class _Run:
         for table in ("transfers", "blocks", "contracts", "wallets"):
             hashed = self.stage.session.sql(
                 f"SELECT count(*), bit_xor(h), sum(CAST(pmod(h, 4294967291) AS DECIMAL(38,0))) "
-                f"FROM (SELECT xxhash64(*) AS h FROM out_{table})").collect()[0]
+                f"FROM (SELECT xxhash64(*) AS h FROM out_{table})"
+            ).collect()[0]
             found.update(repr((table, *map(str, hashed))).encode())
         return found.hexdigest()[:32]
 
 
 def _parsed(stage: Any, file: Opened, chain: int) -> str:
     """Return the SQL of a file's rows, with addresses as text, and where a row is bad the number of its reason."""
-    valid = {side: f"CASE WHEN {tokens.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END"
-             for side in ("contract", "sender", "recipient")}
+    valid = {
+        side: f"CASE WHEN {tokens.ADDRESS.format(f'{side}_text')} THEN lower({side}_text) END"
+        for side in ("contract", "sender", "recipient")
+    }
     texts = rows.texts(stage, file)
     named = ", ".join(f"{sql} AS {side}" for side, sql in valid.items())
-    return rows.parsed(file.number, chain, f"SELECT *, {named}, value_text AS digits FROM ({texts})")
+    return rows.parsed(
+        file.number, chain, f"SELECT *, {named}, value_text AS digits FROM ({texts})"
+    )

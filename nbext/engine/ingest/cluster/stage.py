@@ -79,11 +79,19 @@ class SparkStage:
         columns = self._columns.setdefault(table, dict(rows.dtypes))
         rows = rows.toDF(*columns)
         layout = TABLES.get(table.removeprefix(_OUT)) if table.startswith(_OUT) else None
-        kept = rows.select(*(rows[name].cast(kind).alias(name) for name, kind in columns.items()
-                             if layout is None or name in layout))
+        kept = rows.select(
+            *(
+                rows[name].cast(kind).alias(name)
+                for name, kind in columns.items()
+                if layout is None or name in layout
+            )
+        )
         parts = self._parts.setdefault(table, [])
-        parts.append(f"{self._target}/{table.removeprefix(_OUT)}.parquet" if layout else
-                     f"{self._work}/{table}/{next(self._numbers)}")
+        parts.append(
+            f"{self._target}/{table.removeprefix(_OUT)}.parquet"
+            if layout
+            else f"{self._work}/{table}/{next(self._numbers)}"
+        )
         kept.write.parquet(parts[-1])
         self.session.read.schema(kept.schema).parquet(*parts).createOrReplaceTempView(table)
 
@@ -106,14 +114,21 @@ class SparkStage:
         table, rows = _target(tree), self._query(tree.expression)
         if isinstance(tree.this, sge.Schema):
             given = [one.name for one in tree.this.expressions]
-            rows = rows.toDF(*given).selectExpr(*(f"`{name}`" if name in given else f"NULL AS `{name}`"
-                                                  for name in self._columns[table]))
+            rows = rows.toDF(*given).selectExpr(
+                *(
+                    f"`{name}`" if name in given else f"NULL AS `{name}`"
+                    for name in self._columns[table]
+                )
+            )
         self.save(table, rows)
 
     def _delete(self, tree: sge.Delete) -> None:
         table = _target(tree)
-        kept = self._query(sge.select("*").from_(table).where(sge.not_(sge.func("coalesce", tree.args["where"].this,
-                                                                                sge.false()))))
+        kept = self._query(
+            sge.select("*")
+            .from_(table)
+            .where(sge.not_(sge.func("coalesce", tree.args["where"].this, sge.false())))
+        )
         columns = self._columns[table]
         self._parts.pop(table)
         self.save(table, kept)
@@ -137,7 +152,9 @@ def translated(tree: sge.Expr) -> str:
 def _parsed(sql: str, values: Sequence[Any]) -> Any:
     given = iter(values)
     tree = sqlglot.parse_one(_PACKED.sub("", sql), dialect="duckdb")
-    return tree.transform(lambda node: sge.convert(next(given)) if isinstance(node, sge.Placeholder) else node)
+    return tree.transform(
+        lambda node: sge.convert(next(given)) if isinstance(node, sge.Placeholder) else node
+    )
 
 
 def _target(tree: sge.Create | sge.Insert | sge.Delete) -> str:
@@ -165,14 +182,22 @@ def _exchanged(node: sge.Expr) -> sge.Expr:
         node.set("this", sge.to_identifier(name))
     if isinstance(node, sge.Cast) and node.to.this is sge.DataType.Type.UUID:
         # Half of a hash: 32 hexadecimal digits.
-        return sge.Case(ifs=[sge.If(this=sge.RegexpLike(this=node.this, expression=sge.Literal.string(_HEX)),
-                                    true=sge.Lower(this=node.this))])
+        return sge.Case(
+            ifs=[
+                sge.If(
+                    this=sge.RegexpLike(this=node.this, expression=sge.Literal.string(_HEX)),
+                    true=sge.Lower(this=node.this),
+                )
+            ]
+        )
     if isinstance(node, sge.DataType) and node.this is sge.DataType.Type.INT128:
         return sge.DataType.build(DECIMAL)
     if isinstance(node, sge.First) and isinstance(node.this, sge.Order):
         return _first(node.this)
     if isinstance(node, sge.RegexpFullMatch):
-        return sge.RegexpLike(this=node.this, expression=sge.Literal.string(f"^(?:{node.expression.this})$"))
+        return sge.RegexpLike(
+            this=node.this, expression=sge.Literal.string(f"^(?:{node.expression.this})$")
+        )
     if isinstance(node, sge.Anonymous) and node.name.lower() == "list_position":
         return sge.Anonymous(this="array_position", expressions=node.expressions)
     return node

@@ -45,8 +45,11 @@ class Rebuild(Exception):
 
 def is_possible(previous: Generation | None) -> bool:
     """Say whether a generation is one to append to: of some size, and of a format with whole keys and digests."""
-    return (previous is not None and previous.written == FORMAT
-            and previous.manifest["tables"].get("transfers", 0) >= LEAST)
+    return (
+        previous is not None
+        and previous.written == FORMAT
+        and previous.manifest["tables"].get("transfers", 0) >= LEAST
+    )
 
 
 def begin(stage: Stage) -> None:
@@ -57,7 +60,9 @@ def begin(stage: Stage) -> None:
     tables.create_tables(stage)
     stage.run("CREATE SCHEMA out.stale")
     for table, columns in STALE.items():
-        stage.run(f"CREATE TABLE out.stale.{table} ({', '.join(f'{c} {t}' for c, t in columns.items())})")
+        stage.run(
+            f"CREATE TABLE out.stale.{table} ({', '.join(f'{c} {t}' for c, t in columns.items())})"
+        )
     stage.run("CREATE SCHEMA out.ingest")
     stage.run("CREATE TABLE out.ingest.places (wallet INTEGER, address VARCHAR, place BIGINT)")
     rows.create_keys(stage)
@@ -76,7 +81,9 @@ def number(stage: Stage) -> None:
             SELECT chain_id, lower(address) AS address FROM spelled_contracts WHERE {valid}
             UNION SELECT chain_id, address FROM known)
         ANTI JOIN prev.main.contracts USING (chain_id, address) ORDER BY 1, 2""")
-    stage.run("CREATE TABLE contract_ranks AS SELECT chain_id, address FROM prev.main.contracts ORDER BY contract")
+    stage.run(
+        "CREATE TABLE contract_ranks AS SELECT chain_id, address FROM prev.main.contracts ORDER BY contract"
+    )
     stage.run("INSERT INTO contract_ranks SELECT * FROM fresh_contracts ORDER BY 1, 2")
     # Addresses that are sought: those of the rows, and those of new contracts, which may be wallets already.
     stage.run(f"""
@@ -84,15 +91,21 @@ def number(stage: Stage) -> None:
             SELECT lower(address) AS address, true AS met FROM spelled WHERE {valid}
             UNION ALL SELECT address, false FROM fresh_contracts) GROUP BY 1 ORDER BY 1""")
     stage.insert("places", _places(stage), create=True)
-    stage.run("UPDATE places SET wallet = w.wallet FROM out.main.wallets w WHERE w.address = places.address")
+    stage.run(
+        "UPDATE places SET wallet = w.wallet FROM out.main.wallets w WHERE w.address = places.address"
+    )
     stage.run("""
         CREATE TABLE fresh_wallets AS SELECT
             ((SELECT count(*) FROM prev.main.wallets) + row_number() OVER (ORDER BY address) - 1)::INTEGER AS wallet,
             address, place FROM places WHERE wallet IS NULL AND met ORDER BY address""")
-    stage.run("CREATE VIEW wallets AS SELECT wallet AS rowid, address FROM prev.main.wallets "
-              "UNION ALL SELECT wallet, address FROM fresh_wallets")
-    stage.run("CREATE TABLE numbered AS SELECT wallet AS rowid, address FROM places WHERE wallet IS NOT NULL AND met "
-              "UNION ALL SELECT wallet, address FROM fresh_wallets")
+    stage.run(
+        "CREATE VIEW wallets AS SELECT wallet AS rowid, address FROM prev.main.wallets "
+        "UNION ALL SELECT wallet, address FROM fresh_wallets"
+    )
+    stage.run(
+        "CREATE TABLE numbered AS SELECT wallet AS rowid, address FROM places WHERE wallet IS NOT NULL AND met "
+        "UNION ALL SELECT wallet, address FROM fresh_wallets"
+    )
     map_wallets(stage, "numbered")
     map_contracts(stage)
     stage.drop("spelled", "spelled_contracts", "sought", "numbered")
@@ -110,11 +123,16 @@ def _places(stage: Stage) -> pa.Table:
     wallets, places = np.full(len(wanted), -1, np.int64), np.zeros(len(wanted), np.int64)
     for start in range(0, stage.value(f"SELECT count(*) FROM {stage.base}.main.wallets"), _BATCH):
         # Not as a stream, which one thread would read.
-        stored = stage.arrow(f"SELECT address FROM {stage.base}.main.wallets "
-                             f"WHERE wallet BETWEEN {start} AND {start + _BATCH - 1}")
+        stored = stage.arrow(
+            f"SELECT address FROM {stage.base}.main.wallets "
+            f"WHERE wallet BETWEEN {start} AND {start + _BATCH - 1}"
+        )
         texts = np.frombuffer(b"".join(map(bytes_of, stored["address"].chunks)), _WIDTH)
         # Only the few that lie within the batch are sought in it: what comes after has all of it before.
-        low, high = np.searchsorted(wanted, texts[0]), np.searchsorted(wanted, texts[-1], side="right")
+        low, high = (
+            np.searchsorted(wanted, texts[0]),
+            np.searchsorted(wanted, texts[-1], side="right"),
+        )
         place = np.searchsorted(texts, wanted[low:high])
         found = texts[place] == wanted[low:high]
         wallets[low:high][found] = start + place[found]
@@ -141,7 +159,9 @@ def merge(stage: Stage, zero: int) -> Mapping[str, int]:
     stored = stage.value("SELECT count(*) FROM prev.main.transfers")
     if stage.value("SELECT count(*) FROM incoming") > SHARE * stored:
         raise Rebuild("there are many new rows")
-    stage.run("CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks")
+    stage.run(
+        "CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks"
+    )
     _blocks(stage)
     _classify(stage)
     _check_order(stage)
@@ -155,8 +175,12 @@ def merge(stage: Stage, zero: int) -> Mapping[str, int]:
 
 # What each table is sorted by: pairs of numbers as one, by which DuckDB sorts in half of the time.
 _SORTED = {
-    "transfers": "contract, {moment}, {sides}", "history": "{held}, from_block", "balances": "{held}",
-    "owners": "contract, id_hi, id_mid, id_lo, wallet", "activity": "chain_id, wallet", "contracts": "contract",
+    "transfers": "contract, {moment}, {sides}",
+    "history": "{held}, from_block",
+    "balances": "{held}",
+    "owners": "contract, id_hi, id_mid, id_lo, wallet",
+    "activity": "chain_id, wallet",
+    "contracts": "contract",
 }
 
 
@@ -164,17 +188,31 @@ def fold(stage: Stage, advance: Callable[[float], None]) -> None:
     """Fill the tables of a new base with the rows of the one before and of its delta, which only get new numbers."""
     # What the report counts of new rows: there are none.
     stage.run("CREATE TABLE standards (contract INTEGER, standard VARCHAR, declared BOOLEAN)")
-    moved = {"contract": "contract_moves", **dict.fromkeys(("wallet", "sender", "recipient"), "wallet_moves")}
+    moved = {
+        "contract": "contract_moves",
+        **dict.fromkeys(("wallet", "sender", "recipient"), "wallet_moves"),
+    }
     origin = {"transfers": ["source", "row", "given"]}
-    keys = {"moment": rows.moment(stage), "sides": rows.pair("sender", "recipient"),
-            "held": rows.pair("contract", "wallet")}
+    keys = {
+        "moment": rows.moment(stage),
+        "sides": rows.pair("sender", "recipient"),
+        "held": rows.pair("contract", "wallet"),
+    }
     for done, (table, order) in enumerate(_SORTED.items()):
         columns = [*TABLES[table], *origin.get(table, [])]
-        joins = [f"JOIN {moved[column]} AS {column}_now ON {column}_now.old = t.{column}"
-                 for column in columns if column in moved]
-        named = ", ".join(f"{column}_now.now AS {column}" if column in moved else f"t.{column}" for column in columns)
-        stage.run(f"INSERT INTO out.{table} SELECT * FROM (SELECT {named} FROM prev.main.{table} t {' '.join(joins)}) "
-                  f"ORDER BY {order.format(**keys)}")
+        joins = [
+            f"JOIN {moved[column]} AS {column}_now ON {column}_now.old = t.{column}"
+            for column in columns
+            if column in moved
+        ]
+        named = ", ".join(
+            f"{column}_now.now AS {column}" if column in moved else f"t.{column}"
+            for column in columns
+        )
+        stage.run(
+            f"INSERT INTO out.{table} SELECT * FROM (SELECT {named} FROM prev.main.{table} t {' '.join(joins)}) "
+            f"ORDER BY {order.format(**keys)}"
+        )
         advance((done + 1) / len(_SORTED))
 
 
@@ -182,7 +220,11 @@ def _count(stage: Stage, table: str, counts: Mapping[str, int]) -> int:
     assert stage.previous is not None
     if table in counts:
         return int(stage.previous.manifest["tables"][table]) + counts[table]
-    return int(stage.value(f"SELECT (SELECT count(*) FROM {stage.base}.main.{table}) + count(*) FROM out.main.{table}"))
+    return int(
+        stage.value(
+            f"SELECT (SELECT count(*) FROM {stage.base}.main.{table}) + count(*) FROM out.main.{table}"
+        )
+    )
 
 
 def _blocks(stage: Stage) -> None:
@@ -194,17 +236,23 @@ def _blocks(stage: Stage) -> None:
         FROM times GROUP BY 1, 2""")
     if stage.value("SELECT count(*) FROM prev.ingest.openings WHERE seconds IS NOT NULL"):
         raise Rebuild("a stored snapshot is placed by its time")
-    stage.run("CREATE TABLE fresh_blocks AS FROM met_blocks ANTI JOIN prev.main.blocks USING (chain_id, block)")
-    if stage.value("SELECT count(*) FROM met_blocks m JOIN prev.main.blocks p USING (chain_id, block) "
-                   "WHERE p.timestamp IS NULL AND m.timestamp IS NOT NULL"):
+    stage.run(
+        "CREATE TABLE fresh_blocks AS FROM met_blocks ANTI JOIN prev.main.blocks USING (chain_id, block)"
+    )
+    if stage.value(
+        "SELECT count(*) FROM met_blocks m JOIN prev.main.blocks p USING (chain_id, block) "
+        "WHERE p.timestamp IS NULL AND m.timestamp IS NOT NULL"
+    ):
         raise Rebuild("stored blocks get their times")
     firsts = {chain.chain_id: chain.first_block for chain in stage.previous.chains}
     for chain, first in stage.rows("SELECT chain_id, min(block) FROM fresh_blocks GROUP BY 1"):
         if first < firsts.get(chain, 0):
             raise Rebuild("blocks before the first one are new")
     tables.save_extents(stage, "(FROM prev.main.blocks UNION ALL FROM fresh_blocks)")
-    stage.run("INSERT INTO out.stale.untimed SELECT chain_id FROM extents ANTI JOIN out.stale.untimed USING (chain_id) "
-              "WHERE NOT timed")
+    stage.run(
+        "INSERT INTO out.stale.untimed SELECT chain_id FROM extents ANTI JOIN out.stale.untimed USING (chain_id) "
+        "WHERE NOT timed"
+    )
 
 
 def _classify(stage: Stage) -> None:
@@ -215,12 +263,18 @@ def _classify(stage: Stage) -> None:
         SEMI JOIN (SELECT contract FROM incoming EXCEPT SELECT contract FROM (
             SELECT c.rowid::INTEGER AS contract FROM contract_ranks c JOIN known k USING (chain_id, address)
             WHERE k.standard IS NOT NULL)) USING (contract)""")
-    stage.run("CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, has_id BOOLEAN)")
+    stage.run(
+        "CREATE TABLE opened (contract INTEGER, block BIGINT, wallet INTEGER, has_id BOOLEAN)"
+    )
     contracts.classify(stage)
-    stage.run("INSERT INTO standards SELECT contract, standard, false FROM prev.main.contracts "
-              "ANTI JOIN standards USING (contract) WHERE transfers IS NOT NULL")
-    if stage.value("SELECT count(*) FROM standards s JOIN prev.main.contracts p USING (contract) "
-                   "WHERE p.transfers IS NOT NULL AND p.standard <> s.standard"):
+    stage.run(
+        "INSERT INTO standards SELECT contract, standard, false FROM prev.main.contracts "
+        "ANTI JOIN standards USING (contract) WHERE transfers IS NOT NULL"
+    )
+    if stage.value(
+        "SELECT count(*) FROM standards s JOIN prev.main.contracts p USING (contract) "
+        "WHERE p.transfers IS NOT NULL AND p.standard <> s.standard"
+    ):
         raise Rebuild("a contract's standard is another than before")
 
 
@@ -252,17 +306,23 @@ def _flows(stage: Stage, zero: int) -> tuple[pa.Table, int]:
         UNION ALL SELECT o.* FROM prev.main.owners o SEMI JOIN (
             SELECT {ids}, unnest([sender, recipient]) AS wallet FROM ({met} multi)) m
             ON {of_an_id} AND m.wallet = o.wallet""")
-    standing = (f"(SELECT * FROM (SELECT {tables.ROW}, coalesce(count, 1) AS count FROM incoming UNION ALL "
-                f"SELECT contract, -1, {tables.OPENING}, {NOBODY}, wallet, id_hi, id_mid, id_lo, count FROM owned) "
-                "JOIN profile USING (contract))")
+    standing = (
+        f"(SELECT * FROM (SELECT {tables.ROW}, coalesce(count, 1) AS count FROM incoming UNION ALL "
+        f"SELECT contract, -1, {tables.OPENING}, {NOBODY}, wallet, id_hi, id_mid, id_lo, count FROM owned) "
+        "JOIN profile USING (contract))"
+    )
     tables.follow_tokens(stage, standing)
     tables.count_tokens(stage, standing, zero)
-    if stage.value(f"SELECT (SELECT count(*) FROM moves WHERE prior IS NULL AND sender NOT IN ({zero}, {NOBODY})) "
-                   f"+ (SELECT count(*) FROM counts WHERE before > 0 OR held > {_LARGE})"):
+    if stage.value(
+        f"SELECT (SELECT count(*) FROM moves WHERE prior IS NULL AND sender NOT IN ({zero}, {NOBODY})) "
+        f"+ (SELECT count(*) FROM counts WHERE before > 0 OR held > {_LARGE})"
+    ):
         raise Rebuild("tokens are sent that their sender had before the data begins")
     flows = tables.flows(stage, standing, zero, wide=True, wallets=_EVERYBODY)
     key = "contract, id_hi, id_mid, id_lo, wallet"
-    stage.run(f"INSERT INTO out.stale.owners SELECT {key} FROM owned ANTI JOIN out.main.owners USING ({key})")
+    stage.run(
+        f"INSERT INTO out.stale.owners SELECT {key} FROM owned ANTI JOIN out.main.owners USING ({key})"
+    )
     same = " AND ".join(f"o.{column} = w.{column}" for column in key.split(", "))
     stage.run(f"DELETE FROM out.main.owners o USING owned w WHERE {same}")
     before = stage.value("SELECT count(*) FROM owned")
@@ -272,9 +332,13 @@ def _flows(stage: Stage, zero: int) -> tuple[pa.Table, int]:
 def _replace(stage: Stage, table: str, which: str, key: str, came: str) -> None:
     """Write a table of the delta again: without rows that have a key, with those that came, sorted by it."""
     # A table from which single rows were deleted is read ten times as slowly.
-    stage.run(f"CREATE TABLE kept AS SELECT t.* FROM out.main.{table} t ANTI JOIN {which} USING ({key})")
+    stage.run(
+        f"CREATE TABLE kept AS SELECT t.* FROM out.main.{table} t ANTI JOIN {which} USING ({key})"
+    )
     stage.run(f"DELETE FROM out.main.{table}")
-    stage.run(f"INSERT INTO out.main.{table} SELECT * FROM (FROM kept UNION ALL ({came})) ORDER BY {key}")
+    stage.run(
+        f"INSERT INTO out.main.{table} SELECT * FROM (FROM kept UNION ALL ({came})) ORDER BY {key}"
+    )
     stage.drop("kept")
 
 
@@ -282,7 +346,9 @@ def _holdings(stage: Stage, flows: pa.Table) -> int:
     """Save the balances and their history from stored balances on; return how many balances came."""
     key = "contract, wallet"
     stage.connection.register("flowing", flows)
-    stage.run("CREATE TABLE pairs AS SELECT DISTINCT contract, unnest([sender, recipient]) AS wallet FROM flowing")
+    stage.run(
+        "CREATE TABLE pairs AS SELECT DISTINCT contract, unnest([sender, recipient]) AS wallet FROM flowing"
+    )
     stage.connection.unregister("flowing")
     stage.run(f"DELETE FROM pairs WHERE wallet = {NOBODY}")
     stage.run(f"""
@@ -290,23 +356,41 @@ def _holdings(stage: Stage, flows: pa.Table) -> int:
         SELECT *, true AS base FROM {stage.base}.main.balances SEMI JOIN pairs USING ({key})
         ANTI JOIN out.stale.holdings USING ({key})
         UNION ALL SELECT *, false FROM out.main.balances SEMI JOIN pairs USING ({key})""")
-    opening = stage.arrow(f"SELECT contract, (-1)::BIGINT AS block, {tables.OPENING}::BIGINT AS log_index, "
-                          f"{NOBODY}::INTEGER AS sender, wallet AS recipient, hi, mid, lo FROM held")
-    found, stands = holdings.history(pa.concat_tables([opening, flows.cast(opening.schema)]), _EVERYBODY)
+    opening = stage.arrow(
+        f"SELECT contract, (-1)::BIGINT AS block, {tables.OPENING}::BIGINT AS log_index, "
+        f"{NOBODY}::INTEGER AS sender, wallet AS recipient, hi, mid, lo FROM held"
+    )
+    found, stands = holdings.history(
+        pa.concat_tables([opening, flows.cast(opening.schema)]), _EVERYBODY
+    )
     stage.insert("standing", found.append_column("stands", pa.array(stands)), create=True)
-    stage.run(f"CREATE TABLE ended AS SELECT {key}, min(from_block) FILTER (from_block >= 0) AS until "
-              f"FROM standing GROUP BY {key}")
-    stage.run(f"UPDATE out.main.history h SET to_block = until FROM ended e "
-              f"WHERE e.contract = h.contract AND e.wallet = h.wallet AND h.to_block = {FOREVER}")
+    stage.run(
+        f"CREATE TABLE ended AS SELECT {key}, min(from_block) FILTER (from_block >= 0) AS until "
+        f"FROM standing GROUP BY {key}"
+    )
+    stage.run(
+        f"UPDATE out.main.history h SET to_block = until FROM ended e "
+        f"WHERE e.contract = h.contract AND e.wallet = h.wallet AND h.to_block = {FOREVER}"
+    )
     # Also pairs that the base may not have: where one has no balance, only a scan of all its history could tell.
     stage.run(f"""
         INSERT INTO out.stale.holdings SELECT contract, wallet, until, coalesce(base, false)
         FROM ended LEFT JOIN held USING ({key}) ANTI JOIN out.stale.holdings USING ({key})
         WHERE contract < (SELECT count(*) FROM {stage.base}.main.contracts)
             AND wallet < (SELECT count(*) FROM {stage.base}.main.wallets)""")
-    stage.run(f"INSERT INTO out.main.history SELECT {', '.join(TABLES['history'])} FROM standing WHERE from_block >= 0")
-    _replace(stage, "balances", "pairs", key, f"SELECT {', '.join(TABLES['balances'])} FROM standing WHERE stands")
-    return int(stage.value("SELECT count(*) FILTER (stands) - (SELECT count(*) FROM held) FROM standing"))
+    stage.run(
+        f"INSERT INTO out.main.history SELECT {', '.join(TABLES['history'])} FROM standing WHERE from_block >= 0"
+    )
+    _replace(
+        stage,
+        "balances",
+        "pairs",
+        key,
+        f"SELECT {', '.join(TABLES['balances'])} FROM standing WHERE stands",
+    )
+    return int(
+        stage.value("SELECT count(*) FILTER (stands) - (SELECT count(*) FROM held) FROM standing")
+    )
 
 
 def _activity(stage: Stage) -> int:
@@ -324,21 +408,31 @@ def _activity(stage: Stage) -> int:
         UNION ALL SELECT *, false FROM out.main.activity SEMI JOIN sides USING ({key})""")
     _new_days(stage)
     stage.run(f"INSERT INTO out.stale.activity SELECT {key} FROM were WHERE base")
-    _replace(stage, "activity", "were", key, f"""
+    _replace(
+        stage,
+        "activity",
+        "were",
+        key,
+        f"""
         SELECT {key}, least(first, first_block), greatest(last, last_block), (n + coalesce(transfers, 0))::BIGINT,
             CASE WHEN timed THEN coalesce(new_days, 0) + coalesce(active_days, 0) END
         FROM (SELECT {key}, min(block) AS first, max(block) AS last, sum(n) AS n FROM sides GROUP BY ALL)
         JOIN (SELECT chain_id, timed FROM extents) USING (chain_id)
         LEFT JOIN were USING ({key})
-        LEFT JOIN (SELECT {key}, count(*) AS new_days FROM days GROUP BY ALL) USING ({key})""")
-    return int(stage.value(f"SELECT count(DISTINCT ({key})) - (SELECT count(*) FROM were) FROM sides"))
+        LEFT JOIN (SELECT {key}, count(*) AS new_days FROM days GROUP BY ALL) USING ({key})""",
+    )
+    return int(
+        stage.value(f"SELECT count(DISTINCT ({key})) - (SELECT count(*) FROM were) FROM sides")
+    )
 
 
 def _new_days(stage: Stage) -> None:
     """Create ``days``: on which days the new rows' wallets were active that had not been on these."""
     key = "chain_id, wallet"
-    day_of = ("LEFT JOIN (SELECT chain_id, block AS {0}_block, timestamp // {1} AS {0} FROM prev.main.blocks) "
-              "USING (chain_id, {0}_block)")
+    day_of = (
+        "LEFT JOIN (SELECT chain_id, block AS {0}_block, timestamp // {1} AS {0} FROM prev.main.blocks) "
+        "USING (chain_id, {0}_block)"
+    )
     stage.run(f"""
         CREATE TABLE days AS SELECT {key}, day, first, last FROM sides
         LEFT JOIN (SELECT {key}, first, last FROM were {day_of.format("first", tables.DAY)}
@@ -368,7 +462,7 @@ def _grow(stage: Stage) -> None:
         SELECT {tables.ROW}, CASE standard WHEN 'ERC721' THEN 1 WHEN 'ERC1155' THEN coalesce(count, 1) END,
             file, row, count
         FROM incoming JOIN standards USING (contract)
-        ORDER BY contract, block, log_index, {rows.pair('sender', 'recipient')}""")
+        ORDER BY contract, block, log_index, {rows.pair("sender", "recipient")}""")
     stage.run(f"INSERT INTO out.ingest.keys SELECT {rows.KEY}, file, row FROM incoming")
     stage.run("INSERT INTO out.ingest.repeats FROM repeats")
     stage.run("INSERT INTO out.ingest.blocks SELECT source, chain_id, block, seconds FROM times")
@@ -378,9 +472,13 @@ def _grow(stage: Stage) -> None:
             THEN true WHEN address = '{ZERO_ADDRESS}' THEN false END FROM fresh_wallets ORDER BY 1""")
     stage.run("INSERT INTO out.ingest.places SELECT wallet, address, place FROM fresh_wallets")
     # Wallets that were known before what is at their address was known as a contract.
-    stage.run("INSERT INTO out.stale.wallets SELECT DISTINCT wallet FROM places SEMI JOIN fresh_contracts "
-              "USING (address) WHERE wallet IS NOT NULL")
-    stage.run("UPDATE out.main.wallets SET is_contract = true WHERE wallet IN (FROM out.stale.wallets)")
+    stage.run(
+        "INSERT INTO out.stale.wallets SELECT DISTINCT wallet FROM places SEMI JOIN fresh_contracts "
+        "USING (address) WHERE wallet IS NOT NULL"
+    )
+    stage.run(
+        "UPDATE out.main.wallets SET is_contract = true WHERE wallet IN (FROM out.stale.wallets)"
+    )
 
 
 def _contracts(stage: Stage, zero: int) -> int:
@@ -398,7 +496,10 @@ def _contracts(stage: Stage, zero: int) -> int:
         LEFT JOIN prev.main.contracts p ON p.contract = r.rowid
         WHERE r.rowid IN (SELECT contract FROM profile) OR p.deployed_block IS DISTINCT FROM k.deployed_block""")
     contracts.sum_supplies(
-        stage, zero, "(FROM now.main.balances SEMI JOIN (FROM resupplied WHERE known) USING (contract))")
+        stage,
+        zero,
+        "(FROM now.main.balances SEMI JOIN (FROM resupplied WHERE known) USING (contract))",
+    )
     stage.run("""
         CREATE TABLE listed AS
         SELECT r.rowid::INTEGER AS contract, r.chain_id, r.address, coalesce(s.standard, k.standard) AS standard,
@@ -420,10 +521,14 @@ def fingerprint(stage: Stage) -> str:
     assert stage.previous is not None
 
     def summed(table: str) -> tuple[int, ...]:
-        return stage.rows(f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM {table} t")[0]
+        return stage.rows(
+            f"SELECT count(*), bit_xor(hash(t)), sum(hash(t) % 4294967291) FROM {table} t"
+        )[0]
 
     listed, before = summed("out.main.contracts"), summed("prev.main.contracts")
     came = [summed(table) for table in ("incoming", "fresh_blocks", "fresh_wallets")]
     if listed == before and not any(count for count, *_ in came):
         return stage.previous.fingerprint
-    return hashlib.sha256(repr((stage.previous.fingerprint, listed, came)).encode()).hexdigest()[:32]
+    return hashlib.sha256(repr((stage.previous.fingerprint, listed, came)).encode()).hexdigest()[
+        :32
+    ]

@@ -16,8 +16,10 @@ from nbext.engine.ingest.stage import Stage
 # Rows looked at for each contract, chosen by token id or amount so that whole chains of custody are seen.
 SAMPLE = 4_000
 # A number of a value in which neighbours are far apart: the same on every engine, whose own hashes differ.
-_SCATTERED = ("((((lo % 2147483629)::BIGINT * 2654435761 + (mid % 2147483629)::BIGINT * 40503 "
-              "+ (hi % 2147483629)::BIGINT) % 4294967296) // 256)")
+_SCATTERED = (
+    "((((lo % 2147483629)::BIGINT * 2654435761 + (mid % 2147483629)::BIGINT * 40503 "
+    "+ (hi % 2147483629)::BIGINT) % 4294967296) // 256)"
+)
 # Of the times that a value came again, how many must have come from its last owner. Logs can be missing.
 LINKED = 0.9
 # Ids of collections that number their tokens are below. An amount of a token with decimals is larger, as a rule.
@@ -103,8 +105,10 @@ def _is_nft() -> str:
     """
     custody = f"linked >= {LINKED} * again"
     numbered = f"hi = 0 AND mid = 0 AND lo < {COUNTED}"
-    return (f"({custody} AND zeros <= 1 + linked AND ({numbered} OR least_hi > 0 "
-            f"OR (linked_later >= {SENT_ON_LATER} AND linked_later >= 0.3 * n)))")
+    return (
+        f"({custody} AND zeros <= 1 + linked AND ({numbered} OR least_hi > 0 "
+        f"OR (linked_later >= {SENT_ON_LATER} AND linked_later >= 0.3 * n)))"
+    )
 
 
 def save_contracts(stage: Stage, zero: int) -> None:
@@ -116,7 +120,9 @@ def save_contracts(stage: Stage, zero: int) -> None:
     stage.run(f"""
         CREATE TABLE held AS SELECT contract, count(*) AS holders FROM out.balances
         WHERE hi >= 0 AND wallet <> {zero} GROUP BY 1""")
-    stage.run("CREATE TABLE moved AS SELECT contract, count(*) AS transfers FROM out.transfers GROUP BY 1")
+    stage.run(
+        "CREATE TABLE moved AS SELECT contract, count(*) AS transfers FROM out.transfers GROUP BY 1"
+    )
     sum_supplies(stage, zero)
     stage.run("""
         INSERT INTO out.contracts
@@ -141,7 +147,10 @@ def sum_supplies(stage: Stage, zero: int, balances: str = "out.balances") -> Non
         FROM {balances} b JOIN contract_ranks r ON r.rowid = contract JOIN known k USING (chain_id, address)
         JOIN extents e USING (chain_id)
         WHERE k.deployed_block >= e.first_block AND wallet <> {zero} GROUP BY 1""")
-    totals = [(contract, hi * LIMB_BASE * LIMB_BASE + mid * LIMB_BASE + lo) for contract, hi, mid, lo in sums]
+    totals = [
+        (contract, hi * LIMB_BASE * LIMB_BASE + mid * LIMB_BASE + lo)
+        for contract, hi, mid, lo in sums
+    ]
     # Below zero where the data misses mints: then the supply is unknown, not negative.
     if known := [(contract, str(total)) for contract, total in totals if total >= 0]:
         stage.connection.executemany("INSERT INTO supplies VALUES (?, ?)", known)

@@ -42,8 +42,10 @@ def reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
 def _count_others(stage: Stage, file: Opened) -> None:
     """Count what a stream has beside transfers."""
     if file.has("type"):
-        others = stage.value(f"SELECT count(*) FROM {file.relation} "
-                             f"WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'")
+        others = stage.value(
+            f"SELECT count(*) FROM {file.relation} "
+            f"WHERE {file.text('type')} IS DISTINCT FROM 'token_transfer'"
+        )
         stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, OTHERS, others])
 
 
@@ -52,7 +54,9 @@ def _reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
     if not file.has("contract"):
         columns["contract"] = quoted(_contract(file, options))
     if file.has("standard"):
-        standard = f"coalesce({tokens.standard_of(columns['standard'])}, lower({columns['standard']}))"
+        standard = (
+            f"coalesce({tokens.standard_of(columns['standard'])}, lower({columns['standard']}))"
+        )
         columns["standard"] = standard
         _count_coins(stage, file, standard)
         relation = f"(SELECT * FROM {relation} WHERE {standard} IS DISTINCT FROM 'native')"
@@ -67,40 +71,61 @@ def _reshape(stage: Stage, file: Opened, options: SnapshotOptions) -> None:
     _write(stage, file, relation, columns, "reshaped")
 
 
-def _write(stage: Stage, file: Opened, relation: str, columns: Mapping[str, str], made: str) -> None:
+def _write(
+    stage: Stage, file: Opened, relation: str, columns: Mapping[str, str], made: str
+) -> None:
     """Make a table of the stage the file's relation."""
     table = f"{made}_{file.number}"
     listed = ", ".join(f"{sql} AS {name(ours)}" for ours, sql in columns.items())
     stage.run(f"CREATE TABLE {table} AS SELECT row, {listed} FROM {relation}")
-    file.relation, file.columns, file.types = table, {c: c for c in columns}, dict.fromkeys(columns, "VARCHAR")
+    file.relation, file.columns, file.types = (
+        table,
+        {c: c for c in columns},
+        dict.fromkeys(columns, "VARCHAR"),
+    )
 
 
 def _spell_values(stage: Stage, file: Opened) -> None:
     """Write values as plain decimals where they are a part of a row's key: 0x7 and 007 are the same token id as 7."""
     text = file.text("value")
-    if not stage.value(f"SELECT count(*) FROM {file.relation} WHERE {text} LIKE '0x%' OR {text} LIKE '0_%'"):
+    if not stage.value(
+        f"SELECT count(*) FROM {file.relation} WHERE {text} LIKE '0x%' OR {text} LIKE '0_%'"
+    ):
         return
     rows.spell_hex(stage, file.relation, text)
     columns = {ours: file.text(ours) for ours in file.columns}
     zeros = f"coalesce(nullif(ltrim({text}, '0'), ''), '0')"
-    columns["value"] = (f"coalesce(hex_digits.digits, CASE WHEN regexp_full_match({text}, '0[0-9]+') THEN {zeros} "
-                        f"ELSE {text} END)")
-    _write(stage, file, f"{file.relation} LEFT JOIN hex_digits ON hex_digits.text = {text}", columns, "plain")
+    columns["value"] = (
+        f"coalesce(hex_digits.digits, CASE WHEN regexp_full_match({text}, '0[0-9]+') THEN {zeros} "
+        f"ELSE {text} END)"
+    )
+    _write(
+        stage,
+        file,
+        f"{file.relation} LEFT JOIN hex_digits ON hex_digits.text = {text}",
+        columns,
+        "plain",
+    )
 
 
 def _contract(file: Opened, options: SnapshotOptions) -> str:
     found = named_token(file, None, options)
     if found is None:
-        raise IngestError(f"{file.source.shown}: which token are these transfers of? No column says it, nor does the "
-                          "file's name. Give its address: --token 0x...", path=file.source.name)
+        raise IngestError(
+            f"{file.source.shown}: which token are these transfers of? No column says it, nor does the "
+            "file's name. Give its address: --token 0x...",
+            path=file.source.name,
+        )
     return found
 
 
 def _count_coins(stage: Stage, file: Opened, standard: str) -> None:
     coins = stage.value(f"SELECT count(*) FROM {file.relation} WHERE {standard} = 'native'")
     if coins == file.rows:
-        raise IngestError(f"{file.source.shown}: its rows are transfers of the chain's own coin, not of tokens.",
-                          path=file.source.name)
+        raise IngestError(
+            f"{file.source.shown}: its rows are transfers of the chain's own coin, not of tokens.",
+            path=file.source.name,
+        )
     stage.run("INSERT INTO odd VALUES (?, ?, ?)", [file.number, COIN, coins])
 
 
@@ -108,20 +133,31 @@ def _by_standard(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the SQL of value and count where an amount and a token id have columns of their own."""
     is_coin = f"{columns['standard']} = 'ERC20'"
     is_many = f"{columns['standard']} = 'ERC1155'"
-    return {"value": f"CASE WHEN {is_coin} THEN {columns['value']} ELSE {columns['token_id']} END",
-            "count": f"CASE WHEN {is_many} THEN {columns['value']} ELSE '1' END"}
+    return {
+        "value": f"CASE WHEN {is_coin} THEN {columns['value']} ELSE {columns['token_id']} END",
+        "count": f"CASE WHEN {is_many} THEN {columns['value']} ELSE '1' END",
+    }
 
 
 def _batches(stage: Stage, file: Opened, relation: str, columns: Mapping[str, str]) -> str:
     """Return the SQL of a row for each token id of a batch; batches whose ids and counts do not match go to ``bad``."""
     # [1, 2], [1 2], {1,2} and ["1","2"]: every exporter writes lists in a way of its own.
-    ids, counts = (f"list_filter(string_split_regex(regexp_replace({columns[c]}, '[^0-9A-Za-z.+-]+', ' ', 'g'), ' '), "
-                   "lambda one: one <> '')" for c in ("ids", "counts"))
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'ids and values are not as many', "
-              f"left(concat_ws(' ', {columns['ids']}, {columns['counts']}), 200) FROM {relation} "
-              f"WHERE coalesce(len({ids}) <> len({counts}), true)")
-    kept = ", ".join(f"{sql} AS {name(ours)}" for ours, sql in columns.items() if ours not in _RESHAPED)
-    passed = ", ".join(f"any_value({name(ours)}) AS {name(ours)}" for ours in columns if ours not in _RESHAPED)
+    ids, counts = (
+        f"list_filter(string_split_regex(regexp_replace({columns[c]}, '[^0-9A-Za-z.+-]+', ' ', 'g'), ' '), "
+        "lambda one: one <> '')"
+        for c in ("ids", "counts")
+    )
+    stage.run(
+        f"INSERT INTO bad SELECT {file.number}, row, 'ids and values are not as many', "
+        f"left(concat_ws(' ', {columns['ids']}, {columns['counts']}), 200) FROM {relation} "
+        f"WHERE coalesce(len({ids}) <> len({counts}), true)"
+    )
+    kept = ", ".join(
+        f"{sql} AS {name(ours)}" for ours, sql in columns.items() if ours not in _RESHAPED
+    )
+    passed = ", ".join(
+        f"any_value({name(ours)}) AS {name(ours)}" for ours in columns if ours not in _RESHAPED
+    )
     # A cast alone would round 1.5.
     whole = "CASE WHEN regexp_full_match(one, '[0-9]+') THEN TRY_CAST(one AS HUGEINT) END"
     # One row for each id: a batch may name an id twice, and a row is told from the others of its log by its id.
@@ -149,16 +185,26 @@ def spell_amounts(stage: Stage, file: Opened, chain: int, options: SnapshotOptio
     named = Tokens(stage, file, chain, options)
     texts = ", ".join(f"{file.text(ours)} AS {name(ours)}" for ours in file.columns)
     plain = f"(SELECT row, {texts} FROM {file.relation})"
-    stage.run("CREATE OR REPLACE TABLE amounts (token VARCHAR, written VARCHAR, digits VARCHAR, why VARCHAR)")
+    stage.run(
+        "CREATE OR REPLACE TABLE amounts (token VARCHAR, written VARCHAR, digits VARCHAR, why VARCHAR)"
+    )
     found = stage.connection.cursor().execute(
         f"SELECT DISTINCT lower(contract), amount FROM {plain} WHERE {tokens.ADDRESS.format('contract')} "
-        "AND amount IS NOT NULL ORDER BY ALL")
+        "AND amount IS NOT NULL ORDER BY ALL"
+    )
     while batch := found.fetchmany(_AT_ONCE):
         read = [(token, text, *amount_of(text, named.decimals(token))) for token, text in batch]
-        stage.insert("amounts", pa.table([pa.array(column, pa.string()) for column in zip(*read, strict=True)],
-                                         names=["token", "written", "digits", "why"]))
+        stage.insert(
+            "amounts",
+            pa.table(
+                [pa.array(column, pa.string()) for column in zip(*read, strict=True)],
+                names=["token", "written", "digits", "why"],
+            ),
+        )
     spelled = f"{plain} LEFT JOIN amounts ON token = lower(contract) AND written = amount"
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, why, amount FROM {spelled} WHERE why IS NOT NULL")
+    stage.run(
+        f"INSERT INTO bad SELECT {file.number}, row, why, amount FROM {spelled} WHERE why IS NOT NULL"
+    )
     columns = {ours: name(ours) for ours in file.columns if ours != "amount"}
     _write(stage, file, f"{spelled} WHERE why IS NULL", {"value": "digits", **columns}, "spelled")
     if not stage.value(f"SELECT count(*) FROM {file.relation}"):

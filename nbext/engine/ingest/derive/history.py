@@ -16,24 +16,48 @@ from nbext.engine.schema import FOREVER, HISTORY, LIMBS
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-FLOWS = {"contract": "int32", "block": "int64", "log_index": "int64", "sender": "int32", "recipient": "int32",
-         **dict.fromkeys(LIMBS, exact.LIMB_TYPE)}
+FLOWS = {
+    "contract": "int32",
+    "block": "int64",
+    "log_index": "int64",
+    "sender": "int32",
+    "recipient": "int32",
+    **dict.fromkeys(LIMBS, exact.LIMB_TYPE),
+}
 
 
 def sums(flows: ir.Table) -> ir.Table:
     """Return what each wallet held after each log that moved something, as limbs not in normal form."""
-    changes = ibis.union(*(
-        flows.select("contract", "block", "log_index", wallet=flows[side],
-                     **{limb: flows[limb] * sign for limb in LIMBS})
-        for side, sign in (("recipient", 1), ("sender", -1)))).filter(ibis._.wallet >= 0)
+    changes = ibis.union(
+        *(
+            flows.select(
+                "contract",
+                "block",
+                "log_index",
+                wallet=flows[side],
+                **{limb: flows[limb] * sign for limb in LIMBS},
+            )
+            for side, sign in (("recipient", 1), ("sender", -1))
+        )
+    ).filter(ibis._.wallet >= 0)
     changes = changes.group_by("contract", "wallet", "block", "log_index").agg(
-        **{limb: changes[limb].sum() for limb in LIMBS})
+        **{limb: changes[limb].sum() for limb in LIMBS}
+    )
     moments = ibis.window(group_by=["contract", "wallet"], order_by=["block", "log_index"])
-    until = ibis.window(group_by=["contract", "wallet"], order_by=["block", "log_index"], preceding=None, following=0)
+    until = ibis.window(
+        group_by=["contract", "wallet"],
+        order_by=["block", "log_index"],
+        preceding=None,
+        following=0,
+    )
     return changes.select(
-        "contract", "wallet", "log_index", from_block=changes.block,
+        "contract",
+        "wallet",
+        "log_index",
+        from_block=changes.block,
         to_block=changes.block.lead().over(moments).fill_null(FOREVER),
-        **{limb: changes[limb].sum().over(until) for limb in LIMBS})
+        **{limb: changes[limb].sum().over(until) for limb in LIMBS},
+    )
 
 
 def settled(rows: ir.Table) -> ir.Table:
@@ -44,8 +68,12 @@ def settled(rows: ir.Table) -> ir.Table:
 def magnitudes(rows: ir.Table) -> ir.Table:
     """Return the settled rows with the limbs of their amounts without a sign."""
     opposite = exact.carried(Limbs(*(-limb for limb in exact.of(rows))))
-    return rows.mutate(**{f"abs_{name}": ibis.ifelse(rows.hi < 0, limb, rows[name])
-                          for name, limb in opposite._asdict().items()})
+    return rows.mutate(
+        **{
+            f"abs_{name}": ibis.ifelse(rows.hi < 0, limb, rows[name])
+            for name, limb in opposite._asdict().items()
+        }
+    )
 
 
 def spelled(rows: ir.Table) -> ir.Table:

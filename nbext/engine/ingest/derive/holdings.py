@@ -68,7 +68,9 @@ class Parts(NamedTuple):
 
     def reaches(self, bound: Parts) -> np.ndarray:
         """Say which numbers are at least the bound."""
-        lower = (self.middle > bound.middle) | ((self.middle == bound.middle) & (self.low >= bound.low))
+        lower = (self.middle > bound.middle) | (
+            (self.middle == bound.middle) & (self.low >= bound.low)
+        )
         reached: np.ndarray = (self.high > bound.high) | ((self.high == bound.high) & lower)
         return reached
 
@@ -80,8 +82,16 @@ class Parts(NamedTuple):
 
 def constants(numbers: list[int]) -> Parts:
     """Return Python's integers as numbers."""
-    return Parts(*(np.array(part, np.int64) for part in (
-        [n >> 2 * _WORD for n in numbers], [n >> _WORD & _MASK for n in numbers], [n & _MASK for n in numbers])))
+    return Parts(
+        *(
+            np.array(part, np.int64)
+            for part in (
+                [n >> 2 * _WORD for n in numbers],
+                [n >> _WORD & _MASK for n in numbers],
+                [n & _MASK for n in numbers],
+            )
+        )
+    )
 
 
 _POWERS = constants([10**n for n in range(LIMB_DIGITS + 1)])
@@ -90,11 +100,17 @@ _LIMB = constants([LIMB_BASE])
 
 def of_decimals(column: pa.ChunkedArray) -> Parts:
     """Return the numbers of a DECIMAL(38,0) column without nulls."""
-    words = [np.frombuffer(chunk.buffers()[1], np.uint64, 2 * len(chunk), 16 * chunk.offset)
-             for chunk in column.chunks if len(chunk)]
+    words = [
+        np.frombuffer(chunk.buffers()[1], np.uint64, 2 * len(chunk), 16 * chunk.offset)
+        for chunk in column.chunks
+        if len(chunk)
+    ]
     pairs = np.concatenate(words or [np.empty(0, np.uint64)]).reshape(-1, 2)
-    return Parts(pairs[:, 1].astype(np.int64), (pairs[:, 0] >> np.uint64(_WORD)).astype(np.int64),
-                 (pairs[:, 0] & np.uint64(_MASK)).astype(np.int64))
+    return Parts(
+        pairs[:, 1].astype(np.int64),
+        (pairs[:, 0] >> np.uint64(_WORD)).astype(np.int64),
+        (pairs[:, 0] & np.uint64(_MASK)).astype(np.int64),
+    )
 
 
 def running(amounts: Parts, starts: np.ndarray) -> Parts:
@@ -129,7 +145,9 @@ def split(numbers: Parts) -> tuple[np.ndarray, Parts]:
 
 
 def _without_limbs(numbers: Parts, quotients: np.ndarray) -> Parts:
-    return Parts(*(part - quotients * one for part, one in zip(numbers, _LIMB, strict=True))).carried()
+    return Parts(
+        *(part - quotients * one for part, one in zip(numbers, _LIMB, strict=True))
+    ).carried()
 
 
 @dataclass(frozen=True)
@@ -148,14 +166,22 @@ def settled(sums: Sequence[Parts | None], rows: int) -> Amounts:
     for start in range(0, rows, _AT_ONCE):
         some = slice(start, min(start + _AT_ONCE, rows))
         nothing = np.zeros(some.stop - some.start, np.int64)
-        limbs = normal(*(Parts(nothing, nothing, nothing) if limb is None else limb.at(some).carried()
-                         for limb in sums))
+        limbs = normal(
+            *(
+                Parts(nothing, nothing, nothing) if limb is None else limb.at(some).carried()
+                for limb in sums
+            )
+        )
         for pair, limb in zip(pairs, limbs, strict=True):
             pair[some, 0], pair[some, 1] = limb.middle << _WORD | limb.low, limb.high
         found[some] = sizes(*limbs)
         zero[some] = limbs[0].is_zero() & limbs[1].is_zero() & limbs[2].is_zero()
     kind = pa.decimal128(38, 0)
-    return Amounts(tuple(pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(pair)]) for pair in pairs), found, zero)
+    return Amounts(
+        tuple(pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(pair)]) for pair in pairs),
+        found,
+        zero,
+    )
 
 
 def normal(hi: Parts, mid: Parts, lo: Parts) -> tuple[Parts, Parts, Parts]:
@@ -171,7 +197,9 @@ def sizes(hi: Parts, mid: Parts, lo: Parts) -> np.ndarray:
     if not len(below):
         return _magnitudes(hi, mid, lo)
     limbs = [Parts(*(part.copy() for part in limb)) for limb in (hi, mid, lo)]
-    for limb, opposite in zip(limbs, normal(*(limb.at(below).times(-1).carried() for limb in limbs)), strict=True):
+    for limb, opposite in zip(
+        limbs, normal(*(limb.at(below).times(-1).carried() for limb in limbs)), strict=True
+    ):
         limb.put(below, opposite)
     found = _magnitudes(*limbs)
     found[below] *= -1
@@ -208,7 +236,9 @@ def _of_two_limbs(mid: Parts, lo: Parts) -> np.ndarray:
     surplus = digits - sort_key.DIGITS
     first = _small(_divided(mid, np.maximum(surplus, 0)))
     first *= 10 ** np.maximum(-surplus, 0)
-    first += np.where(surplus < 0, _small(_divided(lo, np.minimum(LIMB_DIGITS + surplus, LIMB_DIGITS))), 0)
+    first += np.where(
+        surplus < 0, _small(_divided(lo, np.minimum(LIMB_DIGITS + surplus, LIMB_DIGITS))), 0
+    )
     first += (digits + LIMB_DIGITS - sort_key.DIGITS) * _STEP
     return first
 
@@ -233,7 +263,10 @@ def _divided(numbers: Parts, places: np.ndarray) -> Parts:
         high = numbers.high // divisor
         middle = (numbers.high - high * divisor) << _WORD | numbers.middle
         low = (middle % divisor) << _WORD | numbers.low
-        numbers, places = Parts(high, middle // divisor, low // divisor), np.maximum(places - _PLACES, 0)
+        numbers, places = (
+            Parts(high, middle // divisor, low // divisor),
+            np.maximum(places - _PLACES, 0),
+        )
         if not places.any():
             return numbers
 
@@ -259,7 +292,9 @@ def history(flows: pa.Table, wallets: range) -> tuple[pa.Table, np.ndarray]:
     may be NOBODY. Only wallets of that range are followed.
     """
     columns = {name: flows.column(name).to_numpy() for name in _COLUMNS}
-    amounts = {limb: of_decimals(flows.column(limb)) for limb in LIMBS if limb in flows.column_names}
+    amounts = {
+        limb: of_decimals(flows.column(limb)) for limb in LIMBS if limb in flows.column_names
+    }
     order = _order(columns)
     if order is not None:
         columns = {name: column[order] for name, column in columns.items()}
@@ -282,10 +317,16 @@ def _order(columns: dict[str, np.ndarray]) -> np.ndarray | None:
     """Return how to put flows into the order of their moments, contract by contract; None where they are in it."""
     contract, block, log_index = (columns[name] for name in ("contract", "block", "log_index"))
     same = contract[1:] == contract[:-1]
-    later = (block[1:] > block[:-1]) | ((block[1:] == block[:-1]) & (log_index[1:] >= log_index[:-1]))
+    later = (block[1:] > block[:-1]) | (
+        (block[1:] == block[:-1]) & (log_index[1:] >= log_index[:-1])
+    )
     together = np.count_nonzero(~same) + 1 == len(np.unique(contract))
     # Transfers are stored in this order; only openings and ids held before the data begins come between.
-    return None if together and bool((later | ~same).all()) else np.lexsort((log_index, block, contract))
+    return (
+        None
+        if together and bool((later | ~same).all())
+        else np.lexsort((log_index, block, contract))
+    )
 
 
 def _changes(columns: dict[str, np.ndarray], wallets: range) -> _Changes:
@@ -321,8 +362,10 @@ def _changes(columns: dict[str, np.ndarray], wallets: range) -> _Changes:
 def _sums(amounts: dict[str, Parts], changes: _Changes, starts: np.ndarray) -> list[Parts | None]:
     """Return the limbs of what each wallet held after each change, summed one by one."""
     sign = 1 - 2 * changes.leaves
-    return [running(amounts[limb].at(changes.flow).times(sign), starts) if limb in amounts else None
-            for limb in LIMBS]
+    return [
+        running(amounts[limb].at(changes.flow).times(sign), starts) if limb in amounts else None
+        for limb in LIMBS
+    ]
 
 
 def _last_of_its_moment(
@@ -340,10 +383,14 @@ def _rows(
 ) -> tuple[pa.Table, np.ndarray]:
     until = np.full(len(block), FOREVER)
     until[:-1] = np.where(first[1:], FOREVER, block[1:])
-    table = pa.table({
-        "contract": (holding >> _WALLET_BITS).astype(np.int32),
-        "wallet": (holding & (1 << _WALLET_BITS) - 1).astype(np.int32),
-        "from_block": block, "to_block": until, **dict(zip(LIMBS, balances.limbs, strict=True)),
-        "size": balances.sizes,
-    })
+    table = pa.table(
+        {
+            "contract": (holding >> _WALLET_BITS).astype(np.int32),
+            "wallet": (holding & (1 << _WALLET_BITS) - 1).astype(np.int32),
+            "from_block": block,
+            "to_block": until,
+            **dict(zip(LIMBS, balances.limbs, strict=True)),
+            "size": balances.sizes,
+        }
+    )
     return table, (until == FOREVER) & ~balances.zero

@@ -26,8 +26,10 @@ DECIMAL = "DECIMAL(38,0)"
 
 def is_amount(digits: str) -> str:
     """Return the SQL of whether a text is a whole number from 0 to 2**256 - 1, in decimal digits."""
-    return (f"(regexp_full_match({digits}, '[0-9]{{1,78}}') "
-            f"AND (length({digits}) < 78 OR {digits} <= '{MAX_UINT256}'))")
+    return (
+        f"(regexp_full_match({digits}, '[0-9]{{1,78}}') "
+        f"AND (length({digits}) < 78 OR {digits} <= '{MAX_UINT256}'))"
+    )
 
 
 def limbs(digits: str) -> tuple[str, str, str]:
@@ -37,12 +39,19 @@ def limbs(digits: str) -> tuple[str, str, str]:
     width = LIMB_DIGITS
     cast = f"TRY_CAST({{}} AS HUGEINT)::{DECIMAL}"
     zero = f"0::{DECIMAL}"
-    lo = cast.format(f"CASE WHEN length({digits}) <= {width} THEN {digits} ELSE right({digits}, {width}) END")
-    mid = cast.format(f"substr({digits}, greatest(length({digits}) - {2 * width - 1}, 1), "
-                      f"least(length({digits}) - {width}, {width}))")
+    lo = cast.format(
+        f"CASE WHEN length({digits}) <= {width} THEN {digits} ELSE right({digits}, {width}) END"
+    )
+    mid = cast.format(
+        f"substr({digits}, greatest(length({digits}) - {2 * width - 1}, 1), "
+        f"least(length({digits}) - {width}, {width}))"
+    )
     hi = cast.format(f"left({digits}, length({digits}) - {2 * width})")
-    return (f"CASE WHEN length({digits}) > {2 * width} THEN {hi} ELSE {zero} END",
-            f"CASE WHEN length({digits}) > {width} THEN {mid} ELSE {zero} END", lo)
+    return (
+        f"CASE WHEN length({digits}) > {2 * width} THEN {hi} ELSE {zero} END",
+        f"CASE WHEN length({digits}) > {width} THEN {mid} ELSE {zero} END",
+        lo,
+    )
 
 
 def spell_hex(stage: Stage, relation: str, column: str) -> None:
@@ -50,11 +59,19 @@ def spell_hex(stage: Stage, relation: str, column: str) -> None:
     # By Python's integers, because SQL has none of 256 bits; distinct texts only, because Python reads them one by one.
     stage.run("CREATE OR REPLACE TABLE hex_digits (text VARCHAR, digits VARCHAR)")
     found = stage.connection.cursor().execute(
-        f"SELECT DISTINCT {column} AS text FROM {relation} WHERE {column} LIKE '0x%'")
+        f"SELECT DISTINCT {column} AS text FROM {relation} WHERE {column} LIKE '0x%'"
+    )
     while texts := [row[0] for row in found.fetchmany(100_000)]:
         read = [(text, number) for text in texts if (number := uint256_of(text)) is not None]
-        stage.insert("hex_digits", pa.table({"text": pa.array([text for text, _ in read], pa.string()),
-                                             "digits": pa.array([str(number) for _, number in read], pa.string())}))
+        stage.insert(
+            "hex_digits",
+            pa.table(
+                {
+                    "text": pa.array([text for text, _ in read], pa.string()),
+                    "digits": pa.array([str(number) for _, number in read], pa.string()),
+                }
+            ),
+        )
 
 
 def decimal(number: int) -> str:
@@ -68,16 +85,32 @@ REASONS = (
     ("contract IS NULL", "token address is not an address", "contract_text"),
     ("sender IS NULL", "sender is not an address", "sender_text"),
     ("recipient IS NULL", "recipient is not an address", "recipient_text"),
-    ("NOT coalesce({amount}, false)", "value is not a whole number from 0 to 2**256-1", "value_text"),
+    (
+        "NOT coalesce({amount}, false)",
+        "value is not a whole number from 0 to 2**256-1",
+        "value_text",
+    ),
     ("tx IS NULL OR low IS NULL", "transaction hash is not 0x and 64 hex digits", "tx_text"),
     ("coalesce(log_index, -1) < 0", "log index is not a whole number", "log_text"),
     ("coalesce(block, -1) < 0", "block number is not a whole number", "block_text"),
     ("timed AND (seconds IS NULL OR seconds < 0)", "block timestamp is not a time", "time_text"),
-    ("counted AND coalesce(count, -1) < 0", "token value is not a whole number below 2**63", "count_text"),
+    (
+        "counted AND coalesce(count, -1) < 0",
+        "token value is not a whole number below 2**63",
+        "count_text",
+    ),
 )
-_TEXTS = {"contract_text": "contract", "sender_text": "sender", "recipient_text": "recipient", "value_text": "value",
-          "tx_text": "tx", "log_text": "log_index", "block_text": "block", "time_text": "timestamp",
-          "count_text": "count"}
+_TEXTS = {
+    "contract_text": "contract",
+    "sender_text": "sender",
+    "recipient_text": "recipient",
+    "value_text": "value",
+    "tx_text": "tx",
+    "log_text": "log_index",
+    "block_text": "block",
+    "time_text": "timestamp",
+    "count_text": "count",
+}
 
 
 # Of a row's number: a batch is several rows, and all after the first are this many further on, and again.
@@ -89,7 +122,9 @@ MADE_UP = 2**32
 def begin(stage: Stage) -> None:
     """Create the table that rows of transfers go to."""
     # Packing is named: left to choose, DuckDB tries all ways on each of 10 million rows, as slow as writing them.
-    whole, upper, amount = ("USING COMPRESSION " + how for how in ("BITPACKING", "RLE", "UNCOMPRESSED"))
+    whole, upper, amount = (
+        "USING COMPRESSION " + how for how in ("BITPACKING", "RLE", "UNCOMPRESSED")
+    )
 
     stage.run(f"""CREATE TABLE incoming (file INTEGER {whole}, row BIGINT {whole}, chain_id BIGINT {whole},
         contract INTEGER {whole}, sender INTEGER {whole}, recipient INTEGER {whole},
@@ -104,12 +139,17 @@ def check_times(stage: Stage, file: Opened) -> None:
     if not file.has("timestamp"):
         return
     seconds = file.seconds()
-    found = stage.rows(f"SELECT row, {seconds} FROM {file.relation} WHERE {seconds} > {LATEST} ORDER BY row LIMIT 1")
+    found = stage.rows(
+        f"SELECT row, {seconds} FROM {file.relation} WHERE {seconds} > {LATEST} ORDER BY row LIMIT 1"
+    )
     if found:
         row, value = found[0]
         raise IngestError(
             f"{file.source.shown}, row {row}: {file.columns['timestamp']} is {value}, after the year 2199. "
-            "It looks like milliseconds; times must be seconds since 1970.", path=file.source.name, row=row)
+            "It looks like milliseconds; times must be seconds since 1970.",
+            path=file.source.name,
+            row=row,
+        )
 
 
 def take(stage: Stage, file: Opened, chain: int) -> None:
@@ -125,9 +165,14 @@ def take(stage: Stage, file: Opened, chain: int) -> None:
         stage.run("INSERT INTO odd VALUES (?, 'unindexed', ?)", [file.number, file.rows])
     _insert(stage, file, chain, hexed=file.types["value"] == "BLOB")
     faulty = f"FROM incoming WHERE file = {file.number} AND fault IS NOT NULL"
-    if stage.value(f"SELECT count(*) {faulty}") and file.types["value"] == "VARCHAR" and stage.value(
+    if (
+        stage.value(f"SELECT count(*) {faulty}")
+        and file.types["value"] == "VARCHAR"
+        and stage.value(
             f"SELECT count(*) FROM {file.relation} SEMI JOIN (SELECT row {faulty}) USING (row) "
-            f"WHERE {file.text('value')} LIKE '0x%'"):
+            f"WHERE {file.text('value')} LIKE '0x%'"
+        )
+    ):
         stage.run(f"DELETE FROM incoming WHERE file = {file.number}")
         _insert(stage, file, chain, hexed=True)
     set_bad_apart(stage, file)
@@ -138,20 +183,32 @@ def _insert(stage: Stage, file: Opened, chain: int, *, hexed: bool) -> None:
     digits = "value_text"
     if hexed:
         spell_hex(stage, file.relation, file.text("value"))
-        join, digits = "LEFT JOIN hex_digits h ON h.text = value_text", "coalesce(h.digits, value_text)"
-    stage.run("INSERT INTO incoming " + parsed(file.number, chain, f"""
+        join, digits = (
+            "LEFT JOIN hex_digits h ON h.text = value_text",
+            "coalesce(h.digits, value_text)",
+        )
+    stage.run(
+        "INSERT INTO incoming "
+        + parsed(
+            file.number,
+            chain,
+            f"""
             SELECT f.*, c.contract, s.wallet AS sender, r.wallet AS recipient, {digits} AS digits
             FROM ({texts(stage, file)}) f
             LEFT JOIN contract_map c ON c.address = contract_text AND c.chain_id = {chain}
             LEFT JOIN wallet_map s ON s.spelled = spelling(sender_text)
-            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}"""))
+            LEFT JOIN wallet_map r ON r.spelled = spelling(recipient_text) {join}""",
+        )
+    )
 
 
 def parsed(number: int, chain: int, named: str) -> str:
     """Return the SQL of rows as ``incoming`` has them, of the SQL of `texts` with who took part and ``digits``."""
     hi, mid, lo = limbs("digits")
-    faults = " ".join(f"WHEN {test.format(amount=is_amount('digits'))} THEN {n}"
-                      for n, (test, _, _) in enumerate(REASONS))
+    faults = " ".join(
+        f"WHEN {test.format(amount=is_amount('digits'))} THEN {n}"
+        for n, (test, _, _) in enumerate(REASONS)
+    )
     return f"""
         SELECT {number} AS file, row, {chain} AS chain_id, contract, sender, recipient, {hi} AS hi, {mid} AS mid,
             {lo} AS lo, tx, low, key_index, log_index, block, seconds, count, CASE {faults} END AS fault
@@ -163,8 +220,10 @@ def texts(stage: Stage, file: Opened) -> str:
     tx, log = file.text("tx"), file.whole("log_index")
     block = file.whole("block")
     # All 32 bytes: test chains number their hashes, which then differ in the last bytes only.
-    key, low = (f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, {start}, 32) AS UUID) END"
-                for start in (3, 35))
+    key, low = (
+        f"CASE WHEN length({tx}) = 66 THEN TRY_CAST(substr({tx}, {start}, 32) AS UUID) END"
+        for start in (3, 35)
+    )
     key_index = log
     if not file.has("log_index"):
         key, low, key_index, log = _without_log_index(stage, file)
@@ -172,12 +231,12 @@ def texts(stage: Stage, file: Opened) -> str:
         key = _of_a_batch(file, key)
     where = f"WHERE {file.text('type')} = 'token_transfer'" if file.has("type") else ""
     return f"""
-        SELECT row, {file.text('contract')} AS contract_text, {file.text('sender')} AS sender_text,
-            {file.text('recipient')} AS recipient_text, {file.text('value')} AS value_text,
+        SELECT row, {file.text("contract")} AS contract_text, {file.text("sender")} AS sender_text,
+            {file.text("recipient")} AS recipient_text, {file.text("value")} AS value_text,
             {key} AS tx, {low} AS low, {key_index} AS key_index, {log} AS log_index, {block} AS block,
-            {str(file.has('timestamp')).lower()} AS timed, {file.seconds()} AS seconds,
-            {str(file.has('count')).lower()} AS counted, {file.text('count')} AS count_text,
-            {file.whole('count')} AS count
+            {str(file.has("timestamp")).lower()} AS timed, {file.seconds()} AS seconds,
+            {str(file.has("count")).lower()} AS counted, {file.text("count")} AS count_text,
+            {file.whole("count")} AS count
         FROM {file.relation} {where}"""
 
 
@@ -185,13 +244,18 @@ def _of_a_batch(file: Opened, key: str) -> str:
     """Return the SQL of the first half of a key: of an ERC1155's row that of its token id, as a log can move many."""
     tx = file.text("tx")
     own = f"CASE WHEN length({tx}) = 66 THEN md5(lower({tx}) || '|' || {file.text('value')})::UUID END"
-    return f"CASE WHEN {file.text('standard')} IS DISTINCT FROM 'ERC1155' THEN {key} ELSE {own} END" \
-        if file.has("standard") else own
+    return (
+        f"CASE WHEN {file.text('standard')} IS DISTINCT FROM 'ERC1155' THEN {key} ELSE {own} END"
+        if file.has("standard")
+        else own
+    )
 
 
 def _without_log_index(stage: Stage, file: Opened) -> tuple[str, str, str, str]:
     """Return the SQL of a key from a row's contents, and of its order: Etherscan's files have no log index."""
-    same = ", ".join(f"lower({file.text(c)})" for c in ("tx", "contract", "sender", "recipient", "value"))
+    same = ", ".join(
+        f"lower({file.text(c)})" for c in ("tx", "contract", "sender", "recipient", "value")
+    )
     if file.has("count"):  # of an ERC721 some files say that one was sent, and others say nothing
         many = f"{file.text('standard')} = 'ERC1155'" if file.has("standard") else "true"
         same += f", CASE WHEN {many} THEN {file.whole('count')} END"
@@ -201,11 +265,18 @@ def _without_log_index(stage: Stage, file: Opened) -> tuple[str, str, str, str]:
     key = f"CASE WHEN length({tx}) = 66 THEN md5(concat_ws('|', {same}, {nth}))::UUID END"
     # The order of a block's logs is the file's, which may begin with the newest.
     block = file.whole("block")
-    newest_first = stage.value(f"SELECT first({block} ORDER BY row) > last({block} ORDER BY row) FROM {file.relation}")
+    newest_first = stage.value(
+        f"SELECT first({block} ORDER BY row) > last({block} ORDER BY row) FROM {file.relation}"
+    )
     of = tx if file.has("tx_index") else block
     place = f"row_number() OVER (PARTITION BY {of} ORDER BY row {'DESC' if newest_first else ''})"
     tx_index = f"coalesce({file.whole('tx_index')}, 0)"
-    return key, f"'{UUID(int=0)}'::UUID", "(-1)::BIGINT", f"{MADE_UP} + {tx_index} * 1000000 + {place}"
+    return (
+        key,
+        f"'{UUID(int=0)}'::UUID",
+        "(-1)::BIGINT",
+        f"{MADE_UP} + {tx_index} * 1000000 + {place}",
+    )
 
 
 def set_bad_apart(stage: Stage, file: Opened, table: str = "incoming") -> None:
@@ -214,7 +285,8 @@ def set_bad_apart(stage: Stage, file: Opened, table: str = "incoming") -> None:
     why = " ".join(f"WHEN {n} THEN '{words}'" for n, (_, words, _) in enumerate(REASONS))
     value = " ".join(f"WHEN {n} THEN {column}::VARCHAR" for n, (_, _, column) in enumerate(REASONS))
     count, good = stage.rows(
-        f"SELECT count(fault), count(*) - count(fault) FROM {table} WHERE file = {file.number}")[0]
+        f"SELECT count(fault), count(*) - count(fault) FROM {table} WHERE file = {file.number}"
+    )[0]
     if not count:
         return
     stage.run(f"""
@@ -230,9 +302,13 @@ def set_bad_apart(stage: Stage, file: Opened, table: str = "incoming") -> None:
 def refuse_all(stage: Stage, file: Opened) -> None:
     """Raise the error of a file without a usable row; it names the first."""
     row, why, value = stage.rows(
-        "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])[0]
-    raise IngestError(f"{file.source.shown}, row {row}: {why}: {str(value)[:80]!r}. No row of the file is usable.",
-                      path=file.source.name, row=row)
+        "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number]
+    )[0]
+    raise IngestError(
+        f"{file.source.shown}, row {row}: {why}: {str(value)[:80]!r}. No row of the file is usable.",
+        path=file.source.name,
+        row=row,
+    )
 
 
 def save(stage: Stage) -> None:
@@ -242,14 +318,17 @@ def save(stage: Stage) -> None:
         SELECT contract, block, log_index, sender, recipient, hi, mid, lo,
             CASE standard WHEN 'ERC721' THEN 1 WHEN 'ERC1155' THEN coalesce(given, 1) END, source, row, given
         FROM arrived JOIN standards USING (contract)
-        ORDER BY contract, {moment(stage)}, {pair('sender', 'recipient')}""")
+        ORDER BY contract, {moment(stage)}, {pair("sender", "recipient")}""")
 
 
 def moment(stage: Stage) -> str:
     """Return the SQL to order one contract's logs by: one integer wherever block and log index fit in one."""
     # DuckDB sorts by one 64-bit key in two thirds of the time that it takes for two.
     tables = ("incoming", *(["prev.main.transfers"] if stage.previous else []))
-    greatest = [stage.rows(f"SELECT coalesce(max(block), 0), coalesce(max(log_index), 0) FROM {t}")[0] for t in tables]
+    greatest = [
+        stage.rows(f"SELECT coalesce(max(block), 0), coalesce(max(log_index), 0) FROM {t}")[0]
+        for t in tables
+    ]
     fits = all(block < 2**29 and log_index < 2**33 for block, log_index in greatest)
     return f"(block * {2**33} + log_index)" if fits else "block, log_index"
 
@@ -274,7 +353,9 @@ def find_repeated(stage: Stage) -> None:
     """
     _find_repeated_keys(stage)
     stage.run("CREATE TABLE repeated (file INTEGER, row BIGINT)")
-    stage.run("CREATE TABLE contradictions (file INTEGER, row BIGINT, source INTEGER, their_row BIGINT)")
+    stage.run(
+        "CREATE TABLE contradictions (file INTEGER, row BIGINT, source INTEGER, their_row BIGINT)"
+    )
     stage.run(f"""
         CREATE TEMP TABLE met AS SELECT file, row, source, their_row, other FROM (
             SELECT file, row, first(file) OVER w AS source, first(row) OVER w AS their_row, row_number() OVER w AS nth,
@@ -291,9 +372,13 @@ def find_repeated(stage: Stage) -> None:
 def _find_stored(stage: Stage) -> None:
     """Add to ``repeated`` and ``contradictions`` the rows whose key the generation before has."""
     # Mostly no transaction is known. To look for one reads a column of all keys, and takes a third of the join.
-    known = stage.value("SELECT count(*) > 0 FROM (FROM prev.ingest.keys SEMI JOIN incoming USING (tx) LIMIT 1)")
-    stage.run("CREATE TEMP TABLE met AS SELECT i.file, i.row, k.source, k.row AS their_row "
-              f"FROM incoming i JOIN prev.ingest.keys k USING ({KEY}) WHERE {known}")
+    known = stage.value(
+        "SELECT count(*) > 0 FROM (FROM prev.ingest.keys SEMI JOIN incoming USING (tx) LIMIT 1)"
+    )
+    stage.run(
+        "CREATE TEMP TABLE met AS SELECT i.file, i.row, k.source, k.row AS their_row "
+        f"FROM incoming i JOIN prev.ingest.keys k USING ({KEY}) WHERE {known}"
+    )
     # By two joins by equal columns: with "or" in one, DuckDB would compare every row with every key.
     stage.run("""
         INSERT INTO repeated FROM (SELECT file, row FROM met UNION
@@ -301,9 +386,11 @@ def _find_stored(stage: Stage) -> None:
             USING (chain_id, tx, key_index)) ANTI JOIN (SELECT file, row FROM repeated) r USING (file, row)""")
     if stage.value("SELECT count(*) FROM met"):
         # Of rows of an old layout only the keys are known, which have no row's number.
-        whole = ("(SELECT t.*, NULL AS tx, NULL AS low, NULL AS key_index, c.chain_id FROM prev.main.transfers t "
-                 "JOIN prev.main.contracts c USING (contract) "
-                 "SEMI JOIN met ON met.source = t.source AND met.their_row = t.row)")
+        whole = (
+            "(SELECT t.*, NULL AS tx, NULL AS low, NULL AS key_index, c.chain_id FROM prev.main.transfers t "
+            "JOIN prev.main.contracts c USING (contract) "
+            "SEMI JOIN met ON met.source = t.source AND met.their_row = t.row)"
+        )
         here, there = (_STORY.replace("(", f"({one}.").replace(", ", f", {one}.") for one in "is")
         stage.run(f"""
             INSERT INTO contradictions SELECT i.file, i.row, m.source, m.their_row
@@ -320,9 +407,13 @@ def drop_repeated(stage: Stage, first: int) -> dict[str, int]:
     """
     matched_by_content = _repeat_by_contents(stage, first)
     names = REPEATED.replace("source", "file AS source").replace("given", "count AS given")
-    stage.run(f"CREATE TABLE repeats AS SELECT {names} FROM incoming SEMI JOIN repeated USING (file, row)")
+    stage.run(
+        f"CREATE TABLE repeats AS SELECT {names} FROM incoming SEMI JOIN repeated USING (file, row)"
+    )
     duplicates = stage.value("SELECT count(*) FROM repeats WHERE source >= ?", [first])
-    stage.run("DELETE FROM incoming USING repeated r WHERE incoming.file = r.file AND incoming.row = r.row")
+    stage.run(
+        "DELETE FROM incoming USING repeated r WHERE incoming.file = r.file AND incoming.row = r.row"
+    )
     stage.drop("repeated", "contradictions")
     return {"duplicates": duplicates, "matched_by_content": matched_by_content}
 
@@ -336,7 +427,9 @@ def _repeat_by_contents(stage: Stage, first: int) -> int:
     """
     loose = f"log_index >= {MADE_UP}"
     here = stage.value(f"SELECT count(*) FROM incoming WHERE {loose}")
-    before = stage.previous and stage.value(f"SELECT count(*) FROM prev.main.transfers WHERE {loose}")
+    before = stage.previous and stage.value(
+        f"SELECT count(*) FROM prev.main.transfers WHERE {loose}"
+    )
     if not here and not before:
         return 0
     story = "contract, sender, recipient, hi, mid, lo, block"
@@ -357,7 +450,9 @@ def _repeat_by_contents(stage: Stage, first: int) -> int:
             FROM incoming ANTI JOIN repeated USING (file, row) WHERE NOT {loose})
         JOIN (SELECT {story}, count(*) AS n FROM taken WHERE {loose} GROUP BY ALL) USING ({story})
         WHERE nth <= n""")
-    stage.run("DELETE FROM matched_by_content m USING repeated r WHERE m.file = r.file AND m.row = r.row")
+    stage.run(
+        "DELETE FROM matched_by_content m USING repeated r WHERE m.file = r.file AND m.row = r.row"
+    )
     stage.run("INSERT INTO repeated SELECT file, row FROM matched_by_content")
     found = int(stage.value("SELECT count(*) FROM matched_by_content WHERE file >= ?", [first]))
     stage.drop("taken", "matched_by_content")
@@ -370,8 +465,10 @@ def _taken_before(stage: Stage) -> str:
     if not stage.previous:
         return f"SELECT contract, sender, recipient, {columns} FROM incoming WHERE false"
     if stage.appending:
-        return (f"SELECT contract, sender, recipient, {columns} FROM prev.main.transfers "
-                "SEMI JOIN (SELECT block FROM incoming) USING (block)")
+        return (
+            f"SELECT contract, sender, recipient, {columns} FROM prev.main.transfers "
+            "SEMI JOIN (SELECT block FROM incoming) USING (block)"
+        )
     return f"""
         SELECT c.rowid::INTEGER AS contract, s.rowid::INTEGER AS sender, r.rowid::INTEGER AS recipient, {columns}
         FROM (SELECT * FROM prev.main.transfers SEMI JOIN (SELECT block FROM incoming) USING (block)) t
@@ -388,22 +485,28 @@ def _find_repeated_keys(stage: Stage) -> None:
     shares = -(-stage.value("SELECT count(*) FROM incoming") // AT_ONCE)
     found = [np.empty(0, np.uint64)]
     for share in range(shares):
-        hashes = stage.arrow(f"SELECT {_HASH} AS h FROM incoming WHERE {shares} = 1 OR h % {shares} = {share}")
+        hashes = stage.arrow(
+            f"SELECT {_HASH} AS h FROM incoming WHERE {shares} = 1 OR h % {shares} = {share}"
+        )
         ordered = np.sort(hashes["h"].to_numpy())
         found.append(ordered[1:][ordered[1:] == ordered[:-1]])
     stage.run("CREATE TEMP TABLE alike (h UBIGINT)")
     stage.insert("alike", pa.table({"h": np.unique(np.concatenate(found))}))
-    stage.run(f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM incoming WHERE {_HASH} IN (FROM alike) "
-              "GROUP BY ALL HAVING count(*) > 1")
+    stage.run(
+        f"CREATE TABLE repeated_keys AS SELECT {KEY} FROM incoming WHERE {_HASH} IN (FROM alike) "
+        "GROUP BY ALL HAVING count(*) > 1"
+    )
     stage.drop("alike")
 
 
 def create_keys(stage: Stage) -> None:
     """Create ``out.ingest.keys``."""
     # Runs: the logs of a transaction follow each other. Left to choose, DuckDB tries all ways, as slow as writing.
-    stage.run("CREATE TABLE out.ingest.keys (chain_id BIGINT USING COMPRESSION RLE, tx UUID USING COMPRESSION RLE, "
-              "low UUID USING COMPRESSION RLE, key_index BIGINT USING COMPRESSION BITPACKING, "
-              "source INTEGER USING COMPRESSION RLE, row BIGINT USING COMPRESSION BITPACKING)")
+    stage.run(
+        "CREATE TABLE out.ingest.keys (chain_id BIGINT USING COMPRESSION RLE, tx UUID USING COMPRESSION RLE, "
+        "low UUID USING COMPRESSION RLE, key_index BIGINT USING COMPRESSION BITPACKING, "
+        "source INTEGER USING COMPRESSION RLE, row BIGINT USING COMPRESSION BITPACKING)"
+    )
 
 
 def save_keys(stage: Stage) -> None:
@@ -431,9 +534,12 @@ def in_todays_ranks(stage: Stage, relation: str) -> str:
     """Return the SQL of rows of the generation before, as `previous.REPEATED` names them, by this run's ranks."""
     if stage.appending:  # numbers stay
         return f"SELECT {REPEATED} FROM {relation} t"
-    columns = (REPEATED.replace("contract", "c.rowid::INTEGER AS contract")
-               .replace("sender", "s.rowid::INTEGER AS sender").replace("recipient", "r.rowid::INTEGER AS recipient")
-               .replace("chain_id", "t.chain_id AS chain_id"))
+    columns = (
+        REPEATED.replace("contract", "c.rowid::INTEGER AS contract")
+        .replace("sender", "s.rowid::INTEGER AS sender")
+        .replace("recipient", "r.rowid::INTEGER AS recipient")
+        .replace("chain_id", "t.chain_id AS chain_id")
+    )
     return f"""
         SELECT {columns} FROM {relation} t
         JOIN prev.main.contracts pc ON pc.contract = t.contract

@@ -29,14 +29,25 @@ _SEPARATED = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?\Z")
 # Rows that Python parses at a time, so that memory does not grow with the file.
 _BATCH = 100_000
 _LAST_BLOCK = FOREVER - 1
-_ARRIVING = pa.schema([("row", pa.int64()), ("contract", pa.string()), ("address", pa.string()),
-                       ("moment", pa.int64()), ("digits", pa.string()), ("what", pa.string()), ("held", pa.string())])
+_ARRIVING = pa.schema(
+    [
+        ("row", pa.int64()),
+        ("contract", pa.string()),
+        ("address", pa.string()),
+        ("moment", pa.int64()),
+        ("digits", pa.string()),
+        ("what", pa.string()),
+        ("held", pa.string()),
+    ]
+)
 # Why a good row of a snapshot is not used.
 ZERO = "zero balances skipped"
 OUTDATED = "balances skipped, because the same file has them at a later block"
 _MOMENTS = ("block number is not a whole number", "time of the snapshot is not a time")
 OTHER_BALANCE = "the file has another balance of this wallet"
-OTHER_OWNER = "the file has another owner of this token id; of an ERC1155, ingest metadata that says so first"
+OTHER_OWNER = (
+    "the file has another owner of this token id; of an ERC1155, ingest metadata that says so first"
+)
 OLDER = "balances skipped, because a newer snapshot was ingested before"
 
 
@@ -70,16 +81,28 @@ class SnapshotOptions:
     date: int | None = None
 
     def __post_init__(self) -> None:
-        for name, given, most in (("decimals", self.decimals, 255), ("block", self.block, _LAST_BLOCK)):
+        for name, given, most in (
+            ("decimals", self.decimals, 255),
+            ("block", self.block, _LAST_BLOCK),
+        ):
             if given is not None and not 0 <= given <= most:
-                raise ValidationError.of(name, "range", f"{given} is out of range. Allowed: 0 to {most:,}.")
+                raise ValidationError.of(
+                    name, "range", f"{given} is out of range. Allowed: 0 to {most:,}."
+                )
         if self.block is not None and self.date is not None:
-            raise ValidationError.of("date", "range", "a snapshot has a block or a date. Leave one of them out.")
+            raise ValidationError.of(
+                "date", "range", "a snapshot has a block or a date. Leave one of them out."
+            )
 
     def given(self) -> dict[str, Any]:
         """Return the options that were given, as the manifest has them."""
-        found = {"tokens": dict(self.tokens) or None, "decimals": self.decimals, "unit": self.unit,
-                 "block": self.block, "date": self.date}
+        found = {
+            "tokens": dict(self.tokens) or None,
+            "decimals": self.decimals,
+            "unit": self.unit,
+            "block": self.block,
+            "date": self.date,
+        }
         return {name: value for name, value in found.items() if value is not None}
 
 
@@ -105,18 +128,27 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
     if by_id:
         _check_counts(stage, file)
     # Of a wallet there is one balance, of an ERC721's id one owner; of an ERC1155's id several wallets may hold some.
-    several = {address for (address,) in stage.rows(
-        "SELECT address FROM known WHERE chain_id = ? AND standard = 'ERC1155'", [chain])} if by_id else set()
+    several = (
+        {
+            address
+            for (address,) in stage.rows(
+                "SELECT address FROM known WHERE chain_id = ? AND standard = 'ERC1155'", [chain]
+            )
+        }
+        if by_id
+        else set()
+    )
     amount = "token_id" if by_id else "balance"
-    stage.run("CREATE OR REPLACE TABLE arrived_holders (row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, "
-              "digits VARCHAR, what VARCHAR, held VARCHAR)")
+    stage.run(
+        "CREATE OR REPLACE TABLE arrived_holders (row BIGINT, contract VARCHAR, address VARCHAR, moment BIGINT, "
+        "digits VARCHAR, what VARCHAR, held VARCHAR)"
+    )
     # By Python, not SQL: each row has its own decimals, and "1.5E-18" must come out exact or not at all.
     needed = made.by_row
-    moment = (file.whole("block") if needed
-              else _seconds(file) if made.by_time else "NULL::BIGINT")
+    moment = file.whole("block") if needed else _seconds(file) if made.by_time else "NULL::BIGINT"
     rows = stage.connection.cursor().execute(f"""
-        SELECT row, {file.text('address')}, {file.text(amount)}, {file.text('contract')}, {file.text('symbol')},
-            {moment}, {file.text('block' if needed else 'timestamp')}
+        SELECT row, {file.text("address")}, {file.text(amount)}, {file.text("contract")}, {file.text("symbol")},
+            {moment}, {file.text("block" if needed else "timestamp")}
         FROM {file.relation} ORDER BY row""")
     while batch := rows.fetchmany(_BATCH):
         good, bad = [], []
@@ -134,7 +166,13 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
                 bad.append((file.number, row, fault, str(value or "")[:200]))
             else:
                 held, wallet = digits or "0", address.lower()
-                one = (wallet, held) if not by_id else (held, wallet) if token not in several else (held + wallet, "")
+                one = (
+                    (wallet, held)
+                    if not by_id
+                    else (held, wallet)
+                    if token not in several
+                    else (held + wallet, "")
+                )
                 good.append((row, token, wallet, at, held, *one))
         _store(stage, good, bad)
     _check_one(stage, file)
@@ -148,32 +186,48 @@ def take(stage: Stage, file: Opened, chain: int, options: SnapshotOptions) -> No
 def _check_counts(stage: Stage, file: Opened) -> None:
     """Refuse holders of several of a token id, or of none: they would count as holders of one."""
     text = file.text("count")
-    found = stage.rows(f"SELECT row, {text} FROM {file.relation} WHERE coalesce({text}, '') <> '' "
-                       f"AND {file.whole('count')} IS DISTINCT FROM 1 ORDER BY row LIMIT 1")
+    found = stage.rows(
+        f"SELECT row, {text} FROM {file.relation} WHERE coalesce({text}, '') <> '' "
+        f"AND {file.whole('count')} IS DISTINCT FROM 1 ORDER BY row LIMIT 1"
+    )
     if found:
         row, text = found[0]
         raise IngestError(
             f"{file.source.shown}, row {row}: {file.columns['count']} is {quoted(text)}. Of a snapshot by token id, "
             "nbext reads holders of one each: ingest the transfers of an ERC1155, or leave the column out if it is no "
-            "count.", path=file.source.name, row=row)
+            "count.",
+            path=file.source.name,
+            row=row,
+        )
 
 
 def _check_one(stage: Stage, file: Opened) -> None:
     """Refuse several snapshots of one contract: who has left by the last would be taken for a holder still."""
     column = file.columns.get("block") or file.columns.get("timestamp") or ""
-    if not column.lower().startswith("snapshot"):  # else a row's own, such as of a balance's last change
+    if not column.lower().startswith(
+        "snapshot"
+    ):  # else a row's own, such as of a balance's last change
         return
-    found = stage.rows("SELECT contract FROM arrived_holders GROUP BY contract, what "
-                       "HAVING count(DISTINCT moment) > 1 ORDER BY 1 LIMIT 1")
+    found = stage.rows(
+        "SELECT contract FROM arrived_holders GROUP BY contract, what "
+        "HAVING count(DISTINCT moment) > 1 ORDER BY 1 LIMIT 1"
+    )
     if found:
-        raise IngestError(f"{file.source.shown}: it has several snapshots of {found[0][0]}, by column "
-                          f"{quoted(column)}. Write each to a file of its own.", path=file.source.name)
+        raise IngestError(
+            f"{file.source.shown}: it has several snapshots of {found[0][0]}, by column "
+            f"{quoted(column)}. Write each to a file of its own.",
+            path=file.source.name,
+        )
 
 
 def _store(stage: Stage, good: list[tuple[Any, ...]], bad: list[tuple[Any, ...]]) -> None:
     columns = list(zip(*good, strict=True)) or [()] * len(_ARRIVING)
-    stage.insert("arrived_holders", pa.table(
-        [pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)], schema=_ARRIVING))
+    stage.insert(
+        "arrived_holders",
+        pa.table(
+            [pa.array(c, f.type) for c, f in zip(columns, _ARRIVING, strict=True)], schema=_ARRIVING
+        ),
+    )
     if bad:
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
 
@@ -186,8 +240,10 @@ def _keep_the_latest(stage: Stage, file: Opened, *, by_id: bool) -> None:
     contradicting = """SELECT row, held FROM (
         SELECT row, held, held <> first(held) OVER (PARTITION BY contract, what ORDER BY row) AS other
         FROM arrived_holders) WHERE other"""
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, '{OTHER_OWNER if by_id else OTHER_BALANCE}', held "
-              f"FROM ({contradicting})")
+    stage.run(
+        f"INSERT INTO bad SELECT {file.number}, row, '{OTHER_OWNER if by_id else OTHER_BALANCE}', held "
+        f"FROM ({contradicting})"
+    )
     stage.run(f"DELETE FROM arrived_holders WHERE row IN (SELECT row FROM ({contradicting}))")
     if not by_id:
         _leave_out(stage, file, ZERO, "FROM arrived_holders WHERE digits = '0'")
@@ -203,10 +259,19 @@ def _leave_out(stage: Stage, file: Opened, why: str, which: str) -> None:
 def _add(stage: Stage, file: Opened, chain: int, moment: _Moment, *, by_id: bool) -> None:
     """Add the file's rows to ``openings``."""
     if not stage.value("SELECT count(*) FROM arrived_holders"):
-        found = stage.rows("SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number])
-        row, why = (found[0][0], f"{found[0][1]}: {found[0][2]!r}") if found else (1, "every balance is zero")
-        raise IngestError(f"{file.source.shown}, row {row}: {why}. No row of the file is usable.",
-                          path=file.source.name, row=row)
+        found = stage.rows(
+            "SELECT row, why, value FROM bad WHERE file = ? ORDER BY row LIMIT 1", [file.number]
+        )
+        row, why = (
+            (found[0][0], f"{found[0][1]}: {found[0][2]!r}")
+            if found
+            else (1, "every balance is zero")
+        )
+        raise IngestError(
+            f"{file.source.shown}, row {row}: {why}. No row of the file is usable.",
+            path=file.source.name,
+            row=row,
+        )
     by_row = "max(moment) OVER (PARTITION BY contract)"
     block, seconds = (by_row, None) if moment.by_row else (moment.block, moment.seconds)
     hi, mid, lo = limbs("digits")
@@ -245,15 +310,23 @@ def _moment(stage: Stage, file: Opened, options: SnapshotOptions) -> _Moment:
     if file.has("block"):
         return _Moment(by_row=True)
     check_times(stage, file)
-    seconds = stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}") if file.has("timestamp") else None
+    seconds = (
+        stage.value(f"SELECT max({_seconds(file)}) FROM {file.relation}")
+        if file.has("timestamp")
+        else None
+    )
     if seconds is None:
         says = "The file does not say"
         if file.has("timestamp"):
-            first = stage.value(f"SELECT first({file.text('timestamp')} ORDER BY row) FROM {file.relation}")
+            first = stage.value(
+                f"SELECT first({file.text('timestamp')} ORDER BY row) FROM {file.relation}"
+            )
             says = f"Column {quoted(file.columns['timestamp'])} has no time that nbext reads, but {quoted(first)}"
         raise IngestError(
             f"{file.source.shown}: of which block are these holders? {says}. Give it with --block N, "
-            "or its day with --date 2025-01-31.", path=file.source.name)
+            "or its day with --date 2025-01-31.",
+            path=file.source.name,
+        )
     return _Moment(seconds=int(seconds), by_time=True)
 
 
@@ -286,13 +359,18 @@ def settle(stage: Stage, first: int) -> list[int]:
                   ON b.chain_id = m.chain_id AND m.seconds >= b.seconds) m
         ASOF LEFT JOIN (SELECT chain_id, block, max(seconds) AS seconds FROM out.ingest.blocks GROUP BY 1, 2) n
             ON n.chain_id = m.chain_id AND m.passed < n.block""")
-    stage.run("CREATE TABLE newest AS FROM placed "
-              "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, source DESC) = 1")
+    stage.run(
+        "CREATE TABLE newest AS FROM placed "
+        "QUALIFY row_number() OVER (PARTITION BY chain_id, contract ORDER BY block DESC, source DESC) = 1"
+    )
     newest = "SELECT (chain_id, contract, source) FROM newest"
     tokens.check_decimals(stage, which=f"(chain_id, address, number) IN ({newest})")
-    stage.run("""
+    stage.run(
+        """
         INSERT INTO odd SELECT o.source, ?, count(*) FROM openings o JOIN newest n USING (chain_id, contract)
-        WHERE o.source >= ? AND n.source < o.source GROUP BY 1""", [OLDER, first])
+        WHERE o.source >= ? AND n.source < o.source GROUP BY 1""",
+        [OLDER, first],
+    )
     lost = stage.rows("SELECT DISTINCT source FROM placed WHERE lost ORDER BY 1")
     stage.drop("made")
     return [source for (source,) in lost]
@@ -338,14 +416,17 @@ class Tokens:
         word = _word(self.file, symbol)
         bearing = self.stage.rows(
             "SELECT address, coalesce(verified, false) FROM known WHERE chain_id = ? AND lower(symbol) = ?",
-            [self.chain, word])
+            [self.chain, word],
+        )
         bearing = [row for row in bearing if row[1]] or bearing
         if len(bearing) == 1:
             return str(bearing[0][0])
         many = f"{len(bearing)} contracts have" if bearing else "No known contract has"
         raise IngestError(
             f"{self.file.source.shown}: which token do these wallets hold? {many} the symbol {quoted(word)}. "
-            f"Name the token: --token {visible(word, 40)}=0x...", path=self.file.source.name)
+            f"Name the token: --token {visible(word, 40)}=0x...",
+            path=self.file.source.name,
+        )
 
     def decimals(self, token: str) -> int:
         """Return the token's decimals; without them, balances in its unit have no meaning."""
@@ -361,12 +442,15 @@ class Tokens:
                 raise IngestError(
                     f"{self.file.source.shown}: the decimals of {token} are unknown, so its {what} cannot be read. "
                     f"Ingest a token list or tokens file that has them, or give --decimals N{raw}.",
-                    path=self.file.source.name)
+                    path=self.file.source.name,
+                )
             self.places[token] = places
         return self.places[token]
 
 
-def _digits(text: str | None, tokens: Tokens, token: str, *, by_id: bool) -> tuple[str | None, str | None]:
+def _digits(
+    text: str | None, tokens: Tokens, token: str, *, by_id: bool
+) -> tuple[str | None, str | None]:
     """Return the amount in the smallest unit, or what is wrong with it; neither for a balance of zero."""
     if by_id or tokens.unit == "raw":
         number = _whole(text or "")

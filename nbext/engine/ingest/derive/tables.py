@@ -26,8 +26,11 @@ DAY = 86_400
 _PERIOD = 60  # days, as bits of one number
 _UPPER = ("hi", "mid", "id_hi", "id_mid")
 # Beside the layout's columns, for ingest alone (`nbext.engine.ingest.previous`).
-_ORIGIN = ("source INTEGER USING COMPRESSION BITPACKING", "row BIGINT USING COMPRESSION BITPACKING",
-           "given BIGINT USING COMPRESSION RLE")
+_ORIGIN = (
+    "source INTEGER USING COMPRESSION BITPACKING",
+    "row BIGINT USING COMPRESSION BITPACKING",
+    "given BIGINT USING COMPRESSION RLE",
+)
 _PLAIN = {("wallets", "address"), ("balances", "lo"), ("history", "lo"), ("transfers", "lo")}
 # Where an opening balance stands in its block: before every log. Openings known from a snapshot, and
 # token ids whose first transfer shows that the sender had them already.
@@ -76,7 +79,9 @@ def derive(stage: Stage, zero: int, advance: Callable[[float], None]) -> None:
     buckets = _buckets(stage)
     for done, (rows, stands) in ahead(_histories(stage, zero, buckets)):
         stage.insert("out.history", rows)
-        stage.insert("out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, size")
+        stage.insert(
+            "out.balances", rows.filter(pa.array(stands)), "contract, wallet, hi, mid, lo, size"
+        )
         advance(done / len(buckets))
     stage.drop("moves", "counts")
 
@@ -90,7 +95,9 @@ def _histories(stage: Stage, zero: int, buckets: list[_Bucket]) -> Iterator[Call
         save_owners(stage)
         # Popular tokens have more rows than a bucket: their wallets are followed share by share, for bounded memory.
         for wallets in _shares(stage, bucket):
-            yield partial(_history, done, flows(stage, rows, zero, wide=bucket.wide, wallets=wallets), wallets)
+            yield partial(
+                _history, done, flows(stage, rows, zero, wide=bucket.wide, wallets=wallets), wallets
+            )
 
 
 def _history(done: int, flowing: pa.Table, wallets: range) -> _Done:
@@ -111,7 +118,9 @@ def profile(stage: Stage) -> None:
 
 def _buckets(stage: Stage) -> list[_Bucket]:
     buckets: list[_Bucket] = []
-    for contract, rows, wide in stage.rows("SELECT contract, n, wide FROM profile ORDER BY contract"):
+    for contract, rows, wide in stage.rows(
+        "SELECT contract, n, wide FROM profile ORDER BY contract"
+    ):
         last = buckets[-1] if buckets else None
         if last and last.rows + rows <= stage.bucket_rows:
             buckets[-1] = _Bucket(last.first, contract, last.rows + rows, last.wide or wide)
@@ -180,8 +189,12 @@ def save_owners(stage: Stage) -> int:
         UNION ALL SELECT contract, hi, mid, lo, wallet, least(held + before, {2**63 - 1})::BIGINT
                   FROM counts WHERE held + before > 0
         ORDER BY contract, hi, mid, lo, recipient""")
-    return int(stage.value("SELECT (SELECT count(*) FROM moves WHERE latest) + "
-                           "(SELECT count(*) FROM counts WHERE held + before > 0)"))
+    return int(
+        stage.value(
+            "SELECT (SELECT count(*) FROM moves WHERE latest) + "
+            "(SELECT count(*) FROM counts WHERE held + before > 0)"
+        )
+    )
 
 
 def flows(stage: Stage, rows: str, zero: int, *, wide: bool, wallets: range) -> pa.Table:
@@ -233,11 +246,15 @@ def take_blocks(stage: Stage, file: Opened, chain: int) -> None:
     check_times(stage, file)
     seconds, block = file.seconds(), file.whole("block")
     good = f"coalesce({block} >= 0 AND {seconds} >= 0, false)"
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'block number or time is not a whole number', "
-              f"left(concat_ws(' ', {file.text('block')}, {file.text('timestamp')}), 200) "
-              f"FROM {file.relation} WHERE NOT {good}")
-    stage.run(f"INSERT INTO times SELECT DISTINCT {file.number}, {chain}, {block}, {seconds} FROM {file.relation} "
-              f"WHERE {good}")
+    stage.run(
+        f"INSERT INTO bad SELECT {file.number}, row, 'block number or time is not a whole number', "
+        f"left(concat_ws(' ', {file.text('block')}, {file.text('timestamp')}), 200) "
+        f"FROM {file.relation} WHERE NOT {good}"
+    )
+    stage.run(
+        f"INSERT INTO times SELECT DISTINCT {file.number}, {chain}, {block}, {seconds} FROM {file.relation} "
+        f"WHERE {good}"
+    )
 
 
 def take_blocks_of_transfers(stage: Stage) -> None:
@@ -250,11 +267,17 @@ def find_other_times(stage: Stage) -> int | None:
 
     Those that no file of this run names are not looked at.
     """
-    stored = ("UNION ALL SELECT source, chain_id, block, seconds FROM prev.ingest.blocks "
-              "SEMI JOIN times USING (chain_id, block)" if stage.previous else "")
+    stored = (
+        "UNION ALL SELECT source, chain_id, block, seconds FROM prev.ingest.blocks "
+        "SEMI JOIN times USING (chain_id, block)"
+        if stage.previous
+        else ""
+    )
     told = f"(SELECT source, chain_id, block, seconds FROM times {stored})"
-    stage.run(f"CREATE TABLE two_times AS SELECT DISTINCT * FROM {told} SEMI JOIN (SELECT chain_id, block FROM {told} "
-              "GROUP BY 1, 2 HAVING min(seconds) <> max(seconds)) USING (chain_id, block) WHERE seconds IS NOT NULL")
+    stage.run(
+        f"CREATE TABLE two_times AS SELECT DISTINCT * FROM {told} SEMI JOIN (SELECT chain_id, block FROM {told} "
+        "GROUP BY 1, 2 HAVING min(seconds) <> max(seconds)) USING (chain_id, block) WHERE seconds IS NOT NULL"
+    )
     found = stage.value("SELECT min(block) FROM two_times")
     return None if found is None else int(found)
 
@@ -274,24 +297,38 @@ def find_backward_times(stage: Stage) -> list[Backward]:
     """Return the first blocks with a time before that of an earlier one, one of the two of this run's files."""
     timed = "SELECT chain_id, block, seconds, min(source) AS source FROM {0} WHERE seconds IS NOT NULL GROUP BY 1, 2, 3"
     stored = ""
-    if stage.previous:  # only from the last block before those of this run on: of a day of blocks that is one
-        stored = "UNION ALL " + timed.format("""(SELECT p.* FROM prev.ingest.blocks p JOIN (
+    if (
+        stage.previous
+    ):  # only from the last block before those of this run on: of a day of blocks that is one
+        stored = (
+            "UNION ALL "
+            + timed.format("""(SELECT p.* FROM prev.ingest.blocks p JOIN (
             SELECT chain_id, max(p.block) FILTER (p.block < first) AS before FROM prev.ingest.blocks p JOIN (
                 SELECT chain_id, min(block) AS first FROM times WHERE seconds IS NOT NULL GROUP BY 1) USING (chain_id)
             WHERE seconds IS NOT NULL GROUP BY 1) USING (chain_id) WHERE block >= coalesce(before, 0))""")
-    return [Backward(*one) for one in stage.rows(f"""
+        )
+    return [
+        Backward(*one)
+        for one in stage.rows(f"""
         SELECT block, source, seconds, block_before, source_before, seconds_before FROM (
             SELECT *, lag(block) OVER w AS block_before, lag(seconds) OVER w AS seconds_before,
                 lag(source) OVER w AS source_before
             FROM ({timed.format("times")} {stored}) WINDOW w AS (PARTITION BY chain_id ORDER BY block, seconds))
         WHERE seconds < seconds_before AND (source IN (SELECT source FROM times)
-            OR source_before IN (SELECT source FROM times)) ORDER BY block LIMIT 3""")]
+            OR source_before IN (SELECT source FROM times)) ORDER BY block LIMIT 3""")
+    ]
 
 
 def collect_blocks(stage: Stage) -> None:
     """Fill ``out.ingest.blocks``: the blocks that each source names."""
-    before = "SELECT source, chain_id, block, seconds FROM prev.ingest.blocks UNION ALL" if stage.previous else ""
-    stage.run(f"CREATE TABLE out.ingest.blocks AS {before} SELECT source, chain_id, block, seconds FROM times")
+    before = (
+        "SELECT source, chain_id, block, seconds FROM prev.ingest.blocks UNION ALL"
+        if stage.previous
+        else ""
+    )
+    stage.run(
+        f"CREATE TABLE out.ingest.blocks AS {before} SELECT source, chain_id, block, seconds FROM times"
+    )
 
 
 def save_blocks(stage: Stage) -> None:

@@ -16,12 +16,20 @@ def begin(stage: Stage) -> None:
 
 def collect(stage: Stage, file: Opened, chain: int) -> None:
     """Add the addresses of a transfers file, as they are spelled there."""
-    sides = " UNION ALL ".join(f"SELECT {file.text(side)} AS address FROM {file.relation}"
-                               for side in ("sender", "recipient"))
+    sides = " UNION ALL ".join(
+        f"SELECT {file.text(side)} AS address FROM {file.relation}"
+        for side in ("sender", "recipient")
+    )
     # The first file, often the only one, is spared the join with nothing.
-    met = "" if stage.value("SELECT count(*) FROM spelled") == 0 else "ANTI JOIN spelled USING (address)"
+    met = (
+        ""
+        if stage.value("SELECT count(*) FROM spelled") == 0
+        else "ANTI JOIN spelled USING (address)"
+    )
     stage.run(f"INSERT INTO spelled SELECT DISTINCT address FROM ({sides}) {met}")
-    stage.run(f"INSERT INTO spelled_contracts SELECT DISTINCT {chain}, {file.text('contract')} FROM {file.relation}")
+    stage.run(
+        f"INSERT INTO spelled_contracts SELECT DISTINCT {chain}, {file.text('contract')} FROM {file.relation}"
+    )
 
 
 def rank(stage: Stage) -> None:
@@ -47,9 +55,11 @@ def rank(stage: Stage) -> None:
 
 def map_contracts(stage: Stage) -> None:
     """Create ``contract_map``: the number of each spelling of a contract's address."""
-    stage.run("CREATE TABLE contract_map AS SELECT DISTINCT s.chain_id, s.address, c.rowid::INTEGER AS contract "
-              "FROM spelled_contracts s JOIN contract_ranks c "
-              "ON c.chain_id = s.chain_id AND c.address = lower(s.address)")
+    stage.run(
+        "CREATE TABLE contract_map AS SELECT DISTINCT s.chain_id, s.address, c.rowid::INTEGER AS contract "
+        "FROM spelled_contracts s JOIN contract_ranks c "
+        "ON c.chain_id = s.chain_id AND c.address = lower(s.address)"
+    )
 
 
 def map_wallets(stage: Stage, numbered: str) -> None:
@@ -59,15 +69,21 @@ def map_wallets(stage: Stage, numbered: str) -> None:
     distinct = stage.value("SELECT count(DISTINCT hash(address)) = count(*) FROM spelled")
     stage.run(f"CREATE MACRO spelling(address) AS {'hash(address)' if distinct else 'address'}")
     if _all_lower(stage):
-        stage.run("CREATE TABLE wallet_map AS SELECT spelling(address) AS spelled, rowid::INTEGER AS wallet "
-                  f"FROM {numbered}")
+        stage.run(
+            "CREATE TABLE wallet_map AS SELECT spelling(address) AS spelled, rowid::INTEGER AS wallet "
+            f"FROM {numbered}"
+        )
     else:
-        stage.run("CREATE TABLE wallet_map AS SELECT spelling(s.address) AS spelled, w.rowid::INTEGER AS wallet "
-                  f"FROM spelled s JOIN {numbered} w ON lower(s.address) = w.address")
+        stage.run(
+            "CREATE TABLE wallet_map AS SELECT spelling(s.address) AS spelled, w.rowid::INTEGER AS wallet "
+            f"FROM spelled s JOIN {numbered} w ON lower(s.address) = w.address"
+        )
 
 
 def _all_lower(stage: Stage) -> bool:
-    return bool(stage.value("SELECT coalesce(bool_and(address = lower(address)), true) FROM spelled"))
+    return bool(
+        stage.value("SELECT coalesce(bool_and(address = lower(address)), true) FROM spelled")
+    )
 
 
 def zero(stage: Stage) -> int:
@@ -103,8 +119,10 @@ def forget_unused(stage: Stage) -> None:
 def _closed_ranks(stage: Stage, table: str, used: str, key: str) -> bool:
     """Rank the used rows of a table again; create the map from old ranks to new, and return whether any moved."""
     stage.run(f"CREATE TABLE kept AS SELECT {key} FROM ({used}) ORDER BY {key}")
-    stage.run(f"CREATE TABLE {table}_moves AS SELECT t.rowid::INTEGER AS old, k.rowid::INTEGER AS now "
-              f"FROM {table} t JOIN kept k USING ({key})")
+    stage.run(
+        f"CREATE TABLE {table}_moves AS SELECT t.rowid::INTEGER AS old, k.rowid::INTEGER AS now "
+        f"FROM {table} t JOIN kept k USING ({key})"
+    )
     moved = stage.value(f"SELECT (SELECT count(*) FROM {table}) > (SELECT count(*) FROM kept)")
     stage.drop(table)
     stage.run(f"ALTER TABLE kept RENAME TO {table}")
@@ -120,20 +138,28 @@ def open_snapshots(stage: Stage) -> None:
         JOIN contract_ranks c ON c.chain_id = o.chain_id AND c.address = o.contract
         JOIN wallets w ON w.address = o.address""")
     stage.run("CREATE TABLE out.ingest.openings AS SELECT * FROM openings ORDER BY ALL")
-    stage.run("CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks")
+    stage.run(
+        "CREATE TABLE contract_chain AS SELECT rowid::INTEGER AS contract, chain_id FROM contract_ranks"
+    )
 
 
 def join_previous(stage: Stage) -> None:
     """Create ``arrived``: the new transfers and those of the generation before, by this run's ranks."""
-    new = ("SELECT contract, block, log_index, sender, recipient, hi, mid, lo, file AS source, row, count AS given "
-           "FROM incoming")
+    new = (
+        "SELECT contract, block, log_index, sender, recipient, hi, mid, lo, file AS source, row, count AS given "
+        "FROM incoming"
+    )
     if not stage.previous:
         stage.run(f"CREATE VIEW arrived AS {new}")
         return
-    stage.run("CREATE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
-              "FROM prev.main.wallets p JOIN wallets w USING (address)")
-    stage.run("CREATE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
-              "FROM prev.main.contracts p JOIN contract_ranks c USING (chain_id, address)")
+    stage.run(
+        "CREATE TABLE wallet_moves AS SELECT p.wallet AS old, w.rowid::INTEGER AS now "
+        "FROM prev.main.wallets p JOIN wallets w USING (address)"
+    )
+    stage.run(
+        "CREATE TABLE contract_moves AS SELECT p.contract AS old, c.rowid::INTEGER AS now "
+        "FROM prev.main.contracts p JOIN contract_ranks c USING (chain_id, address)"
+    )
     stage.run(f"""
         CREATE VIEW arrived AS {new} UNION ALL
         SELECT c.now, block, log_index, s.now, r.now, hi, mid, lo, source, row, given FROM prev.main.transfers t

@@ -13,9 +13,18 @@ from pathlib import Path
 
 from nbext.errors import IngestError
 
-SUFFIXES = (".parquet", *(f".{text}{packed}" for text in ("csv", "json", "ndjson", "jsonl") for packed in ("", ".gz")))
-_OTHERS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe",
-           stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+SUFFIXES = (
+    ".parquet",
+    *(f".{text}{packed}" for text in ("csv", "json", "ndjson", "jsonl") for packed in ("", ".gz")),
+)
+_OTHERS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
 # Two letters at least: C:/ is a drive.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -47,8 +56,10 @@ class Source:
         """Raise IngestError if the file was written to since it was found."""
         now = source_of(self.path)
         if (now.size, now.modified) != (self.size, self.modified):
-            raise IngestError(f"{self.shown}: the file changed while it was being read. Ingest it again.",
-                              path=self.name)
+            raise IngestError(
+                f"{self.shown}: the file changed while it was being read. Ingest it again.",
+                path=self.name,
+            )
 
 
 def shown(path: str | Path) -> str:
@@ -61,7 +72,9 @@ def open_regular(path: Path):  # type: ignore[no-untyped-def]  # the built-in op
     """Open a regular file for reading bytes; refuse a link, pipe or device, even one that was just put there."""
     # Checked on the open handle, because a path can be exchanged between a check and an open. Without O_NONBLOCK,
     # opening a pipe waits for a writer that may never come.
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    handle = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    )
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise IngestError(f"{path}: not a regular file.", path=str(path))
@@ -81,7 +94,9 @@ def source_of(path: Path) -> Source:
     except FileNotFoundError:
         raise IngestError(f"{path}: no such file.", path=str(path)) from None
     except (OSError, ValueError) as error:
-        raise IngestError(f"{path}: {getattr(error, 'strerror', None) or error}.", path=str(path)) from None
+        raise IngestError(
+            f"{path}: {getattr(error, 'strerror', None) or error}.", path=str(path)
+        ) from None
     if not stat.S_ISREG(found.st_mode):
         what = _OTHERS.get(stat.S_IFMT(found.st_mode), "not a file")
         raise IngestError(f"{path}: {what}; only regular files can be ingested.", path=str(path))
@@ -113,8 +128,11 @@ def find(given: Iterable[str | os.PathLike[str]]) -> tuple[list[Source], list[In
 
 def _expand(text: str) -> Iterator[Path]:
     if _URL.match(text):
-        raise IngestError(f"{text[:200]}: a URL, not a path. Download the file first: nbext ingests only files "
-                          "on this machine.", path=text[:200])
+        raise IngestError(
+            f"{text[:200]}: a URL, not a path. Download the file first: nbext ingests only files "
+            "on this machine.",
+            path=text[:200],
+        )
     path = Path(text).expanduser()
     if os.path.lexists(path):  # true of a broken link too, which must be refused as a link
         yield from _below(path) if path.is_dir() and not path.is_symlink() else [path]
@@ -131,9 +149,15 @@ def _expand(text: str) -> Iterator[Path]:
 
 def _below(folder: Path) -> list[Path]:
     # Downloads under way, and what other programs write aside, have names that begin with a dot.
-    found = [Path(place) / name for place, _, names in sorted(os.walk(folder)) for name in sorted(names)
-             if name.lower().endswith(SUFFIXES) and not name.startswith(".")]
+    found = [
+        Path(place) / name
+        for place, _, names in sorted(os.walk(folder))
+        for name in sorted(names)
+        if name.lower().endswith(SUFFIXES) and not name.startswith(".")
+    ]
     if not found:
-        raise IngestError(f"{folder}: the folder contains no file that ends in {', '.join(SUFFIXES)}.",
-                          path=str(folder))
+        raise IngestError(
+            f"{folder}: the folder contains no file that ends in {', '.join(SUFFIXES)}.",
+            path=str(folder),
+        )
     return found

@@ -25,9 +25,20 @@ from nbext.errors import IngestError, ValidationError
 # First what an exporter read from the contracts and their logs, then curated lists, then what a row calls a token.
 SOURCES = ("contracts", "tokens", "transfers", "list", "tokentx", "known", "snapshot")
 FACTS = {
-    "chain_id": "BIGINT", "address": "VARCHAR", "source": "VARCHAR", "seq": "BIGINT", "standard": "VARCHAR",
-    "name": "VARCHAR", "symbol": "VARCHAR", "decimals": "INTEGER", "logo": "VARCHAR", "verified": "BOOLEAN",
-    "spam": "BOOLEAN", "deployer": "VARCHAR", "deployed_block": "BIGINT", "total_supply": "VARCHAR",
+    "chain_id": "BIGINT",
+    "address": "VARCHAR",
+    "source": "VARCHAR",
+    "seq": "BIGINT",
+    "standard": "VARCHAR",
+    "name": "VARCHAR",
+    "symbol": "VARCHAR",
+    "decimals": "INTEGER",
+    "logo": "VARCHAR",
+    "verified": "BOOLEAN",
+    "spam": "BOOLEAN",
+    "deployer": "VARCHAR",
+    "deployed_block": "BIGINT",
+    "total_supply": "VARCHAR",
 }
 FIELDS = tuple(FACTS)[4:]
 ELSEWHERE = "tokens on chains that nbext does not support"
@@ -42,7 +53,9 @@ def begin(stage: Stage) -> None:
     stage.run(f"CREATE TABLE facts ({', '.join(f'{c} {t}' for c, t in FACTS.items())})")
     if stage.previous:
         # The well-known contracts are of this version.
-        stage.run(f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts WHERE source <> 'known'")
+        stage.run(
+            f"INSERT INTO facts SELECT {', '.join(FACTS)} FROM prev.ingest.facts WHERE source <> 'known'"
+        )
 
 
 def take_table(stage: Stage, file: Opened, chain: str) -> None:
@@ -51,12 +64,14 @@ def take_table(stage: Stage, file: Opened, chain: str) -> None:
     address, relation = file.text("address"), file.relation
     if file.has("chain_id"):
         chain, relation = "their_chain", _by_chain(stage, file)
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'not an address', {address} "
-              f"FROM {relation} WHERE NOT coalesce({ADDRESS.format(address)}, false)")
+    stage.run(
+        f"INSERT INTO bad SELECT {file.number}, row, 'not an address', {address} "
+        f"FROM {relation} WHERE NOT coalesce({ADDRESS.format(address)}, false)"
+    )
     stage.run(f"""
         INSERT INTO facts SELECT {chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + row,
-            {_standard(file)}, {_text(file, 'name')}, {_text(file, 'symbol')}, {decimals(file)}, {_text(file, 'logo')},
-            NULL, NULL, lower({_text(file, 'deployer')}), {file.whole('deployed_block')},
+            {_standard(file)}, {_text(file, "name")}, {_text(file, "symbol")}, {decimals(file)}, {_text(file, "logo")},
+            NULL, NULL, lower({_text(file, "deployer")}), {file.whole("deployed_block")},
             {_supply(file)}
         FROM {relation} WHERE {ADDRESS.format(address)}""")
 
@@ -65,12 +80,20 @@ def _by_chain(stage: Stage, file: Opened) -> str:
     """Return the SQL of the rows of chains that nbext supports, as ``their_chain``; the others are counted."""
     text = file.text("chain_id")
     named = stage.rows(f"SELECT DISTINCT {text} FROM {file.relation}")
-    known = [f"WHEN {quoted(each)} THEN {number}" for (each,) in named if (number := _chain_id(each)) is not None]
+    known = [
+        f"WHEN {quoted(each)} THEN {number}"
+        for (each,) in named
+        if (number := _chain_id(each)) is not None
+    ]
     chain = f"CASE {text} {' '.join(known)} END" if known else "NULL"
-    stage.run(f"INSERT INTO bad SELECT {file.number}, row, 'names no chain', {text} FROM {file.relation} "
-              f"WHERE coalesce(trim({text}), '') = ''")
-    stage.run(f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
-              f"WHERE trim({text}) <> '' AND {chain} IS NULL")
+    stage.run(
+        f"INSERT INTO bad SELECT {file.number}, row, 'names no chain', {text} FROM {file.relation} "
+        f"WHERE coalesce(trim({text}), '') = ''"
+    )
+    stage.run(
+        f"INSERT INTO odd SELECT {file.number}, '{ELSEWHERE}', count(*) FROM {file.relation} "
+        f"WHERE trim({text}) <> '' AND {chain} IS NULL"
+    )
     return f"(SELECT *, {chain} AS their_chain FROM {file.relation} WHERE {chain} IS NOT NULL)"
 
 
@@ -86,12 +109,16 @@ def declare(stage: Stage, file: Opened, chain: int) -> None:
     if not file.kind.standard and not file.has("standard"):
         return
     source = "tokentx" if file.has("symbol") else "transfers"
-    standard = f"any_value({standard_of(file.text('standard'))})" if file.has("standard") else f"'{file.kind.standard}'"
+    standard = (
+        f"any_value({standard_of(file.text('standard'))})"
+        if file.has("standard")
+        else f"'{file.kind.standard}'"
+    )
     address = file.text("contract")
     stage.run(f"""
         INSERT INTO facts (chain_id, address, source, seq, standard, name, symbol, decimals)
         SELECT {chain}, lower({address}), '{source}', {file.number} * {OF_A_FILE} + min(row), {standard},
-            any_value({_text(file, 'name')}), any_value({_text(file, 'symbol')}), any_value({decimals(file)})
+            any_value({_text(file, "name")}), any_value({_text(file, "symbol")}), any_value({decimals(file)})
         FROM {file.relation} WHERE {ADDRESS.format(address)} GROUP BY 2""")
 
 
@@ -113,8 +140,11 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
             rows.append(_list_fact(token, number * OF_A_FILE + row))
     # Not a token list at all, most likely: reporting each of its entries as a bad row would hide that.
     if tokens and len(bad) == len(tokens):
-        raise IngestError(f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
-                          path=source.name, row=1)
+        raise IngestError(
+            f"{source.shown}: no token of the list can be used; token 1: {bad[0][2]}.",
+            path=source.name,
+            row=1,
+        )
     insert_facts(stage, rows)
     if bad:
         stage.connection.executemany("INSERT INTO bad VALUES (?, ?, ?, ?)", bad)
@@ -125,20 +155,40 @@ def take_list(stage: Stage, number: int, source: Source) -> int:
 def insert_facts(stage: Stage, rows: Iterable[Mapping[str, Any]]) -> None:
     """Add facts given as dicts of FACTS' columns; a missing key is unknown."""
     rows = list(rows)
-    types = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
-    stage.insert("facts", pa.table({
-        column: pa.array([row.get(column) for row in rows], types[kind]) for column, kind in FACTS.items()}))
+    types = {
+        "VARCHAR": pa.string(),
+        "BIGINT": pa.int64(),
+        "INTEGER": pa.int32(),
+        "BOOLEAN": pa.bool_(),
+    }
+    stage.insert(
+        "facts",
+        pa.table(
+            {
+                column: pa.array([row.get(column) for row in rows], types[kind])
+                for column, kind in FACTS.items()
+            }
+        ),
+    )
 
 
 def settle(stage: Stage) -> None:
     """Reduce the facts to one row per contract, kind and file, and create ``known``: one row per contract."""
     # Field by field, since a newer source that leaves a field empty does not make the older one wrong.
-    newest = ", ".join(f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
-    stage.run(f"CREATE TABLE settled AS SELECT chain_id, address, source, seq // {OF_A_FILE} * {OF_A_FILE} AS seq, "
-              f"{newest} FROM facts GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4")
+    newest = ", ".join(
+        f"first({c} ORDER BY seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS
+    )
+    stage.run(
+        f"CREATE TABLE settled AS SELECT chain_id, address, source, seq // {OF_A_FILE} * {OF_A_FILE} AS seq, "
+        f"{newest} FROM facts GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"
+    )
     stage.run("CREATE SCHEMA IF NOT EXISTS out.ingest")
-    stage.run(f"CREATE OR REPLACE TABLE out.ingest.facts AS SELECT {', '.join(FACTS)} FROM settled ORDER BY 1, 2, 3, 4")
-    best = ", ".join(f"first({c} ORDER BY {_PRIORITY}, seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS)
+    stage.run(
+        f"CREATE OR REPLACE TABLE out.ingest.facts AS SELECT {', '.join(FACTS)} FROM settled ORDER BY 1, 2, 3, 4"
+    )
+    best = ", ".join(
+        f"first({c} ORDER BY {_PRIORITY}, seq DESC) FILTER ({c} IS NOT NULL) AS {c}" for c in FIELDS
+    )
     stage.run(f"CREATE TABLE known AS SELECT chain_id, address, {best} FROM settled GROUP BY 1, 2")
     stage.drop("facts", "settled")
     check_decimals(stage)
@@ -155,20 +205,27 @@ def check_decimals(stage: Stage, new: str = _NEW, which: str = "true") -> None:
     """
     if stage.previous is None:
         return
-    read = {entry["source"]: entry["path"] for entry in stage.previous.manifest["files"]
-            if entry.get("options", {}).get("unit") != "raw"}
-    found = stage.rows(f"""
+    read = {
+        entry["source"]: entry["path"]
+        for entry in stage.previous.manifest["files"]
+        if entry.get("options", {}).get("unit") != "raw"
+    }
+    found = stage.rows(
+        f"""
         SELECT number, address, f.decimals, now.decimals
         FROM (SELECT *, seq // {OF_A_FILE} AS number FROM out.ingest.facts WHERE source = 'snapshot') f
         JOIN (SELECT chain_id, address, k.decimals FROM {new}) now USING (chain_id, address)
         WHERE f.decimals <> now.decimals AND number IN (SELECT unnest(?)) AND {which} ORDER BY ALL LIMIT 1""",
-        [list(read)])
+        [list(read)],
+    )
     if found:
         number, address, then, now = found[0]
         raise IngestError(
             f"{shown(read[number])}: its amounts of {address} were read with {then} decimals, and would be wrong with "
             f"{now}, which the token has from now on. Ingest the file again in the same run with --decimals {now}, or "
-            "remove it first.", path=read[number])
+            "remove it first.",
+            path=read[number],
+        )
 
 
 # In the place of a file's number.
@@ -194,13 +251,15 @@ def disagreements(stage: Stage, first: int) -> list[Disagreement]:
     if not stage.value(f"SELECT count(*) FROM out.ingest.facts WHERE seq >= {first * OF_A_FILE}"):
         return found
     for column in ("decimals", "symbol"):
-        told = stage.rows(f"""
+        told = stage.rows(
+            f"""
             SELECT address, list((value, number) ORDER BY {_PRIORITY}, seq DESC) FROM (
                 SELECT *, {column}::VARCHAR AS value,
                     CASE source WHEN 'known' THEN {WELL_KNOWN} ELSE seq // {OF_A_FILE} END AS number
                 FROM out.ingest.facts WHERE {column} IS NOT NULL AND source <> 'snapshot')
             GROUP BY chain_id, address HAVING count(DISTINCT lower(value)) > 1 AND max(number) >= ? ORDER BY 1""",
-            [first])
+            [first],
+        )
         for address, (used, *others) in told:
             other = next(one for one in others if one[0].lower() != used[0].lower())
             found.append(Disagreement(address, column, *used, *other))
@@ -209,14 +268,19 @@ def disagreements(stage: Stage, first: int) -> list[Disagreement]:
 
 def from_metadata(stage: Stage, chain: int, address: str) -> int | None:
     """Return the decimals that metadata has of a contract: not those that a snapshot was taken with."""
-    found = stage.value("SELECT any_value(decimals) FROM out.ingest.facts "
-                        "WHERE chain_id = ? AND address = ? AND source <> 'snapshot'", [chain, address])
+    found = stage.value(
+        "SELECT any_value(decimals) FROM out.ingest.facts "
+        "WHERE chain_id = ? AND address = ? AND source <> 'snapshot'",
+        [chain, address],
+    )
     return None if found is None else known_decimals(stage, chain, address)
 
 
 def known_decimals(stage: Stage, chain: int, address: str) -> int | None:
     """Return the decimals of a contract, whatever they are known from."""
-    found = stage.value("SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address])
+    found = stage.value(
+        "SELECT decimals FROM known WHERE chain_id = ? AND address = ?", [chain, address]
+    )
     return None if found is None else int(found)
 
 
@@ -225,16 +289,29 @@ def learn_decimals(stage: Stage, number: int, chain: int, address: str, decimals
     # Stored also where metadata has them: what the balances were read with stays true when that is removed.
     told = from_metadata(stage, chain, address)
     # Of snapshots only the newest counts, which `snapshots.settle` finds.
-    check_decimals(stage, f"(SELECT {chain} AS chain_id, {quoted(address)} AS address, {decimals} AS decimals) k",
-                   "number NOT IN (SELECT source FROM prev.ingest.openings)")
-    stage.run("INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', ?, ?)",
-              [chain, address, number * OF_A_FILE, decimals])
+    check_decimals(
+        stage,
+        f"(SELECT {chain} AS chain_id, {quoted(address)} AS address, {decimals} AS decimals) k",
+        "number NOT IN (SELECT source FROM prev.ingest.openings)",
+    )
+    stage.run(
+        "INSERT INTO out.ingest.facts (chain_id, address, source, seq, decimals) VALUES (?, ?, 'snapshot', ?, ?)",
+        [chain, address, number * OF_A_FILE, decimals],
+    )
     if told is not None:
         return
-    if stage.value("SELECT count(*) FROM known WHERE chain_id = ? AND address = ?", [chain, address]):
-        stage.run("UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?", [decimals, chain, address])
+    if stage.value(
+        "SELECT count(*) FROM known WHERE chain_id = ? AND address = ?", [chain, address]
+    ):
+        stage.run(
+            "UPDATE known SET decimals = ? WHERE chain_id = ? AND address = ?",
+            [decimals, chain, address],
+        )
     else:
-        stage.run("INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)", [chain, address, decimals])
+        stage.run(
+            "INSERT INTO known (chain_id, address, decimals) VALUES (?, ?, ?)",
+            [chain, address, decimals],
+        )
 
 
 def clean(text: object) -> str | None:
@@ -250,7 +327,9 @@ def _read_list(source: Source) -> list[Any]:
         raise unreadable(source, error) from None
     tokens = document.get("tokens") if isinstance(document, dict) else None
     if not isinstance(tokens, list):
-        raise IngestError(f"{source.shown}: not a token list: it has no list under 'tokens'.", path=source.name)
+        raise IngestError(
+            f"{source.shown}: not a token list: it has no list under 'tokens'.", path=source.name
+        )
     return tokens
 
 
@@ -273,10 +352,16 @@ def _list_fact(token: Mapping[str, Any], seq: int) -> dict[str, Any]:
     whole = is_whole(places) and 0 <= places <= 255
     named = str(token.get("standard", "")).upper()
     return {
-        "chain_id": token["chainId"], "address": token["address"].lower(), "source": "list", "seq": seq,
+        "chain_id": token["chainId"],
+        "address": token["address"].lower(),
+        "source": "list",
+        "seq": seq,
         "standard": named if named in STANDARDS else "ERC20" if whole else None,
-        "name": clean(token.get("name")), "symbol": clean(token.get("symbol")),
-        "decimals": places if whole else None, "logo": clean(token.get("logoURI")), "verified": True,
+        "name": clean(token.get("name")),
+        "symbol": clean(token.get("symbol")),
+        "decimals": places if whole else None,
+        "logo": clean(token.get("logoURI")),
+        "verified": True,
     }
 
 
@@ -292,8 +377,10 @@ def decimals(file: Opened) -> str:
 
 def _supply(file: Opened) -> str:
     digits = f"ltrim({file.text('total_supply')}, '0')"
-    return (f"CASE WHEN regexp_full_match({file.text('total_supply')}, '0+') THEN '0' "
-            f"WHEN regexp_full_match({digits}, '[0-9]{{1,78}}') THEN {digits} END")
+    return (
+        f"CASE WHEN regexp_full_match({file.text('total_supply')}, '0+') THEN '0' "
+        f"WHEN regexp_full_match({digits}, '[0-9]{{1,78}}') THEN {digits} END"
+    )
 
 
 def standard_of(text: str) -> str:
@@ -306,12 +393,18 @@ def standard_of(text: str) -> str:
 def _standard(file: Opened) -> str:
     if file.kind.holds == "contracts":
         is_true = "lower({}) IN ('true', '1', 't')"
-        return (f"CASE WHEN {is_true.format(file.text('is_erc721'))} THEN 'ERC721' "
-                f"WHEN {is_true.format(file.text('is_erc20'))} THEN 'ERC20' END")
+        return (
+            f"CASE WHEN {is_true.format(file.text('is_erc721'))} THEN 'ERC721' "
+            f"WHEN {is_true.format(file.text('is_erc20'))} THEN 'ERC20' END"
+        )
     if file.has("standard"):
         return standard_of(file.text("standard"))
     # A collection has no decimals, so one or more of them make it an ERC20; zero or none prove nothing.
-    return f"'{file.kind.standard}'" if file.kind.standard else f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
+    return (
+        f"'{file.kind.standard}'"
+        if file.kind.standard
+        else f"CASE WHEN {decimals(file)} > 0 THEN 'ERC20' END"
+    )
 
 
 def well_known() -> Iterator[Mapping[str, Any]]:
@@ -319,6 +412,14 @@ def well_known() -> Iterator[Mapping[str, Any]]:
     from nbext.engine.sample.known import KNOWN
 
     for entry in KNOWN:
-        yield {"chain_id": entry.chain_id, "address": entry.address, "source": "known", "seq": 0,
-               "standard": entry.standard, "name": entry.name, "symbol": entry.symbol, "decimals": entry.decimals,
-               "verified": True}
+        yield {
+            "chain_id": entry.chain_id,
+            "address": entry.address,
+            "source": "known",
+            "seq": 0,
+            "standard": entry.standard,
+            "name": entry.name,
+            "symbol": entry.symbol,
+            "decimals": entry.decimals,
+            "verified": True,
+        }

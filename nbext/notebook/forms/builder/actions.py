@@ -116,9 +116,11 @@ def _added(form: Editing, asked: Asked) -> Goto:
     if kind := asked.get("kind"):
         # A contract was picked: the condition is the one that asks for such a contract first of all.
         key, name = next(
-            (spec.name, one.name) for spec in form.grammar.conditions.values() for one in spec.fields
+            (spec.name, one.name)
+            for spec in form.grammar.conditions.values()
+            for one in spec.fields
             if one.required and fields.offered(one) == kind
-        )  # fmt: skip
+        )
         value = {name: asked["value"]}
     return {"goto": form.add(key, value, asked.get("into")).id}
 
@@ -126,15 +128,26 @@ def _added(form: Editing, asked: Asked) -> Goto:
 def _added_query(form: Editing, name: str, into: int | None) -> Goto:
     """Add a saved query as a group; to a form without conditions as it is."""
     given, operator, _ = filters.parsed(pickers.saved(name))
-    tree, now = filters.read(given, operator, {spec.name for spec in form.grammar.scope}), form.edits.now
+    tree, now = (
+        filters.read(given, operator, {spec.name for spec in form.grammar.scope}),
+        form.edits.now,
+    )
     if tree.scope != now.scope and (now.root.members or now.scope):
-        own = ", ".join(visible(f"{key}: {value}", 60) for key, value in tree.scope.items()) or "none"
-        raise UsageError(f"{name} was saved with other settings for all conditions ({own}): its wallets would not be "
-                         f"those that it found. `%nbext build {name}` opens it alone.")  # fmt: skip
+        own = (
+            ", ".join(visible(f"{key}: {value}", 60) for key, value in tree.scope.items()) or "none"
+        )
+        raise UsageError(
+            f"{name} was saved with other settings for all conditions ({own}): its wallets would not be "
+            f"those that it found. `%nbext build {name}` opens it alone."
+        )
     if not now.root.members:
         form.edit(tree)
         return {"goto": tree.root.members[0].id, "keep": True} if tree.root.members else None
-    part = tree.root.members[0] if len(tree.root.members) == 1 else Group(tree.root.join, tree.root.members)
+    part = (
+        tree.root.members[0]
+        if len(tree.root.members) == 1
+        else Group(tree.root.join, tree.root.members)
+    )
     form.edit(now.added(part, now.root.id if into is None else into))
     return {"goto": part.id, "keep": True}
 
@@ -156,7 +169,9 @@ def _put(form: Editing, wanted: int, value: Any, of: object) -> None:
     if not wanted:
         form.edit(Tree(tree.root, value), of)
     else:
-        form.edit(tree.edited(wanted, lambda line: (Line(line.key, value, line.negated, line.id),)), of)
+        form.edit(
+            tree.edited(wanted, lambda line: (Line(line.key, value, line.negated, line.id),)), of
+        )
 
 
 def _pick_list(form: Editing, asked: Asked) -> None:
@@ -188,7 +203,9 @@ def _set_json(form: Editing, asked: Asked) -> None:
             form.edit(tree, "json")
     except (ValueError, NotJson, UsageError) as error:
         # While JSON is being typed it is mostly broken; the last whole value stays the query.
-        form.errors[wanted or WHOLE] = [{"field": _JSON, "key": "", "detail": f"Not used: {visible(error, 200)}"}]
+        form.errors[wanted or WHOLE] = [
+            {"field": _JSON, "key": "", "detail": f"Not used: {visible(error, 200)}"}
+        ]
         form.publish()
         return
     if form.errors.pop(wanted or WHOLE, None):
@@ -202,7 +219,11 @@ def _remove(form: Editing, asked: Asked) -> Goto:
     part = form.view(tree.find(wanted))
     words = part.get("label") or fields.JOIN_WORDS[part["join"]]
     form.edit(tree.edited(wanted, lambda _: ()))
-    form.removed = {"parent": parent.id, "place": place, "words": f"{words} {part.get('words', '')}".strip()}
+    form.removed = {
+        "parent": parent.id,
+        "place": place,
+        "words": f"{words} {part.get('words', '')}".strip(),
+    }
     return {"goto": "removed"}
 
 
@@ -240,11 +261,19 @@ def _unwrapped(form: Editing, asked: Asked) -> Goto:
 
 
 def _negated(form: Editing, asked: Asked) -> None:
-    form.edit(form.edits.now.edited(int(asked["id"]), lambda part: (replace(part, negated=not part.negated),)))
+    form.edit(
+        form.edits.now.edited(
+            int(asked["id"]), lambda part: (replace(part, negated=not part.negated),)
+        )
+    )
 
 
 def _joined(form: Editing, asked: Asked) -> None:
-    form.edit(form.edits.now.edited(int(asked["id"]), lambda group: (replace(group, join=OTHER[group.join]),)))
+    form.edit(
+        form.edits.now.edited(
+            int(asked["id"]), lambda group: (replace(group, join=OTHER[group.join]),)
+        )
+    )
 
 
 def _searched(form: Editing, asked: Asked) -> None:
@@ -258,7 +287,11 @@ def _searched(form: Editing, asked: Asked) -> None:
             found: list[dict[str, Any]] = []
             for kind in kinds:
                 contract = kind in ("token", "collection")
-                some = pickers.contracts(form.client, kind, term, chain) if contract else pickers.named(kind)
+                some = (
+                    pickers.contracts(form.client, kind, term, chain)
+                    if contract
+                    else pickers.named(kind)
+                )
                 found += [one for one in some if contract or term.lower() in one["label"].lower()]
             form.lines.send({**answer, "found": found})
         except NbextError as error:
@@ -289,8 +322,23 @@ def _insert(form: Editing, asked: Asked) -> None:
 
 
 ACTS: dict[str, Callable[[Editing, Asked], Goto]] = {
-    "add": _added, "set": _set, "json": _set_json, "list": _pick_list, "search": _searched, "remove": _remove,
-    "duplicate": _duplicate, "either": _either, "move": _moved, "wrap": _wrapped, "unwrap": _unwrapped,
-    "negate": _negated, "join": _joined, "undo": _undone, "redo": _redone, "run": _run, "insert": _insert,
-    "stop": lambda form, _: form.stop_counting(), "count": lambda form, _: form.count_again(),
-}  # fmt: skip
+    "add": _added,
+    "set": _set,
+    "json": _set_json,
+    "list": _pick_list,
+    "search": _searched,
+    "remove": _remove,
+    "duplicate": _duplicate,
+    "either": _either,
+    "move": _moved,
+    "wrap": _wrapped,
+    "unwrap": _unwrapped,
+    "negate": _negated,
+    "join": _joined,
+    "undo": _undone,
+    "redo": _redone,
+    "run": _run,
+    "insert": _insert,
+    "stop": lambda form, _: form.stop_counting(),
+    "count": lambda form, _: form.count_again(),
+}

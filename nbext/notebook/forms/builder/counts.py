@@ -17,14 +17,21 @@ _CUT = 160
 _FEW = 3
 
 
-def of(client: Any, tree: Tree, question: tuple[Any, str], words: Callable[[Part], str]) -> dict[str, Any]:
+def of(
+    client: Any, tree: Tree, question: tuple[Any, str], words: Callable[[Part], str]
+) -> dict[str, Any]:
     """Return what the page shows of a tree's counts: matched, steps, lines by their ids, some wallets, notes.
 
     A stranger's service is asked for the whole alone.
     """
     if not client.is_ours:
         known = provenance(client.execute_segment(*question, limit=0))
-        return {"matched": known.get("matched"), "steps": [], "lines": {}, "notes": known.get("warnings") or ()}
+        return {
+            "matched": known.get("matched"),
+            "steps": [],
+            "lines": {},
+            "notes": known.get("warnings") or (),
+        }
     funnel = client.funnel(*question, sample=_FEW)
     steps, parts = funnel["steps"], list(_steps(tree))
     # Where the service joins the conditions in a way that is not foreseen here, its own words name them.
@@ -35,15 +42,27 @@ def of(client: Any, tree: Tree, question: tuple[Any, str], words: Callable[[Part
         taken = part is not None and part.negated and before is not None
         lost = f"\N{MINUS SIGN}{before - step['remaining']:,}" if taken else ""
         label = words(part) if part is not None else visible(step["words"], _CUT)
-        shown.append({"label": label, "alone": lost or f"{step['alone']:,}", "remaining": f"{step['remaining']:,}",
-                      "share": step["remaining"] / max(steps[0]["remaining"], 1)})  # fmt: skip
+        shown.append(
+            {
+                "label": label,
+                "alone": lost or f"{step['alone']:,}",
+                "remaining": f"{step['remaining']:,}",
+                "share": step["remaining"] / max(steps[0]["remaining"], 1),
+            }
+        )
         if part is not None:
             lines[str(part.id)] = lost or f"{step['alone']:,}"
         before = step["remaining"]
     lines |= _others(client, tree, lines)
     matched = steps[-1]["remaining"] if steps else None
     wallets = [visible(wallet, 42) for wallet in funnel.get("sample") or ()]
-    return {"matched": matched, "steps": shown, "lines": lines, "sample": wallets, "notes": funnel["warnings"]}
+    return {
+        "matched": matched,
+        "steps": shown,
+        "lines": lines,
+        "sample": wallets,
+        "notes": funnel["warnings"],
+    }
 
 
 def _steps(tree: Tree) -> Iterator[Part]:
@@ -52,7 +71,9 @@ def _steps(tree: Tree) -> Iterator[Part]:
     inside: set[int] = set()
     # What is denied has two pointers, its own and that of its NOT.
     for part in map(by_id.__getitem__, dict.fromkeys(filters.written(tree)[1].values())):
-        if isinstance(part, Group) and (part.negated or (part.join == "any" and len(part.members) > 1)):
+        if isinstance(part, Group) and (
+            part.negated or (part.join == "any" and len(part.members) > 1)
+        ):
             inside |= {one.id for one in part.walk()}
         elif isinstance(part, Group):
             continue
@@ -71,4 +92,7 @@ def _others(client: Any, tree: Tree, known: dict[str, str]) -> dict[str, str]:
         return {}
     asked = [(filters.alone(part, scope), "AND") for part in parts]
     found = client.counts(asked, [[place] for place in range(len(parts))])["counts"]
-    return {str(part.id): f"{'not ' * part.negated}{count:,}" for part, count in zip(parts, found, strict=False)}
+    return {
+        str(part.id): f"{'not ' * part.negated}{count:,}"
+        for part, count in zip(parts, found, strict=False)
+    }

@@ -17,8 +17,10 @@ NOTHING = object()
 JOIN_WORDS: dict[Join, str] = {"all": "All of these", "any": "Any of these"}
 # A text that shows what a field takes, and what is then offered beside it; the first that fits.
 _SAMPLES = (
-    ("time", "90d", "ls_" + "x" * 24), ("segment", "sg_x", ""), ("list", "ls_" + "x" * 24, "sg_x"),
-)  # fmt: skip
+    ("time", "90d", "ls_" + "x" * 24),
+    ("segment", "sg_x", ""),
+    ("list", "ls_" + "x" * 24, "sg_x"),
+)
 _DURATION = re.compile(r"(\d{1,6})([hdw])\Z")
 _UNITS = {"h": "hour", "d": "day", "w": "week"}
 _NAMED, _CUT = 3, 60
@@ -31,7 +33,11 @@ class Unfit(ValueError):
 def described(grammar: Grammar, chains: Sequence[str]) -> dict[str, Any]:
     """Return what the page makes inputs of; ``chains`` have data, and come first."""
     conditions = {
-        name: {"label": one.label, "help": visible(one.help, MAX_HELP), "fields": _inputs(one.fields, chains)}
+        name: {
+            "label": one.label,
+            "help": visible(one.help, MAX_HELP),
+            "fields": _inputs(one.fields, chains),
+        }
         for name, one in grammar.conditions.items()
     }
     groups = {name: JOIN_WORDS.get(name, "None of these") for name in grammar.groups}  # type: ignore[call-overload]
@@ -41,12 +47,18 @@ def described(grammar: Grammar, chains: Sequence[str]) -> dict[str, Any]:
 def _inputs(specs: Iterable[FieldSpec], chains: Sequence[str]) -> list[dict[str, Any]]:
     return [
         {
-            "name": spec.name, "label": spec.label, "help": visible(spec.help, MAX_HELP), "shape": spec.shape,
-            "required": spec.required, "keys": spec.keys, "picks": offered(spec), "choices": _choices(spec, chains),
+            "name": spec.name,
+            "label": spec.label,
+            "help": visible(spec.help, MAX_HELP),
+            "shape": spec.shape,
+            "required": spec.required,
+            "keys": spec.keys,
+            "picks": offered(spec),
+            "choices": _choices(spec, chains),
             "examples": {key: example(spec, key) for key in spec.keys} or example(spec),
         }
         for spec in specs
-    ]  # fmt: skip
+    ]
 
 
 def _choices(spec: FieldSpec, chains: Sequence[str]) -> list[tuple[str, str]]:
@@ -58,7 +70,11 @@ def _choices(spec: FieldSpec, chains: Sequence[str]) -> list[tuple[str, str]]:
         return []
     if spec.name == "chain":
         held = [(one, f"{visible(one, _CUT)} (has data)") for one in chains]
-        return [("", "(the segment's)"), *held, *((c, visible(c, _CUT)) for c in spec.choices if c not in chains)]
+        return [
+            ("", "(the segment's)"),
+            *held,
+            *((c, visible(c, _CUT)) for c in spec.choices if c not in chains),
+        ]
     blank = f"({visible(spec.default, _CUT)})" if spec.default else "(any)"
     return [("", blank), *((one, visible(one, _CUT)) for one in spec.choices)]
 
@@ -89,14 +105,24 @@ def typed(spec: FieldSpec, given: Any) -> Any:
     if spec.shape == "list":
         # Addresses are pasted from sheets and chats: commas, blanks and line breaks all separate them.
         return [encoded(one, spec.accepts) for one in re.split(r"[,\s]+", text) if one] or NOTHING
-    return NOTHING if not text else text if spec.shape in ("choice", "order") else encoded(text, spec.accepts)
+    return (
+        NOTHING
+        if not text
+        else text
+        if spec.shape in ("choice", "order")
+        else encoded(text, spec.accepts)
+    )
 
 
 def texts(spec: FieldSpec, value: Any) -> Any:
     """Return a value as its input shows it: a text, one for each bound, or a list; raise Unfit where none can."""
     if spec.shape == "pair" and isinstance(value, Mapping) and set(value) <= set(spec.keys):
         return {key: _text(one) for key, one in value.items()}
-    if spec.shape == "several" and isinstance(value, list) and set(map(str, value)) <= set(spec.choices):
+    if (
+        spec.shape == "several"
+        and isinstance(value, list)
+        and set(map(str, value)) <= set(spec.choices)
+    ):
         return value
     if spec.shape == "flag" and isinstance(value, bool):
         return str(value).lower()
@@ -122,7 +148,9 @@ def inputs_of(specs: Sequence[FieldSpec], value: Any) -> dict[str, Any] | None:
 
 def in_words(spec: ConditionSpec, value: Mapping[str, Any]) -> str:
     """Return a condition as one line, such as ``UNI · balance >= 1,000 · held for 180 days``."""
-    return " · ".join(_field_in_words(one, value[one.name]) for one in spec.fields if one.name in value)
+    return " · ".join(
+        _field_in_words(one, value[one.name]) for one in spec.fields if one.name in value
+    )
 
 
 def _field_in_words(spec: FieldSpec, value: Any) -> str:
@@ -147,7 +175,9 @@ def _bounds(value: Mapping[str, Any]) -> str:
     if low is not None and high is not None:
         return _number(low) if low == high else f"{_number(low)} to {_number(high)}"
     signs = {"min": ">=", "max": "<="}
-    return " and ".join(f"{signs.get(key, visible(key, _CUT))} {_number(one)}" for key, one in value.items())
+    return " and ".join(
+        f"{signs.get(key, visible(key, _CUT))} {_number(one)}" for key, one in value.items()
+    )
 
 
 def _number(value: Any) -> str:
@@ -174,7 +204,13 @@ def missing(tree: Tree, grammar: Grammar) -> Iterator[tuple[int, str, str]]:
 
 def field_of(part: Part | None, grammar: Grammar, name: str) -> FieldSpec:
     """Return the field of a line, or of the keys at the top where there is no line."""
-    specs = grammar.scope if part is None else grammar.conditions[part.key].fields if isinstance(part, Line) else ()
+    specs = (
+        grammar.scope
+        if part is None
+        else grammar.conditions[part.key].fields
+        if isinstance(part, Line)
+        else ()
+    )
     return next(spec for spec in specs if spec.name == name)
 
 
@@ -183,11 +219,16 @@ def orders(filters: str, grammar: Grammar, chosen: Any) -> list[tuple[str, str]]
     facts = next((spec.choices for spec in grammar.scope if spec.name == "columns"), ())
     ways = [
         (sign + name, f"{name}, {way} first")
-        for name in schema.columns(filters, facts) for way, sign in (("largest", "-"), ("smallest", ""))
-    ]  # fmt: skip
+        for name in schema.columns(filters, facts)
+        for way, sign in (("largest", "-"), ("smallest", ""))
+    ]
     known = [("", "(address)"), *(way for way in ways if way[0] != "address")]
     # What is chosen stays, although the rows no longer have it: the service says so beside the field.
-    return known if chosen is None or chosen in dict(known) else [*known, (str(chosen), visible(chosen, _CUT))]
+    return (
+        known
+        if chosen is None or chosen in dict(known)
+        else [*known, (str(chosen), visible(chosen, _CUT))]
+    )
 
 
 def example(spec: FieldSpec, key: str | None = None) -> str:

@@ -85,7 +85,11 @@ def _escaped(key: str) -> str:
 def _split(filters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the children of an object as key and value; the conditions of a list one by one."""
     for key, value in filters.items():
-        many = isinstance(value, list) and value and all(isinstance(member, Mapping) for member in value)
+        many = (
+            isinstance(value, list)
+            and value
+            and all(isinstance(member, Mapping) for member in value)
+        )
         if many and key not in OTHER:
             yield from ((key, member) for member in value)
         else:
@@ -130,13 +134,21 @@ def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
         except ValueError as error:
             raise UsageError(f"The query is not JSON: {error}") from None
     if not isinstance(given, Mapping):
-        raise UsageError("Expected filters, a request body, or a segment's table, such as %%segment_query returns.")
+        raise UsageError(
+            "Expected filters, a request body, or a segment's table, such as %%segment_query returns."
+        )
     if "filters" in given and isinstance(given["filters"], Mapping):
         operator, limit = str(given.get("operator") or "AND").upper(), given.get("limit")
         if operator not in JOINS:
-            raise UsageError(f"Unknown operator {visible(repr(given['operator']), 80)}. Use AND or OR.")
+            raise UsageError(
+                f"Unknown operator {visible(repr(given['operator']), 80)}. Use AND or OR."
+            )
         # A limit of 0 only counts, which a builder does anyway.
-        return dict(given["filters"]), operator, limit if isinstance(limit, int) and limit > 0 else None
+        return (
+            dict(given["filters"]),
+            operator,
+            limit if isinstance(limit, int) and limit > 0 else None,
+        )
     return dict(given), "AND", None
 
 
@@ -155,7 +167,10 @@ def _laid_out(value: Any, indent: str) -> str:
         return line
     inner = indent + "  "
     if isinstance(value, dict):
-        parts = [f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(one, inner)}" for key, one in value.items()]
+        parts = [
+            f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(one, inner)}"
+            for key, one in value.items()
+        ]
         opening, closing = "{", "}"
     else:
         parts = [_laid_out(one, inner) for one in value]

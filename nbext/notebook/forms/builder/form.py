@@ -86,17 +86,28 @@ class SegmentForm(Editing):
         self.lines.on_msg(lambda _, content, __: attempt(lambda: self._do(content), self.failed))
         self.variable = Variable("segment", width="160px")
         self.name = self.variable.field
-        self.limit = text_field("Rows, at most", str(limit or self.client.settings["limit"]), width="110px")
+        self.limit = text_field(
+            "Rows, at most", str(limit or self.client.settings["limit"]), width="110px"
+        )
         for field in (self.name, self.limit):
             field.changed(lambda _: self.publish()).entered(self.once_typed(self.start))
         self.run = button("Run", self.once_typed(self.start), classes="nbext-main nbext-run")
         self.stop = button("Cancel", self.guarded(self.cancel), classes="nbext-quiet nbext-cancel")
         self.again = button("Retry", self.guarded(self.retry), classes="nbext-quiet nbext-retry")
-        self.bar = w.FloatProgress(min=0, max=1, bar_style="info", layout=w.Layout(width="100%", height="8px"))
+        self.bar = w.FloatProgress(
+            min=0, max=1, bar_style="info", layout=w.Layout(width="100%", height="8px")
+        )
         self.inserted, self.result = markup(), markup()
         for hidden in (self.bar, self.stop, self.again):
             visibility(hidden, False)
-        actions = row(self.name.widget, self.limit.widget, self.run, self.stop, self.again, classes="nbext-panel")
+        actions = row(
+            self.name.widget,
+            self.limit.widget,
+            self.run,
+            self.stop,
+            self.again,
+            classes="nbext-panel",
+        )
         self.assemble(self.lines, actions, self.bar, self.status, self.inserted, self.result)
         self.widget.add_class("nbext-wide")
 
@@ -110,7 +121,9 @@ class SegmentForm(Editing):
     @property
     def operator(self) -> str:
         """AND or OR, between the lines."""
-        return next(word for word, join in filters.JOINS.items() if join == self.edits.now.root.join)
+        return next(
+            word for word, join in filters.JOINS.items() if join == self.edits.now.root.join
+        )
 
     def filters(self) -> dict[str, Any]:
         """Return the filters as they are now."""
@@ -127,7 +140,9 @@ class SegmentForm(Editing):
         limit = self._limit_or_none()
         given = limit if limit != self.client.settings["limit"] else None
         # While a name or a limit is half typed, the cell shows what can be run already.
-        return filters.cell_text(name if name.isidentifier() else "", self.filters(), self.operator, given)
+        return filters.cell_text(
+            name if name.isidentifier() else "", self.filters(), self.operator, given
+        )
 
     def _limit_or_none(self) -> int | None:
         text = self.limit.value.strip().replace(",", "").replace("_", "")
@@ -145,26 +160,49 @@ class SegmentForm(Editing):
         body = given if self.operator == "AND" else {"operator": self.operator, "filters": given}
         scope = fields.inputs_of(self.grammar.scope, now.scope)
         if scope is None:
-            fit = {k: v for k, v in now.scope.items() if fields.inputs_of(self.grammar.scope, {k: v}) is not None}
+            fit = {
+                k: v
+                for k, v in now.scope.items()
+                if fields.inputs_of(self.grammar.scope, {k: v}) is not None
+            }
             scope = fields.inputs_of(self.grammar.scope, fit)
         orders = fields.orders(json.dumps(given, default=str), self.grammar, now.scope.get(ORDER))
         self.lines.tree = {
-            "root": self.view(now.root), "scope": scope, "orders": orders, "json": filters.json_text(body),
-            "cell": self.cell(), "undo": bool(self.edits.past), "redo": bool(self.edits.future),
-            "removed": self.removed, "scopeErrors": self.errors.get(0, []),
+            "root": self.view(now.root),
+            "scope": scope,
+            "orders": orders,
+            "json": filters.json_text(body),
+            "cell": self.cell(),
+            "undo": bool(self.edits.past),
+            "redo": bool(self.edits.future),
+            "removed": self.removed,
+            "scopeErrors": self.errors.get(0, []),
             "jsonError": "".join(one["detail"] for one in self.errors.get(WHOLE, ())),
-        }  # fmt: skip
+        }
 
     def view(self, part: Part) -> dict[str, Any]:
         shown = {"id": part.id, "not": part.negated, "errors": self.errors.get(part.id, [])}
         if isinstance(part, Group):
-            return {**shown, "join": part.join, "members": [self.view(member) for member in part.members]}
+            return {
+                **shown,
+                "join": part.join,
+                "members": [self.view(member) for member in part.members],
+            }
         spec = self.grammar.conditions.get(part.key)
         inputs = fields.inputs_of(spec.fields, part.value) if spec else None
         words = fields.in_words(spec, part.value) if spec and inputs is not None else ""
-        shown |= {"key": part.key, "label": spec.label if spec else visible(part.key, 60), "fields": inputs}
+        shown |= {
+            "key": part.key,
+            "label": spec.label if spec else visible(part.key, 60),
+            "fields": inputs,
+        }
         written = filters.json_text(part.value)
-        return {**shown, "words": words, "json": written if inputs is None else "", "short": visible(written, 80)}
+        return {
+            **shown,
+            "words": words,
+            "json": written if inputs is None else "",
+            "short": visible(written, 80),
+        }
 
     # Counting
 
@@ -176,9 +214,15 @@ class SegmentForm(Editing):
         if self._run is None:
             self.say("")
             visibility(self.again, False)
-        if self.frame is not None and not self.result.value.startswith("<p") and question != self._ran:
+        if (
+            self.frame is not None
+            and not self.result.value.startswith("<p")
+            and question != self._ran
+        ):
             note = "These rows are of the query before it changed."
-            self.result.value = f'<p class="nbext-note nbext-stale">{note}</p>{frame_html(self.frame)}'
+            self.result.value = (
+                f'<p class="nbext-note nbext-stale">{note}</p>{frame_html(self.frame)}'
+            )
         self.publish()
         if missing := self.missing():
             self._drop_count()
@@ -212,7 +256,12 @@ class SegmentForm(Editing):
         with self.editing:
             if question is self._counted:
                 self.matched = found["matched"]
-                self.lines.counted = {**found, "stale": False, "text": "", "notes": _notes(found["notes"])}
+                self.lines.counted = {
+                    **found,
+                    "stale": False,
+                    "text": "",
+                    "notes": _notes(found["notes"]),
+                }
                 self.renew()
 
     def stop_counting(self) -> None:
@@ -234,7 +283,10 @@ class SegmentForm(Editing):
             joint = " and " if shown["join"] == "all" else " or "
             inner = joint.join(self._in_words(member) for member in part.members)  # type: ignore[union-attr]
             return f"{'NOT ' * part.negated}({inner})"
-        words = shown["words"] or f"{shown['label']} {shown['short'] if shown['fields'] is None else ''}"
+        words = (
+            shown["words"]
+            or f"{shown['label']} {shown['short'] if shown['fields'] is None else ''}"
+        )
         return f"{'NOT ' * part.negated}{words}"
 
     def _show_count(self, text: str, *, keep: bool = False, act: str = "") -> None:
@@ -242,7 +294,13 @@ class SegmentForm(Editing):
         self.matched = None
         old = self.lines.counted if keep else {}
         # A time of its own: the page shows how long each count takes.
-        self.lines.counted = {**old, "stale": True, "text": text, "act": act, "asked": time.monotonic()}
+        self.lines.counted = {
+            **old,
+            "stale": True,
+            "text": text,
+            "act": act,
+            "asked": time.monotonic(),
+        }
         # The snapshot is saved with the notebook: "Counting …" in it would stay there for ever.
         if not keep:
             self.renew()
@@ -264,14 +322,20 @@ class SegmentForm(Editing):
 
     def _mark(self, pointer: str, detail: str, places: Mapping[str, int]) -> None:
         # The innermost of the parts around the pointer; with the slash, /any/1 is not taken for a part of /any/10.
-        near = max((place for place in places if f"{pointer}/".startswith(f"{place}/")), key=len, default=None)
+        near = max(
+            (place for place in places if f"{pointer}/".startswith(f"{place}/")),
+            key=len,
+            default=None,
+        )
         wanted = places[near] if near is not None else 0
         rest = pointer[len(near) :] if near is not None else pointer.removeprefix("/filters")
         name, key = (*rest.strip("/").split("/"), "")[:2]
         if not wanted and name not in {spec.name for spec in self.grammar.scope}:
             self.say(f"{pointer}: {detail}", "bad")
             return
-        self.errors.setdefault(wanted, []).append({"field": name, "key": key, "detail": visible(detail, 500)})
+        self.errors.setdefault(wanted, []).append(
+            {"field": name, "key": key, "detail": visible(detail, 500)}
+        )
 
     def _to_first_error(self) -> None:
         """Move the focus to the first field that is wrong, or empty and required."""
@@ -299,7 +363,9 @@ class SegmentForm(Editing):
         shell = get_ipython()
         if shell is None:
             raise UsageError("This is not IPython: there is no notebook to insert a cell into.")
-        if self._complete() is None or (self.name.value.strip() and self.variable.checked() is None):
+        if self._complete() is None or (
+            self.name.value.strip() and self.variable.checked() is None
+        ):
             return
         if view is not None:
             self.lines.send({"view": view, "insert": self.cell()})
@@ -327,7 +393,10 @@ class SegmentForm(Editing):
         query = run.query
         try:
             frame = self.client.execute_segment(
-                query.filters, query.operator, limit=query.limit, progress=lambda report: self._progress(run, report)
+                query.filters,
+                query.operator,
+                limit=query.limit,
+                progress=lambda report: self._progress(run, report),
             )
             if run.cancelled:
                 return
@@ -375,7 +444,9 @@ class SegmentForm(Editing):
             self._end(run)
             return
         # Without a known total the bar only shows that time passes.
-        self.bar.value = report.done / report.total if report.total else 1 - 1 / (1 + report.seconds / 4)
+        self.bar.value = (
+            report.done / report.total if report.total else 1 - 1 / (1 + report.seconds / 4)
+        )
         run.said = visible(report.status) or report.phase
 
     def cancel(self) -> None:
@@ -408,7 +479,10 @@ class SegmentForm(Editing):
         returned, matched = len(frame), provenance(frame).get("matched")
         of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
         wallets = "wallets" if returned != 1 else "wallet"
-        self.say(f"{run.name} holds {returned:,}{of} {wallets}. nbext.show({run.name}) shows its card.", "good")
+        self.say(
+            f"{run.name} holds {returned:,}{of} {wallets}. nbext.show({run.name}) shows its card.",
+            "good",
+        )
         self.result.value = frame_html(frame)
 
     def snapshot(self) -> Snapshot:
@@ -416,8 +490,12 @@ class SegmentForm(Editing):
         counted = "" if self.matched is None else f"{self.matched:,} wallets match."
         text = counted or self.missing() or self.message
         rows = "" if self.frame is None else f"<p>{html(self.message)}</p>{frame_html(self.frame)}"
-        cell, code = (self.cell(), code_html(self.cell())) if self.edits.now.root.members else ("", "")
-        return Snapshot(f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}\n{cell}")
+        cell, code = (
+            (self.cell(), code_html(self.cell())) if self.edits.now.root.members else ("", "")
+        )
+        return Snapshot(
+            f"<p>{html(text, 500)}</p>{code}{rows}", f"{self.title}: {visible(text)}\n{cell}"
+        )
 
 
 class _Run:

@@ -31,22 +31,32 @@ def contracts(client: Any, kind: str, term: str, chain: str | None) -> list[dict
             "kind": kind,
             # A symbol that two contracts have, or spam, would be answered with a question: their address is not.
             "value": row["symbol"] if _is_plain(row, symbols) else str(row.get("address")),
-            "label": visible(row.get("symbol"), _CUT), "name": visible(row.get("name"), _CUT),
-            "verified": row.get("verified") is True, "spam": row.get("possibleSpam") is True,
+            "label": visible(row.get("symbol"), _CUT),
+            "name": visible(row.get("name"), _CUT),
+            "verified": row.get("verified") is True,
+            "spam": row.get("possibleSpam") is True,
             "holders": _count(row.get("ownerCount")),
         }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def _is_plain(row: Mapping[str, Any], symbols: list[str]) -> bool:
     symbol = row.get("symbol")
-    known = isinstance(symbol, str) and _SYMBOL.match(symbol) and row.get("possibleSpam") is not True
+    known = (
+        isinstance(symbol, str) and _SYMBOL.match(symbol) and row.get("possibleSpam") is not True
+    )
     return bool(known) and symbols.count(str(symbol).lower()) == 1
 
 
 def _count(value: Any) -> str:
-    return "" if is_missing(value) else f"{int(value):,} holders" if str(value).isdigit() else visible(value, _CUT)
+    return (
+        ""
+        if is_missing(value)
+        else f"{int(value):,} holders"
+        if str(value).isdigit()
+        else visible(value, _CUT)
+    )
 
 
 def named(kind: str) -> list[dict[str, Any]]:
@@ -57,10 +67,13 @@ def named(kind: str) -> list[dict[str, Any]]:
     here = session.current_session()
     if kind == SAVED:
         names = session.saved_names(here.data_dir) if here else []
-        return [{"kind": kind, "value": name, "label": name, "name": "a saved query"} for name in names]
+        return [
+            {"kind": kind, "value": name, "label": name, "name": "a saved query"} for name in names
+        ]
     found = dict(_lists() if kind == "list" else _segments())
     return [
-        {"kind": kind, "value": value, "label": label, "name": visible(value, _CUT)} for value, label in found.items()
+        {"kind": kind, "value": value, "label": label, "name": visible(value, _CUT)}
+        for value, label in found.items()
     ]
 
 
@@ -85,7 +98,11 @@ def _segments() -> Iterator[tuple[str, str]]:
     for name, known in _tables():
         if isinstance(found := known.get("segment_id"), str):
             matched = known.get("matched")
-            yield found, visible(name, _CUT) + (f" ({matched:,} wallets)" if isinstance(matched, int) else "")
+            yield (
+                found,
+                visible(name, _CUT)
+                + (f" ({matched:,} wallets)" if isinstance(matched, int) else ""),
+            )
 
 
 def _lists() -> Iterator[tuple[str, str]]:

@@ -81,7 +81,9 @@ class Tree:
     def added(self, part: Part, into: int) -> Tree:
         """Return the tree with a part at the end of a group, or after a line."""
         if isinstance(self.find(into), Group):
-            return self.edited(into, lambda group: (replace(group, members=(*group.members, part)),))
+            return self.edited(
+                into, lambda group: (replace(group, members=(*group.members, part)),)
+            )
         return self.edited(into, lambda line: (line, part))
 
     def moved(self, wanted: int, by: int) -> Tree:
@@ -90,8 +92,12 @@ class Tree:
         place = [member.id for member in parent.members].index(wanted) + by
         without = self.edited(wanted, lambda _: ())
         if not 0 <= place < len(parent.members):
-            return self if parent is self.root else without.edited(
-                parent.id, lambda group: (part, group) if by < 0 else (group, part)
+            return (
+                self
+                if parent is self.root
+                else without.edited(
+                    parent.id, lambda group: (part, group) if by < 0 else (group, part)
+                )
             )
         neighbour = parent.members[place]
         if isinstance(neighbour, Group):
@@ -107,7 +113,9 @@ class Tree:
     def unwrapped(self, wanted: int) -> Tree:
         """Return the tree with a group's members in its place."""
         if self.find(wanted).negated:
-            raise UsageError("NOT applies to the whole group. Switch it off before you take the group apart.")
+            raise UsageError(
+                "NOT applies to the whole group. Switch it off before you take the group apart."
+            )
         return self.edited(wanted, lambda group: group.members)
 
 

@@ -46,7 +46,9 @@ class Column:
     @property
     def decimals(self) -> int:
         """How many of a number's digits are a fraction of the token; 0 of a column without a token's unit."""
-        return int(self.about["decimals"]) if self.kind == "number" and is_repeated(self.about) else 0
+        return (
+            int(self.about["decimals"]) if self.kind == "number" and is_repeated(self.about) else 0
+        )
 
     @property
     def is_padded(self) -> bool:
@@ -55,7 +57,11 @@ class Column:
 
     def described(self) -> dict[str, Any]:
         """Return what the page shows in the heading and makes filters of."""
-        unit = text_of(self.about.get("symbol")) if self.kind == "number" and is_repeated(self.about) else ""
+        unit = (
+            text_of(self.about.get("symbol"))
+            if self.kind == "number" and is_repeated(self.about)
+            else ""
+        )
         return {"name": visible(self.name), "kind": self.kind, "unit": visible(unit, 40)}
 
     def matching(self, asked: Mapping[str, str]) -> Any:
@@ -81,7 +87,9 @@ class Column:
         if self.is_padded:
             return str(min(max(whole, 0), 10**_DIGITS - 1)).rjust(_DIGITS, "0")
         whole = min(max(whole, 1 - 10**_WIDE), 10**_WIDE - 1)
-        return pa.scalar(_EXACT.scaleb(Decimal(whole), -self._scale), pa.decimal256(_WIDE, self._scale))
+        return pa.scalar(
+            _EXACT.scaleb(Decimal(whole), -self._scale), pa.decimal256(_WIDE, self._scale)
+        )
 
     @property
     def _scale(self) -> int:
@@ -90,7 +98,9 @@ class Column:
     def _whole(self, bound: Decimal, side: str) -> int:
         """Return the nearest of the numbers that the column can hold within the bound: comparing with it is exact."""
         rounding = ROUND_CEILING if side == "min" else ROUND_FLOOR
-        return int(_EXACT.scaleb(bound, self.decimals + self._scale).to_integral_value(rounding, _EXACT))
+        return int(
+            _EXACT.scaleb(bound, self.decimals + self._scale).to_integral_value(rounding, _EXACT)
+        )
 
     def amount(self, text: str, side: str) -> str:
         """Return a bound as a condition takes it: plain digits, in the token's unit where the column has one."""
@@ -112,7 +122,10 @@ class Column:
     def summed_up(self, rows: Any) -> dict[str, Any]:
         """Return what the page shows of some rows of the key: missing, distinct, extremes, the exact sum, bars."""
         known = rows.drop_null()
-        made: dict[str, Any] = {"missing": len(rows) - len(known), "distinct": pc.count_distinct(known).as_py()}
+        made: dict[str, Any] = {
+            "missing": len(rows) - len(known),
+            "distinct": pc.count_distinct(known).as_py(),
+        }
         made["bars"] = self._bars(known, made["distinct"]) if len(known) else []
         if self.kind in ("number", "time") and len(known):
             least, most = pc.min_max(known).as_py().values()
@@ -143,7 +156,10 @@ class Column:
             return []
         found = pc.value_counts(known)
         largest = pc.select_k_unstable(found.field("counts"), _MOST_VALUES, [("", "descending")])
-        return [(visible(self.text(one["values"]), 60), one["counts"]) for one in found.take(largest).to_pylist()]
+        return [
+            (visible(self.text(one["values"]), 60), one["counts"])
+            for one in found.take(largest).to_pylist()
+        ]
 
 
 def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
@@ -151,14 +167,26 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
 
     Such a column is there once, under its own name, as its amounts are in the token's unit.
     """
-    stated = {str(one.get("name")): one for one in provenance(frame).get("columns") or [] if isinstance(one, Mapping)}
+    stated = {
+        str(one.get("name")): one
+        for one in provenance(frame).get("columns") or []
+        if isinstance(one, Mapping)
+    }
     names = [str(name) for name in frame.columns]
     exact = {name.removesuffix("_raw") for name in names if is_repeated(stated.get(name))}
-    left_out = [name for name in names if name in exact and stated.get(name, {}).get("unit") == "token"]
+    left_out = [
+        name for name in names if name in exact and stated.get(name, {}).get("unit") == "token"
+    ]
     kept = [place for place, name in enumerate(names) if name not in left_out]
     shown = {f"{name}_raw": name for name in left_out}
-    return [_column(shown.get(names[place], names[place]), frame.iloc[:, place], stated.get(names[place], {}))
-            for place in kept], left_out  # fmt: skip
+    return [
+        _column(
+            shown.get(names[place], names[place]),
+            frame.iloc[:, place],
+            stated.get(names[place], {}),
+        )
+        for place in kept
+    ], left_out
 
 
 def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Column:
@@ -186,9 +214,15 @@ def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
     if types.is_timestamp(key.type) or types.is_date(key.type):
         return "time", key.cast(pa.timestamp("us", getattr(key.type, "tz", None)), safe=False)
     if not (types.is_string(key.type) or types.is_large_string(key.type)):
-        key = pa.array([visible(as_text(one)) if one is not None else None for one in key.to_pylist()], pa.string())
+        key = pa.array(
+            [visible(as_text(one)) if one is not None else None for one in key.to_pylist()],
+            pa.string(),
+        )
     key = key.cast(pa.string())
-    if about.get("type") == "uint256" and pc.all(pc.match_substring_regex(key, rf"\A[0-9]{{1,{_DIGITS}}}\z")).as_py():
+    if (
+        about.get("type") == "uint256"
+        and pc.all(pc.match_substring_regex(key, rf"\A[0-9]{{1,{_DIGITS}}}\z")).as_py()
+    ):
         return "number", pc.utf8_lpad(key, _DIGITS, "0")
     first = next((one for one in key.slice(0, 50).to_pylist() if one is not None), "")
     return ("address" if looks_like_address(first) else "text"), key
@@ -202,7 +236,9 @@ def number(text: str, name: str) -> Decimal:
             return bound
     except InvalidOperation:
         pass
-    raise UsageError(f"{visible(name, 60)}: {quoted(text, 60)} is not a number. Write digits, such as 1000 or 0.5.")
+    raise UsageError(
+        f"{visible(name, 60)}: {quoted(text, 60)} is not a number. Write digits, such as 1000 or 0.5."
+    )
 
 
 def day_or_instant(text: str, side: str, name: str) -> datetime:

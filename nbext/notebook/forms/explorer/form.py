@@ -76,7 +76,12 @@ class Explorer(Form):
 
     def do(self, asked: Mapping[str, Any]) -> None:
         """Do what a message of the page asks for: sort, filter, page, segment."""
-        act = {"sort": self._sort, "filter": self._filter, "page": self._page, "segment": self._segment}
+        act = {
+            "sort": self._sort,
+            "filter": self._filter,
+            "page": self._page,
+            "segment": self._segment,
+        }
         if (found := act.get(str(asked.get("op")))) is not None:
             found(asked)
             self.publish()
@@ -84,7 +89,9 @@ class Explorer(Form):
     def _sort(self, asked: Mapping[str, Any]) -> None:
         place = int(asked["at"])
         # The first press shows what is looked for most: the largest, or the first by name. The third ends it.
-        start, other = ("ascending", "descending")[:: -1 if self.columns[place].kind == "number" else 1]
+        start, other = ("ascending", "descending")[
+            :: -1 if self.columns[place].kind == "number" else 1
+        ]
         now = self.sort[1] if self.sort and self.sort[0] == place else None
         after = {None: start, start: other, other: None}[now]
         self.sort, self.start = (place, after) if after else None, 0
@@ -92,7 +99,11 @@ class Explorer(Form):
 
     def _filter(self, asked: Mapping[str, Any]) -> None:
         place = int(asked["at"])
-        value = {key: str(text).strip() for key, text in asked["value"].items() if key in ("text", "min", "max")}
+        value = {
+            key: str(text).strip()
+            for key, text in asked["value"].items()
+            if key in ("text", "min", "max")
+        }
         before = self.asked.get(place)
         self.asked.pop(place, None)
         if any(value.values()):
@@ -110,15 +121,24 @@ class Explorer(Form):
 
     def _segment(self, _: Mapping[str, Any]) -> None:
         """Write the segment that the filters mean; what is no condition is named."""
-        named = [(self.columns[place], value) for place, value in self.asked.items() if place not in self.errors]
+        named = [
+            (self.columns[place], value)
+            for place, value in self.asked.items()
+            if place not in self.errors
+        ]
         try:
             tree, left_out = as_tree(self.known, named)
         except UsageError as error:
             self.segment = {"note": str(error), "cell": ""}
             return
-        notes = [f"No condition asks for the filter of {name}: it is not part of the segment." for name in left_out]
+        notes = [
+            f"No condition asks for the filter of {name}: it is not part of the segment."
+            for name in left_out
+        ]
         if self.known.get("truncated"):
-            notes.append(f"The segment finds all wallets that match, not only those among these {self.total:,} rows.")
+            notes.append(
+                f"The segment finds all wallets that match, not only those among these {self.total:,} rows."
+            )
         cell = cell_text("", written(tree)[0], "AND", None)
         self.segment = {"note": visible(" ".join(notes), None), "cell": cell}
 
@@ -149,7 +169,9 @@ class Explorer(Form):
                 # Of filters that have changed meanwhile: their own summaries follow.
                 if question != self.asked:
                     return
-                made[str(place)] = column.summed_up(column.key.take(rows) if question else column.key)
+                made[str(place)] = column.summed_up(
+                    column.key.take(rows) if question else column.key
+                )
             self.grid.summaries = made
             self.renew()
 
@@ -158,13 +180,21 @@ class Explorer(Form):
     def publish(self) -> None:
         """Show the page of rows that is asked for."""
         places = self.rows.slice(self.start, self.size)
-        cells = [[column.text(one) for one in column.key.take(places).to_pylist()] for column in self.columns]
+        cells = [
+            [column.text(one) for one in column.key.take(places).to_pylist()]
+            for column in self.columns
+        ]
         self.grid.view = {
             "rows": list(zip((place + 1 for place in places.to_pylist()), *cells, strict=True)),
-            "total": self.total, "matched": len(self.rows), "start": self.start, "size": self.size,
-            "sort": list(self.sort or ()), "filters": {str(place): value for place, value in self.asked.items()},
-            "errors": {str(place): text for place, text in self.errors.items()}, "segment": self.segment,
-        }  # fmt: skip
+            "total": self.total,
+            "matched": len(self.rows),
+            "start": self.start,
+            "size": self.size,
+            "sort": list(self.sort or ()),
+            "filters": {str(place): value for place, value in self.asked.items()},
+            "errors": {str(place): text for place, text in self.errors.items()},
+            "segment": self.segment,
+        }
         self.renew()
 
     def in_words(self) -> str:
@@ -179,23 +209,37 @@ class Explorer(Form):
         """Return the filters, and the order of the rows, each with its column."""
         sides = {"text": "contains", "min": "at least", "max": "at most"}
         said = [
-            (self.columns[place].name, " and ".join(f"{sides[side]} {text}" for side, text in value.items() if text))
-            for place, value in self.asked.items() if place not in self.errors
-        ]  # fmt: skip
+            (
+                self.columns[place].name,
+                " and ".join(f"{sides[side]} {text}" for side, text in value.items() if text),
+            )
+            for place, value in self.asked.items()
+            if place not in self.errors
+        ]
         if self.sort is not None:
             said.append(("Sorted by", f"{self.columns[self.sort[0]].name}, {self.sort[1]}"))
         return said
 
     def snapshot(self) -> Snapshot:
         """The rows that are shown, of which they are, and the sums of the columns."""
-        heads = [f"{one['name']} ({one['unit']})" if one["unit"] else one["name"] for one in self.grid.columns]
+        heads = [
+            f"{one['name']} ({one['unit']})" if one["unit"] else one["name"]
+            for one in self.grid.columns
+        ]
         numbers = [place for place, column in enumerate(self.columns) if column.kind == "number"]
-        rows = [["" if cell is None else cell for cell in row[1:]] for row in self.grid.view["rows"]]
+        rows = [
+            ["" if cell is None else cell for cell in row[1:]] for row in self.grid.view["rows"]
+        ]
         known = {} if self.grid.summaries.get("stale") else self.grid.summaries
-        sums = [(f"Sum of {heads[place]}", known[str(place)]["sum"]) for place in numbers
-                if "sum" in known.get(str(place), {})]  # fmt: skip
+        sums = [
+            (f"Sum of {heads[place]}", known[str(place)]["sum"])
+            for place in numbers
+            if "sum" in known.get(str(place), {})
+        ]
         cell = code_html(self.segment["cell"]) if self.segment.get("cell") else ""
-        words = f'<div class="nbext-note">{html(self.hint, None)}</div><p>{html(self.in_words())}</p>'
+        words = (
+            f'<div class="nbext-note">{html(self.hint, None)}</div><p>{html(self.in_words())}</p>'
+        )
         facts = facts_html([*self.asked_in_words(), *sums])
         table = table_html(heads, rows, numbers, None)
         return Snapshot(f"{words}{facts}{table}{cell}", f"{self.title}: {self.in_words()}")

@@ -25,7 +25,11 @@ def upgrade() -> None:
     op.create_index("segments_by_use", "segments", ["status", "used_at", "stored"])
     op.create_index("segments_by_turn", "segments", ["status", "turn", "priority"])
     op.create_index("segments_by_file", "segments", ["file"])
-    for column in (Column("expires_at", Real), Column("former_digest", Text), Column("former_until", Real)):
+    for column in (
+        Column("expires_at", Real),
+        Column("former_digest", Text),
+        Column("former_until", Real),
+    ):
         op.add_column("keys", column)
     op.add_column("keys", Column("private", Whole, nullable=False, server_default=text("0")))
     op.create_index("keys_by_former_digest", "keys", ["former_digest"])
@@ -35,4 +39,6 @@ def upgrade() -> None:
         " = coalesce(size, 0) + length(request) + length(facts) + coalesce(length(preview), 0)"
     )
     # As `schema` has them, until a later revision changes one of the four.
-    schema.metadata.create_all(op.get_bind(), [schema.owners, schema.rates, schema.roles, schema.audit])
+    schema.metadata.create_all(
+        op.get_bind(), [schema.owners, schema.rates, schema.roles, schema.audit]
+    )
