@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.constants import MAX_LIMIT
-from nbext.core.operations import MAX_COMPARED, MAX_COUNTS
 from nbext.core.untrusted_text import quoted
+from nbext.core.wire import MAX_COMPARED, MAX_COUNTS
 from nbext.errors import ConfigError, NotFound, ValidationError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from nbext.client.files import writer
 from nbext.client.http.transport import Repeat
 from nbext.client.segment_run import Reporter, Run
 from nbext.client.service import Service, public
-from nbext.core import operations as op
+from nbext.core import wire as op
 from nbext.errors import BadRequest, NotFound, ProtocolError
 from nbext.settings import Secret, Settings
 
@@ -524,7 +524,7 @@ class Client:
         Returns
         -------
         pandas.DataFrame
-            Columns of `nbext.core.operations.SEARCH_FIELDS`, and any others that came. No hit: no rows.
+            Columns of `nbext.core.wire.SEARCH_FIELDS`, and any others that came. No hit: no rows.
 
         Source
         ------
@@ -560,7 +560,7 @@ class Client:
         Returns
         -------
         pandas.DataFrame
-            Columns of `nbext.core.operations.TOKEN_FIELDS`, and any others that came. Unknown is missing.
+            Columns of `nbext.core.wire.TOKEN_FIELDS`, and any others that came. Unknown is missing.
             ``asOf`` becomes ``asOfBlock`` Int64 and ``asOfTimestamp`` str, ISO-8601 in UTC.
 
         Raises
@@ -587,7 +587,7 @@ class Client:
     ) -> pd.DataFrame:
         """Return the metadata of NFT collections, one row for each address, in the order asked.
 
-        As `tokens`; columns of `nbext.core.operations.NFT_FIELDS`.
+        As `tokens`; columns of `nbext.core.wire.NFT_FIELDS`.
 
         Source
         ------

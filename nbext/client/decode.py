@@ -1,6 +1,6 @@
 """What an answer says, and how the answers of our own service are decoded.
 
-`Reading` is what every decoder makes of an answer. `Ours` decodes the shapes of `nbext.core.operations`, and refuses
+`Reading` is what every decoder makes of an answer. `Ours` decodes the shapes of `nbext.core.wire`, and refuses
 any other. What guesses at a stranger's answers is `nbext.client.remote`, which loads when a stranger is asked.
 """
 
@@ -16,8 +16,8 @@ from nbext.client.files import csv_text
 from nbext.client.frames import types_of
 from nbext.client.http.body import retry_after
 from nbext.core.constants import SEGMENT_ID
-from nbext.core.operations import ARROW_TYPE, SEARCH_FIELDS
 from nbext.core.strict_json import NotJson, read_answer
+from nbext.core.wire import ARROW_TYPE, SEARCH_FIELDS
 from nbext.errors import ProtocolError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from nbext.core import operations as op
+from nbext.core import wire as op
 from nbext.core.uint256 import digits_of_column
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError

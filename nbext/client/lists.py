@@ -19,7 +19,7 @@ import numpy as np
 from nbext.client.checksums import Bytes, checksums_match
 from nbext.client.service import Service
 from nbext.client.validate import MAX_LEVELS, address_of
-from nbext.core import operations as op
+from nbext.core import wire as op
 from nbext.core.addresses import WIDTH, list_id
 from nbext.core.strict_json import NotJson
 from nbext.core.untrusted_text import shown, visible

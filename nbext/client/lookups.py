@@ -17,7 +17,7 @@ from urllib.parse import quote
 from nbext.client import frames, validate
 from nbext.client.decode import Reading, Want, check_count
 from nbext.client.service import Service
-from nbext.core import operations as op
+from nbext.core import wire as op
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import CHAINS, Chain
 from nbext.errors import (

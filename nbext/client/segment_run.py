@@ -24,7 +24,7 @@ from nbext.client.http.deadline import SCOPE, Deadline, Scope
 from nbext.client.http.errors import shown
 from nbext.client.http.transport import NO_CAP, Call, Repeat
 from nbext.client.service import Service
-from nbext.core import operations as op
+from nbext.core import wire as op
 from nbext.errors import (
     ApiError,
     AuthError,

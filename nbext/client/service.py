@@ -32,7 +32,7 @@ from nbext.client.http.body import Answer, Incoming
 from nbext.client.http.deadline import SCOPE, Deadline, Scope
 from nbext.client.http.errors import redacted
 from nbext.client.http.transport import NO_CAP, Call, Exchange, Transport
-from nbext.core import operations as op
+from nbext.core import wire as op
 from nbext.errors import AmbiguousAnswer, ApiError, NbextError, ProtocolError, QueryCancelled
 from nbext.settings import Secret, Settings
 

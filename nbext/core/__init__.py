@@ -2,7 +2,7 @@
 
 The contract, the same for both sides of HTTP:
 
-operations      paths, request and answer shapes, columns of the tables
+wire            paths, request and answer shapes, columns of the tables
 chains          chain names, ids, and the aliases people write
 addresses       EVM addresses and their EIP-55 checksum
 constants       limits and token standards, and the one check of a limit

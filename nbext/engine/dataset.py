@@ -272,7 +272,7 @@ class Question:
         its own way.
     columns
         Builds a table of ``wallet`` and one column for each exact column that is returned after the address
-        (``nbext.core.operations.Column``): a count, or what `nbext.engine.query.exact` makes of an amount, a time or
+        (``nbext.core.wire.Column``): a count, or what `nbext.engine.query.exact` makes of an amount, a time or
         a number that may be missing. A wallet that is not in it has 0, or misses it.
     floats
         The amounts that are answered in their token's unit too, by the name of the exact column: the name of the column

@@ -18,7 +18,7 @@ from nbext.language.describe import chain_name, decimals_of
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from nbext.core.operations import Column
+    from nbext.core.wire import Column
     from nbext.engine.dataset import Contract, Tables
     from nbext.engine.query.bounds import Amounts
 

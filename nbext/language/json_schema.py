@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
-from nbext.core.operations import FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import quoted
+from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import UsageError, did_you_mean
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition

@@ -50,7 +50,7 @@ from nbext.language.parse import parse
 
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
-    from nbext.core.operations import Column
+    from nbext.core.wire import Column
     from nbext.engine.dataset import Contract, Dataset, WalletList
 
 __all__ = [

@@ -19,7 +19,7 @@ from nbext.language.describe import excluding
 
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
-    from nbext.core.operations import AsOf, Column, FileType, Operator
+    from nbext.core.wire import AsOf, Column, FileType, Operator
     from nbext.engine.dataset import Tables
     from nbext.engine.query.bounds import Amounts
     from nbext.language.columns import RowOrder, ShownColumn

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Any, Literal
 
 from nbext.core.constants import DEFAULT_LIMIT, is_whole, limit_of
-from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import shown
+from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.errors import did_you_mean
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition

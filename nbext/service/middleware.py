@@ -35,7 +35,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nbext.core.chains import chain_of
-from nbext.core.operations import DATA_HEADER, DOCS, HEALTH, KEY_HEADER, READY, REQUEST_ID_HEADER
+from nbext.core.wire import DATA_HEADER, DOCS, HEALTH, KEY_HEADER, READY, REQUEST_ID_HEADER
 from nbext.engine.dataset import DataAbout
 from nbext.errors import NbextError, StorageError
 from nbext.service.accounts.keys import Key, KeyRing, Rates

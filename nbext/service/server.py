@@ -14,8 +14,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
-from nbext.core.operations import PROBLEM_TYPE
 from nbext.core.strict_json import to_json
+from nbext.core.wire import PROBLEM_TYPE
 from nbext.service.container import Container
 from nbext.service.http.problems import Problem
 

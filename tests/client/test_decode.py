@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from nbext import Client
-from nbext.core.operations import TOKEN_FIELDS
+from nbext.core.wire import TOKEN_FIELDS
 from nbext.errors import ProtocolError, QueryCancelled, SegmentExpired, SegmentFailed
 from tests.client.conftest import KEY
 from tests.client.faultserver import reply

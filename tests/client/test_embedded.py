@@ -21,7 +21,7 @@ import nbext
 from nbext.client.files import writer
 from nbext.client.frames import columns_with_as_of as columns_of
 from nbext.connect import connect
-from nbext.core.operations import (
+from nbext.core.wire import (
     NFT_FIELDS,
     SEARCH_FIELDS,
     SEGMENT_FIELDS,

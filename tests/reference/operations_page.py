@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from nbext.core import operations as wire
+from nbext.core import wire
 from nbext.core.constants import MAX_LIMIT
 from tests.reference import table
 from tests.reference.shown import cut, transcript

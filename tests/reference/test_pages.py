@@ -8,7 +8,7 @@ from typing import get_type_hints
 import pytest
 
 from nbext.cli import COMMANDS
-from nbext.core import operations as wire
+from nbext.core import wire
 from nbext.language.conditions import CONDITIONS
 from nbext.language.fields import GROUPS, SCOPE
 from nbext.notebook.line import grammars

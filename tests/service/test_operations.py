@@ -9,7 +9,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from nbext.core.operations import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
+from nbext.core.wire import NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.service.middleware import MOST_KEYS, Metrics
 from tests.service.conftest import HOLDERS, USDC, Running
 

@@ -32,7 +32,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
-from nbext.core.operations import KEY_HEADER
+from nbext.core.wire import KEY_HEADER
 from nbext.errors import DeadlineExceeded
 from nbext.settings import Secret
 

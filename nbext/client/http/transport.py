@@ -41,8 +41,8 @@ from nbext.client.http.deadline import (
     WatchedAdapter,
 )
 from nbext.client.http.errors import FOREIGN, of_answer, of_library, of_proxy_status
-from nbext.core.operations import DATA_HEADER, IDEMPOTENCY_HEADER
 from nbext.core.untrusted_text import visible
+from nbext.core.wire import DATA_HEADER, IDEMPOTENCY_HEADER
 from nbext.errors import (
     ApiError,
     ConnectionFailed,

@@ -18,9 +18,9 @@ from nbext.client.http.errors import shown
 from nbext.client.http.transport import Call, Repeat
 from nbext.client.remote.field_names import is_address
 from nbext.client.remote.signs import Signs, Way
-from nbext.core.operations import IDEMPOTENCY_HEADER
 from nbext.core.untrusted_text import quoted
 from nbext.core.untrusted_text import shown as visible_value
+from nbext.core.wire import IDEMPOTENCY_HEADER
 from nbext.errors import (
     AmbiguousAnswer,
     BadRequest,

@@ -40,8 +40,8 @@ from nbext.client.remote.status import (
     states_in,
     status_of,
 )
-from nbext.core.operations import ARROW_TYPE, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.core.strict_json import NotJson
+from nbext.core.wire import ARROW_TYPE, NFT_FIELDS, SEARCH_FIELDS, TOKEN_FIELDS
 from nbext.errors import ApiError, ProtocolError
 from nbext.settings import Secret
 

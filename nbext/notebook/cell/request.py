@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbext.core.constants import MAX_LIMIT, limit_of
-from nbext.core.operations import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.core.untrusted_text import visible
+from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.errors import UsageError, ValidationError, did_you_mean
 from nbext.notebook.cell import body
 from nbext.notebook.cell.json_errors import corrected

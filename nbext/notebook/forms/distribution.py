@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nbext.analysis.segments import Segment
-from nbext.core.operations import MAX_COMPARED
 from nbext.core.untrusted_text import html
+from nbext.core.wire import MAX_COMPARED
 from nbext.notebook.forms.bins import Bins, short
 
 # Powers of ten between which nearly all amounts of tokens fall; the first and the last bin are open.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nbext.core.operations import FILE_TYPES, OPERATORS, SEARCH_TYPES
+from nbext.core.wire import FILE_TYPES, OPERATORS, SEARCH_TYPES
 from nbext.notebook.line.options import Grammar, Option
 
 _OUT = Option(("--out", "-o"), "store the result in this variable", "text", "NAME")

@@ -18,7 +18,8 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from nbext.core.constants import MAX_LIMIT
-from nbext.core.operations import (
+from nbext.core.strict_json import NotJson, read_request, to_json
+from nbext.core.wire import (
     MAX_COMPARED,
     MAX_COUNTS,
     MAX_WALLETS,
@@ -26,7 +27,6 @@ from nbext.core.operations import (
     SEGMENT,
     SegmentAnswer,
 )
-from nbext.core.strict_json import NotJson, read_request, to_json
 from nbext.errors import FieldError, ValidationError
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits

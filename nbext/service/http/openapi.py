@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model,
 from pydantic.json_schema import models_json_schema
 from typing_extensions import TypedDict
 
-from nbext.core import operations
+from nbext.core import wire
 from nbext.core.chains import CHAINS, DEFAULT_CHAIN, chain_names
 from nbext.core.constants import MAX_EMAIL, MAX_LIMIT, MAX_SEARCH_TERM
-from nbext.core.operations import (
+from nbext.core.wire import (
     AsOf,
     Column,
     CommonActivity,
@@ -87,10 +87,10 @@ def _model(name: str, table: Mapping[str, str]) -> type[BaseModel]:
     return create_model(name, __config__=_CLOSED, **fields)
 
 
-Token = _model("Token", operations.TOKEN_FIELDS)
-Collection = _model("Collection", operations.NFT_FIELDS)
-SignUpAnswer = _model("SignUpAnswer", operations.SIGN_UP_FIELDS)
-_Hits: Any = list[_model("SearchHit", operations.SEARCH_FIELDS)]  # type: ignore[misc]  # made at run time
+Token = _model("Token", wire.TOKEN_FIELDS)
+Collection = _model("Collection", wire.NFT_FIELDS)
+SignUpAnswer = _model("SignUpAnswer", wire.SIGN_UP_FIELDS)
+_Hits: Any = list[_model("SearchHit", wire.SEARCH_FIELDS)]  # type: ignore[misc]  # made at run time
 SearchAnswer = create_model(
     "SearchAnswer",
     __config__=_CLOSED,
@@ -331,8 +331,8 @@ class SignUpRequest(BaseModel, extra="forbid"):
 
 _REF = "#/components/schemas/{model}"
 _DESCRIPTION = (
-    f"Every request carries its key in the {operations.KEY_HEADER} header, and every answer an id in "
-    f"{operations.REQUEST_ID_HEADER}. Errors are problem objects (RFC 9457)."
+    f"Every request carries its key in the {wire.KEY_HEADER} header, and every answer an id in "
+    f"{wire.REQUEST_ID_HEADER}. Errors are problem objects (RFC 9457)."
 )
 # What every request with a key may meet, every body, and every body that is a segment.
 _ALWAYS = (
@@ -414,7 +414,7 @@ def problems(*codes: str) -> Responses:
         status: {
             "description": "; ".join(f"{CODES[code][1]} ({code})" for code in those),
             "content": {
-                operations.PROBLEM_TYPE: {
+                wire.PROBLEM_TYPE: {
                     "schema": {"$ref": _REF.format(model="ProblemAnswer")},
                     "examples": {code: {"value": _example(code)} for code in those},
                 }
@@ -426,7 +426,7 @@ def problems(*codes: str) -> Responses:
 
 def _example(code: str) -> dict[str, Any]:
     return Problem(code, f"{CODES[code][1]}.").body(
-        instance=operations.EXECUTE, request_id="5f1c0a9be2d34c77"
+        instance=wire.EXECUTE, request_id="5f1c0a9be2d34c77"
     )
 
 
@@ -482,7 +482,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             ref_template=_REF,
         )
         made["components"]["schemas"] |= ours["$defs"] | _language()
-        key = {"type": "apiKey", "in": "header", "name": operations.KEY_HEADER}
+        key = {"type": "apiKey", "in": "header", "name": wire.KEY_HEADER}
         made["components"]["securitySchemes"] = {"key": key}
         made["security"] = [{"key": []}]
         # Not in the routes' own `responses`: FastAPI drops every null in them.
@@ -513,8 +513,8 @@ def _language() -> dict[str, Any]:
         **schema,
         "properties": {name: schema["properties"][name] for name in ("operator", "filters")},
     }
-    place = {"type": "integer", "minimum": 0, "maximum": operations.MAX_COMPARED - 1}
-    several = {"type": "array", "minItems": 1, "maxItems": operations.MAX_COMPARED}
+    place = {"type": "integer", "minimum": 0, "maximum": wire.MAX_COMPARED - 1}
+    several = {"type": "array", "minItems": 1, "maxItems": wire.MAX_COMPARED}
     counts = {
         "type": "object",
         "additionalProperties": False,
@@ -530,7 +530,7 @@ def _language() -> dict[str, Any]:
             "counts": {
                 "type": "array",
                 "minItems": 1,
-                "maxItems": operations.MAX_COUNTS,
+                "maxItems": wire.MAX_COUNTS,
                 "items": {
                     **several,
                     "items": place,
@@ -571,7 +571,7 @@ def _language() -> dict[str, Any]:
             "wallets": {
                 "type": "array",
                 "minItems": 1,
-                "maxItems": operations.MAX_WALLETS,
+                "maxItems": wire.MAX_WALLETS,
                 "items": address,
             },
             "chain": {
@@ -606,7 +606,7 @@ def _moved(value: Any) -> Any:
 
 _USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"
 _ID = "sg_3oLHuCLomFc3fOZYR73fqkua"
-_OWN = operations.SEGMENT.format(id=_ID)
+_OWN = wire.SEGMENT.format(id=_ID)
 _OF_USDC = {"decimals": 6, "symbol": "USDC", "chain": "ethereum", "address": _USDC}
 _COLUMNS = [
     {"name": "address", "type": "string"},
@@ -621,7 +621,7 @@ _ROWS = [
     }
 ]
 _ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
-    operations.SEGMENT: {
+    wire.SEGMENT: {
         "id": _ID,
         "status": "completed",
         **_SEGMENT,
@@ -640,7 +640,7 @@ _ANSWER_EXAMPLES: dict[str, dict[str, Any]] = {
         "warnings": [],
         "error": None,
     },
-    operations.SEGMENT_JSON: {
+    wire.SEGMENT_JSON: {
         "id": _ID,
         "columns": _COLUMNS,
         "data": _ROWS,

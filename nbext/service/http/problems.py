@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from nbext import errors as ours
-from nbext.core.operations import PROBLEM_TYPE
 from nbext.core.strict_json import to_json
+from nbext.core.wire import PROBLEM_TYPE
 from nbext.service.accounts.database import Unreachable
 
 # code -> (HTTP status, title). The code is stable; the detail is for people.

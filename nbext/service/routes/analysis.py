@@ -7,7 +7,7 @@ from functools import partial
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from nbext.core import operations
+from nbext.core import wire
 from nbext.service.container import Executor, FromContainer
 from nbext.service.http.bodies import JsonBody, compared, holders
 from nbext.service.http.openapi import RUN, Counted, Funnel, Holdings, json_body, problems
@@ -18,7 +18,7 @@ router = APIRouter(tags=["analysis"])
 
 
 @router.post(
-    operations.COUNTS,
+    wire.COUNTS,
     response_model=Counted,
     responses=problems(*RUN),
     openapi_extra=json_body("CountsRequest"),
@@ -36,7 +36,7 @@ async def count_segments(
 
 
 @router.post(
-    operations.FUNNEL,
+    wire.FUNNEL,
     response_model=Funnel,
     responses=problems(*RUN),
     openapi_extra=json_body("ExecuteRequest"),
@@ -51,7 +51,7 @@ async def count_conditions(
 
 
 @router.post(
-    operations.HOLDINGS,
+    wire.HOLDINGS,
     response_model=Holdings,
     responses=problems(*RUN),
     openapi_extra=json_body("HoldingsRequest"),

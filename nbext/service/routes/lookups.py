@@ -8,8 +8,8 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from nbext.core.chains import Chain, chain_of
-from nbext.core.operations import NFT, SEARCH, SIGN_UP, TOKEN
 from nbext.core.untrusted_text import quoted
+from nbext.core.wire import NFT, SEARCH, SIGN_UP, TOKEN
 from nbext.errors import ValidationError, did_you_mean
 from nbext.service.container import FromContainer, Reader, Subscriber
 from nbext.service.http.bodies import JsonBody, cacheable_answer, json_answer

@@ -19,10 +19,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 
-from nbext.core import operations
+from nbext.core import wire
 from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
 from nbext.core.constants import SEGMENT_ID_PATTERN
-from nbext.core.operations import SegmentAnswer, SegmentRows, StoredList
+from nbext.core.wire import SegmentAnswer, SegmentRows, StoredList
 from nbext.engine.dataset import Cancel, Dataset
 from nbext.errors import NbextError, ValidationError
 from nbext.service.accounts.keys import Key
@@ -81,13 +81,13 @@ _Prefer = Annotated[
 _IdempotencyKey = Annotated[
     str | None,
     # Execute's description says it in words: no schema can say that a key goes with one body.
-    Header(alias=operations.IDEMPOTENCY_HEADER, include_in_schema=False),
+    Header(alias=wire.IDEMPOTENCY_HEADER, include_in_schema=False),
 ]
 _ADDRESSES = {
     "requestBody": {
         "required": True,
         "content": {
-            operations.ADDRESSES_TYPE: {
+            wire.ADDRESSES_TYPE: {
                 "schema": {
                     "type": "string",
                     "format": "binary",
@@ -110,7 +110,7 @@ _READING = (
 
 
 @router.post(
-    operations.EXECUTE,
+    wire.EXECUTE,
     response_model=SegmentAnswer,
     responses={**links_to(*_READING), **problems(*RUN, "idempotency-key-reused")},
     openapi_extra=json_body("ExecuteRequest"),
@@ -153,7 +153,7 @@ async def execute_segment(
 
 
 @router.post(
-    operations.PROFILE,
+    wire.PROFILE,
     response_model=SegmentAnswer,
     responses={**links_to(*_READING), **problems(*RUN)},
     openapi_extra=json_body("ProfileRequest"),
@@ -174,7 +174,7 @@ async def profile_segment(
 
 
 @router.post(
-    operations.CHANGES,
+    wire.CHANGES,
     response_model=SegmentAnswer,
     responses={**links_to(*_READING), **problems(*RUN)},
     openapi_extra=json_body("ChangesRequest"),
@@ -220,7 +220,7 @@ def _repeated(
 
 
 @router.post(
-    operations.EXPLAIN,
+    wire.EXPLAIN,
     response_model=Explained,
     responses=problems(*RUN),
     openapi_extra=json_body("ExplainRequest"),
@@ -266,7 +266,7 @@ async def in_turn(
 
 
 @router.get(
-    operations.SEGMENT,
+    wire.SEGMENT,
     response_model=SegmentAnswer,
     responses={**UNFINISHED, **problems("not-found", "invalid")},
 )
@@ -290,7 +290,7 @@ async def read_segment(
 
 
 @router.delete(
-    operations.SEGMENT,
+    wire.SEGMENT,
     response_model=SegmentAnswer,
     responses={
         **UNFINISHED,
@@ -333,7 +333,7 @@ async def _slot(key: Reader, container: FromContainer) -> AsyncIterator[Callable
 _Slot = Annotated[Callable[[], None], Depends(_slot)]
 
 
-@router.get(operations.SEGMENT_JSON, response_model=SegmentRows, responses=RESULT)
+@router.get(wire.SEGMENT_JSON, response_model=SegmentRows, responses=RESULT)
 def export_segment_as_json(
     request: Request,
     *,
@@ -348,7 +348,7 @@ def export_segment_as_json(
     segment, reader = container.segments.result(segment_id, key)
     container.note(request, "segment.export", segment.id)
     page = results.page_of(
-        segment, link(request, operations.SEGMENT_JSON.format(id=segment.id)), limit, offset
+        segment, link(request, wire.SEGMENT_JSON.format(id=segment.id)), limit, offset
     )
     return _export(
         request,
@@ -362,9 +362,9 @@ def export_segment_as_json(
 
 
 @router.get(
-    operations.SEGMENT_CSV,
+    wire.SEGMENT_CSV,
     response_class=Response,
-    responses={**text(operations.CSV_TYPE), **RESULT},
+    responses={**text(wire.CSV_TYPE), **RESULT},
 )
 def export_segment_as_csv(
     request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
@@ -378,14 +378,14 @@ def export_segment_as_csv(
         segment,
         results.csv(segment, reader),
         form="csv",
-        media_type=operations.CSV_TYPE,
+        media_type=wire.CSV_TYPE,
     )
 
 
 @router.get(
-    operations.SEGMENT_ARROW,
+    wire.SEGMENT_ARROW,
     response_class=Response,
-    responses={**text(operations.ARROW_TYPE), **RESULT},
+    responses={**text(wire.ARROW_TYPE), **RESULT},
 )
 def export_segment_as_arrow(
     request: Request, segment_id: _SegmentId, container: FromContainer, key: Reader, slot: _Slot
@@ -394,11 +394,11 @@ def export_segment_as_arrow(
     segment, reader = container.segments.result(segment_id, key)
     container.note(request, "segment.export", segment.id)
     pieces = results.arrow(segment, reader)
-    return _export(request, slot, segment, pieces, form="arrow", media_type=operations.ARROW_TYPE)
+    return _export(request, slot, segment, pieces, form="arrow", media_type=wire.ARROW_TYPE)
 
 
 @router.post(
-    operations.LISTS,
+    wire.LISTS,
     status_code=201,
     response_model=StoredList,
     responses=problems(*BODY, "busy", "storage", "resource-limit"),
@@ -412,17 +412,13 @@ async def store_list(request: Request, *, key: Executor, container: FromContaine
     """
     with container.receiving.taken(key.id), container.lists.room() as part:
         with part.open("wb") as file:
-            await receive(
-                request, file, operations.ADDRESSES_TYPE, container.limits.list_wallets * WIDTH
-            )
+            await receive(request, file, wire.ADDRESSES_TYPE, container.limits.list_wallets * WIDTH)
         stored = await container.wait_for(container.lists.store, part, key)
     answer: StoredList = {"id": stored.id, "wallets": stored.wallets}
-    return json_answer(
-        answer, 201, {"Location": link(request, operations.LIST.format(id=stored.id))}
-    )
+    return json_answer(answer, 201, {"Location": link(request, wire.LIST.format(id=stored.id))})
 
 
-@router.get(operations.LIST, response_model=StoredList, responses=problems("not-found", "invalid"))
+@router.get(wire.LIST, response_model=StoredList, responses=problems("not-found", "invalid"))
 async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
     found = await container.wait_for(container.lists.find, list_id, key)

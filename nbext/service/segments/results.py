@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.atomic_files import PART, whole_file
-from nbext.core.operations import Column, Page
 from nbext.core.strict_json import to_json
+from nbext.core.wire import Column, Page
 from nbext.errors import DiskFull, StorageError
 from nbext.service.segments.store import ResultFile, Segment
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from nbext.core.operations import EXECUTE_KEYS
+from nbext.core.wire import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel, Dataset, WalletList
 from nbext.engine.storage import ProcessLock
 from nbext.errors import (

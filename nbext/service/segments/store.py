@@ -16,8 +16,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Update, bindparam, delete, func, insert, or_, select, update
 
-from nbext.core.operations import IDEMPOTENCY_HEADER, Status
 from nbext.core.strict_json import canonical_json, to_json
+from nbext.core.wire import IDEMPOTENCY_HEADER, Status
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key
 from nbext.service.accounts.schema import idempotency, roles, segments

@@ -267,7 +267,9 @@ def test_types_in_the_settings_change_no_columns_order(server, settings):
 @pytest.mark.parametrize(("returned", "fails"), [(3, False), (4, True), (2, True)])
 @pytest.mark.parametrize("to", [None, "rows.csv", "rows.json", "rows.parquet"])
 @pytest.mark.parametrize("export", ["export_json", "export_csv"])
-def test_the_rows_are_counted(ours, client, tmp_path, returned, fails, to, export):  # its parameters
+def test_the_rows_are_counted(
+    ours, client, tmp_path, returned, fails, to, export
+):  # its parameters
     ours.script(
         "GET /v1/segment/abc", reply(described(counts={"matched": 9, "returned": returned}))
     )

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from nbext.core.operations import MAX_COMPARED
 from nbext.core.untrusted_text import visible
+from nbext.core.wire import MAX_COMPARED
 from nbext.notebook.forms.builder import filters
 from nbext.notebook.forms.builder.tree import Group, Part, Tree
 from nbext.notebook.forms.tables import provenance
