@@ -43,7 +43,7 @@ _OF_THE_FILE = {
 }
 _OF_THE_SERVER = {"08", "28", "3D", "53", "57", "58"}
 # Any number that no other program locks.
-_MIGRATING = 0x6E62657874
+_MAKING = 0x6E62657874
 ROLES = ("queue", "caretaker")
 
 
@@ -59,8 +59,8 @@ class Database:
     Raises
     ------
     StorageError
-        The file is not a SQLite file, or was made by a newer nbext; the server cannot be reached; it has no tables, and
-        ``make`` is false. Whenever it is used: it is damaged, or the disk is full.
+        The file is not a SQLite file, or the registry is not of this nbext; the server cannot be reached; it has no
+        tables, and ``make`` is false. Whenever it is used: it is damaged, or the disk is full.
     ConfigError
         The URL is of no PostgreSQL database, or its driver is not installed.
     """
@@ -104,42 +104,33 @@ class Database:
         self.path.chmod(0o600)
 
     def _prepare(self, make: bool) -> None:
-        """Make the tables, or migrate those of an older nbext; each start pays for one look at the revision."""
-        if self._revision() == schema.NEWEST:
-            return
+        """Make the tables where there are none; each start pays for one look at the version."""
+        # Where that fails, there is no such table yet.
+        with contextlib.suppress(OperationalError, ProgrammingError), self.read() as db:
+            if db.scalar(select(schema.version.c.number)) == schema.VERSION:
+                return
         with self.write() as db:
             if not self.path:
                 # CREATE TABLE of two services at once fails in one of them. The lock ends with the transaction.
-                db.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
-            names = set(inspect(db).get_table_names())
+                db.execute(select(func.pg_advisory_xact_lock(_MAKING)))
+            names = inspect(db).get_table_names()
             if not names and not make:
                 it = "It" if self.path else "No service has run on it yet, or it"
                 raise StorageError(
                     f"{self.name} has no tables. {it} is not a registry, or a copy that was cut off."
                 )
-            if schema.revision.name in names or not names:
-                # New, or made by another service while this one waited for its turn.
+            if not names:
                 schema.metadata.create_all(db)
-                if not names:
-                    db.execute(insert(schema.revision).values(version_num=schema.NEWEST))
-            if names:
-                _migrate(db)
-            there = set(db.scalars(select(schema.roles.c.name)))
-            for name in set(ROLES) - there:
-                db.execute(insert(schema.roles).values(name=name))
-
-    def _revision(self) -> str | None:
-        try:
-            with self.read() as db:
-                found = db.scalar(select(schema.revision.c.version_num))
-        except (OperationalError, ProgrammingError):  # there is no such table yet
-            return None
-        if found and found > schema.NEWEST:
+                db.execute(insert(schema.version).values(number=schema.VERSION))
+                db.execute(insert(schema.roles), [{"name": name} for name in ROLES])
+            # Made by another service while this one waited for its turn, or by another nbext.
+            known = schema.version.name in names or not names
+            found = db.scalar(select(schema.version.c.number)) if known else "none"
+        if found != schema.VERSION:
             raise StorageError(
-                f"{self.name} was made by a newer nbext (revision {found}; this one reads up to {schema.NEWEST})."
-                " Upgrade nbext, or name another data folder."
+                f"{self.name} is not a registry of this nbext (version {found}; this one reads {schema.VERSION})."
+                " Use the nbext that made it, or name another data folder."
             )
-        return found
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -211,7 +202,7 @@ class Database:
         stored = [
             table
             for table in schema.metadata.sorted_tables
-            if table not in (schema.revision, schema.roles)
+            if table not in (schema.version, schema.roles)
         ]
         with (
             contextlib.closing(Database(target)) as copy,
@@ -256,14 +247,3 @@ def _url_of(text: str) -> URL:
         raise ConfigError(
             "The registry's URL cannot be read. Write postgresql://user@host/database."
         ) from None
-
-
-def _migrate(db: Connection) -> None:
-    # Alembic takes 0.15 s to load, and a registry needs it once in its life with each release.
-    from alembic.command import upgrade
-    from alembic.config import Config
-
-    config = Config(attributes={"connection": db})
-    folder = Path(__file__).parent
-    config.set_main_option("script_location", str(folder).replace("%", "%%"))
-    upgrade(config, "head")

@@ -1,7 +1,7 @@
-"""The registry's tables, the same in SQLite and PostgreSQL; `versions` holds how older registries become these.
+"""The registry's tables, the same in SQLite and PostgreSQL.
 
-Times are seconds since 1970. A change here needs a file in ``versions`` and its name as NEWEST; a test compares what
-the migrations make of an old registry with these tables.
+Times are seconds since 1970. A registry with another number than VERSION is refused: after a release, a change of the
+tables needs the next number.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from sqlalchemy import (
     Double,
     Index,
     MetaData,
-    String,
     Table,
     Text,
     text,
 )
 from sqlalchemy.types import TypeEngine
 
-# The revision of the tables below; each is numbered, so that a greater one is of a newer nbext.
-NEWEST = "0002"
+# The number of the tables below, which a registry has in its table ``version``.
+VERSION = 1
 
 metadata = MetaData()
 # SQLite's STRICT knows neither BIGINT nor DOUBLE; PostgreSQL's own REAL has 24 bits, too few for seconds since 1970.
@@ -45,8 +44,7 @@ def _table(name: str, *columns: Column[Any]) -> Table:
     return Table(name, metadata, *columns, sqlite_strict=True)
 
 
-# Alembic's own.
-revision = Table("alembic_version", metadata, Column("version_num", String(32), primary_key=True))
+version = _table("version", Column("number", Whole, primary_key=True))
 
 keys = _table(
     "keys",

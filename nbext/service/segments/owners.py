@@ -44,7 +44,7 @@ _SIZE = (
     )
 )
 _MINE = owners.c.key_id == bindparam("key")
-# The owner's key is in no registry, and not private. Segments of older registries have no owner: they are open.
+# The owner's key is in no registry, and not private.
 _ACCESS = (
     select(
         func.count().label("owners"),
@@ -122,8 +122,7 @@ class Owners:
         """Return what a segment is to a key."""
         with self._database.read() as db:
             found = db.execute(_ACCESS, {"which": segment_id, "key": key_id}).one()
-        everybody = found.open > 0 or found.owners == 0
-        return Access(found.own > 0, found.owners > found.own, everybody, found.since or 0.0)
+        return Access(found.own > 0, found.owners > found.own, found.open > 0, found.since or 0.0)
 
     def sees(self, key: Key, segment_id: str) -> bool:
         """Return whether a key may read a segment."""

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sqlite3
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, event, insert, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
@@ -20,7 +15,7 @@ from nbext.errors import StorageError
 from nbext.service.accounts import audit, schema
 from nbext.service.accounts.database import Database
 from nbext.service.accounts.keys import Key, Rates
-from nbext.service.accounts.schema import segments, signups
+from nbext.service.accounts.schema import signups
 from nbext.service.http.problems import Problem
 from tests.service import postgres
 from tests.service.conftest import Running
@@ -150,83 +145,29 @@ def test_a_transaction_waits_for_the_disk_in_full(database):
     assert set_to == [2, "wal"]
 
 
-VERSION_1 = Path(__file__).with_name("version_1")
-
-
-@pytest.fixture
-def of_version_1(tmp_path: Path) -> Path:
-    """A service's folder as nbext stored it before Alembic: two keys, a sign-up, a claim, two segments."""
-    shutil.copytree(VERSION_1 / "results", tmp_path / "results")
-    with contextlib.closing(sqlite3.connect(tmp_path / "registry.sqlite")) as registry:
-        registry.executescript((VERSION_1 / "registry.sql").read_text("ascii"))
-        registry.execute("UPDATE segments SET used_at = ?", (time.time(),))
-        registry.execute("UPDATE idempotency SET created_at = ?", (time.time(),))
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ("UPDATE version SET number = 9", "9"),
+        ("ALTER TABLE version RENAME TO alembic_version", "none"),
+    ],
+)
+def test_the_registry_of_another_nbext_is_refused_in_one_line_and_left_alone(
+    tmp_path, change, found
+):
+    path = tmp_path / "registry.sqlite"
+    Database(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as registry:
+        registry.execute(change)
         registry.commit()
-    return tmp_path
-
-
-def test_an_older_registry_becomes_what_a_new_one_is(of_version_1, tmp_path):
-    found = []
-    for path in (of_version_1 / "registry.sqlite", tmp_path / "new.sqlite"):
-        database = Database(path)
-        with database.read() as db:
-            context = MigrationContext.configure(
-                db, opts={"compare_type": True, "compare_server_default": True}
-            )
-            found.append(
-                (compare_metadata(context, schema.metadata), context.get_current_revision())
-            )
-            found.append(sorted(db.scalars(select(schema.roles.c.name))))
-        database.close()
-    assert found == [([], schema.NEWEST), ["caretaker", "queue"]] * 2
-
-
-def test_an_older_folder_opens_with_all_that_it_stored(of_version_1, data_dir):
-    key = {"x-api-key": "nbx_QIFGLbL-5f5T86BytYnZZwnY61ctSc1rsF3ym-guql4"}
-    database = Database(of_version_1 / "registry.sqlite")
-    waiting = select(segments).where(segments.c.status == "queued")
-    with database.read() as db:
-        (queued,) = db.execute(waiting).all()
-    database.close()
-    running = Running(data_dir, of_version_1)
-    try:
-        done = running.get("/v1/segment/sg_Vv-nExFkkn5BJgXIPIZ3_QLU", headers=key).json()
-        assert (done["status"], done["counts"]) == ("completed", {"matched": 730, "returned": 5})
-        rows = running.get(done["links"]["json"], headers=key).json()["data"]
-        assert rows == done["preview"]
-        left = running.get(f"/v1/segment/{queued.id}", headers={**key, "Prefer": "wait=20"}).json()
-        assert left["status"] in ("completed", "failed"), (
-            "it is run again, or the sample has changed since"
+        before = list(registry.iterdump())
+        with pytest.raises(StorageError) as caught:
+            Database(path)
+        assert str(caught.value) == (
+            f"registry.sqlite is not a registry of this nbext (version {found}; this one reads 1)."
+            " Use the nbext that made it, or name another data folder."
         )
-        assert [
-            (key.name, key.rate, key.revoked_at is None) for key in running.container.keys.all()
-        ] == [("ada", "5/second", True), ("bob", "600/minute", False)]
-        assert [each.email for each in running.container.signups.all()] == ["Ann@example.com"]
-        again = running.post(
-            "/v1/segment/execute", OF_VERSION_1, headers={"Idempotency-Key": "one"}
-        )
-        assert (again.json()["id"], again.headers["Idempotency-Replayed"]) == (done["id"], "true")
-    finally:
-        running.stop()
-
-
-OF_VERSION_1 = {
-    "operator": "AND",
-    "filters": {"token": {"token": "USDC", "balance": {"min": "1"}}},
-    "limit": 5,
-}
-
-
-def test_the_registry_of_a_newer_nbext_is_left_alone(tmp_path):
-    Database(tmp_path / "registry.sqlite").close()
-    with contextlib.closing(sqlite3.connect(tmp_path / "registry.sqlite")) as registry:
-        registry.execute("UPDATE alembic_version SET version_num = '9999'")
-        registry.commit()
-    with pytest.raises(
-        StorageError,
-        match=r"was made by a newer nbext \(revision 9999; this one reads up to \d{4}\)",
-    ):
-        Database(tmp_path / "registry.sqlite")
+        assert list(registry.iterdump()) == before
 
 
 def test_many_that_open_a_new_registry_at_once_make_it_once(tmp_path, pool):
