@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from tests import size
 
 PACKAGE = Path(__file__).parents[1] / "nbext"
@@ -60,6 +58,8 @@ FOREIGN = {
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in MODULES})
+# Public names of two meanings, a line each. The list only shrinks.
+DEFINED_TWICE = Path(__file__).with_name("defined_twice.txt")
 # Past these a stranger no longer finds a file within a minute.
 MOST_FILES_IN_A_FOLDER = 12
 
@@ -86,6 +86,7 @@ def tree_of(path: Path) -> ast.Module:
 NAMES = {dotted(path) for path in MODULES}
 
 
+@cache
 def imported(path: Path, *, at_the_top: bool = False) -> set[str]:
     """Every module that the file imports, also inside functions and for type checking; or only those at its top."""
     return {
@@ -116,23 +117,25 @@ def _modules_named(node: ast.AST, path: Path) -> set[str]:
     return inside or {base}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=path_id)
-def test_a_room_imports_only_what_the_table_allows(path):
-    room = room_of(path)
-    rooms_seen = {name.split(".")[1] for name in imported(path) if name.startswith("nbext.")}
-    allowed = (
-        ROOMS[room]
-        | ({room} if room not in ("errors", "settings") else set())
-        | SHARED
-        | {"__version__"}
-    )
-    assert rooms_seen <= allowed, f"{room} may not import {sorted(rooms_seen - allowed)}"
+def test_a_room_imports_only_what_the_table_allows():
+    wrong = []
+    for path in MODULES:
+        room = room_of(path)
+        allowed = ROOMS[room] | SHARED | {"__version__"}
+        if room not in ("errors", "settings"):
+            allowed |= {room}
+        seen = {name.split(".")[1] for name in imported(path) if name.startswith("nbext.")}
+        wrong += [f"{path_id(path)} may not import {name}" for name in sorted(seen - allowed)]
+    assert wrong == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=path_id)
-def test_a_room_uses_no_library_that_belongs_to_another(path):
-    outside = {name.split(".")[0] for name in imported(path)}
-    assert not outside & FOREIGN.get(room_of(path), set())
+def test_a_room_uses_no_library_that_belongs_to_another():
+    wrong = []
+    for path in MODULES:
+        outside = {name.split(".")[0] for name in imported(path)}
+        foreign = sorted(outside & FOREIGN.get(room_of(path), set()))
+        wrong += [f"{path_id(path)} may not import {name}" for name in foreign]
+    assert wrong == []
 
 
 def test_every_module_is_in_a_room_of_the_table():
@@ -161,19 +164,42 @@ def test_no_module_imports_itself_through_others():
     assert {name: sorted(needs & graph.keys()) for name, needs in graph.items()} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=path_id)
-def test_every_module_says_what_it_holds(path):
-    assert ast.get_docstring(tree_of(path))
+def test_every_module_says_what_it_holds():
+    assert [path_id(path) for path in MODULES if not ast.get_docstring(tree_of(path))] == []
 
 
-@pytest.mark.parametrize("folder", FOLDERS[1:], ids=path_id)
-def test_a_folders_docstring_is_its_map(folder):
-    docstring = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
-    beside = {path.stem for path in folder.glob("*.py")} | {
-        path.parent.name for path in folder.glob("*/__init__.py")
-    }
-    words = set(re.findall(r"\w+", docstring))
-    assert beside - {"__init__"} - words == set()
+def test_a_folders_docstring_is_its_map():
+    unnamed = []
+    for folder in FOLDERS[1:]:
+        docstring = ast.get_docstring(tree_of(folder / "__init__.py")) or ""
+        files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+        beside = files | {path.parent.name for path in folder.glob("*/__init__.py")}
+        missing = sorted(beside - set(re.findall(r"\w+", docstring)))
+        unnamed += [f"{path_id(folder)}/__init__.py does not name {name}" for name in missing]
+    assert unnamed == []
+
+
+_DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def public_names() -> dict[str, set[str]]:
+    """Each public class and function at the top of a module, and the modules that define it."""
+    found: dict[str, set[str]] = {}
+    for path in MODULES:
+        for node in tree_of(path).body:
+            if isinstance(node, _DEFINITIONS) and not node.name.startswith("_"):
+                found.setdefault(node.name, set()).add(dotted(path))
+    return found
+
+
+def test_a_public_name_is_defined_once():
+    """One name, one meaning: who searches for it finds one place."""
+    twice = {name: sorted(where) for name, where in public_names().items() if len(where) > 1}
+    known = set(DEFINED_TWICE.read_text("utf-8").split())
+    new = [f"{name}: {' and '.join(twice[name])}" for name in sorted(twice.keys() - known)]
+    assert new == [], "rename one of each, by the field's noun for what it is"
+    gone = sorted(known - twice.keys())
+    assert gone == [], f"no longer defined twice: take these off tests/{DEFINED_TWICE.name}"
 
 
 def test_the_house_stays_small_enough_to_find_ones_way():
