@@ -34,6 +34,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("the same", derandomize=True)
 settings.load_profile("the same")
 
+# Half of what a small ingest takes is waiting for the disk, and no test cuts the power. Processes that tests start, and
+# kill, flush as ever; the tests of what is flushed ask for `flushing`.
+_fsync = os.fsync
+os.fsync = lambda handle: None
+
+
+@pytest.fixture
+def flushing(monkeypatch):
+    """Flush files to the disk, as outside of the tests."""
+    monkeypatch.setattr(os, "fsync", _fsync)
+
 
 @pytest.fixture(autouse=True)
 def forms_have_come_to_rest():

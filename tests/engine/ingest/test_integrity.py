@@ -21,6 +21,8 @@ from tests import full_disk
 from tests.engine.ingest.conftest import write_csv
 from tests.engine.ingest.reading_back import Tables, take, wallet
 
+pytestmark = pytest.mark.usefixtures("flushing")
+
 FORMAT_1 = Path(__file__).with_name("format-1.tar.xz")  # written by commit 7d22637
 
 
