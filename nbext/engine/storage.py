@@ -9,19 +9,15 @@ A generation is built in a folder whose name starts with a dot, written through 
 `current` is then replaced in one step. A process killed at any moment leaves the old or the new, whole.
 Generations on one base share its file, by hard links: whichever of them is removed last takes it along.
 A generation of an earlier format is read as it is: `_STEPS` says what has changed since.
-`ProcessLock` shows which processes are alive on a folder.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import secrets
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -440,48 +436,3 @@ def _read_all(path: Path) -> None:
         for table in TABLES:
             # DuckDB compares each block with its checksum when it reads it, so reading all is checking all.
             tables.execute(f"SELECT bit_xor(hash(t)) FROM {table} t").fetchall()
-
-
-class ProcessLock:
-    """Shows that its process is alive: a small SQLite file, held in an exclusive transaction.
-
-    The kernel releases the lock when the process ends, also by kill -9; unlike flock it is the same on
-    every platform, and unlike a process id it is never taken over by another process.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.name = secrets.token_hex(8)
-        self._path = folder / f"{self.name}.lease"
-        self._db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-        # Never committed: the transaction is the lock, and nothing is stored in it.
-        self._db.execute("BEGIN EXCLUSIVE")
-
-    def release(self) -> None:
-        """Release the lock and remove its file."""
-        self._db.close()
-        self._path.unlink(missing_ok=True)
-
-    def is_alive(self, name: str) -> bool:
-        """Return whether the process of that lock is alive; remove the file of one that is not."""
-        if name == self.name:
-            return True
-        path = self._path.with_name(f"{name}.lease")
-        try:
-            with contextlib.closing(_open_lock(path)) as db:
-                db.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError:
-            return path.exists()
-        path.unlink(missing_ok=True)
-        return False
-
-    def others(self) -> list[str]:
-        """Return the names of the other locks in the folder, those of ended processes too."""
-        return [path.stem for path in self._path.parent.glob("*.lease") if path.stem != self.name]
-
-
-def _open_lock(path: Path) -> sqlite3.Connection:
-    # mode=rw: looking for a lock that is gone must not create its file again.
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None
-    )

@@ -29,6 +29,7 @@ from nbext.core import strict_json
 from nbext.core.addresses import checksummed
 from nbext.core.atomic_files import ORDINARY, PART, whole_file, write_whole
 from nbext.core.chains import Chain
+from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError
 from nbext.node.contracts import Card
@@ -477,21 +478,17 @@ class _Part:
 @contextlib.contextmanager
 def opened(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
     """Lend what is stored of a chain; no other process may fetch it meanwhile."""
-    import fcntl
-
     folder = data_dir.expanduser().resolve() / "fetched" / chain.name
-    try:
-        (folder / "parts").mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
-    with lock:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (folder / "parts").mkdir(parents=True, exist_ok=True)
+            held.enter_context(exclusive(folder / ".lock"))
         except BlockingIOError:
             raise StorageError(
                 f"{folder}: another `nbext fetch` is running there. Wait until it ends."
             ) from None
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
         # Of a process that was killed while it wrote.
         for left in (*folder.glob(f".*{PART}"), *folder.glob(f"parts/.*{PART}")):
             left.unlink()

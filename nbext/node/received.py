@@ -50,11 +50,9 @@ class Received:
         """Write an answer as it came, and the calls that it is to."""
         head = json.dumps({**self._of, "calls": bodies, "bytes": len(raw)}).encode()
         # Those who may read the data may read this too; what a node answers beside results is nobody else's.
-        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
-        try:
-            os.writev(handle, [head, b"\n", raw, b"\n"])
-        finally:
-            os.close(handle)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(self.path, flags, PRIVATE), "ab") as file:
+            file.writelines((head, b"\n", raw, b"\n"))
 
     def forget(self) -> None:
         """Delete the file: the range is stored, or its answers cannot be used."""

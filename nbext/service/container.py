@@ -15,8 +15,8 @@ from starlette.concurrency import run_in_threadpool
 
 from nbext.core.addresses import ZERO_ADDRESS
 from nbext.core.atomic_files import write_whole
+from nbext.core.locks import ProcessLock
 from nbext.engine.dataset import Cancel, Dataset
-from nbext.engine.storage import ProcessLock
 from nbext.errors import NbextError
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.database import Database

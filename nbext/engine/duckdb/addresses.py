@@ -46,7 +46,7 @@ class Addresses:
         texts = self._texts[wallets]
         mapped: Any = getattr(self._texts.base, "base", None)
         # What was read stays in the system's cache, and is no longer counted as this process's memory.
-        if len(wallets) > _MANY and hasattr(mapped, "madvise"):
+        if len(wallets) > _MANY and hasattr(mmap, "MADV_DONTNEED") and hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)
         return _column(texts)
 

@@ -22,6 +22,7 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
+from nbext.core.locks import ProcessLock
 from nbext.engine import profile, total
 from nbext.engine.catalog import TableCatalog, TableClock
 from nbext.engine.dataset import (
@@ -51,7 +52,7 @@ from nbext.engine.query.rows import Rows
 from nbext.engine.query.series import ENTERS, Series, series_of
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
 from nbext.engine.query.statements import LISTED, RETURNED, WALLET, Build, Statement, Statements
-from nbext.engine.storage import ADVICE, DUCKDB, ProcessLock, about
+from nbext.engine.storage import ADVICE, DUCKDB, about
 from nbext.errors import NbextError, ResourceLimit, SegmentFailed, StorageError
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import duckdb
 
 from nbext.core.chains import Chain, chain_of
+from nbext.core.locks import exclusive
 from nbext.engine import storage
 from nbext.engine.dataset import Compared
 from nbext.engine.ingest import taken
@@ -311,22 +312,16 @@ def check_memory(memory: str) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Lock the data folder; the lock ends with the process, however it ends."""
-    # Not at the top: Windows has no fcntl, and must still be able to import this module to say what it lacks.
-    import fcntl
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / ".ingest.lock").open("w")
-    except OSError as error:
-        raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
-    with lock:
+    with ExitStack() as held:
         try:
-            # Not a file that is there or not: one of those outlives a killed run, and then nobody can ingest.
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(exclusive(folder / ".ingest.lock"))
         except BlockingIOError:
             raise StorageError(
                 f"{folder}: another `nbext ingest` is writing there. Wait until it ends."
             ) from None
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be written: {error.strerror}.") from None
         yield
 
 

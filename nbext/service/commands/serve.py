@@ -283,7 +283,8 @@ class _Processes:
 
 def _child(args: argparse.Namespace, key: str, listener: socket.socket, ready: Event) -> None:
     # A group of its own: the Ctrl-C of a terminal is for the parent, which ends all in order.
-    os.setpgrp()
+    if hasattr(os, "setpgrp"):  # not on Windows
+        os.setpgrp()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _serve(args, Secret(key), listener, ready.set)
@@ -322,6 +323,8 @@ def _owner_key(state: Path) -> tuple[Secret, str]:
 
 def _listen(host: str, port: int, processes: int) -> list[socket.socket]:
     """Return a socket for each process. Linux gives each its share of the connections; elsewhere all have one."""
+    if processes > 1 and not hasattr(socket, "SO_REUSEPORT"):
+        raise ConfigError("Windows cannot share a port among --processes: leave the option out.")
     shared = processes > 1 and sys.platform == "linux"
     try:
         if shared and port:

@@ -19,9 +19,9 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from nbext.core.locks import ProcessLock
 from nbext.core.wire import EXECUTE_KEYS
 from nbext.engine.dataset import Cancel, Dataset, WalletList
-from nbext.engine.storage import ProcessLock
 from nbext.errors import (
     NbextError,
     QueryCancelled,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import signal
 import subprocess
 import sys
 
 import pytest
 
+from nbext.core.locks import exclusive
 from nbext.engine import storage
 from nbext.engine.ingest import stage
 from nbext.errors import StorageError
@@ -174,10 +174,9 @@ def test_metadata_that_comes_later_classifies_transfers_that_came_before(
 
 def test_a_second_run_in_the_same_folder_is_turned_away(data, days):
     data.mkdir()
-    with (data / ".ingest.lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(StorageError, match=r"another `nbext ingest` is writing there"):
-            take(data, days[0][0])
+    turned_away = pytest.raises(StorageError, match=r"another `nbext ingest` is writing there")
+    with exclusive(data / ".ingest.lock"), turned_away:
+        take(data, days[0][0])
 
 
 def test_the_files_of_a_generation_before_stay_readable_while_two_more_are_made(

@@ -72,9 +72,10 @@ def open_regular(path: Path):  # type: ignore[no-untyped-def]  # the built-in op
     """Open a regular file for reading bytes; refuse a link, pipe or device, even one that was just put there."""
     # Checked on the open handle, because a path can be exchanged between a check and an open. Without O_NONBLOCK,
     # opening a pipe waits for a writer that may never come.
-    handle = os.open(
-        path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    )
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+        flags |= getattr(os, name, 0)  # each platform has its own of these
+    handle = os.open(path, flags)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise IngestError(f"{path}: not a regular file.", path=str(path))
