@@ -44,10 +44,6 @@ COMMANDS = {
         "nbext.engine.ingest.compact",
         "fold what ingest has added into one base, for the fastest queries",
     ),
-    "load": (
-        "nbext.engine.remote.load",
-        "print the statements that load the data into BigQuery or Trino",
-    ),
     "examples": ("nbext.notebook.run.examples", "copy the example notebooks to a folder"),
     "schema": ("nbext.language.json_schema", "print the JSON Schema of segment filters"),
 }

@@ -17,7 +17,7 @@ REPO = Path(__file__).parents[1]
 PROJECT = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 # What users install; the extras for tests and the gate are ours.
-OURS = ("test", "bench", "gate", "lab", "bigquery", "trino")
+OURS = ("test", "bench", "gate", "lab")
 DECLARED = PROJECT["dependencies"] + [
     line for name in EXTRAS if name not in OURS for line in EXTRAS[name]
 ]

@@ -12,6 +12,6 @@ layers       a generation's base and delta, read as one
 ingest/      files of chain data become one generation of tables
 query/       what engines share: Ibis expressions, statements, parameters, history
 duckdb/      segments on DuckDB: bitmaps, addresses, spilling
-remote/      segments on Spark, BigQuery and Trino
+spark/       segments on Spark, one statement each
 sample/      the synthetic data that answers when there is no other
 """

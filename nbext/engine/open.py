@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from nbext.core.untrusted_text import quoted
 from nbext.engine import storage
@@ -17,7 +17,7 @@ from nbext.errors import ConfigError, StorageError, did_you_mean
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Dataset
-    from nbext.engine.remote.backends import Spark, Warehouse
+    from nbext.engine.spark.session import Spark
     from nbext.engine.storage import Generation
 
 # Not what DuckDB takes: it reads "4" as bytes and "50%" as a part of a machine that other services share.
@@ -45,9 +45,8 @@ def open_dataset(data_dir: Path | str, engine: str = "duckdb://") -> Dataset:
     data_dir
         The data folder, as `nbext ingest --data` filled it; or as text the URL that an ingest on Spark filled.
     engine
-        ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``; what Spark calls a master, such as
-        ``spark://HOST:PORT`` or ``local[4]``, with options that begin with ``spark.``;
-        ``bigquery://PROJECT/DATASET``; ``trino://USER@HOST:PORT/CATALOG/SCHEMA``. All but DuckDB connect at the
+        ``duckdb://``, with options such as ``duckdb://?memory=4GB&threads=8``; or what Spark calls a master, such as
+        ``spark://HOST:PORT`` or ``local[4]``, with options that begin with ``spark.``. Spark is connected to at the
         first question.
 
     Raises
@@ -59,45 +58,24 @@ def open_dataset(data_dir: Path | str, engine: str = "duckdb://") -> Dataset:
     """
     if isinstance(data_dir, str):
         return _at(data_dir, engine)[0]
-    if _kind(engine) == "spark":
-        return _spark(data_dir, engine)
-    url = _url(engine)
-    return _ENGINES[url.scheme](data_dir, url)
-
-
-def warehouse(engine: str) -> Warehouse:
-    """Return the warehouse of a URL, not connected; errors as of `open_dataset`."""
-    if _kind(engine) in ("duckdb", "spark"):
-        raise ConfigError(
-            f"engine: {quoted(engine)} is not a warehouse. Write bigquery://PROJECT/DATASET or "
-            "trino://USER@HOST:PORT/CATALOG/SCHEMA."
-        )
-    return _warehouse(_url(engine))
-
-
-def _url(engine: str) -> SplitResult:
-    try:
-        url = urlsplit(engine)
-        _ = url.port
-    except ValueError as error:
-        raise ConfigError(f"engine: {quoted(engine)} is not a URL: {error}.") from None
-    if url.scheme not in _ENGINES or "://" not in engine:
-        near = did_you_mean(url.scheme, [*_ENGINES, "spark", "yarn"])
+    if (name := _name_of(engine)) not in _ENGINES:
+        near = did_you_mean(name, [*_ENGINES, "yarn"])
         raise ConfigError(
             f"engine: {quoted(engine)} is not the URL of an engine.{near} "
-            f"Allowed: {', '.join(f'{scheme}://' for scheme in _ENGINES)}, and Spark's masters: {', '.join(_MASTERS)}."
+            f"Allowed: duckdb://, and Spark's masters: {', '.join(_MASTERS)}."
         )
-    return url
+    opens, _ = _ENGINES[name]
+    return opens(data_dir, engine)
 
 
-def _kind(engine: str) -> str:
+def _name_of(engine: str) -> str:
     """Return the scheme of an engine's URL, or spark for what is, or begins as, a master of Spark's."""
     master = engine.partition("?")[0]
     if master.startswith(("spark:", "sc:")) or any(
         form.fullmatch(master) for form in _MASTERS.values()
     ):
         return "spark"
-    return engine.partition(":")[0]
+    return engine.partition("://")[0].lower()
 
 
 class Newest:
@@ -115,9 +93,7 @@ class Newest:
         # Of a URL: the session that looks for a new generation, and when it did.
         self._spark: Spark | None = None
         self._looked = 0.0
-        # What a warehouse answers from is loaded by its operator: here only a local engine's tables are replaced.
-        self._follows = _kind(engine) in ("duckdb", "spark")
-        self.query_seconds = QUERY_SECONDS if _kind(engine) == "duckdb" else QUERY_SECONDS_ELSEWHERE
+        _, self.query_seconds = _ENGINES.get(_name_of(engine), _ENGINES["duckdb"])
 
     def open(self) -> Dataset:
         """Open what is served now; errors as of `open_dataset`."""
@@ -134,9 +110,7 @@ class Newest:
     def newer(self) -> Dataset | None:
         """Open what is served now, where an ingest has switched it since it was opened, else return None; one stat."""
         # A folder that is gone, as of a disk that is not mounted now, is no reason to go on with the sample.
-        return (
-            self.open() if self._follows and self._switch() not in (None, self._switched) else None
-        )
+        return self.open() if self._switch() not in (None, self._switched) else None
 
     def _switch(self) -> object:
         """Return what is another after each switch: of ``current``, which is replaced by a new file, or of a URL."""
@@ -149,7 +123,7 @@ class Newest:
         return found.st_ino, found.st_mtime_ns
 
     def _newest_at(self, url: str) -> str | None:
-        from nbext.engine.remote.place import newest
+        from nbext.engine.spark.place import newest
 
         if self._spark is None or time.monotonic() < self._looked + _LOOK_SECONDS:
             return None
@@ -168,27 +142,28 @@ def chosen(data_dir: Path) -> Generation:
     return storage.read(ensure_sample(data_dir))
 
 
-def _options(url: SplitResult, **allowed: re.Pattern[str]) -> dict[str, str]:
+def _duckdb(data_dir: Path, engine: str) -> Dataset:
+    from nbext.engine.duckdb.dataset import MEMORY, DuckDataset
+
+    try:
+        url = urlsplit(engine)
+        _ = url.port
+    except ValueError as error:
+        raise ConfigError(f"engine: {quoted(engine)} is not a URL: {error}.") from None
+    if url.netloc or url.path not in ("", "/"):
+        raise ConfigError("engine: duckdb:// has no path. Set the data folder with data_dir.")
     options = dict(parse_qsl(url.query, keep_blank_values=True))
+    allowed = {"memory": MEMORY_SIZE, "threads": _THREADS}
     for name, value in options.items():
         if name not in allowed:
             raise ConfigError(
-                f"engine: {url.scheme}:// has no option {name!r}.{did_you_mean(name, allowed)} "
-                f"Allowed: {', '.join(allowed) or 'none'}."
+                f"engine: duckdb:// has no option {name!r}.{did_you_mean(name, allowed)} "
+                f"Allowed: {', '.join(allowed)}."
             )
         if not allowed[name].match(value):
             raise ConfigError(
                 f"engine: {name}={quoted(value, 40)} is not valid. Write memory=4GB or threads=8."
             )
-    return options
-
-
-def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.duckdb.dataset import MEMORY, DuckDataset
-
-    if url.netloc or url.path not in ("", "/"):
-        raise ConfigError("engine: duckdb:// has no path. Set the data folder with data_dir.")
-    options = _options(url, memory=MEMORY_SIZE, threads=_THREADS)
     threads = int(options["threads"]) if "threads" in options else None
     found = chosen(data_dir)
     return DuckDataset(
@@ -197,20 +172,20 @@ def _duckdb(data_dir: Path, url: SplitResult) -> Dataset:
 
 
 def _spark(data_dir: Path, engine: str) -> Dataset:
-    from nbext.engine.remote.backends import Spark, beside
-    from nbext.engine.remote.dataset import RemoteDataset
+    from nbext.engine.spark.dataset import SparkDataset
+    from nbext.engine.spark.session import Spark, beside
 
     found, given = chosen(data_dir), master_and_options(engine)
-    return RemoteDataset(found, Spark(beside(found), *given))
+    return SparkDataset(found, Spark(beside(found), *given))
 
 
 def _at(url: str, engine: str) -> tuple[Dataset, Spark, str]:
     """Return the dataset at a URL, its session, and the folder that it reads."""
-    from nbext.engine.remote.backends import Spark, register
-    from nbext.engine.remote.dataset import RemoteDataset
-    from nbext.engine.remote.place import newest
+    from nbext.engine.spark.dataset import SparkDataset
+    from nbext.engine.spark.place import newest
+    from nbext.engine.spark.session import Spark, register
 
-    if _kind(engine) != "spark":
+    if _name_of(engine) != "spark":
         raise ConfigError(
             f"data_dir: {quoted(url)} is a URL, which only Spark reads. Write --engine spark://HOST:PORT."
         )
@@ -227,7 +202,7 @@ def _at(url: str, engine: str) -> tuple[Dataset, Spark, str]:
         folder, generation = found
         register(spark.session(), folder)
         failing.pop_all()
-    return RemoteDataset(generation, spark), spark, folder
+    return SparkDataset(generation, spark), spark, folder
 
 
 def master_and_options(engine: str) -> tuple[str, dict[str, str]]:
@@ -275,32 +250,6 @@ def _option(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _elsewhere(data_dir: Path, url: SplitResult) -> Dataset:
-    from nbext.engine.remote.dataset import RemoteDataset
-
-    return RemoteDataset(chosen(data_dir), _warehouse(url))
-
-
-def _warehouse(url: SplitResult) -> Warehouse:
-    from nbext.engine.remote.backends import bigquery, trino
-
-    _options(url)
-    if url.scheme == "bigquery":
-        return bigquery(url.netloc, *_path(url, 1, "bigquery://PROJECT/DATASET"))
-    catalog, schema = _path(url, 2, "trino://USER@HOST:PORT/CATALOG/SCHEMA")
-    return trino(url.hostname or "", url.port or 8080, url.username or "nbext", catalog, schema)
-
-
-def _path(url: SplitResult, parts: int, form: str) -> list[str]:
-    named = [part for part in url.path.split("/") if part]
-    _needs(url, bool(url.hostname) and len(named) == parts, form)
-    return named
-
-
-def _needs(url: SplitResult, met: bool, form: str) -> None:
-    if not met:
-        raise ConfigError(f"engine: {quoted(url.geturl())} is incomplete. Write {form}.")
-
-
-# Each is imported when its URL is opened: Ibis' backends and Spark take up to seconds.
-_ENGINES = {"duckdb": _duckdb, "bigquery": _elsewhere, "trino": _elsewhere}
+# An engine's name -> what opens a data folder on it, and how long a segment may run. Each is imported when its URL is
+# opened: Spark takes seconds.
+_ENGINES = {"duckdb": (_duckdb, QUERY_SECONDS), "spark": (_spark, QUERY_SECONDS_ELSEWHERE)}

@@ -1,6 +1,6 @@
 """The tables that ingest prepares and segments query: one layout on every engine.
 
-Types are the ones that DuckDB, Spark, BigQuery and Trino all have: no unsigned integers. An amount is
+Types are the ones that DuckDB and Spark both have: no unsigned integers. An amount is
 three limbs of 26 decimal digits, ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0): sums of limbs
 stay exact over all of uint256 on every engine (see `nbext.core.uint256` and `nbext.engine.query.exact`).
 What is stored is in normal form: 0 <= mid, lo < 10**26, and hi alone carries the sign.

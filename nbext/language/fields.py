@@ -17,7 +17,7 @@ MAX_DEPTH = 16
 MAX_CONDITIONS = 200
 # Of these each is counted twice where a segment has no wallet.
 MAX_EXPLAINED = 10
-# A warehouse gets the list as text in the statement: BigQuery's may have 1 MB, and 10,000 addresses are 450 KB.
+# Spark gets the list as text in the statement: 10,000 addresses are 450 KB.
 MAX_LIST = 10_000
 MAX_COLLECTIONS = 100
 # An id of more than 26 digits is three comparisons in the statement, not an element of a list.

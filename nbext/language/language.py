@@ -4,8 +4,8 @@ A plan has a canonical form, from which its id is made: a request that means the
 It has addresses for symbols, blocks for times, raw integers for amounts. To parse and resolve it on the same data gives
 the same plan.
 
-A question is a shape with slots, and the values in them. Only what DuckDB, Spark, BigQuery and Trino all have is used
-in the expressions that conditions build.
+A question is a shape with slots, and the values in them. Only what DuckDB and Spark both have is used in the
+expressions that conditions build.
 """
 
 from __future__ import annotations

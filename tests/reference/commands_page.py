@@ -58,7 +58,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "audit": ("nbext audit --since 7d", "nbext audit --key ada"),
     "backup": ("nbext backup copy",),
     "check": ("nbext check",),
-    "load": ("nbext load --from gs://BUCKET/nbext bigquery://PROJECT/DATASET",),
     "examples": ("nbext examples", "nbext examples --overwrite", "nbext examples my-notebooks"),
     "schema": ("nbext schema activity",),
 }

@@ -169,12 +169,13 @@ class Statements:
     ``layers``: where the tables are, if each is a base and a delta.
     """
 
-    def __init__(
-        self, dialect: str, tables: Tables | None = None, layers: Layers | None = None
-    ) -> None:
+    def __init__(self, dialect: str, layers: Layers | None = None) -> None:
         self._layers = layers
         self._compiler, self._is_spark = getattr(compilers, dialect).compiler, dialect == "pyspark"
-        self.tables: Tables = tables or unbound_tables()
+        # The layout's tables as names only.
+        self.tables: Tables = {
+            name: ibis.table(columns, name=name) for name, columns in TABLES.items()
+        }
         self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
         self._lock, self._compiling = threading.Lock(), threading.Lock()
 
@@ -485,11 +486,6 @@ class _Holes:
         ]
         both = zip(self.scalars, self.stand_ins, kinds, strict=True)
         self.params = {scalar: stand_in for scalar, stand_in, kind in both if kind != LIST}
-
-
-def unbound_tables(**where: str) -> Mapping[str, ir.Table]:
-    """Return the layout's tables as names only; ``where`` may give their catalog and database."""
-    return {name: ibis.table(columns, name=name, **where) for name, columns in TABLES.items()}
 
 
 def _stand_in(number: int, kind: str) -> Any:

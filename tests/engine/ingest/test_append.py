@@ -25,7 +25,7 @@ from nbext.engine.ingest import ingest
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import compact, record_compared, remove
 from nbext.engine.open import open_dataset
-from nbext.engine.remote.backends import parquet_files
+from nbext.engine.spark.session import parquet_files
 from nbext.errors import NbextError, StorageError
 from nbext.language import language
 from tests.engine.ingest.conftest import ERC20, ERC721, ERC1155, FACTS, UNKNOWN, WIDE, write_csv

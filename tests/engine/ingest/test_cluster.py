@@ -24,8 +24,8 @@ from nbext.engine.ingest.cluster.stage import _parsed, translated
 from nbext.engine.ingest.derive import history, holdings
 from nbext.engine.layers import attach
 from nbext.engine.open import Newest, open_dataset
-from nbext.engine.remote.place import Place, generations
 from nbext.engine.schema import HISTORY, SQL_TYPES, TABLES
+from nbext.engine.spark.place import Place, generations
 from nbext.errors import ConfigError, IngestError, StorageError
 from tests.engine import forms
 from tests.engine.cluster import cluster, kill_a_worker
@@ -255,18 +255,18 @@ def test_every_table_is_that_of_one_machine_though_a_worker_was_killed_and_servi
         for nft in (False, True):
             assert dataset.catalog.symbols(1, nft=nft) == here.catalog.symbols(1, nft=nft) != []
         assert newest.newer() is None
-        place = Place(dataset._backend.session(), url)
+        place = Place(dataset._spark.session(), url)
         assert (place.number, place.earlier) == (2, [f"file:{made}"])
         # What is built and has no manifest is nothing; then it is the newest, and of the older ones one stays.
         (tmp_path / "there" / Path(place.folder).name).mkdir()
-        assert [number for number, *_ in generations(dataset._backend.session(), url)] == [1]
+        assert [number for number, *_ in generations(dataset._spark.session(), url)] == [1]
         manifest = {
             key: value for key, value in served.manifest.items() if key not in ("number", "format")
         }
         for number in (2, 3):
-            again = Place(dataset._backend.session(), url)
+            again = Place(dataset._spark.session(), url)
             again.publish(manifest)
-            assert [one for one, *_ in generations(dataset._backend.session(), url)] == [
+            assert [one for one, *_ in generations(dataset._spark.session(), url)] == [
                 number - 1,
                 number,
             ]

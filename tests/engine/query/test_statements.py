@@ -1,24 +1,15 @@
-"""Every form of the grammar is answered the same as a whole statement, and is written for the warehouses."""
+"""Every form of the grammar is answered the same as by the one statement that Spark is sent."""
 
 from __future__ import annotations
-
-import os
-from pathlib import Path
 
 import pytest
 import sqlglot
 
 from nbext.engine.open import open_dataset
 from nbext.engine.query.parameters import inline
-from nbext.engine.query.statements import MATCHED, Statements, name_apart, unbound_tables
+from nbext.engine.query.statements import Statements, name_apart
 from nbext.engine.query.statements import answer as answer_of
 from tests.engine import forms
-
-SNAPSHOTS = Path(__file__).parent / "snapshots"
-WAREHOUSES = {
-    "bigquery": {"catalog": "project", "database": "nbext"},
-    "trino": {"catalog": "lake", "database": "nbext"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -43,28 +34,12 @@ def test_sets_combined_answer_as_the_whole_statement_does(dataset, form):
 
 
 def whole(dataset, question, limit):
-    """What the one statement answers that engines elsewhere are sent."""
+    """What the one statement answers that Spark is sent."""
     statement = Statements("duckdb").returning(question)
     with dataset._connection.cursor() as cursor:
         sql = statement.with_literals((*question.values, limit))
         fetched = cursor.execute("USE generation").execute(sql).to_arrow_table()
     return answer_of(question, statement, fetched)
-
-
-@pytest.mark.parametrize("warehouse", WAREHOUSES)
-@pytest.mark.parametrize("form", forms.FORMS)
-def test_the_sql_of_each_form_is_the_kept_one(dataset, form, warehouse):
-    statements = Statements(warehouse, unbound_tables(**WAREHOUSES[warehouse]))
-    question = inline(forms.question(form, dataset))
-    sql = statements.returning(question).with_literals((*question.values, 100), pretty=True) + "\n"
-    kept = SNAPSHOTS / f"{warehouse}.{form}.sql"
-    if os.environ.get("KEEP_SNAPSHOTS"):
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(sql, "utf-8")
-    assert MATCHED in sql
-    assert sql == kept.read_text("utf-8"), (
-        "write it anew with KEEP_SNAPSHOTS=1, and read what changed"
-    )
 
 
 def test_queries_of_one_name_in_two_subqueries_have_names_apart_on_spark():

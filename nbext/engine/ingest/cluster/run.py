@@ -26,9 +26,9 @@ from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.reading import Opened
 from nbext.engine.ingest.steps import chain_id_of
 from nbext.engine.ingest.taken import moment
-from nbext.engine.remote.backends import Spark
-from nbext.engine.remote.place import Place
 from nbext.engine.schema import TABLES
+from nbext.engine.spark.place import Place
+from nbext.engine.spark.session import Spark
 from nbext.engine.storage import FORMAT
 from nbext.errors import IngestError, StorageError
 
@@ -60,7 +60,7 @@ def ingest(
     url
         Where the tables are written, such as ``hdfs://host/nbext``.
     master, conf
-        As of `nbext.engine.remote.backends.Spark`.
+        As of `nbext.engine.spark.session.Spark`.
     renamed, progress
         As of `nbext.engine.ingest.ingest`.
 

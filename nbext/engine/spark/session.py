@@ -1,7 +1,7 @@
-"""Backends on other machines: a Spark cluster, and the warehouses BigQuery and Trino.
+"""A Spark session with the tables of a generation, and the Parquet files that it reads them from.
 
-Spark reads the generation's tables as Parquet, from a folder that all its machines see; a warehouse holds the same
-tables, loaded from there. The files are written once, when they are first needed: neither reads a DuckDB file.
+The files are in a folder that all of Spark's machines see. Of a generation that one machine ingested they are written
+once, when they are first needed: Spark does not read a DuckDB file.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import ibis
-from ibis.common.exceptions import IbisError
 
 from nbext.core.atomic_files import whole_folder
 from nbext.engine.layers import attach
@@ -43,7 +41,7 @@ _DEFAULTS = {
 
 
 class Spark:
-    """A Spark session as an `nbext.engine.remote.dataset.Backend`.
+    """A Spark session; starts, or connects, when it is first asked. Safe to use from several threads.
 
     Parameters
     ----------
@@ -57,8 +55,6 @@ class Spark:
         Spark's own options. Those of ``spark-defaults.conf`` hold where none is given.
     """
 
-    name = "pyspark"
-    where: Mapping[str, str] = {}
     # A process has one Spark context, and each generation that is open a session of its own on it: the tables of a
     # newer one must not take the place of those that a statement reads just now.
     _sessions = 0
@@ -77,7 +73,7 @@ class Spark:
             _ = ibis.pyspark
 
     def fetch(self, sql: str, job: str) -> pa.Table:
-        """Run a statement in a job group or under a tag of its own, so that `stop` ends it alone."""
+        """Run a statement to its end, in a job group or under a tag of its own, so that `stop` ends it alone."""
         from pyspark.errors import PySparkException
 
         try:
@@ -218,76 +214,3 @@ def _ranked(table: str, columns: list[str]) -> str:
 
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
-
-
-@dataclass
-class Warehouse:
-    """A warehouse that Ibis connects to, as an `nbext.engine.remote.dataset.Backend`."""
-
-    name: str
-    connect: Callable[[], Any]
-    where: Mapping[str, str]
-    _connected: Any = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def fetch(self, sql: str, job: str) -> pa.Table:
-        """Run a statement to its end."""
-        backend = self._backend()
-        try:
-            return backend.sql(sql).to_pyarrow()
-        except IbisError as error:
-            failure = SegmentFailed(f"{self.name} could not answer: {str(error).splitlines()[0]}")
-        # Raised outside of the handler, so that a traceback ends here and not in the client library's own error.
-        raise failure
-
-    def stop(self, job: str) -> None:
-        """Leave the statement to the warehouse's own limits: Ibis has no way to end one of several."""
-
-    def plan(self, sql: str) -> str:
-        """Return the plan, where the warehouse has a statement for it."""
-        if self.name != "trino":
-            return f"{self.name} shows the plan of a statement only after it has run."
-        rows = self._backend().raw_sql(f"EXPLAIN {sql}").fetchall()
-        return "\n".join(str(row[0]) for row in rows)
-
-    def close(self) -> None:
-        """End the connection."""
-        with self._lock:
-            if self._connected is not None:
-                self._connected.disconnect()
-                self._connected = None
-
-    def _backend(self) -> Any:
-        with self._lock:
-            if self._connected is None:
-                self._connected = self._connect()
-            return self._connected
-
-    def _connect(self) -> Any:
-        try:
-            return self.connect()
-        # A backend is an attribute of ibis: without its extra, looking it up or importing its client fails.
-        except (ImportError, AttributeError):
-            raise ConfigError(
-                f'{self.name}:// needs its client: pip install "nbext[{self.name}]"'
-            ) from None
-
-
-def bigquery(project: str, dataset: str) -> Warehouse:
-    """Return a BigQuery dataset that holds the tables."""
-    where = {"catalog": project, "database": dataset}
-    return Warehouse(
-        "bigquery", lambda: ibis.bigquery.connect(project_id=project, dataset_id=dataset), where
-    )
-
-
-def trino(host: str, port: int, user: str, catalog: str, schema: str) -> Warehouse:
-    """Return a Trino schema that holds the tables."""
-    where = {"catalog": catalog, "database": schema}
-    return Warehouse(
-        "trino",
-        lambda: ibis.trino.connect(
-            host=host, port=port, user=user, database=catalog, schema=schema
-        ),
-        where,
-    )

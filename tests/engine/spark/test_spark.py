@@ -13,9 +13,9 @@ import pytest
 from nbext.engine.dataset import Cancel, Question
 from nbext.engine.open import chosen, open_dataset
 from nbext.engine.query.set_tree import Leaf
-from nbext.engine.remote.backends import Spark, beside, parquet_files
-from nbext.engine.remote.dataset import RemoteDataset
 from nbext.engine.schema import TABLES
+from nbext.engine.spark.dataset import SparkDataset
+from nbext.engine.spark.session import Spark, beside, parquet_files
 from nbext.engine.storage import current
 from nbext.errors import ConfigError, QueryCancelled
 from tests.engine import forms, hand_made
@@ -153,8 +153,8 @@ def test_two_generations_on_one_spark_have_tables_of_their_own_and_one_ends_with
     on_spark, tmp_path
 ):
     hand_made.generation(tmp_path, {"contracts": [hand_made.contract(1, symbol="NEW", holders=1)]})
-    other = RemoteDataset(
-        chosen(tmp_path), Spark(beside(chosen(tmp_path)), on_spark._backend._master, {})
+    other = SparkDataset(
+        chosen(tmp_path), Spark(beside(chosen(tmp_path)), on_spark._spark._master, {})
     )
     assert [
         other.catalog.symbols(1, nft=False),
@@ -171,7 +171,7 @@ CONFIGURED = """
 import sys
 from nbext.engine.open import Path, open_dataset
 dataset = open_dataset(Path(sys.argv[1]), "local[1]?spark.sql.shuffle.partitions=3")
-conf = dataset._backend.session().conf
+conf = dataset._spark.session().conf
 print(conf.get("spark.sql.broadcastTimeout"), conf.get("spark.sql.shuffle.partitions"))
 dataset.close()
 """
@@ -236,17 +236,15 @@ def test_the_twin_holds_each_table_in_the_layouts_types(data_dir):
         ),
         (
             "local[two]",
-            "engine: 'local[two]' is not the URL of an engine. Allowed: duckdb://, bigquery://, trino://, "
+            "engine: 'local[two]' is not the URL of an engine. Allowed: duckdb://, "
             "and Spark's masters: spark://HOST:PORT, local[N], yarn, k8s://https://HOST:PORT, sc://HOST:PORT.",
         ),
         (
             "pyspark://host:7077",
             "engine: 'pyspark://host:7077' is not the URL of an engine. Did you mean 'spark'? "
-            "Allowed: duckdb://, bigquery://, trino://, and Spark's masters: spark://HOST:PORT, local[N], yarn, "
+            "Allowed: duckdb://, and Spark's masters: spark://HOST:PORT, local[N], yarn, "
             "k8s://https://HOST:PORT, sc://HOST:PORT.",
         ),
-        ("bigquery://project", "Write bigquery://PROJECT/DATASET"),
-        ("trino://host:8080/catalog", "Write trino://USER@HOST:PORT/CATALOG/SCHEMA"),
     ],
 )
 def test_a_url_that_is_not_complete_says_how_it_is_written(data_dir, engine, message):
@@ -256,24 +254,22 @@ def test_a_url_that_is_not_complete_says_how_it_is_written(data_dir, engine, mes
 
 
 @pytest.mark.parametrize(
-    ("engine", "name"),
+    "engine",
     [
-        ("spark://10.0.0.1:7077", "pyspark"),
-        ("spark://10.0.0.1:7077,10.0.0.2:7077", "pyspark"),
-        ("local", "pyspark"),
-        ("local[*]", "pyspark"),
-        ("local[2,3]?spark.driver.memory=1g", "pyspark"),
-        ("yarn", "pyspark"),
-        ("k8s://https://10.0.0.1:6443", "pyspark"),
-        ("sc://10.0.0.1:15002", "pyspark"),
-        ("bigquery://project/nbext", "bigquery"),
-        ("trino://me@host:1/lake/nbext", "trino"),
+        "spark://10.0.0.1:7077",
+        "spark://10.0.0.1:7077,10.0.0.2:7077",
+        "local",
+        "local[*]",
+        "local[2,3]?spark.driver.memory=1g",
+        "yarn",
+        "k8s://https://10.0.0.1:6443",
+        "sc://10.0.0.1:15002",
     ],
 )
-def test_an_engine_elsewhere_is_not_connected_to_before_it_is_asked(data_dir, engine, name):
+def test_spark_is_not_connected_to_before_it_is_asked(data_dir, engine):
     dataset = open_dataset(data_dir, engine)
-    assert isinstance(dataset, RemoteDataset)
-    assert dataset.about.engine == name
+    assert isinstance(dataset, SparkDataset)
+    assert dataset.about.engine == "pyspark"
     assert dataset.clock.last(1)[0] == forms.LAST
     dataset.close()
 

@@ -1,11 +1,11 @@
-"""A dataset whose tables lie in an engine elsewhere: each question is one SQL statement, sent as text."""
+"""A dataset whose tables Spark reads: each question is one SQL statement, sent as text."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nbext.engine import profile, total
 from nbext.engine.catalog import TableCatalog, TableClock
@@ -30,54 +30,32 @@ from nbext.engine.query.statements import (
     Statement,
     Statements,
     answer,
-    unbound_tables,
 )
 from nbext.engine.storage import about
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from nbext.engine.spark.session import Spark
     from nbext.engine.storage import Generation
 
-# Each waits for the engine elsewhere, not for this machine; more would only queue there.
+# What Ibis calls Spark's dialect, and the service the engine.
+_ENGINE = "pyspark"
+# Each waits for the cluster, not for this machine; more would only queue there.
 _QUESTIONS_AT_ONCE = 8
-# A list of wallets is text in the statement: BigQuery's may have 1 MB, and 10,000 addresses are 450 KB.
+# A list of wallets is text in the statement: 10,000 addresses are 450 KB.
 _LONGEST_LIST = 10_000
 
 
-class Backend(Protocol):
-    """One engine elsewhere."""
-
-    @property
-    def name(self) -> str:
-        """What the service calls it, and Ibis its dialect."""
-
-    @property
-    def where(self) -> Mapping[str, str]:
-        """The catalog and database of the tables, where a statement has to name them."""
-
-    def fetch(self, sql: str, job: str) -> pa.Table:
-        """Run a statement to its end; ``job`` names it for `stop`. Connects when it is first asked."""
-
-    def stop(self, job: str) -> None:
-        """End a running statement, where the engine can."""
-
-    def plan(self, sql: str) -> str:
-        """Return the engine's plan of a statement."""
-
-    def close(self) -> None:
-        """End the connection."""
-
-
-class RemoteDataset:
-    """One generation on an engine elsewhere. Safe to use from several threads; connects at the first question."""
+class SparkDataset:
+    """One generation on Spark. Safe to use from several threads; connects at the first question."""
 
     longest_list: int | None = _LONGEST_LIST
 
-    def __init__(self, generation: Generation, backend: Backend) -> None:
-        self.about = about(generation, backend.name)
-        self._backend = backend
-        self._statements = Statements(backend.name, unbound_tables(**backend.where))
+    def __init__(self, generation: Generation, spark: Spark) -> None:
+        self.about = about(generation, _ENGINE)
+        self._spark = spark
+        self._statements = Statements(_ENGINE)
         self._workers = ThreadPoolExecutor(_QUESTIONS_AT_ONCE, thread_name_prefix="nbext-question")
         self.catalog: Catalog = TableCatalog(self._read)
         self.clock: Clock = TableClock(self._read, self.about.chains)
@@ -180,7 +158,7 @@ class RemoteDataset:
         """Return the SQL with its values written in, and the engine's plan of it; see `Dataset.explain`."""
         question = inline(question)
         statement, values = self._statements.returning(question, cancel), (*question.values, limit)
-        plan = self._backend.plan(statement.with_literals(values))
+        plan = self._spark.plan(statement.with_literals(values))
         if cancel:
             cancel.check()
         return {"sql": cut(statement.with_literals(values, pretty=True)), "plan": cut(plan)}
@@ -188,7 +166,7 @@ class RemoteDataset:
     def close(self) -> None:
         """End the connection."""
         self._workers.shutdown(wait=True)
-        self._backend.close()
+        self._spark.close()
 
     def _read(
         self, name: str, build: Build, values: Sequence[Value] = (), cancel: Cancel | None = None
@@ -200,12 +178,12 @@ class RemoteDataset:
     ) -> pa.Table:
         # A name of its own for each statement: stopping one must not stop another of the same text.
         job = f"nbext-{uuid.uuid4().hex}"
-        running = self._workers.submit(self._backend.fetch, statement.with_literals(values), job)
+        running = self._workers.submit(self._spark.fetch, statement.with_literals(values), job)
         try:
             stopped = ended(running, cancel)
         finally:
             if not running.done():
-                self._backend.stop(job)
+                self._spark.stop(job)
         if stopped is not None:
             raise stopped
         return running.result()
