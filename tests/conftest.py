@@ -1,4 +1,4 @@
-"""What holds for every test, and for the notebooks that nbval runs beside them."""
+"""What holds for every test, and for the notebooks and commands that tests run."""
 
 from __future__ import annotations
 

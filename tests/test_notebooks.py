@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -14,7 +16,27 @@ from traitlets.config import PyFileConfigLoader
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 STORIES = NOTEBOOKS
+# The quickstart, and one that ingests: the others run in the gate.
+QUICK, FROM_A_NODE = {"01_quickstart.ipynb", "05_your_own_files.ipynb"}, "08_from_a_node.ipynb"
 HIDDEN, CHART = "remove-cell", re.compile("image/png|data:image/png")
+
+
+def run_where(path):
+    """Return a notebook as a parameter, marked for where it runs."""
+    mark = pytest.mark.node if path.name == FROM_A_NODE else pytest.mark.slow
+    return pytest.param(path, id=path.name, marks=() if path.name in QUICK else mark)
+
+
+@pytest.mark.parametrize("path", [run_where(path) for path in NOTEBOOKS])
+def test_a_notebook_gives_what_it_shows(path):
+    if path.name == FROM_A_NODE:
+        pytest.importorskip("eth_tester")
+        pytest.importorskip("vyper")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval"]
+    command += ["--nbval-sanitize-with", FOLDER.parent / "tests/nbval.cfg"]
+    command += ["--nbval-cell-timeout", "120", path]
+    ran = subprocess.run(command, cwd=FOLDER.parent, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
