@@ -50,7 +50,6 @@ FOREIGN = {
         "ibis",
         "duckdb",
         "pandas",
-        "pyarrow",
         "numpy",
     },
     "errors": {"IPython", "ipywidgets", "requests", "fastapi", "ibis", "duckdb", "pandas"},

@@ -20,7 +20,7 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from nbext.core import wire as op
+from nbext.core.times import TIMESTAMP
 from nbext.core.uint256 import digits_of_column
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ProtocolError
@@ -247,7 +247,7 @@ _FITS: dict[str, Any] = {
     "number": _is_number,
     "float64": lambda value: _is_int(value) or isinstance(value, float | Decimal),
     "boolean": lambda value: isinstance(value, bool),
-    "timestamp": lambda value: isinstance(value, str) and op.TIMESTAMP.match(value) is not None,
+    "timestamp": lambda value: isinstance(value, str) and TIMESTAMP.match(value) is not None,
     "object": lambda value: True,
 }
 
@@ -320,30 +320,6 @@ def _has_one_type(values: pd.Series[Any]) -> bool:
     except (pa.ArrowException, OverflowError):
         return False
     return True
-
-
-def in_iso(rows: Any) -> Any:
-    """Return a table or a batch of rows with its timestamps as texts, in ISO-8601 UTC."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_timestamp(field.type):
-            # Without the zone first: where pyarrow finds no database of zones it formats none, and this one is UTC.
-            plain = rows.column(place).cast(pa.timestamp("s"))
-            rows = rows.set_column(place, field.name, pc.strftime(plain, "%Y-%m-%dT%H:%M:%SZ"))
-    return rows
-
-
-def as_texts(rows: Any, *, wide: bool = False) -> Any:
-    """Return an Arrow table or batch with exact numbers as their digits; ``wide``: only those of more than 38."""
-    import pyarrow as pa
-
-    given = pa.types.is_decimal256 if wide else pa.types.is_decimal
-    for number, field in enumerate(rows.schema):
-        if given(field.type):
-            rows = rows.set_column(number, field.name, rows.column(number).cast(pa.string()))
-    return rows
 
 
 def records_of(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What every room may use: the contract of the eight operations, and five tools that exist once.
+"""What every room may use: the contract of the eight operations, and the tools that exist once.
 
 The contract, the same for both sides of HTTP:
 
@@ -13,5 +13,6 @@ strict_json     reads JSON strictly, writes it exactly
 untrusted_text  makes a stranger's text visible, as text or HTML
 atomic_files    writes files that are whole or absent
 locks           locks between processes
+times           ISO-8601 of instants, and of columns of an Arrow table
 uint256         exact integers of up to 78 digits, and amounts in a token's unit
 """

@@ -123,3 +123,14 @@ def units_text(raw: Decimal | int | str, decimals: int) -> str:
     """
     text = f"{in_units(raw, decimals):,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def as_texts(rows: Any, *, wide: bool = False) -> Any:
+    """Return an Arrow table or batch with exact numbers as their digits; ``wide``: only those of more than 38."""
+    import pyarrow as pa
+
+    given = pa.types.is_decimal256 if wide else pa.types.is_decimal
+    for number, field in enumerate(rows.schema):
+        if given(field.type):
+            rows = rows.set_column(number, field.name, rows.column(number).cast(pa.string()))
+    return rows

@@ -1,10 +1,8 @@
-"""The eight operations: paths, request bodies, answers, columns and times, once for the client and the service."""
+"""The eight operations: paths, request bodies, answers and columns, once for the client and the service."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from typing import Any, Literal, NotRequired, get_args, overload
+from typing import Any, Literal, NotRequired, get_args
 
 # Pydantic reads these for the OpenAPI document, and takes the TypedDict of `typing` only from Python 3.12 on.
 from typing_extensions import TypedDict
@@ -297,28 +295,3 @@ SEGMENT_FIELDS: dict[str, str] = {
     "warnings": "object",
     "error": "object",
 }
-
-
-# What `iso` writes.
-TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")
-
-
-@overload
-def iso(timestamp: int) -> str: ...
-
-
-@overload
-def iso(timestamp: int | None) -> str | None: ...
-
-
-def iso(timestamp: int | None) -> str | None:
-    """Return seconds since 1970 as ISO-8601 UTC, or None for None: a chain may have no block times.
-
-    >>> iso(0)
-    '1970-01-01T00:00:00Z'
-    """
-    return (
-        None
-        if timestamp is None
-        else datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    )

@@ -19,9 +19,9 @@ from typing import Any
 from nbext.core.addresses import LIST_ID_PATTERN, normalised
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.constants import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256
 from nbext.core.untrusted_text import shown
-from nbext.core.wire import iso
 from nbext.errors import ValidationError, did_you_mean
 from nbext.language.describe import Report, at, meant
 from nbext.language.fields import Field

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import checksummed, looks_like_address
 from nbext.core.chains import DEFAULT_CHAIN, Chain
+from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
-from nbext.core.wire import iso
 from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Block, Blocks, Range
 from nbext.errors import did_you_mean
 from nbext.language.describe import Report, at, chain_name, contract_name, decimals_of, same_symbol

@@ -8,8 +8,9 @@ from typing import Any
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
 from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS, is_whole
+from nbext.core.times import iso
 from nbext.core.untrusted_text import quoted, shown, visible
-from nbext.core.wire import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf, iso
+from nbext.core.wire import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf
 from nbext.engine.dataset import Contract, Dataset, Found
 from nbext.errors import MOST_ERRORS, AmbiguousSymbol, FieldError, ValidationError, did_you_mean
 from nbext.language.describe import same_symbol

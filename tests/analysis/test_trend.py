@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbext
-from nbext.core.wire import iso
+from nbext.core.times import iso
 from nbext.errors import ConfigError, InvalidSegment, ValidationError
 from tests.analysis.conftest import EVERYONE
 from tests.analysis.test_overlap import EACH, segments

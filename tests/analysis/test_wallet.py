@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import nbext
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.core.wire import iso
+from nbext.core.times import iso
 from nbext.errors import ConfigError, ValidationError
 from tests.analysis.test_overlap import EACH
 from tests.language.oracle import One

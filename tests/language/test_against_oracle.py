@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from nbext.core.addresses import BURN_ADDRESSES, checksummed
-from nbext.core.wire import iso
+from nbext.core.times import iso
 from nbext.engine.dataset import Contract, Question
 from nbext.engine.query.parameters import intersection
 from nbext.language import language

@@ -13,6 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from nbext.client import frames
 from nbext.core.atomic_files import ORDINARY, whole_file
+from nbext.core.times import in_iso
+from nbext.core.uint256 import as_texts
 from nbext.errors import StorageError, ValidationError
 
 if TYPE_CHECKING:
@@ -92,21 +94,21 @@ def copy(source: Any, file: IO[bytes]) -> int:
 def write(kind: str, schema: Any, batches: Iterable[Any], file: IO[bytes], *, raw: bool) -> int:
     """Write batches as csv, json, parquet or arrow; return their rows."""
     if kind == ".json":
-        plain = (frames.as_texts(frames.in_iso(batch)) for batch in batches)
+        plain = (as_texts(in_iso(batch)) for batch in batches)
         return _write_records((record for batch in plain for record in batch.to_pylist()), file)
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     # A time is written as the service writes it; Parquet and Arrow have a type for it.
     if kind == ".csv":
-        schema, batches = frames.in_iso(schema.empty_table()).schema, map(frames.in_iso, batches)
+        schema, batches = in_iso(schema.empty_table()).schema, map(in_iso, batches)
 
     # Only a spreadsheet runs formulas, and it opens neither Parquet nor Arrow.
     raw = raw or kind != ".csv"
     if kind == ".parquet":
         # DuckDB reads decimals of more than 38 digits as floats, without a word.
-        batches = (frames.as_texts(batch, wide=True) for batch in batches)
-        schema = frames.as_texts(schema.empty_table(), wide=True).schema
+        batches = (as_texts(batch, wide=True) for batch in batches)
+        schema = as_texts(schema.empty_table(), wide=True).schema
         batches = _grouped(batches, schema)
     schema = schema if raw else safe_names(schema)
     rows = 0

@@ -166,7 +166,8 @@ def cut_in_words(about: Mapping[str, Any], args: Args) -> str | None:
 
 def converted(frame: pd.DataFrame, kind: str) -> Any:
     """Return the table as ``polars`` or ``arrow``."""
-    from nbext.client.frames import as_texts, to_arrow
+    from nbext.client.frames import to_arrow
+    from nbext.core.uint256 import as_texts
 
     if kind not in ("polars", "arrow"):
         raise ConfigError(f"frame: {visible(kind)!r} is not one of: pandas, polars, arrow.")

@@ -6,10 +6,10 @@ import argparse
 import json
 import time
 
+from nbext.core.times import iso_ms
 from nbext.service import commands
 from nbext.service.accounts.audit import Audit
 from nbext.service.accounts.keys import KeyRing, seconds_of
-from nbext.service.http.bodies import iso_ms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

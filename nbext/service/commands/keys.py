@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from nbext.core.times import iso_ms
 from nbext.service import commands
 from nbext.service.accounts.keys import (
     DEFAULT_RATE,
@@ -14,7 +15,6 @@ from nbext.service.accounts.keys import (
     seconds_of,
 )
 from nbext.service.container import free_reserve
-from nbext.service.http.bodies import iso_ms
 from nbext.settings import Secret
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TextIO
 
 from nbext.core.atomic_files import whole_file
+from nbext.core.times import iso_ms
 from nbext.errors import ConfigError
 from nbext.service import commands
 from nbext.service.accounts.signups import SignUps, normalised
-from nbext.service.http.bodies import iso_ms
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

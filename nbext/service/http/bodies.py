@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import Depends, Request
@@ -19,6 +18,7 @@ from starlette.responses import Response
 
 from nbext.core.constants import MAX_LIMIT
 from nbext.core.strict_json import NotJson, read_request, to_json
+from nbext.core.times import iso_ms
 from nbext.core.wire import (
     MAX_COMPARED,
     MAX_COUNTS,
@@ -271,21 +271,6 @@ def _too_large(most: int) -> Problem:
 def _too_slow(limits: Limits) -> Problem:
     detail = f"The body did not arrive within {limits.arrive_seconds:g} s."
     return Problem("slow-request", detail, headers={"Connection": "close"})
-
-
-def iso_ms(seconds: float | None) -> str | None:
-    """Return a time as ISO-8601 UTC with milliseconds, or None without one.
-
-    >>> iso_ms(0)
-    '1970-01-01T00:00:00.000Z'
-    """
-    if seconds is None:
-        return None
-    return (
-        datetime.fromtimestamp(seconds, UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
 
 
 def json_answer(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

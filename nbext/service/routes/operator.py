@@ -10,7 +10,8 @@ from starlette.responses import HTMLResponse, Response
 
 from nbext import __version__
 from nbext.core.chains import chain_of
-from nbext.core.wire import ABOUT, DOCS, HEALTH, LISTS, METRICS, OPENAPI, READY, SCHEMA, iso
+from nbext.core.times import iso
+from nbext.core.wire import ABOUT, DOCS, HEALTH, LISTS, METRICS, OPENAPI, READY, SCHEMA
 from nbext.language.fields import GRAMMAR
 from nbext.service.container import CHECKS, FromContainer, Reader
 from nbext.service.http.bodies import cacheable_answer, json_answer, link

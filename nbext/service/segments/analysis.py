@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from nbext.core.chains import chain_of
-from nbext.core.wire import iso
+from nbext.core.times import iso
 from nbext.engine.dataset import Cancel, Dataset, Holding
 from nbext.errors import ValidationError
 from nbext.service.accounts.keys import Key

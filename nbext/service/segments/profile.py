@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from nbext.core.chains import chain_of
+from nbext.core.times import iso
 from nbext.engine.dataset import Cancel, Common, Dataset
 from nbext.errors import ValidationError
 
@@ -82,8 +83,8 @@ def _parts(planned: Planned, plan: Any, scope: Mapping[str, Any]) -> list[Any]:
     """Return plans of how old and how active wallets are on the segment's chain, as far as the data goes back."""
     asked: list[dict[str, Any]] = []
     if plan.as_of["timestamp"] is not None:
-        end = datetime.fromisoformat(plan.as_of["timestamp"])
-        starts = [(end - timedelta(days=days)).strftime("%Y-%m-%dT%H:%M:%SZ") for days in _DAYS]
+        end = int(datetime.fromisoformat(plan.as_of["timestamp"]).timestamp())
+        starts = [iso(end - days * 86_400) for days in _DAYS]
         asked += [{key: {"after": start}} for key in ("first", "last") for start in starts]
     asked += [{"transfers": {"min": least}} for least in _TRANSFERS]
     plans = []

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.atomic_files import PART, whole_file
 from nbext.core.strict_json import to_json
+from nbext.core.times import in_iso
+from nbext.core.uint256 import as_texts
 from nbext.core.wire import Column, Page
 from nbext.errors import DiskFull, StorageError
 from nbext.service.segments.store import ResultFile, Segment
@@ -138,19 +140,6 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def in_iso(rows: Any) -> Any:
-    """Return a table or a batch of rows with its timestamps as texts, in ISO-8601 UTC."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for place, field in enumerate(rows.schema):
-        if pa.types.is_timestamp(field.type):
-            # Without the zone first: where pyarrow finds no database of zones it formats none, and this one is UTC.
-            plain = rows.column(place).cast(pa.timestamp("s"))
-            rows = rows.set_column(place, field.name, pc.strftime(plain, "%Y-%m-%dT%H:%M:%SZ"))
-    return rows
-
-
 def page_of(segment: Segment, path: str, limit: int, offset: int) -> Page:
     """Return a page's place among the rows, with the path of the next page below the export's own ``path``."""
     total = segment.returned or 0
@@ -174,17 +163,11 @@ def json_page(segment: Segment, reader: Any, page: Page) -> Iterator[bytes]:
 
 def preview(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
     """Return the first rows as JSON has them: exact numbers as texts, counts and floats as numbers."""
-    import pyarrow as pa
-
     first = next(batches, None)
     if first is None:
         return []
-    few = in_iso(first.slice(0, PREVIEW_ROWS))
-    for number, field in enumerate(few.schema):
-        if pa.types.is_decimal(field.type):
-            few = few.set_column(number, field.name, few.column(number).cast(pa.string()))
-    listed: list[dict[str, Any]] = few.to_pylist()
-    return listed
+    rows: list[dict[str, Any]] = as_texts(in_iso(first.slice(0, PREVIEW_ROWS))).to_pylist()
+    return rows
 
 
 def csv(segment: Segment, reader: Any) -> Iterator[bytes]:

@@ -1,0 +1,56 @@
+"""Times as text: ISO-8601 in UTC, of one instant or of an Arrow table's columns."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, overload
+
+_ISO = "%Y-%m-%dT%H:%M:%SZ"
+# What `iso` writes.
+TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")
+
+
+@overload
+def iso(timestamp: int) -> str: ...
+
+
+@overload
+def iso(timestamp: int | None) -> str | None: ...
+
+
+def iso(timestamp: int | None) -> str | None:
+    """Return seconds since 1970 as ISO-8601 UTC, or None for None: a chain may have no block times.
+
+    >>> iso(0)
+    '1970-01-01T00:00:00Z'
+    """
+    return None if timestamp is None else datetime.fromtimestamp(timestamp, UTC).strftime(_ISO)
+
+
+def iso_ms(seconds: float | None) -> str | None:
+    """Return a time as ISO-8601 UTC with milliseconds, or None without one.
+
+    >>> iso_ms(0)
+    '1970-01-01T00:00:00.000Z'
+    """
+    if seconds is None:
+        return None
+    return (
+        datetime.fromtimestamp(seconds, UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
+
+
+def in_iso(rows: Any) -> Any:
+    """Return a table or a batch of rows with its timestamps as texts, in ISO-8601 UTC."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            # Without the zone first: where pyarrow finds no database of zones it formats none, and this one is UTC.
+            plain = rows.column(place).cast(pa.timestamp("s"))
+            rows = rows.set_column(place, field.name, pc.strftime(plain, _ISO))
+    return rows
