@@ -8,7 +8,6 @@
 A generation is built in a folder whose name starts with a dot, written through to the disk, and renamed;
 `current` is then replaced in one step. A process killed at any moment leaves the old or the new, whole.
 Generations on one base share its file, by hard links: whichever of them is removed last takes it along.
-A generation of an earlier format is read as it is: `_STEPS` says what has changed since.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,11 +55,10 @@ _NAME = re.compile(r"(\d{6,})-([0-9a-f]{4,64})\Z")
 
 @dataclass(frozen=True)
 class Generation:
-    """One generation: its folder, its manifest in today's format, and the format that its tables were written in."""
+    """One generation: its folder, and its manifest."""
 
     folder: Path
     manifest: Mapping[str, Any]
-    written: int = FORMAT
 
     @property
     def tables(self) -> Path:
@@ -131,7 +129,7 @@ def current(data_dir: Path) -> Generation | None:
     folder = data_dir / "generations" / name
     found = read(folder)
     # One wrong digit of a block number would be an answer that nobody could tell from a true one.
-    if digest and digest != _digest(folder / MANIFEST):
+    if digest != _digest(folder / MANIFEST):
         raise StorageError(
             f"{folder / MANIFEST} is damaged: its SHA-256 is not the one in {data_dir / 'current'}. "
             f"{ADVICE}"
@@ -139,8 +137,8 @@ def current(data_dir: Path) -> Generation | None:
     return found
 
 
-def _pointed(data_dir: Path) -> tuple[str, str | None] | None:
-    """Return what ``current`` says: the generation's name and its manifest's SHA-256, which old ones do not have."""
+def _pointed(data_dir: Path) -> tuple[str, str] | None:
+    """Return what ``current`` says: the generation's name and its manifest's SHA-256."""
     pointer = data_dir / "current"
     try:
         text = pointer.read_text("utf-8")
@@ -165,7 +163,7 @@ def _pointed(data_dir: Path) -> tuple[str, str | None] | None:
             f"{pointer} contains {quoted(text.strip())}, which is not the name of a generation. "
             f"{ADVICE}"
         )
-    return name, digest or None
+    return name, digest
 
 
 def read(folder: Path) -> Generation:
@@ -174,7 +172,7 @@ def read(folder: Path) -> Generation:
     Raises
     ------
     StorageError
-        Its manifest or its tables are missing, damaged, or of a format that this version does not read.
+        Its manifest or its tables are missing, damaged, or of another version's format.
     """
     path = folder / MANIFEST
     try:
@@ -197,32 +195,15 @@ def parsed(folder: Path, text: str) -> Generation:
         written = manifest["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{path} cannot be read: {error!r}. {ADVICE}") from None
-    if not is_whole(written) or not 1 <= written <= FORMAT:
+    if written != FORMAT:
         raise StorageError(
-            f"{path} has format {written!r}; this version of nbext reads formats 1 to {FORMAT}."
+            f"{path} has format {written!r}, of another version of nbext; this one reads format {FORMAT}. "
+            "Use that version, or ingest the files into a new data folder."
         )
-    for number in range(written, FORMAT):
-        manifest = _STEPS[number](manifest)
-    found = Generation(folder, manifest, written)
+    found = Generation(folder, manifest)
     if why := _fault(found):
         raise StorageError(f"{path} is damaged: {why}. {ADVICE}")
     return found
-
-
-# From each earlier format to the next; `nbext.engine.ingest.previous` reads the tables of each. Format 1 had no
-# digests, and format 2 did not tell the rows of one file from those of another: all belong to source 0.
-_STEPS: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    1: lambda manifest: {**manifest, "format": 2, "digests": {}},
-    2: lambda manifest: {**manifest, "format": 3, "files": _of_no_source(manifest.get("files"))},
-}
-
-
-def _of_no_source(files: Any) -> Any:
-    return (
-        [{**entry, "source": 0} if isinstance(entry, dict) else entry for entry in files]
-        if files
-        else files
-    )
 
 
 _TYPES: Mapping[str, type] = {

@@ -123,8 +123,12 @@ def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": 4}, "has format 4; this version of nbext reads formats 1 to 3"),
-        ({"format": "2"}, "has format '2'; this version"),
+        ({"format": 4}, "has format 4, of another version of nbext; this one reads format 3. "),
+        (
+            {"format": "2"},
+            "has format '2', of another version of nbext; this one reads format 3. "
+            "Use that version, or ingest the files into a new data folder.",
+        ),
         ({"files": [{"path": "a.csv"}]}, "is damaged: an entry of 'files' is incomplete"),
         ({"chains": [{"chain_id": 1}]}, "is damaged: an entry of 'chains' is incomplete"),
         ({"chains": [1]}, "is damaged: an entry of 'chains' is incomplete"),
@@ -140,7 +144,7 @@ def test_a_damaged_manifest_is_refused_with_its_path(tmp_path):
         ({"digests": []}, "is damaged: 'digests' is missing"),
     ],
 )
-def test_a_manifest_that_is_damaged_or_of_a_later_format_is_one_clear_error(tmp_path, change, says):
+def test_a_manifest_that_is_damaged_or_of_another_format_is_one_clear_error(tmp_path, change, says):
     path = build(tmp_path, "aaaa").folder / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(StorageError, match=re.escape(str(path)) + ".*" + re.escape(says)):

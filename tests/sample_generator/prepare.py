@@ -18,6 +18,7 @@ from nbext.core.chains import chain_of
 from nbext.engine.ingest import ingest
 from nbext.engine.sample.unpack import MANIFEST, PREPARED
 from nbext.engine.schema import TABLES
+from nbext.engine.storage import FORMAT
 from tests.sample_generator.cast import CONTRACTS, contract
 from tests.sample_generator.export import write_export
 from tests.sample_generator.slots import LAST_SLOT, PACES, block, timestamp
@@ -108,7 +109,7 @@ def _manifest(rows: dict[str, int], fingerprint: str) -> dict[str, Any]:
         for chain in sorted(PACES, key=lambda chain: chain_of(chain).id)
     ]
     return {
-        "format": 1,
+        "format": FORMAT,
         "number": 0,
         "fingerprint": fingerprint,
         "name": NAME,
@@ -117,6 +118,7 @@ def _manifest(rows: dict[str, int], fingerprint: str) -> dict[str, Any]:
         "chains": chains,
         "tables": rows,
         "files": [],
+        "digests": {},
     }
 
 

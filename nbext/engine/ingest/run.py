@@ -21,7 +21,7 @@ from nbext.engine.ingest import taken
 from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.derive.append import Rebuild
 from nbext.engine.ingest.derive.snapshots import SnapshotOptions
-from nbext.engine.ingest.previous import TakenOut, attached_as, present
+from nbext.engine.ingest.previous import TakenOut, take_out
 from nbext.engine.ingest.report import Report
 from nbext.engine.ingest.sources import files
 from nbext.engine.ingest.sources.files import Source
@@ -259,10 +259,8 @@ def record_compared(
             for key, value in served.manifest.items()
             if key not in ("number", "differing")
         }
-        manifest |= {
-            "format": served.written,
-            **({"differing": differing} if any(differing.values()) else {}),
-        }
+        if any(differing.values()):
+            manifest["differing"] = differing
         building = storage.begin(folder)
         try:
             for path in filter(None, (served.tables, served.delta)):
@@ -357,7 +355,7 @@ def _not_taken(
         ):
             skipped[source] = known
         else:
-            fresh[source] = known["source"] or None
+            fresh[source] = known["source"]
     return fresh, skipped
 
 
@@ -406,13 +404,14 @@ def _take(
                     fresh,
                     memory=job.memory,
                     appending=appending,
-                    previous_as=attached_as(previous, out),
+                    previous_as="before" if out else "prev",
                 ) as stage,
             ):
                 verified = pool.submit(_verify, previous, base=not appending)
                 digests = {source: pool.submit(source.digest) for source in fresh}
                 try:
-                    present(stage, out)
+                    if out:
+                        take_out(stage, out)
                     return take(Run(job, stage, report, digests, out, first, verified), fresh)
                 except Refused as without:
                     # Rows of the file may be in any table of the stage by now. Beginning again is simpler than taking

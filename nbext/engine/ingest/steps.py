@@ -96,7 +96,6 @@ def take(run: Run, fresh: dict[Source, int | None]) -> Report:
         if run.holding("holders"):
             raise Rebuild("a snapshot of holders is new")
         append.begin(stage)
-    taken.check_cut(stage, run.out, job.chain)
     _read_facts(run)
     _read_transfers(run)
     counts.count_rows(stage, run.first)

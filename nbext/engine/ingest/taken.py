@@ -21,14 +21,13 @@ from nbext.engine.ingest.previous import TakenOut
 from nbext.engine.ingest.sources import tokens
 from nbext.engine.ingest.sources.files import Source, shown
 from nbext.engine.ingest.stage import Stage
-from nbext.engine.storage import FORMAT, Generation
+from nbext.engine.storage import Generation
 from nbext.errors import IngestError, ValidationError
 from nbext.settings import Settings, data_folder, default_data_dir
 
 # As many digits of a checksum as are shown, and as few as name a file.
 _DIGITS, _LEAST = 12, 4
 _SHOWN = 3
-_EARLIER = "an earlier version of nbext, which did not store which rows are of which file"
 Entry = Mapping[str, Any]
 
 
@@ -61,8 +60,6 @@ def same_way(
     entry: Entry, chain: Chain | None, options: SnapshotOptions, renamed: Mapping[str, str]
 ) -> bool:
     """Return whether a file that was ingested would be read in the same way now; what is not given changes nothing."""
-    if entry["source"] == 0:  # its rows cannot be told from those of others
-        return True
     if chain is not None and entry["chain_id"] is not None and chain.id != entry["chain_id"]:
         return False
     if renamed and dict(renamed) != entry.get("map", {}):
@@ -77,7 +74,7 @@ def removable(folder: Path, previous: Generation | None, name: str) -> Entry:
     Raises
     ------
     ValidationError
-        No file or several are so named, its rows are not told apart from those of others, or it is the only one.
+        No file or several are so named, or it is the only one.
     """
     entries: list[Entry] = list(previous.manifest["files"]) if previous else []
     if not entries:
@@ -97,13 +94,6 @@ def removable(folder: Path, previous: Generation | None, name: str) -> Entry:
             f"{what}. Name one of these by its {by}:\n{listed}",
         )
     entry = found[0]
-    if entry["source"] == 0:
-        raise ValidationError.of(
-            "source",
-            "untold",
-            f"{shown(entry['path'])} was ingested by {_EARLIER}. "
-            "Ingest the other files into a new data folder.",
-        )
     if len(entries) == 1:
         raise ValidationError.of(
             "source",
@@ -215,17 +205,6 @@ class SnapshotTaken:
         }
 
 
-def check_cut(stage: Stage, out: TakenOut, chain: Chain | None) -> None:
-    """Refuse to replace rows of an earlier layout: which keys are theirs is not known."""
-    if out.block is None or chain is None:
-        return
-    if untold := stage.value("SELECT count(*) FROM prev.main.beyond WHERE row IS NULL"):
-        raise IngestError(
-            f"Of {chain.name} from block {out.block:,} on, {untold:,} transfers were ingested by "
-            f"{_EARLIER}. Ingest the files into a new data folder."
-        )
-
-
 def removed(stage: Stage, out: TakenOut, chain: Chain | None) -> list[str]:
     """Return what the run took out of the generation before, a line for each source and one for a chain's blocks."""
     if not out or stage.previous is None:
@@ -238,15 +217,14 @@ def removed(stage: Stage, out: TakenOut, chain: Chain | None) -> list[str]:
         lines.append(
             f"{_counted(transfers, 'transfer')} of {chain.name} from block {out.block:,} on"
         )
-        if stage.previous.written == FORMAT:
-            paths = _paths(stage, {})
-            lines += [
-                f"holders of {contract} at block {block:,} ({shown(paths[source])})"
-                for source, contract, block in stage.rows(f"""
-                          SELECT DISTINCT source, contract, block FROM before.ingest.openings
-                          WHERE chain_id = {out.chain_id} AND block >= {out.block} ORDER BY 3, 1, 2""")
-                if source not in out.sources
-            ]
+        paths = _paths(stage, {})
+        lines += [
+            f"holders of {contract} at block {block:,} ({shown(paths[source])})"
+            for source, contract, block in stage.rows(f"""
+                      SELECT DISTINCT source, contract, block FROM before.ingest.openings
+                      WHERE chain_id = {out.chain_id} AND block >= {out.block} ORDER BY 3, 1, 2""")
+            if source not in out.sources
+        ]
     return lines
 
 
@@ -268,7 +246,7 @@ def left(stage: Stage, out: TakenOut) -> list[Entry]:
     if stage.previous is None:
         return []
     cut: set[int] = set()
-    if out.block is not None and stage.previous.written == FORMAT:
+    if out.block is not None:
         beyond = f"WHERE chain_id = {out.chain_id} AND block >= {out.block}"
         cut = {
             source

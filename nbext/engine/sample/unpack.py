@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -51,8 +50,8 @@ def ensure_sample(data_dir: Path) -> Path:
 
 
 def _version() -> str:
-    fingerprint = json.loads((PREPARED / MANIFEST).read_text("utf-8"))["fingerprint"]
-    return sha256(f"{fingerprint} {TABLES}".encode()).hexdigest()[:12]
+    manifest = (PREPARED / MANIFEST).read_text("utf-8")
+    return sha256(f"{manifest} {TABLES}".encode()).hexdigest()[:12]
 
 
 def _is_whole(folder: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import itertools
-import tarfile
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +25,6 @@ from tests.engine.ingest.replay import Log, tokens
 from tests.engine.ingest.test_again import killed_at
 from tests.engine.ingest.test_append import answers, contents
 from tests.engine.ingest.test_files import etherscan
-from tests.engine.ingest.test_integrity import FORMAT_1
 
 TIMED = [*ETL, "block_timestamp"]
 SNAPSHOT = "contract_address,holder,balance"
@@ -986,25 +984,6 @@ def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with
     with Tables(data) as tables:
         assert tables.owners() == {(wallet(1000), n): wallet(6) for n in range(6)}
     assert take(data, write_csv(tmp_path / "three.csv", [log(6, 7, 1, block=130)])).restated == []
-
-
-def test_rows_of_an_earlier_format_stay_as_a_whole(tmp_path, log):
-    with tarfile.open(FORMAT_1) as archive:
-        archive.extractall(tmp_path, filter="data")
-    data = tmp_path / "data"
-    name = storage.current(data).manifest["files"][0]["path"]
-    before = everything(data)
-    with pytest.raises(
-        ValidationError, match="was ingested by an earlier version of nbext, which did not store"
-    ):
-        remove(name, data)
-    path = write_csv(tmp_path / "new.csv", [log(5, 4, 1, tx=99, index=7, block=104)])
-    with pytest.raises(IngestError, match="transfers were ingested by an earlier version of nbext"):
-        take(data, path, replace_from=101)
-    assert everything(data) == before
-    take(data, path, replace_from=104)
-    remove("new.csv", data)
-    assert everything(data)[0] == before[0]
 
 
 @pytest.mark.parametrize(

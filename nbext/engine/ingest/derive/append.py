@@ -24,7 +24,7 @@ from nbext.engine.ingest.sources.tokens import ADDRESS
 from nbext.engine.ingest.stage import Stage
 from nbext.engine.layers import STALE, overlay
 from nbext.engine.schema import FOREVER, TABLES
-from nbext.engine.storage import FORMAT, Generation
+from nbext.engine.storage import Generation
 
 # Fewer stored transfers than these are derived again as fast as a delta is written, and then need none.
 LEAST = 200_000
@@ -44,12 +44,8 @@ class Rebuild(Exception):
 
 
 def is_possible(previous: Generation | None) -> bool:
-    """Say whether a generation is one to append to: of some size, and of a format with whole keys and digests."""
-    return (
-        previous is not None
-        and previous.written == FORMAT
-        and previous.manifest["tables"].get("transfers", 0) >= LEAST
-    )
+    """Say whether a generation is one to append to: of some size."""
+    return previous is not None and previous.manifest["tables"]["transfers"] >= LEAST
 
 
 def begin(stage: Stage) -> None:

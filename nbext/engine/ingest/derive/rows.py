@@ -4,8 +4,8 @@ Amounts and token ids, decimal or hex, become three limbs of 26 digits, exactly 
 
 A transfer is identified by its chain, its transaction's hash and its log index. Rows that were ingested before are
 set apart in ``ingest.repeats``; rows that contradict one with the same key are refused. The keys of all transfers are
-in the table ``ingest.keys``: the hash as two numbers of 128 bits, ``tx`` and ``low``, which is null where only the
-first half is known, as in format 1. A transfer and its key have the numbers of the source and the row that gave them.
+in the table ``ingest.keys``: the hash as two numbers of 128 bits, ``tx`` and ``low``. A transfer and its key have the
+numbers of the source and the row that gave them.
 """
 
 from __future__ import annotations
@@ -379,13 +379,11 @@ def _find_stored(stage: Stage) -> None:
         "CREATE TEMP TABLE met AS SELECT i.file, i.row, k.source, k.row AS their_row "
         f"FROM incoming i JOIN prev.ingest.keys k USING ({KEY}) WHERE {known}"
     )
-    # By two joins by equal columns: with "or" in one, DuckDB would compare every row with every key.
-    stage.run("""
-        INSERT INTO repeated FROM (SELECT file, row FROM met UNION
-            SELECT file, row FROM incoming SEMI JOIN (SELECT * FROM prev.ingest.keys WHERE low IS NULL)
-            USING (chain_id, tx, key_index)) ANTI JOIN (SELECT file, row FROM repeated) r USING (file, row)""")
+    stage.run(
+        "INSERT INTO repeated SELECT DISTINCT file, row FROM met "
+        "ANTI JOIN (SELECT file, row FROM repeated) r USING (file, row)"
+    )
     if stage.value("SELECT count(*) FROM met"):
-        # Of rows of an old layout only the keys are known, which have no row's number.
         whole = (
             "(SELECT t.*, NULL AS tx, NULL AS low, NULL AS key_index, c.chain_id FROM prev.main.transfers t "
             "JOIN prev.main.contracts c USING (contract) "
