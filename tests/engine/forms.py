@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from nbext.engine import storage
 from nbext.engine.dataset import Contract, Question
 from nbext.language import language
 from tests.language.tables import GENESIS, ZERO, Transfer, World, stored_list, tables
@@ -183,8 +183,7 @@ def _addressed(part: Any) -> Any:
 
 def generation(data_dir: Path, world: World = WORLD) -> Path:
     """Write a world as the current generation of a data folder, and return the generation's folder."""
-    folder = data_dir / "generations" / "000001-f0f0f0"
-    folder.mkdir(parents=True)
+    folder = storage.begin(data_dir)
     with duckdb.connect(folder / "tables.duckdb") as connection:
         for name, table in tables(world).items():
             connection.register("incoming", table)
@@ -200,8 +199,6 @@ def generation(data_dir: Path, world: World = WORLD) -> Path:
         for chain_id, last in world.last_blocks.items()
     ]
     manifest = {
-        "format": 1,
-        "number": 1,
         "fingerprint": "f0f0f0",
         "name": "forms",
         "synthetic": True,
@@ -210,6 +207,4 @@ def generation(data_dir: Path, world: World = WORLD) -> Path:
         "tables": {},
         "files": [],
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-    (data_dir / "current").write_text(folder.name, "utf-8")
-    return folder
+    return storage.publish(data_dir, folder, manifest).folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from nbext.core.uint256 import split
+from nbext.engine import storage
 from nbext.engine.query.sort_key import size
 from nbext.engine.schema import TABLES
 
@@ -48,8 +48,7 @@ def generation(
     data_dir: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], chains: Any = None
 ) -> Path:
     """Write a generation of the given rows, make it the current one of the folder, and return its folder."""
-    folder = data_dir / "generations" / "000001-abcdef"
-    folder.mkdir(parents=True)
+    folder = storage.begin(data_dir)
     wallets = [
         {"wallet": n, "address": address, "is_contract": False}
         for n, address in enumerate(ADDRESSES)
@@ -70,8 +69,6 @@ def generation(
                 connection.execute(f'INSERT INTO "{name}" SELECT * FROM incoming')
                 connection.unregister("incoming")
     manifest = {
-        "format": 1,
-        "number": 1,
         "fingerprint": "abcdef",
         "name": "hand-made",
         "synthetic": True,
@@ -80,6 +77,4 @@ def generation(
         "tables": {name: len(rows.get(name, [])) for name in TABLES},
         "files": [],
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-    (data_dir / "current").write_text(folder.name, "utf-8")
-    return folder
+    return storage.publish(data_dir, folder, manifest).folder
