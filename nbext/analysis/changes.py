@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
 from nbext.analysis.results import Result, result
-from nbext.analysis.segments import Segment, all_of, client_of, names_of, segment_of
+from nbext.analysis.segments import Segment, all_of, client_of, described, names_of, segment_of
 from nbext.analysis.trend import SPAN, before, hours_of
 from nbext.client import frames
 from nbext.core.constants import MAX_LIMIT
+from nbext.core.provenance import Provenance
 from nbext.errors import ConfigError, ValidationError
 
 if TYPE_CHECKING:
@@ -66,15 +67,11 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
     kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
     asked = replace(asked, filters=kept)
     table, now, then, about = (_in_one if asked.client.is_ours else _in_two)(asked, since)
-    counts = {name: int((table["status"] == name).sum()) for name in STATUSES}
-    about |= {
-        "operation": "changes",
-        "service": asked.client.base_url,
-        **counts,
-        "segments": [
-            {"operator": one.operator, "filters": dict(one.filters)} for one in (then, now)
-        ],
-    }
+    about.operation, about.service = "changes", asked.client.base_url
+    about.joined, about.left, about.stayed = (
+        int((table["status"] == one).sum()) for one in STATUSES
+    )
+    about.segments = described((then, now))
     parts = {"joined": ([now], then), "left": ([then], now), "stayed": ([then, now], None)}
 
     def cell(row: int, _: Any) -> Segment:
@@ -85,15 +82,14 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
     return result(table, about, cell, {"bars": lambda made: _chart(made, name)})
 
 
-def _in_one(
-    asked: Segment, since: str | int
-) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
+def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
     """Return the table, the segment now and then, and what is said of them, by our own service."""
     import pandas as pd
 
     rows = asked.client.segment_changes(asked.filters, asked.operator, _moment(since))
-    said = rows.attrs["nbext"]
-    _check_size(said)
+    _check_size(rows)
+    said = Provenance.of(rows)
+    as_of = said.as_of or {}
     names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
     status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
     columns = {"address": rows["address"], "status": status.reset_index(drop=True)}
@@ -105,19 +101,17 @@ def _in_one(
         columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
     # Those about a column's values begin with its name.
     warnings = list(
-        dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said["warnings"])
+        dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said.warnings)
     )
-    about = {"as_of": said["as_of"], "then": said["since"], "warnings": warnings}
-    return pd.DataFrame(columns), *_fixed(asked, since, said["as_of"]), about
+    about = Provenance(as_of=as_of, then=said.since, warnings=warnings)
+    return pd.DataFrame(columns), *_fixed(asked, since, as_of), about
 
 
-def _in_two(
-    asked: Segment, since: str | int
-) -> tuple[pd.DataFrame, Segment, Segment, dict[str, Any]]:
+def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
     """Return the same by a service that compares nothing itself."""
     import pandas as pd
 
-    as_of = asked.open(1).attrs["nbext"].get("as_of") or {}
+    as_of = Provenance.of(asked.open(1)).as_of or {}
     if type(as_of.get("block")) is not int:
         raise ConfigError(f"{asked.client.base_url} does not say which block its answers are for.")
     now, then = _fixed(asked, since, as_of)
@@ -126,7 +120,7 @@ def _in_two(
     wallets = before.union(after)
     status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
     status[wallets.difference(before)], status[wallets.difference(after)] = "joined", "left"
-    abouts = [rows.attrs["nbext"] for rows in at]
+    before_that, by_now = (Provenance.of(rows) for rows in at)
     columns = {
         "address": wallets.to_series(index=pd.RangeIndex(len(wallets))),
         "status": status.reset_index(drop=True),
@@ -137,8 +131,8 @@ def _in_two(
             columns |= {
                 f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)
             }
-    warnings = list(dict.fromkeys(line for one in abouts for line in one.get("warnings") or []))
-    about = {"as_of": abouts[1]["as_of"], "then": abouts[0]["as_of"], "warnings": warnings}
+    warnings = list(dict.fromkeys([*before_that.warnings, *by_now.warnings]))
+    about = Provenance(as_of=by_now.as_of, then=before_that.as_of, warnings=warnings)
     return pd.DataFrame(columns), now, then, about
 
 
@@ -161,12 +155,12 @@ def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[
 
 def _rows(asked: Segment) -> pd.DataFrame:
     rows = asked.open(MAX_LIMIT)
-    _check_size(rows.attrs["nbext"])
+    _check_size(rows)
     return rows
 
 
-def _check_size(about: Mapping[str, Any]) -> None:
-    if about["truncated"]:
+def _check_size(rows: pd.DataFrame) -> None:
+    if Provenance.of(rows).truncated:
         raise ValidationError.of(
             "/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets."
         )
@@ -191,7 +185,7 @@ def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame
 
 
 def _chart(made: Result, name: str) -> charts.Chart:
-    about = made.attrs["nbext"]
-    blocks = " to ".join(f"{about[when]['block']:,}" for when in ("then", "as_of"))
+    about = Provenance.of(made)
+    blocks = " to ".join(f"{when['block']:,}" for when in (about.then, about.as_of) if when)
     title = f"{charts.cut(name)}: wallets that changed, block {blocks}"
-    return charts.bars(STATUSES, [about[name] for name in STATUSES], title, about)
+    return charts.bars(STATUSES, [about.joined, about.left, about.stayed], title, about)

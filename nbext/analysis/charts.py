@@ -19,6 +19,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ConfigError
 
@@ -75,7 +76,7 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def blank(width: float, height: float, title: str, about: Mapping[str, Any]) -> Any:
+def blank(width: float, height: float, title: str, about: Provenance) -> Any:
     """Return empty axes with a title above them, and below the service and block that the numbers are of."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -96,10 +97,10 @@ def blank(width: float, height: float, title: str, about: Mapping[str, Any]) -> 
     return axes
 
 
-def _source(about: Mapping[str, Any]) -> str:
-    as_of = about.get("as_of") or {}
+def _source(about: Provenance) -> str:
+    as_of = about.as_of or {}
     block = as_of.get("block")
-    service = str(about.get("service"))
+    service = str(about.service)
     # The embedded service has another port each time: the same chart would differ from run to run.
     service = "service on this machine" if urlsplit(service).hostname in _THIS_MACHINE else service
     parts = [service, f"block {block:,}" if isinstance(block, int) else "", as_of.get("timestamp")]
@@ -173,7 +174,7 @@ def heatmap(
     table: pd.DataFrame,
     title: str,
     unit: str,
-    about: Mapping[str, Any],
+    about: Provenance,
     form: str = "{:,.0f}",
     *,
     diagonal: bool = True,
@@ -229,7 +230,7 @@ def _clipped(values: Any, least: float) -> Any:
 
 
 def upset(
-    names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], about: Mapping[str, Any]
+    names: Sequence[str], sizes: Sequence[int], only: Mapping[int, int], about: Provenance
 ) -> Chart:
     """Draw the largest groups of wallets that are in exactly some segments: bars, and dots that say which segments.
 
@@ -273,7 +274,7 @@ def upset(
 
 
 def steps(
-    names: Sequence[str], alone: Sequence[int], left: Sequence[int], about: Mapping[str, Any]
+    names: Sequence[str], alone: Sequence[int], left: Sequence[int], about: Provenance
 ) -> Chart:
     """Draw a bar for each condition: an outline of what matches it alone, filled with what remains after it."""
     title = "Wallets that remain, condition by condition"
@@ -311,7 +312,7 @@ def bars(
     names: Sequence[str],
     counts: Sequence[int],
     title: str,
-    about: Mapping[str, Any],
+    about: Provenance,
     unit: str = "wallets",
 ) -> Chart:
     """Draw a bar for each name, with its number."""
@@ -329,9 +330,7 @@ def bars(
     return Chart(axes.figure, f"{visible(title)}: {spoken}")
 
 
-def lifts(
-    names: Sequence[str], ratios: Sequence[float], title: str, about: Mapping[str, Any]
-) -> Chart:
+def lifts(names: Sequence[str], ratios: Sequence[float], title: str, about: Provenance) -> Chart:
     """Draw a bar for each name, from 1, where nothing is special, to its ratio, on a logarithmic axis."""
     axes = blank(7.2, 1.6 + 0.3 * len(names), title, about)
     known = [(place, ratio) for place, ratio in enumerate(ratios) if 0 < ratio < math.inf]
@@ -355,7 +354,7 @@ def lifts(
     return Chart(axes.figure, f"{visible(title)}: {spoken}")
 
 
-def lorenz(largest: Sequence[int], name: str, gini: float, about: Mapping[str, Any]) -> Chart:
+def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) -> Chart:
     """Draw the Lorenz curve of amounts, given from the largest down, beside the line of equal shares."""
     smallest, total, number = [0, *accumulate(reversed(largest))], sum(largest), len(largest)
     # As many points as the picture has room for, the ends included.
@@ -381,7 +380,7 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Mapping[str, A
     return Chart(axes.figure, visible(f"{title}, of {number:,} holders"))
 
 
-def line(table: pd.DataFrame, title: str, about: Mapping[str, Any]) -> Chart:
+def line(table: pd.DataFrame, title: str, about: Provenance) -> Chart:
     """Draw counts through time: a line with its points, and the first and last number."""
     axes = blank(7.2, 3.4, title, about)
     timed = table["at"].notna().all()

@@ -12,6 +12,7 @@ from nbext.analysis.results import Result, result
 from nbext.analysis.segments import Segment, client_of, segment_of
 from nbext.client import frames
 from nbext.core.constants import MAX_LIMIT
+from nbext.core.provenance import Provenance
 from nbext.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     """
     asked = segment_of(token, client_of(client), "/token")
     rows = asked.open(MAX_LIMIT)
-    about = rows.attrs["nbext"]
+    about = Provenance.of(rows)
     amounts = [
         one
-        for one in about["columns"]
+        for one in about.columns
         if one.get("unit") == "raw" or one.get("type") in ("uint256", "integer")
     ]
-    if not amounts or about["truncated"]:
+    if not amounts or about.truncated:
         why = f"it has more than {MAX_LIMIT:,} wallets" if amounts else "its rows have no amount"
         raise ValidationError.of(
             "/token", "type", f"The concentration of this segment cannot be measured: {why}."
@@ -89,19 +90,17 @@ def concentration(token: Any, *, client: Client | None = None) -> Result:
     ]
     table = frames.frame(records, _TYPES).set_index("holders")
     name = str(column.get("symbol") or column["name"])
-    known = {**about, "operation": "concentration", "gini": gini(largest)}
+    share = about.gini = gini(largest)
+    about.operation = "concentration"
     # They are those of the rows.
-    del known["columns"]
+    del about.columns
 
     def cell(row: int, _: Any) -> Segment:
         order = {**asked.filters, "orderBy": f"-{column['name']}"}
         return Segment(order, asked.operator, int(records[row]["wallets"]), client=asked.client)
 
     return result(
-        table,
-        known,
-        cell,
-        {"lorenz": lambda made: charts.lorenz(largest, name, known["gini"], known)},
+        table, about, cell, {"lorenz": lambda made: charts.lorenz(largest, name, share, about)}
     )
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
 from nbext.analysis.results import Result, result
-from nbext.analysis.segments import SCOPE, Segment, client_of, counted, segment_of
+from nbext.analysis.segments import (
+    SCOPE,
+    Segment,
+    client_of,
+    counted,
+    described,
+    segment_of,
+)
+from nbext.core.provenance import Provenance
 
 if TYPE_CHECKING:
     from nbext.client import Client
@@ -49,13 +57,13 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
         }
         chains = found["chains"]
         rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
-        about = {
-            "operation": "funnel",
-            "service": asked.client.base_url,
-            "as_of": found["asOf"],
-            "warnings": found["warnings"],
-            "segments": [{"operator": asked.operator, "filters": dict(asked.filters)}],
-        }
+        about = Provenance(
+            operation="funnel",
+            service=asked.client.base_url,
+            as_of=found["asOf"],
+            warnings=found["warnings"],
+            segments=described([asked]),
+        )
     else:
         members, scope, chains = _members(asked), asked.scope(), []
         places = range(len(members))

@@ -17,6 +17,7 @@ from nbext.analysis.segments import (
     names_of,
     segment_of,
 )
+from nbext.core.provenance import Provenance
 from nbext.errors import ValidationError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def overlap(
                 f"A heatmap has room for {charts.MOST_IN_HEATMAP} segments, and these are {number}."
             )
             raise ValidationError.of("/segments", "size", detail)
-        return charts.heatmap(made, title, unit, made.attrs["nbext"], form, diagonal=not lift)
+        return charts.heatmap(made, title, unit, Provenance.of(made), form, diagonal=not lift)
 
     return result(
         table,
@@ -155,7 +156,7 @@ def _upset(segments: Sequence[Segment], names: Sequence[str], made: Result) -> c
         raise ValidationError.of("/segments", "size", detail)
     found, only = exactly(segments)
     sizes = [found.counts[place] for place in range(len(segments))]
-    return charts.upset(names, sizes, only, made.attrs["nbext"])
+    return charts.upset(names, sizes, only, Provenance.of(made))
 
 
 def exactly(segments: Sequence[Segment]) -> tuple[Counts, dict[int, int]]:

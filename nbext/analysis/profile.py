@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.analysis import charts
 from nbext.analysis.results import Result, result
-from nbext.analysis.segments import Segment, all_of, client_of, names_of, segment_of
+from nbext.analysis.segments import Segment, all_of, client_of, described, names_of, segment_of
 from nbext.client import frames
 from nbext.core.constants import NFT_STANDARDS
+from nbext.core.provenance import Provenance
 from nbext.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,23 +91,19 @@ def profile(
     table = frames.frame(rows, _TYPES)
     held = f"{found['contracts']:,} contracts are held by {found['least']:,} wallets or more"
     cut = f"{held}: these are the {len(rows)} with the highest lift."
-    about = {
-        "operation": "profile",
-        "service": client.base_url,
-        "as_of": said["asOf"],
-        "segment_id": said["id"],
-        "warnings": [*said["warnings"], *([cut] if found["contracts"] > len(rows) else [])],
-        "wallets": found["wallets"],
-        "base": found["base"],
-        "base_words": found["baseWords"],
-        "least": found["least"],
-        "activity": found["activity"],
-        "segments": [
-            {"operator": one.operator, "filters": dict(one.filters)}
-            for one in (asked, against)
-            if one
-        ],
-    }
+    about = Provenance(
+        operation="profile",
+        service=client.base_url,
+        as_of=said["asOf"],
+        segment_id=said["id"],
+        warnings=[*said["warnings"], *([cut] if found["contracts"] > len(rows) else [])],
+        wallets=found["wallets"],
+        base=found["base"],
+        base_words=found["baseWords"],
+        least=found["least"],
+        activity=found["activity"],
+        segments=described(one for one in (asked, against) if one),
+    )
 
     def cell(row: int, _: Any) -> Segment:
         one = rows[row]
@@ -136,4 +133,4 @@ def _chart(made: Result, name: str) -> charts.Chart:
     known = drawn["symbol"].fillna(drawn["name"]).fillna(drawn["contract"])
     names = [f"{name} ({share:.0%})" for name, share in zip(known, drawn["share"], strict=True)]
     title = f"What the wallets of {charts.cut(name)} hold more than others do"
-    return charts.lifts(names, drawn["lift"].tolist(), title, made.attrs["nbext"])
+    return charts.lifts(names, drawn["lift"].tolist(), title, Provenance.of(made))

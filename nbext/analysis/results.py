@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import pandas as pd
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ValidationError
 
@@ -71,13 +72,12 @@ class Result(pd.DataFrame):
 
 def result(
     table: pd.DataFrame,
-    about: Mapping[str, Any],
+    about: Provenance,
     cells: Callable[[int, Any], Segment | None],
     charts: Mapping[str, Callable[[Result], Chart]],
 ) -> Result:
     """Return a table with its provenance, what is behind its cells, and its charts."""
-    made = Result(table)
-    made.attrs["nbext"] = dict(about)
+    made = about.attach(Result(table))
     made._cells = cells
     made._drawn = {name: partial(draw, made) for name, draw in charts.items()}
     return made

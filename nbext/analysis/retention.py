@@ -9,6 +9,7 @@ from nbext.analysis import charts
 from nbext.analysis.results import Result, result
 from nbext.analysis.segments import Segment, all_of, client_of, counted, segment_of
 from nbext.analysis.trend import hours_of, reaching_back
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError
 
@@ -72,7 +73,7 @@ def retention(
     client = client_of(client)
     asked = segment_of(segment, client)
     _check(asked, by, cohort)
-    last = asked.open(0).attrs["nbext"]["as_of"]
+    last = Provenance.of(asked.open(0)).as_of or {}
     if last["timestamp"] is None:
         raise ConfigError("The data has no block times: its periods are not known.")
     end = pd.Timestamp(last["timestamp"]).tz_localize(None)
@@ -107,7 +108,8 @@ def retention(
             for row, size in enumerate(sizes)
         ]
         table[f"{by} {step}"] = pd.array(shares, dtype="float64")
-    about = {**found.about("retention", [asked]), "as_of": dict(last)}
+    about = found.about("retention", [asked])
+    about.as_of = dict(last)
     title = f"Share of each cohort that matches: {found.words[-1] or 'the segment'}"
 
     def cell(row: int, column: Any) -> Segment | None:
@@ -176,5 +178,5 @@ def _heatmap(made: Result, title: str) -> charts.Chart:
         f"{name} ({size:,})" for name, size in zip(made.index, made["wallets"], strict=True)
     ]
     return charts.heatmap(
-        table, title, "share of the cohort's wallets", made.attrs["nbext"], "{:.0%}"
+        table, title, "share of the cohort's wallets", Provenance.of(made), "{:.0%}"
     )

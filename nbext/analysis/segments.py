@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.constants import MAX_LIMIT
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import MAX_COMPARED, MAX_COUNTS
 from nbext.errors import ConfigError, NotFound, ValidationError
@@ -55,8 +56,8 @@ class Segment:
 
     def saved(self) -> dict[str, Any]:
         """Return the condition that names this segment by its id, which our own service stores for that."""
-        about = self.client.execute_segment(self.filters, self.operator, limit=0).attrs["nbext"]
-        return {"segment": {"id": about["segment_id"]}}
+        counted = self.client.execute_segment(self.filters, self.operator, limit=0)
+        return {"segment": {"id": Provenance.of(counted).segment_id}}
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,21 @@ class Counts:
     # What each segment's wallets hold together, where that was asked for and is known.
     held: list[Mapping[str, Any] | None] = field(default_factory=list)
 
-    def about(self, operation: str, segments: Sequence[Segment]) -> dict[str, Any]:
-        """Return the provenance of a table of these counts, as plain values."""
+    def about(self, operation: str, segments: Sequence[Segment]) -> Provenance:
+        """Return the provenance of a table of these counts."""
         blocks = {json.dumps(one, sort_keys=True): one for one in self.as_of}
-        return {
-            "operation": operation,
-            "service": segments[0].client.base_url,
-            "warnings": self.warnings,
-            "as_of": dict(next(iter(blocks.values()))) if len(blocks) == 1 else None,
-            "segments": [
-                {"operator": one.operator, "filters": dict(one.filters)} for one in segments
-            ],
-        }
+        return Provenance(
+            operation=operation,
+            service=segments[0].client.base_url,
+            warnings=self.warnings,
+            as_of=dict(next(iter(blocks.values()))) if len(blocks) == 1 else None,
+            segments=described(segments),
+        )
+
+
+def described(segments: Iterable[Segment]) -> list[dict[str, Any]]:
+    """Return what a table's provenance says of the segments that it compares."""
+    return [{"operator": one.operator, "filters": dict(one.filters)} for one in segments]
 
 
 def client_of(given: Client | None) -> Client:
@@ -95,10 +99,11 @@ def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment
     """Return what stands for a segment: filters, a request, a segment's table, its id, a symbol or an address."""
     if isinstance(given, Segment):
         return given
-    about = getattr(given, "attrs", {}).get("nbext") if hasattr(given, "columns") else None
-    asked = about or given
-    if isinstance(asked, Mapping) and isinstance(asked.get("filters"), Mapping):
-        return Segment(asked["filters"], asked.get("operator") or "AND", client=client)
+    about = Provenance.of(given)
+    if isinstance(about.filters, Mapping):
+        return Segment(about.filters, about.operator or "AND", client=client)
+    if isinstance(given, Mapping) and isinstance(given.get("filters"), Mapping):
+        return Segment(given["filters"], given.get("operator") or "AND", client=client)
     if isinstance(given, Mapping):
         return Segment(given, client=client)
     if isinstance(given, str) and given.startswith("sg_"):
@@ -168,10 +173,10 @@ def counted(
                 if len(places) > 1
                 else segments[places[0]]
             )
-            about = _matched(one)
-            counts.append(about["matched"])
-            warnings += about.get("warnings") or []
-            as_of[places[0]] = about.get("as_of") or {}
+            matched, about = _matched(one)
+            counts.append(matched)
+            warnings += about.warnings
+            as_of[places[0]] = about.as_of or {}
         return Counts(counts, words, as_of, list(dict.fromkeys(warnings)))
     for part in _parts(together):
         used = sorted({place for places in part for place in places})
@@ -214,22 +219,17 @@ def _parts(together: Sequence[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
     yield part
 
 
-def _matched(segment: Segment) -> dict[str, Any]:
-    """Return what a stranger's service says of a segment: it is not known to take a limit of 0."""
+def _matched(segment: Segment) -> tuple[int, Provenance]:
+    """Count by a stranger's service, which is not known to take a limit of 0; also return what it says."""
     table = segment.open(limit=1)
-    about: dict[str, Any] = table.attrs["nbext"]
+    about = Provenance.of(table)
     # A limit that cut nothing off has counted all.
-    matched = about.get("matched") if len(table) else 0
+    matched = about.matched if len(table) else 0
     if type(matched) is not int:
         raise ConfigError(
-            f"{client_name(segment)} does not say how many wallets match, and so cannot be compared."
+            f"{segment.client.base_url} does not say how many wallets match, and so cannot be compared."
         )
-    return {**about, "matched": matched}
-
-
-def client_name(segment: Segment) -> str:
-    """Return the service's address."""
-    return segment.client.base_url
+    return matched, about
 
 
 def _symbol(filters: Mapping[str, Any]) -> str | None:

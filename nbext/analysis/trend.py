@@ -97,14 +97,15 @@ def trend(
     if len(sums) == len(points):
         table["amount"] = frames.column([one["amount"] for one in sums], "float64")
         table["amount_raw"] = frames.column([one["amountRaw"] for one in sums], "uint256")
-    about = {**found.about("trend", [asked]), "as_of": dict(found.as_of[-1])}
-    if last := about["as_of"].get("timestamp"):
+    about = found.about("trend", [asked])
+    about.as_of = dict(found.as_of[-1])
+    if last := about.as_of.get("timestamp"):
         # Opened later, a point is of the same time, whatever has come in meanwhile.
         points = [
             replace(asked, filters={**asked.filters, "asOf": before(last, one)}) for one in hours
         ]
     if "amount" in table:
-        about["amounts"] = sums[-1]["symbol"]
+        about.amounts = sums[-1]["symbol"]
     title = f"Wallets that {found.words[-1] or 'match'}"
     return result(
         table,

@@ -12,6 +12,7 @@ from nbext.analysis.results import Result, result
 from nbext.analysis.segments import Segment, client_of
 from nbext.client import frames
 from nbext.core.constants import NFT_STANDARDS
+from nbext.core.provenance import Provenance
 from nbext.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -88,14 +89,14 @@ def wallet(
     none = (
         f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}: no holdings in this data."
     )
-    about = {
-        "operation": "wallet",
-        "service": client.base_url,
-        "as_of": found["asOf"],
-        "chains": found["chains"],
-        "warnings": [*found["warnings"], *([none] if nothing else [])],
-        "wallets": asked,
-    }
+    about = Provenance(
+        operation="wallet",
+        service=client.base_url,
+        as_of=found["asOf"],
+        chains=found["chains"],
+        warnings=[*found["warnings"], *([none] if nothing else [])],
+        wallets=asked,
+    )
     blocks = {one["chain"]: one["block"] for one in found["chains"]}
 
     def cell(row: int, _: Any) -> Segment:
@@ -115,5 +116,5 @@ def _chart(made: Result) -> charts.Chart:
         f"What {wallets[0]} holds" if len(wallets) == 1 else f"What {len(wallets):,} wallets hold"
     )
     return charts.bars(
-        names, list(kinds.values()), title, made.attrs["nbext"], "tokens and collections"
+        names, list(kinds.values()), title, Provenance.of(made), "tokens and collections"
     )

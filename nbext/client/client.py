@@ -15,6 +15,7 @@ from nbext.client.http.transport import Repeat
 from nbext.client.segment_run import Reporter, Run
 from nbext.client.service import Service, public
 from nbext.core import wire as op
+from nbext.core.provenance import Provenance
 from nbext.errors import BadRequest, NotFound, ProtocolError
 from nbext.settings import Secret, Settings
 
@@ -237,7 +238,9 @@ class Client:
         run = Run(self._service, "execute_deadline", body["fileType"], progress)
         table = run.execute(body, path, overwrite=overwrite, raw=raw)
         if named:
-            table.attrs["nbext"]["lists"] = {name: str(one) for name, one in named.items()}
+            about = Provenance.of(table)
+            about.lists = {name: str(one) for name, one in named.items()}
+            about.attach(table)
         return table
 
     @public
@@ -267,13 +270,12 @@ class Client:
             if reading.rows is not None
             else _description(reading.document)
         )
-        table.attrs["nbext"] = {
-            "operation": "segment",
-            "service": self.base_url,
-            "warnings": reading.warnings,
-            "segment_id": run.id,
-        }
-        return table
+        return Provenance(
+            operation="segment",
+            service=self.base_url,
+            warnings=reading.warnings,
+            segment_id=run.id,
+        ).attach(table)
 
     @public
     def export_json(
@@ -628,12 +630,9 @@ class Client:
         said = reading.document if isinstance(reading.document, dict) else {}
         row = {"email": address, **{name: said.get(name) for name in ("status", "delivered")}}
         table = frames.frame([row], op.SIGN_UP_FIELDS)
-        table.attrs["nbext"] = {
-            "operation": "sign_up",
-            "service": self.base_url,
-            "warnings": reading.warnings,
-        }
-        return table
+        return Provenance(
+            operation="sign_up", service=self.base_url, warnings=reading.warnings
+        ).attach(table)
 
     def _segment_id(self, given: str) -> str:
         return validate.segment_id_of(given, ours=self._service.ours is True)

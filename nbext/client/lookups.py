@@ -20,6 +20,7 @@ from nbext.client.service import Service
 from nbext.core import wire as op
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import CHAINS, Chain
+from nbext.core.provenance import Provenance
 from nbext.errors import (
     AmbiguousSymbol,
     ApiError,
@@ -152,16 +153,14 @@ def metadata(
     else:
         known = {name: kind for one in found.values() for name, kind in one.types.items()}
         table = frames.frame(rows, settled={**known, **service.decoder.types(kind)})
-    table.attrs["nbext"] = {
-        "operation": operation,
-        "service": service.transport.origin.url,
-        "chain": chain,
-        # Each look-up may bring the same warning: the reader wants it once.
-        "warnings": list(
-            dict.fromkeys(warning for one in found.values() for warning in one.warnings)
-        ),
-    }
-    return table
+    # Each look-up may bring the same warning: the reader wants it once.
+    warnings = list(dict.fromkeys(warning for one in found.values() for warning in one.warnings))
+    return Provenance(
+        operation=operation,
+        service=service.transport.origin.url,
+        chain=chain,
+        warnings=warnings,
+    ).attach(table)
 
 
 def _listed(addresses: str | Iterable[Any]) -> list[Any]:
@@ -241,11 +240,10 @@ def search(
             types, settled = ({} if reading.records else op.SEARCH_FIELDS), {**types, **settled}
         types = types or ({} if reading.records else op.SEARCH_FIELDS)
         table = frames.frame(reading.records or [], types, settled)
-    table.attrs["nbext"] = {
-        "operation": "search_nfts",
-        "service": service.transport.origin.url,
-        "warnings": reading.warnings,
-        "term": text,
-        "matched": reading.stated.get("total"),
-    }
-    return table
+    return Provenance(
+        operation="search_nfts",
+        service=service.transport.origin.url,
+        warnings=reading.warnings,
+        term=text,
+        matched=reading.stated.get("total"),
+    ).attach(table)

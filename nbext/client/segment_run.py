@@ -25,6 +25,7 @@ from nbext.client.http.errors import shown
 from nbext.client.http.transport import NO_CAP, Call, Repeat
 from nbext.client.service import Service
 from nbext.core import wire as op
+from nbext.core.provenance import Provenance
 from nbext.errors import (
     ApiError,
     AuthError,
@@ -141,11 +142,11 @@ class Run:
             table = self.table(self.service.read(call, types=self._types), call, counts, {}, limit)
         else:
             table = self._fetched(reading, counts, self._links, limit)
-        table = self._with_provenance(table, reading, body)
+        about = self._provenance(table, reading, body)
         if to is None:
-            return table
+            return about.attach(table)
         writer.save(table, to, overwrite=overwrite, raw=raw)
-        return _file_of(to, len(table), table.attrs["nbext"])
+        return _file_of(to, len(table), about)
 
     def profile(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Have our own service make a segment's profile; return the segment's description, which has it."""
@@ -158,8 +159,9 @@ class Run:
         table = self.execute(body, target=op.CHANGES)
         document = self._described.document
         assert isinstance(document, dict), "our decoder has read it as a segment"
-        table.attrs["nbext"]["since"] = document["since"]
-        return table
+        about = Provenance.of(table)
+        about.since = document["since"]
+        return about.attach(table)
 
     def _begun(self, target: str, body: Mapping[str, Any]) -> Reading:
         """Send what begins a segment, and wait until it is done."""
@@ -420,7 +422,7 @@ class Run:
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
         links = self._links if self.file_type == "csv" or self.service.ours else {}
         table = self.fetch(self._types, self._counts, links, self._limit)
-        return self._with_provenance(table, self._described, {})
+        return self._provenance(table, self._described, {}).attach(table)
 
     def exported_to(
         self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool
@@ -452,8 +454,9 @@ class Run:
                     came.finish()
                     if self.service.ours:
                         check_count(rows, self._counts, None)
-        about = self._with_provenance(frames.frame([]), reading, body).attrs["nbext"]
-        return _file_of(path, rows, {**about, "returned": rows})
+        about = self._provenance(frames.frame([]), reading, body)
+        about.returned = rows
+        return _file_of(path, rows, about)
 
     def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
         ending, types, decoder = path.suffix.lower(), self._types, self.service.decoder
@@ -551,48 +554,43 @@ class Run:
         self._limit = limit if type(limit) is int and limit > 0 else None
         self._counts = self._counts or dict(described.stated)
 
-    def _with_provenance(
+    def _provenance(
         self, table: pd.DataFrame, reading: Reading, body: Mapping[str, Any]
-    ) -> pd.DataFrame:
-        """Write where the table comes from into ``attrs``: what the answer says of it, else what was asked for."""
+    ) -> Provenance:
+        """Return where the table comes from: what the answer says of it, else what was asked for."""
         said: Mapping[str, Any] = reading.document if isinstance(reading.document, dict) else {}
         counts = said["counts"] if isinstance(said.get("counts"), dict) else {}
         matched = counts.get("matched", reading.stated.get("total"))
-        # Plain values only: pandas compares and copies attrs.
-        table.attrs["nbext"] = {
-            "segment_id": self.id,
-            "operation": "execute_segment" if body else "export",
-            "service": self.service.transport.origin.url,
-            "status": reading.word,
-            "operator": said.get("operator", body.get("operator")),
-            "filters": said.get("filters", body.get("filters")),
-            "limit": said.get("limit", body.get("limit")),
-            "as_of": said.get("asOf"),
-            "chain": said.get("chain", (body.get("filters") or {}).get("chain")),
-            "matched": matched,
-            "returned": len(table),
-            "truncated": bool(said.get("truncated", matched is not None and matched > len(table))),
-            "columns": said.get("columns") or frames.columns_of(table),
-            "seconds": round(time.monotonic() - self.deadline.began, 3),
-            "cached": bool(said.get("cached", False)),
-            "warnings": list(
-                dict.fromkeys(
-                    [
-                        *_texts(said.get("warnings")),
-                        *reading.warnings,
-                        *self._notes,
-                        *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
-                    ]
-                )
-            ),
-        }
-        return table
+        warnings = [
+            *_texts(said.get("warnings")),
+            *reading.warnings,
+            *self._notes,
+            *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
+        ]
+        return Provenance(
+            segment_id=self.id,
+            operation="execute_segment" if body else "export",
+            service=self.service.transport.origin.url,
+            status=reading.word,
+            operator=said.get("operator", body.get("operator")),
+            filters=said.get("filters", body.get("filters")),
+            limit=said.get("limit", body.get("limit")),
+            as_of=said.get("asOf"),
+            chain=said.get("chain", (body.get("filters") or {}).get("chain")),
+            matched=matched,
+            returned=len(table),
+            truncated=bool(said.get("truncated", matched is not None and matched > len(table))),
+            columns=said.get("columns") or frames.columns_of(table),
+            seconds=round(time.monotonic() - self.deadline.began, 3),
+            cached=bool(said.get("cached", False)),
+            warnings=list(dict.fromkeys(warnings)),
+        )
 
 
-def _file_of(path: Path, rows: int, about: Mapping[str, Any]) -> pd.DataFrame:
-    table = frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
-    table.attrs["nbext"] = dict(about)
-    return table
+def _file_of(path: Path, rows: int, about: Provenance) -> pd.DataFrame:
+    return about.attach(
+        frames.frame([{"file": str(path), "rows": rows, "bytes": path.stat().st_size}])
+    )
 
 
 def _texts(warnings: Any) -> list[str]:

@@ -6,6 +6,7 @@ wire            paths, request and answer shapes, columns of the tables
 chains          chain names, ids, and the aliases people write
 addresses       EVM addresses and their EIP-55 checksum
 constants       limits and token standards, and the one check of a limit
+provenance      where a table comes from: the keys of ``attrs["nbext"]``
 
 The tools:
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nbext import __version__
 from nbext.core.atomic_files import write_whole
 from nbext.core.constants import is_whole
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import (
     ConfigError,
@@ -59,7 +60,7 @@ class Run:
 
     number: int
     query: Query
-    about: Mapping[str, Any]
+    about: Provenance
 
 
 @dataclass
@@ -68,16 +69,15 @@ class History:
 
     runs: list[Run] = field(default_factory=list)
 
-    def add(self, query: Query, about: Mapping[str, Any]) -> None:
+    def add(self, query: Query, result: Any) -> None:
         """Add a query, and its result's provenance."""
         # Imported here: a query that ran has loaded the client.
         from nbext.client.lists import remembered
 
         # Without the addresses of its lists: a session would hold all that it ever asked by.
         body = query.body and replace(query.body, value=None)
-        # A copy of what is said: the user may change the table, and its attrs with it.
         light = replace(query, filters=remembered(query.filters), body=body)
-        self.runs.append(Run(len(self.runs) + 1, light, dict(about)))
+        self.runs.append(Run(len(self.runs) + 1, light, Provenance.of(result)))
 
     def number(self, number: int | None) -> Run:
         """Return the query of a number, or the last one."""
@@ -102,12 +102,14 @@ class History:
                 "filters": json.dumps(one.query.filters, default=str),
                 "limit": one.query.limit,
                 # Another service may say anything, or nothing, of its answer.
-                "matched": _whole(one.about.get("matched")),
-                "returned": _whole(one.about.get("returned")),
-                "block": _whole(one.about["as_of"].get("block"))
-                if isinstance(one.about.get("as_of"), dict)
+                "matched": _whole(one.about.matched),
+                "returned": _whole(one.about.returned),
+                "block": _whole(one.about.as_of.get("block"))
+                if isinstance(one.about.as_of, dict)
                 else None,
-                **{name: one.about.get(name) for name in ("segment_id", "seconds", "service")},
+                "segment_id": one.about.segment_id,
+                "seconds": one.about.seconds,
+                "service": one.about.service,
             }
             for one in self.runs
         ]

@@ -15,6 +15,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import nbext
 from nbext.analysis import charts
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.notebook.results.tables import SuspiciousNames, install
 from tests.analysis.conftest import random_world
@@ -120,7 +121,7 @@ ODD = [
 def test_whatever_stands_in_a_label_is_drawn_and_never_read_as_maths(text):
     names, about = (
         [text, f"{text}b", f"{text}c"],
-        {"service": text, "as_of": {"block": 1, "timestamp": text}},
+        Provenance(service=text, as_of={"block": 1, "timestamp": text}),
     )
     table = pd.DataFrame([[1, 2, 3]] * 3, index=names, columns=names)
     counted = pd.DataFrame({"at": [pd.NaT, pd.NaT], "block": [1, 2], "count": [1, 2]})
@@ -159,14 +160,14 @@ def test_cells_whose_numbers_span_decades_are_shaded_by_their_logarithms(client)
         ([[1, 0], [0, 5_000_000]], LogNorm),
         ([[0]], Normalize),
     ):
-        chart = charts.heatmap(pd.DataFrame(numbers), "title", "wallets", {})
+        chart = charts.heatmap(pd.DataFrame(numbers), "title", "wallets", Provenance())
         (image,) = chart.figure.axes[0].images
         assert type(image.norm) is norm
         assert f"{max(map(max, numbers)):,}" in texts(chart)
 
 
 def test_an_axis_of_few_wallets_is_marked_at_whole_numbers_each_once():
-    chart = charts.bars(["joined", "left"], [2, 1], "Wallets that changed", {})
+    chart = charts.bars(["joined", "left"], [2, 1], "Wallets that changed", Provenance())
     drawn(chart)
     axis = chart.figure.axes[0].xaxis
     shown = [label.get_text() for label in axis.get_ticklabels()]
@@ -292,7 +293,7 @@ def test_a_long_name_is_cut_in_the_middle_and_a_long_title_goes_on_in_another_li
         "Wallets that " + "hold at least 1,000 UNI on ethereum and " * 9,
         "\U0001f680" * 200,
     ):
-        chart = charts.bars(["one"], [1], title, {})
+        chart = charts.bars(["one"], [1], title, Provenance())
         drawn(chart)
         (shown,) = [
             one for one in chart.figure.texts if one.get_text() == chart.figure.get_suptitle()

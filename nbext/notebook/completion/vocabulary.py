@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nbext.core.chains import chain_names, chain_of
 from nbext.core.constants import ERC20
+from nbext.core.provenance import Provenance
 from nbext.errors import NbextError, ValidationError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Vocabulary:
         """Remember the symbols and addresses of an answer's rows; those of spam are not offered."""
         if not {"symbol", "address"} <= set(frame.columns):
             return
-        operation = (frame.attrs.get("nbext") or {}).get("operation")
+        operation = Provenance.of(frame).operation
         absent = [None] * len(frame)
         names = ("symbol", "address", "chain", "tokenType", "possibleSpam")
         columns = [frame.get(name, absent) for name in names]

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.forms.bins import Bins, spread
@@ -20,7 +21,6 @@ from nbext.notebook.forms.tables import (
     is_missing,
     is_repeated,
     number_text,
-    provenance,
     text_of,
 )
 from nbext.notebook.forms.widgets import (
@@ -51,31 +51,33 @@ class Card(Form):
     title = "Segment"
 
     def __init__(self, client: Any, frame: pd.DataFrame) -> None:
-        self.known = provenance(frame)
+        self.known = Provenance.of(frame)
         if not hasattr(frame, "columns"):
             raise UsageError(
                 f"show needs a segment's table, such as %%segment_query returns, not {visible(repr(frame), 60)}. "
                 "Run %segment ID --card for a segment that you know by its id."
             )
-        if not self.known.get("segment_id"):
+        if not self.known.segment_id:
             raise UsageError(
                 "show needs a segment's table, such as %%segment_query returns. This table does not say which segment "
                 "it is: some pandas operations drop df.attrs. Show the original table, or run the query again."
             )
         super().__init__(client)
-        self.hint = f"{visible(self.known['segment_id'])} of {visible(self.known.get('service') or 'the service')}"
+        self.hint = (
+            f"{visible(self.known.segment_id)} of {visible(self.known.service or 'the service')}"
+        )
         self.frame = frame
         self.words, self.steps, self.not_explained = explained(client, self.known)
         # How many of all wallets that match have how much, by column, where a limit cut the rows.
-        self.counted = self._counts() if self.known.get("truncated") and client.is_ours else {}
-        self.export = Export(self, str(self.known["segment_id"]), self._write)
+        self.counted = self._counts() if self.known.truncated and client.is_ours else {}
+        self.export = Export(self, str(self.known.segment_id), self._write)
         self.edit = Edit(self, frame, "Open it in the builder", self.widget)
         panel = row(*self.export.widgets, self.edit.widget, classes="nbext-panel")
         self.assemble(markup(self.body()), panel, self.status)
 
     def _write(self, kind: str, path: str, overwrite: bool) -> pd.DataFrame:
         export = self.client.export_csv if kind == "csv" else self.client.export_json
-        written: pd.DataFrame = export(self.known["segment_id"], to=path, overwrite=overwrite)
+        written: pd.DataFrame = export(self.known.segment_id, to=path, overwrite=overwrite)
         return written
 
     def _counts(self) -> dict[str, Bins]:
@@ -85,8 +87,8 @@ class Card(Form):
         try:
             found, _ = counted(
                 self.client,
-                known.get("filters") or {},
-                str(known.get("operator") or "AND"),
+                known.filters or {},
+                str(known.operator or "AND"),
                 columns,
             )
         except NbextError:
@@ -109,31 +111,27 @@ class Card(Form):
     def facts(self) -> list[tuple[str, object]]:
         """Return the counts, and the block and chain that they are of."""
         known = self.known
-        as_of = known.get("as_of")
-        facts: list[tuple[str, object]] = [
-            ("Wallets that match", number_text(known.get("matched")))
-        ]
+        as_of = known.as_of
+        facts: list[tuple[str, object]] = [("Wallets that match", number_text(known.matched))]
         facts.append(
             (
                 "Rows here",
-                f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.get("truncated")),
+                f"{len(self.frame):,}" + " (cut by the limit)" * bool(known.truncated),
             )
         )
         if isinstance(as_of, Mapping):
             block, time = number_text(as_of.get("block")), text_of(as_of.get("timestamp"))
             facts.append(("As of", f"block {block} {time}".strip()))
-        facts.append(("Chain", text_of(known.get("chain"))))
-        facts.extend(("Note", warning) for warning in known.get("warnings") or [])
+        facts.append(("Chain", text_of(known.chain)))
+        facts.extend(("Note", warning) for warning in known.warnings)
         return [(name, value) for name, value in facts if value]
 
     def cell(self) -> str:
         """Return the cell that runs the same query."""
-        limit = self.known.get("limit")
+        limit = self.known.limit
         # A number or nothing: of a segment that was read by its id, this is what the service answered.
         given = limit if isinstance(limit, int) and limit != self.client.settings["limit"] else None
-        return cell_text(
-            "", self.known.get("filters") or {}, str(self.known.get("operator") or "AND"), given
-        )
+        return cell_text("", self.known.filters or {}, str(self.known.operator or "AND"), given)
 
     def _funnel(self) -> str:
         if self.not_explained:
@@ -145,7 +143,7 @@ class Card(Form):
         names = list(map(str, self.frame.columns))
         return [
             column
-            for column in self.known.get("columns") or []
+            for column in self.known.columns
             if column.get("type") in NUMBERS
             and not is_repeated(column)
             # Of two columns of one name pandas gives a frame where a series is expected.
@@ -159,7 +157,7 @@ class Card(Form):
         for column in self._amounts():
             name = str(column.get("name"))
             bins = self.counted.get(name)
-            of = f" (of the {len(self.frame):,} rows here)" if self.known.get("truncated") else ""
+            of = f" (of the {len(self.frame):,} rows here)" if self.known.truncated else ""
             if bins is None:
                 bins = spread_of(self.frame[name].tolist())
             else:
@@ -294,13 +292,13 @@ class Export:
                     f"{path} exists. Press Overwrite to replace it, or give another name."
                 ) from None
             rows, folder = int(written["rows"].iloc[0]), Path(path).expanduser().absolute().parent
-            of = ", cut by the limit" if provenance(written).get("truncated") else ""
+            of = ", cut by the limit" if Provenance.of(written).truncated else ""
             self.form.say(f"Saved {path} in {folder}: {rows:,} row{'s' * (rows != 1)}{of}.", "good")
 
         self.form.background.schedule(run)
 
 
-def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]], str]:
+def explained(client: Any, known: Provenance) -> tuple[str, list[Mapping[str, Any]], str]:
     """Return a segment in words and the counts of its conditions, or why these are unknown."""
     if not client.is_ours:
         return (
@@ -308,7 +306,7 @@ def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[
             [],
             "Only nbext's own service counts the wallets that match each condition alone.",
         )
-    asked = (known.get("filters") or {}, known.get("operator") or "AND")
+    asked = (known.filters or {}, known.operator or "AND")
     # The table is there whatever the service says now: a card without this part is better than none.
     try:
         found = client.funnel(*asked)
@@ -318,7 +316,7 @@ def explained(client: Any, known: Mapping[str, Any]) -> tuple[str, list[Mapping[
         )
         if len(steps) < 2:
             # Of conditions of which any holds: nothing is left over from one to the next.
-            parts = client.explain(*asked, known.get("limit")).get("parts") or []
+            parts = client.explain(*asked, known.limit).get("parts") or []
             steps = [{"words": part["words"], "alone": part.get("matched")} for part in parts]
     except NbextError as error:
         return "", [], message_of(error)

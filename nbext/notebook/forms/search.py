@@ -16,6 +16,7 @@ from anywidget import AnyWidget
 
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
 from nbext.core.constants import MAX_SEARCH_TERM
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.form import Background, Form, Snapshot, attempt
@@ -24,7 +25,6 @@ from nbext.notebook.forms.tables import (
     count_text,
     is_missing,
     number_text,
-    provenance,
     records,
     text_of,
 )
@@ -263,10 +263,10 @@ class SearchForm(Form):
         # An answer to a question that has changed meanwhile is dropped: its successor is on its way.
         if question == self.question:
             self.answered = question
-            known = provenance(found)
+            known = Provenance.of(found)
             total, self.notes = (
-                known.get("matched"),
-                [visible(one, MAX_NOTE) for one in known.get("warnings") or ()],
+                known.matched,
+                [visible(one, MAX_NOTE) for one in known.warnings],
             )
             self.results, self.total, self.picked = (
                 records(found),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
+from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
@@ -29,7 +30,7 @@ def frame_html(frame: pd.DataFrame) -> str:
     """Return the first rows of a table, amounts in their tokens' units alone, and how many rows there are in all."""
     if not len(frame):
         return "<p>No wallet matches.</p>"
-    known = {str(column.get("name")): column for column in provenance(frame).get("columns") or []}
+    known = {str(column.get("name")): column for column in Provenance.of(frame).columns}
     shown = [i for i, name in enumerate(frame.columns) if not is_repeated(known.get(str(name)))]
     names = [str(frame.columns[i]) for i in shown[:COLUMNS]]
     heads = [
@@ -109,14 +110,6 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
-def provenance(frame: Any) -> dict[str, Any]:
-    """Return where a table came from, as its ``attrs["nbext"]`` records it; of any other value nothing."""
-    # attrs are the user's to change; a form that is opened on such a table must not fail.
-    attrs = getattr(frame, "attrs", None)
-    known = attrs.get("nbext") if isinstance(attrs, dict) else None
-    return known if isinstance(known, dict) else {}
-
-
 class Variable:
     """The field that names the notebook's variable for a result. What else it holds is replaced when asked twice."""
 
@@ -142,7 +135,7 @@ class Variable:
             return None
         held = known.get(name)
         said = self._warned is not None and self._warned[0] == name and self._warned[1] is held
-        if name in known and not said and not provenance(held):
+        if name in known and not said and not Provenance.of(held):
             self._warned = (name, held)
             kind = type(held).__name__
             self._say(
@@ -174,4 +167,4 @@ def variables() -> dict[str, Any]:
 def add_to_history(query: Query, frame: pd.DataFrame) -> None:
     """Add a query that ran to the notebook's history, where nbext is loaded in it."""
     if here := session.current_session():
-        here.history.add(query, provenance(frame))
+        here.history.add(query, frame)

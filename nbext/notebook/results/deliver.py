@@ -12,6 +12,7 @@ from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleTyp
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.constants import MAX_LIMIT
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.line.options import Args, Grammar
@@ -67,7 +68,9 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     session.vocabulary.learn_rows(frame)
     session.suspicious.learn(frame)
     # Without provenance too: its names are a stranger's all the same, and are displayed so.
-    about = frame.attrs.setdefault("nbext", {})
+    about = Provenance.of(frame)
+    if not about:
+        about.attach(frame)
     print_notes(about, cut_in_words(about, args))
     if args["to"] is not None:
         from nbext.client.files import writer
@@ -89,16 +92,16 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
 
 def print_file(written: pd.DataFrame, args: Args) -> None:
     """Print what is in a file that the rows of a query were written to, and what its reader should know of them."""
-    about = written.attrs["nbext"]
+    about = Provenance.of(written)
     print_notes(about, cut_in_words(about, args))
-    print(f"{args['to']}: {_size(int(written['rows'].iloc[0]), len(about['columns']))}")
+    print(f"{args['to']}: {_size(int(written['rows'].iloc[0]), len(about.columns))}")
 
 
-def print_notes(about: Mapping[str, Any], cut: str | None = None) -> None:
+def print_notes(about: Provenance, cut: str | None = None) -> None:
     """Print what a limit cut off, and what an answer's provenance says that its reader should know."""
     if cut:
         print(cut)
-    for warning in about.get("warnings") or []:
+    for warning in about.warnings:
         print(f"note: {visible(warning, MAX_NOTE)}")
 
 
@@ -144,16 +147,16 @@ def _size(rows: int, columns: int) -> str:
     return f"{rows:,} row{'s' * (rows != 1)}, {columns} column{'s' * (columns != 1)}"
 
 
-def cut_in_words(about: Mapping[str, Any], args: Args) -> str | None:
+def cut_in_words(about: Provenance, args: Args) -> str | None:
     """Return what a limit cut off, or None where it cut nothing."""
-    if not about.get("truncated"):
+    if not about.truncated:
         return None
-    matched, returned = about.get("matched"), about.get("returned")
+    matched, returned = about.matched, about.returned
     if matched is None or returned is None:
         return "The limit cut off rows; raise --limit for more."
     counted = f"{returned:,} of {matched:,} wallets"
     # An export has what its segment kept: --all would fetch no more.
-    if about.get("operation") != "execute_segment":
+    if about.operation != "execute_segment":
         return counted
     if args["top"] is not None:
         return (

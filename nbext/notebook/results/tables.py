@@ -20,6 +20,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 
 if TYPE_CHECKING:
@@ -103,10 +104,8 @@ def as_text(frame: pd.DataFrame) -> str:
 
 def failures_in_words(frame: pd.DataFrame) -> str:
     """Return which rows of a table of metadata failed, and why; nothing where all are there."""
-    about = frame.attrs.get("nbext") or {}
-    if about.get("operation") not in ("tokens", "nfts") or not {"address", "error"} <= set(
-        frame.columns
-    ):
+    is_metadata = Provenance.of(frame).operation in ("tokens", "nfts")
+    if not is_metadata or not {"address", "error"} <= set(frame.columns):
         return ""
     failed = frame[frame["error"].notna()]
     # The column has the error's class in front; a reader of a line needs the reason alone.
@@ -143,7 +142,7 @@ def _drawn(
     few.columns = few.columns.map(shown)
     few.index = few.index.map(shown) if len(few) else few.index
     options: dict[str, Any] = {"display.html.use_mathjax": False, "display.show_dimensions": False}
-    is_whole = (frame.attrs.get("nbext") or {}).get("whole")
+    is_whole = Provenance.of(frame).whole
     if is_whole:
         options |= {
             "display.max_colwidth": None,

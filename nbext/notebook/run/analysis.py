@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
 from nbext.notebook.cell.request import query_of
 from nbext.notebook.line.options import Args, Word, value_of
@@ -115,9 +116,10 @@ def of_query(session: Session, args: Args, segment: Any) -> Any:
 
 def _counts(made: Result) -> str:
     """Return how many wallets have each status, and between which blocks."""
-    about = made.attrs["nbext"]
-    counts = ", ".join(f"{about[name]:,} {name}" for name in ("joined", "left", "stayed"))
-    return f"{counts} from block {about['then']['block']:,} to {about['as_of']['block']:,}"
+    about = Provenance.of(made)
+    counts = f"{about.joined:,} joined, {about.left:,} left, {about.stayed:,} stayed"
+    then, now = (f"{(moment or {})['block']:,}" for moment in (about.then, about.as_of))
+    return f"{counts} from block {then} to {now}"
 
 
 def _segments(session: Session, args: Args) -> list[Any]:

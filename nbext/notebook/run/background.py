@@ -8,6 +8,7 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal
 
+from nbext.core.provenance import Provenance
 from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled, ValidationError
 from nbext.notebook.cell.request import Query
 from nbext.notebook.line.options import Args
@@ -77,7 +78,7 @@ class Background:
     def _told(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the table, whose notes are printed the first time: nobody reads what the thread prints."""
         if not self._has_told:
-            self._has_told, about = True, frame.attrs["nbext"]
+            self._has_told, about = True, Provenance.of(frame)
             print_notes(about, cut_in_words(about, self._args))
         return frame
 
@@ -121,7 +122,7 @@ def start(session: Session, query: Query, args: Args) -> Background:
 
     def note(future: Future[pd.DataFrame]) -> None:
         if future.exception() is None:
-            session.history.add(query, future.result().attrs.get("nbext", {}))
+            session.history.add(query, future.result())
             session.suspicious.learn(future.result())
 
     # The history lists what ran, even if nobody ever asks for the result.

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError, did_you_mean
 from nbext.notebook.completion import schema
@@ -242,8 +243,7 @@ def _schema(session: Session, args: Args, words: list[str]) -> Any:
         raise UsageError("%nbext schema: this service publishes no schema of its filters.")
     table = _table(schema.rows(session.vocabulary.schema, words[0] if words else None))
     # Sentences to read: cut at 50 characters, as pandas displays them, they say nothing.
-    table.attrs["nbext"] = {"whole": True}
-    return table
+    return Provenance(whole=True).attach(table)
 
 
 def _last_answer(session: Session, args: Args, words: list[str]) -> None:
@@ -409,10 +409,8 @@ def _table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.D
     """Return rows as a table that is displayed as a service's are: nothing in it hides or runs."""
     import pandas as pd
 
-    table = pd.DataFrame(rows, columns=columns)
     # The mark by which the display knows it: saved filters may contain names from a chain.
-    table.attrs["nbext"] = {}
-    return table
+    return Provenance().attach(pd.DataFrame(rows, columns=columns))
 
 
 def _number(text: str) -> int:

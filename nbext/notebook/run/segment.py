@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import NotFound, UsageError, ValidationError
 from nbext.notebook.cell.body import Body
@@ -139,8 +140,8 @@ def _segment_of(args: Args, word: Word) -> str | None:
         raise grammars.SEGMENT.error(args, message, word)
     if not hasattr(table, "columns"):
         return None
-    about = getattr(table, "attrs", {}).get("nbext") or {}
-    found, rows = about.get("segment_id"), about.get("returned")
+    about = Provenance.of(table)
+    found, rows = about.segment_id, about.returned
     if found is None:
         message = f"the table {visible(word.text)} does not say which segment it is from. Give the segment's id."
         raise grammars.SEGMENT.error(args, message, word)
@@ -193,14 +194,15 @@ def _run(session: Session, query: Query, args: Args) -> Any:
     except ValidationError as error:
         query.locate(error)
         raise
-    session.history.add(query, frame.attrs.get("nbext", {}))
+    session.history.add(query, frame)
     if to_file:
         return deliver.print_file(frame, args)
     if args["card"]:
         return _card(session, frame, args)
     if query.limit == 0:
-        deliver.print_notes(frame.attrs["nbext"])
-        return deliver.put(session, args, frame.attrs["nbext"].get("matched"))
+        about = Provenance.of(frame)
+        deliver.print_notes(about)
+        return deliver.put(session, args, about.matched)
     return deliver.deliver(session, frame, args)
 
 
@@ -284,7 +286,7 @@ def _read_known(session: Session, args: Args, segment_id: str) -> Any:
     path = deliver.checked_file(to, overwrite=overwrite)
     with session.bar("export") as bar:
         written = export(segment_id, to=path, overwrite=overwrite, raw=raw, progress=bar)
-    about = written.attrs["nbext"]
+    about = Provenance.of(written)
     deliver.print_notes(about, deliver.cut_in_words(about, args))
     rows, size = int(written["rows"].iloc[0]), int(written["bytes"].iloc[0])
     print(f"{to}: {rows:,} row{'s' * (rows != 1)}, {size:,} bytes")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import chain_of
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
 from nbext.notebook.line import grammars
@@ -51,7 +52,7 @@ def _search(session: Session, args: Args, term: str, *, chain: str, kind: str, l
     client, offset = session.connected(), args["offset"] or 0
     with session.bar("search"):
         frame = client.search_nfts(term, chain, type=kind, limit=limit, offset=offset)
-    matched, end = frame.attrs["nbext"].get("matched"), offset + len(frame)
+    matched, end = Provenance.of(frame).matched, offset + len(frame)
     if isinstance(matched, int) and end < matched:
         more = f'%nft search "{visible(term)}" --chain {visible(chain)} --type {kind} --limit {_LISTED} --offset {end}'
         print(f"{len(frame):,} of {matched:,}{'' if term else ', by holders'}; the next: {more}")

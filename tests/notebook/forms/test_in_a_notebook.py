@@ -120,7 +120,7 @@ NOT_BAYC = '{"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}'
 def test_a_card_marks_not_and_shows_how_much_all_wallets_hold_and_not_the_first_by_address(shell):
     card = shell.value(f"%segment {NOT_BAYC} --limit 10 --card")
     whole = shell.value(f"%segment {NOT_BAYC} --all --card")
-    body, known = card.body(), whole.known["matched"]
+    body, known = card.body(), whole.known.matched
     alone = shell.value('%segment {"token": {"token": "UNI"}} --count')
     assert cells_of(body, "Condition by condition") == [
         ["hold UNI on ethereum", f"{alone:,}", f"{alone:,}"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
 from nbext.notebook.line.options import Args
 from nbext.notebook.results.deliver import checked_file, checked_name, cut_in_words, in_words
@@ -106,7 +107,7 @@ CUT = {"truncated": True, "matched": 62_972, "returned": 1_000}
     ],
 )
 def test_a_limited_answer_says_what_was_cut(about, options, words):
-    assert cut_in_words(about, Args("%segment", "", options=options)) == words
+    assert cut_in_words(Provenance(**about), Args("%segment", "", options=options)) == words
 
 
 def test_a_table_is_told_by_its_size():

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import MAX_COMPARED
 from nbext.notebook.forms.builder import filters
 from nbext.notebook.forms.builder.tree import Group, Part, Tree
-from nbext.notebook.forms.tables import provenance
 
 _CUT = 160
 # Wallets that are named beside the counts.
@@ -25,12 +25,12 @@ def of(
     A stranger's service is asked for the whole alone.
     """
     if not client.is_ours:
-        known = provenance(client.execute_segment(*question, limit=0))
+        known = Provenance.of(client.execute_segment(*question, limit=0))
         return {
-            "matched": known.get("matched"),
+            "matched": known.matched,
             "steps": [],
             "lines": {},
-            "notes": known.get("warnings") or (),
+            "notes": known.warnings,
         }
     funnel = client.funnel(*question, sample=_FEW)
     steps, parts = funnel["steps"], list(_steps(tree))

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.tree import OTHER, Group, Join, Line, Part, Tree
@@ -127,7 +128,7 @@ def _member(member: Any) -> Part:
 def parsed(query: Any) -> tuple[dict[str, Any], str, int | None]:
     """Return filters, operator and limit of a query: filters, a whole request body, or a segment's table."""
     # A table says by its attrs which query it came from, so a result can be opened again and changed.
-    given = getattr(query, "attrs", {}).get("nbext", query)
+    given = vars(Provenance.of(query)) or query
     if isinstance(given, str):
         try:
             given = json.loads(given)

@@ -15,6 +15,7 @@ import traitlets
 from anywidget import AnyWidget
 from IPython.core.getipython import get_ipython
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import NbextError, UsageError, ValidationError
 from nbext.notebook.cell.request import Query
@@ -23,7 +24,7 @@ from nbext.notebook.forms.builder import counts, fields, filters
 from nbext.notebook.forms.builder.actions import WHOLE, Editing
 from nbext.notebook.forms.builder.tree import Edits, Group, Part, Tree
 from nbext.notebook.forms.form import Background, Snapshot, attempt
-from nbext.notebook.forms.tables import Variable, add_to_history, frame_html, provenance
+from nbext.notebook.forms.tables import Variable, add_to_history, frame_html
 from nbext.notebook.forms.widgets import button, code_html, markup, row, text_field, visibility
 from nbext.notebook.results.deliver import MAX_NOTE
 
@@ -476,7 +477,7 @@ class SegmentForm(Editing):
 
     def _show_result(self, run: _Run, frame: pd.DataFrame) -> None:
         self.frame, self._ran = frame, (run.query.filters, run.query.operator)
-        returned, matched = len(frame), provenance(frame).get("matched")
+        returned, matched = len(frame), Provenance.of(frame).matched
         of = f" of {matched:,}" if isinstance(matched, int) and matched != returned else ""
         wallets = "wallets" if returned != 1 else "wallet"
         self.say(

@@ -8,10 +8,11 @@ from typing import Any
 
 from IPython.core.getipython import get_ipython
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook import session
-from nbext.notebook.forms.tables import is_missing, provenance, variables
+from nbext.notebook.forms.tables import is_missing, variables
 
 # So many hits of a kind fit below a field.
 MOST = 8
@@ -85,19 +86,23 @@ def saved(name: str) -> str:
     return session.saved_query(here.data_dir, name)
 
 
-def _tables() -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _tables() -> Iterator[tuple[str, Provenance]]:
     here = session.current_session()
     for run in reversed(here.history.runs if here else ()):
         yield f"history {run.number}", run.about
     for name, value in list(variables().items()):
-        if hasattr(value, "columns") and not name.startswith("_") and (known := provenance(value)):
+        if (
+            hasattr(value, "columns")
+            and not name.startswith("_")
+            and (known := Provenance.of(value))
+        ):
             yield name, known
 
 
 def _segments() -> Iterator[tuple[str, str]]:
     for name, known in _tables():
-        if isinstance(found := known.get("segment_id"), str):
-            matched = known.get("matched")
+        if isinstance(found := known.segment_id, str):
+            matched = known.matched
             yield (
                 found,
                 visible(name, _CUT)
@@ -107,7 +112,7 @@ def _segments() -> Iterator[tuple[str, str]]:
 
 def _lists() -> Iterator[tuple[str, str]]:
     for _, known in _tables():
-        lists = known.get("lists")
+        lists = known.lists
         yield from ((str(one), visible(words, _CUT)) for one, words in (lists or {}).items())
     for name, value in list(variables().items()):
         if count := _wallets(value) if not name.startswith("_") else 0:
@@ -116,7 +121,7 @@ def _lists() -> Iterator[tuple[str, str]]:
 
 def _wallets(value: Any) -> int:
     """Return how many wallets a variable names, as far as its first value shows: a frame, a column, a set, a list."""
-    if provenance(value).get("segment_id"):
+    if Provenance.of(value).segment_id:
         return 0
     if hasattr(value, "columns"):
         value = value["address"] if "address" in list(map(str, value.columns)) else ()
@@ -130,6 +135,6 @@ def stored(client: Any, name: str) -> dict[str, Any]:
     """Return the condition on a variable's wallets: few are written out, many are stored with the service once."""
     value = variables()[name]
     asked = client.execute_segment({"wallet": {"in": value}}, limit=0)
-    lists = provenance(asked).get("lists")
+    lists = Provenance.of(asked).lists
     column = value["address"] if hasattr(value, "columns") else value
     return {"list": next(iter(lists))} if lists else {"in": list(column)}

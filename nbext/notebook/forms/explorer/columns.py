@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 
 from nbext.client.frames import as_text, inferred
 from nbext.core.addresses import looks_like_address
+from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.bins import spread
-from nbext.notebook.forms.tables import is_missing, is_repeated, provenance, text_of
+from nbext.notebook.forms.tables import is_missing, is_repeated, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -169,7 +170,7 @@ def columns_of(frame: pd.DataFrame) -> tuple[list[Column], list[str]]:
     """
     stated = {
         str(one.get("name")): one
-        for one in provenance(frame).get("columns") or []
+        for one in Provenance.of(frame).columns
         if isinstance(one, Mapping)
     }
     names = [str(name) for name in frame.columns]

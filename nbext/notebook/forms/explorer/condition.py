@@ -7,6 +7,7 @@ from typing import Any
 
 from nbext.analysis.segments import SCOPE
 from nbext.core.addresses import looks_like_address
+from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder import filters
 from nbext.notebook.forms.builder.tree import Group, Line, Tree
@@ -24,7 +25,7 @@ _SIDES = {"min": "after", "max": "before"}
 Asked = Sequence[tuple[Column, Mapping[str, str]]]
 
 
-def as_tree(known: Mapping[str, Any], asked: Asked) -> tuple[Tree, list[str]]:
+def as_tree(known: Provenance, asked: Asked) -> tuple[Tree, list[str]]:
     """Return the segment that a table is of, narrowed by filters; and the columns whose filter is no condition.
 
     Raises
@@ -32,7 +33,7 @@ def as_tree(known: Mapping[str, Any], asked: Asked) -> tuple[Tree, list[str]]:
     UsageError
         The table is not a segment's.
     """
-    given, operator = known.get("filters"), str(known.get("operator") or "AND").upper()
+    given, operator = known.filters, str(known.operator or "AND").upper()
     if not isinstance(given, Mapping) or operator not in filters.JOINS:
         raise UsageError(
             "This table does not say which segment it is of: only a segment's filters become conditions."

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 import traitlets
 from anywidget import AnyWidget
 
+from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import UsageError
 from nbext.notebook.forms.builder.filters import cell_text, written
 from nbext.notebook.forms.explorer.columns import columns_of
 from nbext.notebook.forms.explorer.condition import as_tree
 from nbext.notebook.forms.form import Form, Snapshot, attempt
-from nbext.notebook.forms.tables import provenance
 from nbext.notebook.forms.widgets import code_html, facts_html, table_html
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Explorer(Form):
         if not hasattr(frame, "columns") or not hasattr(frame, "iloc"):
             raise UsageError(f"explore needs a DataFrame, not {visible(type(frame).__name__)}.")
         super().__init__(client)
-        self.known = provenance(frame)
+        self.known = Provenance.of(frame)
         self.columns, self.left_out = columns_of(frame)
         self.total, self.rows = len(frame), pa.array(range(len(frame)), pa.int64())
         self.sort: tuple[int, str] | None = None
@@ -63,9 +63,9 @@ class Explorer(Form):
         self._sum_up()
 
     def _hint(self) -> str:
-        parts = [f"{visible(self.known['segment_id'])}." if self.known.get("segment_id") else ""]
-        if self.known.get("truncated"):
-            matched = self.known.get("matched")
+        parts = [f"{visible(self.known.segment_id)}." if self.known.segment_id else ""]
+        if self.known.truncated:
+            matched = self.known.matched
             of = f" of {matched:,}" if isinstance(matched, int) else ""
             parts.append(f"The limit cut the rows: {self.total:,}{of} are here.")
         if self.left_out:
@@ -135,7 +135,7 @@ class Explorer(Form):
             f"No condition asks for the filter of {name}: it is not part of the segment."
             for name in left_out
         ]
-        if self.known.get("truncated"):
+        if self.known.truncated:
             notes.append(
                 f"The segment finds all wallets that match, not only those among these {self.total:,} rows."
             )
