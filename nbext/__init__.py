@@ -26,17 +26,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nbext import analysis
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from nbext.analysis.changes import changes
-    from nbext.analysis.concentration import concentration
-    from nbext.analysis.funnel import funnel
-    from nbext.analysis.overlap import overlap
-    from nbext.analysis.profile import profile
-    from nbext.analysis.retention import retention
-    from nbext.analysis.trend import trend
-    from nbext.analysis.wallet import wallet
+    from nbext.analysis import *  # noqa: F403
     from nbext.client import Client
     from nbext.connect import connect
     from nbext.notebook.forms import explore, search_form, segment_form, show, signup_form
@@ -44,39 +39,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Client",
-    "changes",
-    "concentration",
     "connect",
     "explore",
-    "funnel",
-    "overlap",
-    "profile",
-    "retention",
     "search_form",
     "segment_form",
     "show",
     "signup_form",
-    "trend",
-    "wallet",
 ]
+__all__ += analysis.__all__
 
 # Public names are imported when first used: `import nbext` and `%load_ext nbext` stay light.
 _HOMES = {
     "Client": "nbext.client",
-    "changes": "nbext.analysis",
-    "concentration": "nbext.analysis",
     "connect": "nbext.connect",
-    "explore": "nbext.notebook.forms",
-    "funnel": "nbext.analysis",
-    "overlap": "nbext.analysis",
-    "profile": "nbext.analysis",
-    "retention": "nbext.analysis",
-    "search_form": "nbext.notebook.forms",
-    "segment_form": "nbext.notebook.forms",
-    "show": "nbext.notebook.forms",
-    "signup_form": "nbext.notebook.forms",
-    "trend": "nbext.analysis",
-    "wallet": "nbext.analysis",
+    **dict.fromkeys(analysis.__all__, "nbext.analysis"),
+    **dict.fromkeys(
+        ("explore", "search_form", "segment_form", "show", "signup_form"), "nbext.notebook.forms"
+    ),
 }
 
 

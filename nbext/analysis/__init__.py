@@ -1,26 +1,20 @@
 """Segments side by side: each function asks for many counts at once and returns a table whose cells are segments.
 
-overlap     what each two of many segments have in common
-funnel      the conditions of one segment, one after the other
-concentration  how a token is spread over its holders
-changes     which wallets joined a segment, left it or stayed
-profile     what a segment's wallets hold more than others do
-retention   how many of each month's new wallets match later
-trend       how many matched a segment through time
-wallet      what one or a few wallets hold
-segments    a segment as it is given and combined with others, and how many are counted in one request
-results     the table of an analysis: its cells' segments, its chart
+compare     what segments have in common, what each condition takes, how a token is spread over its holders
+over_time   how many matched a segment through time, who joined and left, which cohorts stayed
+holdings    what one or a few wallets hold, and what those of a segment hold more than others do
+segments    a segment as it is given, combined with others and counted; the table of an analysis
 charts      the one style of all charts
 """
 
-from nbext.analysis.changes import changes
-from nbext.analysis.concentration import concentration
-from nbext.analysis.funnel import funnel
-from nbext.analysis.overlap import overlap
-from nbext.analysis.profile import profile
-from nbext.analysis.retention import retention
-from nbext.analysis.trend import trend
-from nbext.analysis.wallet import wallet
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nbext.analysis.compare import concentration, funnel, overlap
+    from nbext.analysis.holdings import profile, wallet
+    from nbext.analysis.over_time import changes, retention, trend
 
 __all__ = [
     "changes",
@@ -32,3 +26,23 @@ __all__ = [
     "trend",
     "wallet",
 ]
+
+# The module of each, imported when it is first used: `import nbext` stays light.
+_MODULES = {
+    "changes": "over_time",
+    "concentration": "compare",
+    "funnel": "compare",
+    "overlap": "compare",
+    "profile": "holdings",
+    "retention": "over_time",
+    "trend": "over_time",
+    "wallet": "holdings",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        from importlib import import_module
+
+        return getattr(import_module(f"nbext.analysis.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'nbext.analysis' has no attribute {name!r}")

@@ -1,11 +1,14 @@
-"""A segment as it is given, combined with others and counted: many in one request where the service is our own."""
+"""A segment as it is given, combined with others and counted; the table of an analysis, whose cells are segments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
+
+import pandas as pd
 
 from nbext.core.constants import MAX_LIMIT
 from nbext.core.provenance import Provenance
@@ -16,7 +19,9 @@ from nbext.errors import ConfigError, NotFound, ValidationError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from nbext.analysis.charts import Chart
     from nbext.client import Client
+
 
 # The keys of filters that are no condition; of these, which wallets match depends on the first three.
 SCOPE = ("chain", "asOf", "exclude", "orderBy", "columns")
@@ -93,6 +98,16 @@ def client_of(given: Client | None) -> Client:
     from nbext.connect import connect
 
     return given or connect()
+
+
+def ours_of(given: Client | None, does: str) -> Client:
+    """Return the client; a ConfigError where its service is not our own, the only one that ``does`` something."""
+    client = client_of(given)
+    if not client.is_ours:
+        raise ConfigError(
+            f"{client.base_url} is not nbext's own service, the only one that {does}."
+        )
+    return client
 
 
 def segment_of(given: Any, client: Client, pointer: str = "/segment") -> Segment:
@@ -250,3 +265,69 @@ def names_of(given: Iterable[Any], segments: Sequence[Segment], words: Sequence[
         again = sum(each == name or each.startswith(f"{name} (") for each in names)
         names.append(f"{name} ({again + 1})" if again else name)
     return names
+
+
+class Result(pd.DataFrame):
+    """A table whose cells are segments. What pandas makes of it is a plain DataFrame.
+
+    ``attrs["nbext"]`` says which service and block it is of, and the filters of the segments that were compared.
+    """
+
+    # pandas keeps attributes that are named here out of the columns.
+    _metadata: ClassVar[list[str]] = ["_cells", "_drawn"]
+    _cells: Callable[[int, Any], Segment | None]
+    _drawn: Mapping[str, Callable[[], Chart]]
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        # A client, which the cells have, is not pickled.
+        return pd.DataFrame.copy, (self.copy(),)
+
+    def segment(self, row: Any, column: Any = None) -> Segment:
+        """Return the segment of a cell, by the labels of its row and column: ``.filters``, and ``.open()`` for wallets.
+
+        Raises
+        ------
+        ValidationError
+            There is no such cell, or it counts no wallets.
+        """
+        place = self.index.get_indexer(pd.Index([row]))[0]
+        if place < 0 or (column is not None and column not in self.columns):
+            raise ValidationError.of(
+                "", "cell", f"The table has no cell {quoted(row)}, {quoted(column)}."
+            )
+        found = self._cells(int(place), column)
+        if found is None and column is None:
+            raise ValidationError.of(
+                "", "cell", f"Name the column, too: {', '.join(map(quoted, self.columns[:20]))}."
+            )
+        if found is None:
+            raise ValidationError.of(
+                "", "cell", f"The column {quoted(column)} counts no wallets: choose another one."
+            )
+        return found
+
+    def chart(self, kind: str | None = None) -> Chart:
+        """Return the table's chart, a static picture; ``kind`` chooses where there are several."""
+        kinds = self._drawn
+        if kind is not None and kind not in kinds:
+            raise ValidationError.of(
+                "/kind", "choice", f"{quoted(kind)} is not one of: {', '.join(kinds)}."
+            )
+        return kinds[kind or next(iter(kinds))]()
+
+
+def result(
+    table: pd.DataFrame,
+    about: Provenance,
+    cells: Callable[[int, Any], Segment | None],
+    charts: Mapping[str, Callable[[Result], Chart]],
+) -> Result:
+    """Return a table with its provenance, what is behind its cells, and its charts."""
+    made = about.attach(Result(table))
+    made._cells = cells
+    made._drawn = {name: partial(draw, made) for name, draw in charts.items()}
+    return made

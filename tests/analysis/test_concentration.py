@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbext
-from nbext.analysis.concentration import gini
+from nbext.analysis.compare import gini
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.errors import ValidationError
 from tests.analysis.test_overlap import matched

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import nbext
-from nbext.analysis.overlap import exactly
+from nbext.analysis.compare import exactly
 from nbext.analysis.segments import Segment, all_of
 from nbext.errors import ConfigError, ValidationError
 from nbext.settings import Settings

@@ -12,7 +12,7 @@ from nbext.notebook.line.options import Args, Word, value_of
 from nbext.notebook.results.deliver import deliver
 
 if TYPE_CHECKING:
-    from nbext.analysis.results import Result
+    from nbext.analysis.segments import Result
     from nbext.notebook.session import Session
 
 # Options that choose rows of one segment, or how they are returned.
@@ -34,7 +34,7 @@ _OF_ROWS = (
 
 def overlap(session: Session, args: Args, words: list[str]) -> Any:
     """Run ``%nbext overlap A B ...``."""
-    from nbext.analysis.overlap import overlap
+    from nbext.analysis import overlap
 
     asked, client = _segments(session, args), session.connected()
     named = dict(zip(_names(args), asked, strict=True))

@@ -1,0 +1,400 @@
+"""Segments compared: what they have in common, what each condition takes, how a token is spread over its holders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate, combinations
+from typing import TYPE_CHECKING, Any
+
+from nbext.analysis import charts
+from nbext.analysis.segments import (
+    SCOPE,
+    Counts,
+    Result,
+    Segment,
+    all_of,
+    client_of,
+    counted,
+    described,
+    names_of,
+    result,
+    segment_of,
+)
+from nbext.client import frames
+from nbext.core.constants import MAX_LIMIT
+from nbext.core.provenance import Provenance
+from nbext.errors import ValidationError
+
+if TYPE_CHECKING:
+    from nbext.client import Client
+
+
+# So many have as many groups as one request counts.
+MOST_IN_UPSET = 12
+_SHARES = {
+    "holders": "string",
+    "wallets": "integer",
+    "amount": "float64",
+    "amount_raw": "uint256",
+    "share": "float64",
+}
+
+
+def overlap(
+    segments: Iterable[Any] | Mapping[str, Any],
+    *,
+    share: bool = False,
+    lift: bool = False,
+    client: Client | None = None,
+) -> Result:
+    """Return how many wallets each two of some segments have in common.
+
+    Parameters
+    ----------
+    segments
+        Each as filters, the table of a segment, its id, or the symbol or address of a contract whose holders are
+        meant; with names of your own as a dict of these.
+    share
+        Of the wallets of the row's segment, the share that is in the column's.
+    lift
+        How many times as many wallets are in both as would be if the two were independent, of all wallets seen.
+    client
+        The client to ask; by default of the service that is set.
+
+    Returns
+    -------
+    Result
+        A square table, named by the segments on both axes: int64, the sizes on the diagonal; float64 with ``share``
+        or ``lift``, missing where a segment is empty. ``.segment(row, column)`` is what two have in common,
+        ``.chart()`` a heatmap of up to 30, ``.chart("upset")`` the groups of up to 12 segments.
+
+    Raises
+    ------
+    ValidationError, AmbiguousSymbol
+        Not a segment, or none; or both of ``share`` and ``lift``.
+
+    Source
+    ------
+    POST /counts; of a service that is not our own, one segment for each count.
+    """
+    import pandas as pd
+
+    client = client_of(client)
+    names, given = _named(segments)
+    if share and lift:
+        raise ValidationError.of("/lift", "exclusive", "Ask for share or for lift, not for both.")
+    each = [segment_of(one, client, f"/segments/{place}") for place, one in enumerate(given)]
+    number = len(each)
+    pairs = list(combinations(range(number), 2))
+    together: list[Sequence[int]] = [*((place,) for place in range(number)), *pairs]
+    everyone = Segment({"activity": {"transfers": {"min": 1}}, **each[0].scope()}, client=client)
+    found = counted([*each, *[everyone] * lift], [*together, *[(number,)] * lift])
+    counts = dict(zip(together, found.counts, strict=False))
+    names = names_of(names or given, each, found.words[:number])
+    rows = [
+        [counts[tuple(sorted({row, column}))] for column in range(number)] for row in range(number)
+    ]
+    table = pd.DataFrame(rows, index=names, columns=names, dtype="int64")
+    title, unit, form = "Wallets that two segments have in common", "wallets", "{:,.0f}"
+    if share:
+        title, unit, form = (
+            "Share of a segment's wallets in another",
+            "share of the row's wallets",
+            "{:.0%}",
+        )
+    elif lift:
+        title, unit, form = (
+            "Wallets in two segments, compared with chance",
+            "times as many as by chance",
+            "{:.3g}",
+        )
+    if share or lift:
+        parts = [
+            [
+                _part(rows, row, column, found.counts[-1] if lift else None)
+                for column in range(number)
+            ]
+            for row in range(number)
+        ]
+        table = pd.DataFrame(parts, index=names, columns=names, dtype="float64")
+
+    def heatmap(made: Result) -> charts.Chart:
+        if number > charts.MOST_IN_HEATMAP:
+            detail = (
+                f"A heatmap has room for {charts.MOST_IN_HEATMAP} segments, and these are {number}."
+            )
+            raise ValidationError.of("/segments", "size", detail)
+        return charts.heatmap(made, title, unit, Provenance.of(made), form, diagonal=not lift)
+
+    return result(
+        table,
+        found.about("overlap", each),
+        lambda row, column: (
+            None
+            if column is None
+            else (
+                each[row]
+                if names.index(column) == row
+                else all_of([each[row], each[names.index(column)]])
+            )
+        ),
+        {"heatmap": heatmap, "upset": lambda made: _upset(each, names, made)},
+    )
+
+
+def _named(segments: Iterable[Any] | Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    if isinstance(segments, str) or hasattr(segments, "columns"):
+        raise ValidationError.of(
+            "/segments", "type", "Give a list of segments, or a dict of them by name."
+        )
+    names = list(map(str, segments)) if isinstance(segments, Mapping) else []
+    given = list(segments.values()) if isinstance(segments, Mapping) else list(segments)
+    if not given:
+        raise ValidationError.of("/segments", "size", "There is no segment to compare.")
+    return names, given
+
+
+def _part(rows: Sequence[Sequence[int]], row: int, column: int, everyone: int | None) -> float:
+    both, one, other = rows[row][column], rows[row][row], rows[column][column]
+    if not one or (everyone is not None and not other):
+        return float("nan")
+    return both / one if everyone is None else both * everyone / (one * other)
+
+
+def _upset(segments: Sequence[Segment], names: Sequence[str], made: Result) -> charts.Chart:
+    if len(segments) > MOST_IN_UPSET:
+        detail = (
+            f"An UpSet plot has room for {MOST_IN_UPSET} segments, and these are {len(segments)}."
+        )
+        raise ValidationError.of("/segments", "size", detail)
+    found, only = exactly(segments)
+    sizes = [found.counts[place] for place in range(len(segments))]
+    return charts.upset(names, sizes, only, Provenance.of(made))
+
+
+def exactly(segments: Sequence[Segment]) -> tuple[Counts, dict[int, int]]:
+    """Return how many wallets are in some of the segments and in no other, by the bits of their places."""
+    places = range(len(segments))
+    groups = [group for size in range(1, len(segments) + 1) for group in combinations(places, size)]
+    found = counted(segments, groups)
+    only = {
+        sum(1 << place for place in group): count
+        for group, count in zip(groups, found.counts, strict=True)
+    }
+    # Those in at least a group, less those that are in one more: place after place, this leaves exactly the group.
+    for place in places:
+        for group in only:
+            if not group >> place & 1:
+                only[group] -= only[group | 1 << place]
+    return found, only
+
+
+def funnel(segment: Any, *, client: Client | None = None) -> Result:
+    """Return the conditions of a segment that must all hold, in the order in which they are asked.
+
+    Parameters
+    ----------
+    segment
+        Filters, the table of a segment, its id, or the symbol or address of a contract. With the operator OR, and of
+        one condition, the table has one row.
+    client
+        The client to ask; by default of the service that is set.
+
+    Returns
+    -------
+    Result
+        A row for each condition: ``condition`` str, its words; ``alone`` int64, the wallets that match it;
+        ``remaining`` int64, those that match it and all before it. A condition under ``not`` takes wallets away.
+        ``.segment(row, "alone")`` and ``.segment(row, "remaining")`` are these wallets; ``.chart()`` draws both.
+
+    Source
+    ------
+    POST /funnel; of a service that is not our own, two segments for each condition.
+    """
+    import pandas as pd
+
+    asked = segment_of(segment, client_of(client))
+    if asked.client.is_ours:
+        found = asked.client.funnel(asked.filters, asked.operator)
+        members = [step["filters"] for step in found["steps"]]
+        scope = {
+            key: found["canonical"]["filters"][key]
+            for key in SCOPE[:3]
+            if key in found["canonical"]["filters"]
+        }
+        chains = found["chains"]
+        rows = [(step["words"], step["alone"], step["remaining"]) for step in found["steps"]]
+        about = Provenance(
+            operation="funnel",
+            service=asked.client.base_url,
+            as_of=found["asOf"],
+            warnings=found["warnings"],
+            segments=described([asked]),
+        )
+    else:
+        members, scope, chains = _members(asked), asked.scope(), []
+        places = range(len(members))
+        both = [_conditions(members[place : place + 1], scope, chains, asked) for place in places]
+        both += [_conditions(members[: place + 1], scope, chains, asked) for place in places]
+        counts = counted(both, [[place] for place in range(len(both))])
+        words = [json.dumps(one, default=str, ensure_ascii=False) for one in members]
+        rows = list(zip(words, counts.counts, counts.counts[len(members) :], strict=False))
+        about = counts.about("funnel", [asked])
+
+    def cell(row: int, column: Any) -> Segment | None:
+        if column not in ("alone", "remaining"):
+            return None
+        return _conditions(members[row if column == "alone" else 0 : row + 1], scope, chains, asked)
+
+    table = pd.DataFrame(rows, columns=["condition", "alone", "remaining"])
+    table = table.astype({"condition": "str", "alone": "int64", "remaining": "int64"})
+    return result(
+        table,
+        about,
+        cell,
+        {
+            "bars": lambda made: charts.steps(
+                made["condition"].tolist(),
+                made["alone"].tolist(),
+                made["remaining"].tolist(),
+                about,
+            )
+        },
+    )
+
+
+def _conditions(
+    members: Sequence[Mapping[str, Any]],
+    scope: Mapping[str, Any],
+    chains: Sequence[str],
+    of: Segment,
+) -> Segment:
+    """Return the segment of the wallets that match some conditions.
+
+    A condition that is denied is taken from the wallets seen on all ``chains`` of the whole segment: where these
+    conditions name fewer, one on each chain is added that no wallet matches, so that all are seen here too.
+    """
+    inside: dict[str, Any] = dict(members[0]) if len(members) == 1 else {"all": list(members)}
+    fewer = set(chains) - (set(_chains(inside)) or {scope.get("chain", "")})
+    nobody = [
+        {"all": [one, {"not": one}]}
+        for one in (
+            {"activity": {"transfers": {"min": 1}, "chain": chain}}
+            for chain in (chains if fewer else [])
+        )
+    ]
+    return Segment(
+        {**({"any": [inside, *nobody]} if nobody else inside), **scope}, client=of.client
+    )
+
+
+def _chains(part: Any) -> Iterator[str]:
+    """Yield the chains that canonical conditions name."""
+    if isinstance(part, Mapping):
+        for key, one in part.items():
+            yield from [one] if key == "chain" else _chains(one)
+    elif isinstance(part, list):
+        for one in part:
+            yield from _chains(one)
+
+
+def _members(asked: Segment) -> list[dict[str, Any]]:
+    if asked.operator != "AND":
+        return [asked.member()]
+    return [
+        {key: one}
+        for key, value in asked.member().items()
+        for one in (value if isinstance(value, list) and key not in ("all", "any") else [value])
+    ]
+
+
+def concentration(token: Any, *, client: Client | None = None) -> Result:
+    """Return how much of a token its largest holders have.
+
+    Parameters
+    ----------
+    token
+        The symbol or address of a token or a collection; or a segment (filters, a table, an id), of whose first
+        token or collection the amounts are taken.
+    client
+        The client to ask; by default of the service that is set.
+
+    Returns
+    -------
+    Result
+        A row for the ``top 10``, ``top 100``, ``top 1 %`` and ``all`` holders: ``wallets`` int64; ``amount`` float64
+        in the token's unit (missing where its decimals are unknown); ``amount_raw`` the exact sum in its smallest unit,
+        of the dtype that a segment's amounts have; ``share`` float64 of all. ``attrs["nbext"]["gini"]`` is 0 where all
+        hold the same, and near 1 where one holds all. ``.segment("top 10")`` is these wallets, ``.chart()`` the Lorenz
+        curve. No holder: no rows.
+
+    Raises
+    ------
+    ValidationError
+        The segment has no amounts, or more than 10,000,000 wallets.
+
+    Source
+    ------
+    The segment, all of its rows.
+    """
+    asked = segment_of(token, client_of(client), "/token")
+    rows = asked.open(MAX_LIMIT)
+    about = Provenance.of(rows)
+    amounts = [
+        one
+        for one in about.columns
+        if one.get("unit") == "raw" or one.get("type") in ("uint256", "integer")
+    ]
+    if not amounts or about.truncated:
+        why = f"it has more than {MAX_LIMIT:,} wallets" if amounts else "its rows have no amount"
+        raise ValidationError.of(
+            "/token", "type", f"The concentration of this segment cannot be measured: {why}."
+        )
+    column = amounts[0]
+    # Whole numbers of any size: floats would lose the small holders beside the large.
+    largest = sorted((int(one) for one in rows[column["name"]]), reverse=True)
+    sums = list(accumulate(largest))
+    number = len(largest)
+    # A count of NFTs has no decimals; where a token's are unknown, its amounts have no unit.
+    decimals = column.get("decimals") if column["type"] == "uint256" else 0
+    groups = {"top 10": 10, "top 100": 100, "top 1 %": -(-number // 100), "all": number}
+    records: list[dict[str, Any]] = [
+        {
+            "holders": name,
+            "wallets": most,
+            "amount": None if decimals is None else sums[most - 1] / 10**decimals,
+            "amount_raw": str(sums[most - 1]),
+            "share": sums[most - 1] / sums[-1],
+        }
+        for name, most in ((name, min(most, number)) for name, most in groups.items())
+        if number
+    ]
+    table = frames.frame(records, _SHARES).set_index("holders")
+    name = str(column.get("symbol") or column["name"])
+    share = about.gini = gini(largest)
+    about.operation = "concentration"
+    # They are those of the rows.
+    del about.columns
+
+    def cell(row: int, _: Any) -> Segment:
+        order = {**asked.filters, "orderBy": f"-{column['name']}"}
+        return Segment(order, asked.operator, int(records[row]["wallets"]), client=asked.client)
+
+    return result(
+        table, about, cell, {"lorenz": lambda made: charts.lorenz(largest, name, share, about)}
+    )
+
+
+def gini(amounts: Sequence[int]) -> float:
+    """Return the Gini coefficient of amounts above 0, from the largest down.
+
+    >>> gini([5, 5]), gini([3, 1])
+    (0.0, 0.25)
+    """
+    number = len(amounts)
+    if not number:
+        return float("nan")
+    ranked = sum(rank * one for rank, one in zip(range(number, 0, -1), amounts, strict=True))
+    return float(Fraction(2 * ranked, number * sum(amounts)) - Fraction(number + 1, number))

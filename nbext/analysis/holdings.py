@@ -1,0 +1,241 @@
+"""What wallets hold: a few of them all that they have, those of a segment what they hold more than others do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from nbext.analysis import charts
+from nbext.analysis.segments import (
+    Result,
+    Segment,
+    all_of,
+    described,
+    names_of,
+    ours_of,
+    result,
+    segment_of,
+)
+from nbext.client import frames
+from nbext.core.constants import NFT_STANDARDS
+from nbext.core.provenance import Provenance
+
+if TYPE_CHECKING:
+    from nbext.client import Client
+    from nbext.client.segment_run import Reporter
+
+
+_HELD = {
+    "address": "string",
+    "chain": "string",
+    "contract": "string",
+    "symbol": "string",
+    "name": "string",
+    "tokenType": "string",
+    "amount": "float64",
+    "amount_raw": "uint256",
+    "verified": "boolean",
+    "possibleSpam": "boolean",
+}
+_PROFILED = {
+    "symbol": "string",
+    "name": "string",
+    "chain": "string",
+    "contract": "string",
+    "tokenType": "string",
+    "wallets": "integer",
+    "share": "float64",
+    "base_share": "float64",
+    "lift": "float64",
+    "possibleSpam": "boolean",
+}
+MOST_DRAWN = 20
+
+
+def wallet(
+    address: str | Iterable[str],
+    *,
+    as_of: str | int | date | None = None,
+    chain: str | None = None,
+    client: Client | None = None,
+) -> Result:
+    """Return what one or a few wallets hold.
+
+    Parameters
+    ----------
+    address
+        An address, or up to 100 of them: a list, or a column of a table.
+    as_of
+        A time (``2025-01-31``, ``30d`` before the last block) or a block of ``chain``; without it now.
+    chain
+        One chain; without it all chains of the data.
+    client
+        The client to ask; by default of the service that is set. Only nbext's own lists what a wallet holds.
+
+    Returns
+    -------
+    Result
+        A row for each balance above zero, by wallet and chain, spam last and otherwise what most wallets hold first:
+        ``address``, ``chain``, ``contract``, ``symbol``, ``name``, ``tokenType`` str (ERC20, ERC721, ERC1155);
+        ``amount`` float64 in the token's unit, a count of NFTs, missing where decimals are not known; ``amount_raw``
+        exact, in the smallest unit, of the dtype that a segment's amounts have; ``verified``, ``possibleSpam``
+        boolean. Nothing held: no rows. ``attrs["nbext"]`` has the block of each chain. ``.segment(row)`` is all
+        holders of that row's contract at that block, ``.chart()`` how many contracts each wallet has.
+
+    Raises
+    ------
+    ConfigError
+        The service is not nbext's own.
+    ValidationError
+        No address, more than 100, one that is none, or a time outside the data.
+    ResourceLimit
+        More than 10,000 holdings: ask for fewer wallets, or one chain.
+
+    Source
+    ------
+    POST /holdings
+    """
+    client = ours_of(client, "lists what a wallet holds")
+    asked = [address] if isinstance(address, str) else [str(one) for one in address]
+    moment = as_of.isoformat() if isinstance(as_of, date) else as_of
+    found = client.holdings(list(dict.fromkeys(asked)), chain, moment)
+    rows = [{**one, "amount_raw": one["amountRaw"]} for one in found["holdings"]]
+    table = frames.frame([{name: row[name] for name in _HELD} for row in rows], _HELD)
+    nothing = sorted({one.lower() for one in asked} - {row["address"] for row in rows})
+    none = (
+        f"{', '.join(nothing[:3])}{' and others' * (len(nothing) > 3)}: no holdings in this data."
+    )
+    about = Provenance(
+        operation="wallet",
+        service=client.base_url,
+        as_of=found["asOf"],
+        chains=found["chains"],
+        warnings=[*found["warnings"], *([none] if nothing else [])],
+        wallets=asked,
+    )
+    blocks = {one["chain"]: one["block"] for one in found["chains"]}
+
+    def cell(row: int, _: Any) -> Segment:
+        chain = rows[row]["chain"]
+        held = {**_holders(rows[row]), "chain": chain, "asOf": blocks[chain]}
+        return Segment(held, client=client)
+
+    return result(table, about, cell, {"bars": _contracts})
+
+
+def _holders(row: Mapping[str, Any], **more: str) -> dict[str, Any]:
+    """Return the condition of the holders of a row's contract."""
+    kind = "nft" if row["tokenType"] in NFT_STANDARDS else "token"
+    return {kind: {kind: row["contract"], **more}}
+
+
+def _contracts(made: Result) -> charts.Chart:
+    kinds = Counter(zip(made["address"], made["chain"], made["tokenType"], strict=True))
+    wallets = made["address"].unique()
+    names = [f"{charts.cut(address, 14)} {chain} {kind}" for address, chain, kind in kinds]
+    title = (
+        f"What {wallets[0]} holds" if len(wallets) == 1 else f"What {len(wallets):,} wallets hold"
+    )
+    return charts.bars(
+        names, list(kinds.values()), title, Provenance.of(made), "tokens and collections"
+    )
+
+
+def profile(
+    segment: Any,
+    *,
+    base: Any = None,
+    least: int | None = None,
+    client: Client | None = None,
+    progress: Reporter | None = None,
+) -> Result:
+    """Return which tokens and collections the wallets of a segment hold more than others do.
+
+    Parameters
+    ----------
+    segment
+        Filters, the table of a segment, its id, or the symbol or address of a contract.
+    base
+        Another segment to compare with; by default all wallets seen on the segment's chains, without those that it
+        excludes.
+    least
+        How many wallets of the segment have to hold a contract (default 5): the share of a few says little.
+    client
+        The client to ask; by default of the service that is set. It has to be nbext's own.
+    progress
+        Called with a `Progress` while the service works.
+
+    Returns
+    -------
+    Result
+        A row for each of at most 200 contracts, those with the highest lift first: ``symbol``, ``name``, ``chain``,
+        ``contract``, ``tokenType`` str; ``wallets`` int64, how many of the segment hold it at the segment's block;
+        ``share`` of the segment and ``base_share`` of the base float64; ``lift`` float64, the one divided by the other,
+        missing where nobody of the base holds it; ``possibleSpam`` boolean. ``attrs["nbext"]["activity"]`` has how many
+        wallets of both are young, active, or have many transfers. ``.segment(row)`` is the segment's wallets that hold
+        the row's contract, ``.chart()`` the lifts.
+
+    Raises
+    ------
+    ConfigError
+        The service is not nbext's own.
+    SegmentFailed, QueryTimeout, ResourceLimit
+        As of any segment: the profile is one that only counts.
+
+    Source
+    ------
+    POST /profile, then GET /v1/segment/{id} until it is made
+    """
+    client = ours_of(client, "profiles a segment")
+    asked = segment_of(segment, client)
+    against = None if base is None else segment_of(base, client, "/base")
+    sides = None if against is None else (against.filters, against.operator)
+    said = client.segment_profile(asked.filters, asked.operator, sides, least, progress=progress)
+    found = said["profile"]
+    rows = [_row(one, found) for one in found["holdings"]]
+    table = frames.frame(rows, _PROFILED)
+    held = f"{found['contracts']:,} contracts are held by {found['least']:,} wallets or more"
+    cut = f"{held}: these are the {len(rows)} with the highest lift."
+    about = Provenance(
+        operation="profile",
+        service=client.base_url,
+        as_of=said["asOf"],
+        segment_id=said["id"],
+        warnings=[*said["warnings"], *([cut] if found["contracts"] > len(rows) else [])],
+        wallets=found["wallets"],
+        base=found["base"],
+        base_words=found["baseWords"],
+        least=found["least"],
+        activity=found["activity"],
+        segments=described(one for one in (asked, against) if one),
+    )
+
+    def cell(row: int, _: Any) -> Segment:
+        held = {**_holders(rows[row], chain=rows[row]["chain"]), **asked.scope()}
+        return all_of([asked, Segment(held, client=client)])
+
+    (name,) = names_of([segment], [asked], [""])
+    return result(table, about, cell, {"bars": lambda made: _lifts(made, name)})
+
+
+def _row(one: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        **{name: one[name] for name in _PROFILED if name in one},
+        "share": one["wallets"] / found["wallets"],
+        "base_share": one["base"] / found["base"] if found["base"] else None,
+        # Rounded once: as the quotient of the two shares, equal lifts would differ in their last digit.
+        "lift": one["wallets"] * found["base"] / (found["wallets"] * one["base"])
+        if one["base"]
+        else None,
+    }
+
+
+def _lifts(made: Result, name: str) -> charts.Chart:
+    drawn = made.head(MOST_DRAWN)
+    # Some contracts have no symbol, and some no name either.
+    known = drawn["symbol"].fillna(drawn["name"]).fillna(drawn["contract"])
+    names = [f"{name} ({share:.0%})" for name, share in zip(known, drawn["share"], strict=True)]
+    title = f"What the wallets of {charts.cut(name)} hold more than others do"
+    return charts.lifts(names, drawn["lift"].tolist(), title, Provenance.of(made))

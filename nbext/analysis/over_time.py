@@ -1,0 +1,493 @@
+"""A segment through time: how many matched, who joined and left, and which cohorts stayed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from nbext.analysis import charts
+from nbext.analysis.segments import (
+    Result,
+    Segment,
+    all_of,
+    client_of,
+    counted,
+    described,
+    names_of,
+    ours_of,
+    result,
+    segment_of,
+)
+from nbext.client import frames
+from nbext.core.constants import MAX_LIMIT
+from nbext.core.provenance import Provenance
+from nbext.core.untrusted_text import quoted
+from nbext.errors import ConfigError, ValidationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbext.client import Client
+
+
+MOST_POINTS = 1_000
+SPAN = re.compile(r"([1-9][0-9]{0,5})([hdwy])")
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
+STATUSES = ("joined", "left", "stayed")
+PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q"}
+COHORTS = ("held", "seen")
+# A cohort and a moment for each: as many segments as one request compares.
+MOST_PERIODS = 60
+
+
+def trend(
+    segment: Any,
+    *,
+    every: str = "1w",
+    since: str = "1y",
+    amounts: bool | str | None = None,
+    client: Client | None = None,
+) -> Result:
+    """Return how many wallets matched a segment through time, up to the data's last block.
+
+    Parameters
+    ----------
+    segment
+        Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
+    every, since
+        The time between two points, and from the first to the last: ``12h``, ``30d``, ``4w``, ``1y`` (365 days).
+    amounts
+        Also add up what the wallets held, of our own service: of the token or collection of this symbol or address, or
+        with ``True`` of the first that the segment names. By default where it has one ``token`` condition and no
+        ``nft``. ``False`` does not, and of a large token takes a third of the time.
+    client
+        The client to ask; by default of the service that is set.
+
+    Returns
+    -------
+    Result
+        A row for each point, the oldest first: ``at`` datetime64[s, UTC] and ``block`` Int64, the last block until then
+        and its time (missing where the service does not say); ``count`` int64. Where amounts are added up, also
+        what its wallets held together: ``amount`` float64 in the token's unit, missing where its decimals are unknown,
+        and ``amount_raw`` the exact sum; ``attrs["nbext"]["amounts"]`` has the symbol. ``.segment(row)`` is the
+        segment as of that point, ``.chart()`` a line.
+
+    Raises
+    ------
+    ConfigError
+        ``amounts`` of a service that is not nbext's own.
+    ValidationError
+        A span that is none, more than 1,000 points, a segment with a time of its own, or one before the data begins;
+        ``amounts`` of what the segment does not name.
+
+    Source
+    ------
+    POST /counts; of a service that is not our own, one segment for each point.
+    """
+    import pandas as pd
+
+    asked = _timeless(segment_of(segment, client_of(client)), "A trend")
+    step, length = hours_of(every, "/every"), hours_of(since, "/since")
+    if length // step >= MOST_POINTS:
+        detail = f"These are more than {MOST_POINTS:,} points. Choose a longer step."
+        raise ValidationError.of("/every", "range", detail)
+    hours = range(length // step * step, -1, -step)
+    points = [replace(asked, filters={**asked.filters, "asOf": f"{one}h"}) for one in hours]
+    if amounts:
+        ours_of(asked.client, "adds up amounts")
+    summed = _has_one_token(asked.filters) if amounts is None else amounts
+    with reaching_back(since):
+        found = counted(points, [[place] for place in range(len(points))], amounts=summed)
+    times = frames.column([one.get("timestamp") for one in found.as_of], "timestamp")
+    blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
+    table = pd.DataFrame(
+        {"at": times, "block": blocks, "count": pd.array(found.counts, dtype="int64")}
+    )
+    sums = [one for one in found.held if one]
+    if len(sums) == len(points):
+        table["amount"] = frames.column([one["amount"] for one in sums], "float64")
+        table["amount_raw"] = frames.column([one["amountRaw"] for one in sums], "uint256")
+    about = found.about("trend", [asked])
+    about.as_of = dict(found.as_of[-1])
+    if last := about.as_of.get("timestamp"):
+        # Opened later, a point is of the same time, whatever has come in meanwhile.
+        points = [
+            replace(asked, filters={**asked.filters, "asOf": before(last, one)}) for one in hours
+        ]
+    if "amount" in table:
+        about.amounts = sums[-1]["symbol"]
+    title = f"Wallets that {found.words[-1] or 'match'}"
+    return result(
+        table,
+        about,
+        lambda row, _: points[row],
+        {"line": lambda made: charts.line(made, title, about)},
+    )
+
+
+def _timeless(asked: Segment, what: str) -> Segment:
+    """Return the segment; refuse one with a time of its own."""
+    if "asOf" in asked.filters:
+        detail = f"{what} sets asOf itself. Leave it out."
+        raise ValidationError.of("/segment/asOf", "exclusive", detail)
+    return asked
+
+
+@contextmanager
+def reaching_back(since: str) -> Iterator[None]:
+    """Name ``since`` in the error of a point that is before the data begins."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors[0]
+        if first["code"] != "range" or not first["pointer"].endswith("/filters/asOf"):
+            raise
+        detail = f"{quoted(since)} reaches back too far. Choose a shorter span. {first['detail']}"
+        raise ValidationError.of("/since", "range", detail) from None
+
+
+def _has_one_token(filters: Mapping[str, Any]) -> bool:
+    """Return whether the rows of filters have one balance, of a token."""
+    return [kind for kind, _ in _balances(filters)] == ["token"]
+
+
+def _balances(filters: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the conditions that give rows a balance or a count, by their kind."""
+    for key, given in filters.items() if isinstance(filters, Mapping) else ():
+        for one in given if isinstance(given, list | tuple) else [given]:
+            if key in ("all", "any"):
+                yield from _balances(one)
+            elif key in ("token", "nft"):
+                yield key, one
+
+
+def before(timestamp: str, hours: int) -> str:
+    """Return the time so many hours before another one."""
+    return (datetime.fromisoformat(timestamp) - timedelta(hours=hours)).strftime(
+        "%Y-%m-%dT%H:%M:%SZ"
+    )
+
+
+def hours_of(span: str, pointer: str) -> int:
+    """Return the hours of a span such as ``4w``."""
+    found = SPAN.fullmatch(span) if isinstance(span, str) else None
+    if found is None:
+        detail = f'{quoted(span)} is not a span. Write one such as "12h", "30d" or "1y".'
+        raise ValidationError.of(pointer, "type", detail)
+    return int(found[1]) * _HOURS[found[2]]
+
+
+def changes(segment: Any, since: str | int = "30d", *, client: Client | None = None) -> Result:
+    """Return the wallets of a segment now and at an earlier time, and what happened to each in between.
+
+    Parameters
+    ----------
+    segment
+        Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
+    since
+        A span before the data's last block (``12h``, ``30d``, ``4w``, ``1y``); or, as in ``asOf``, a date, a time or
+        a block.
+    client
+        The client to ask; by default of the service that is set.
+
+    Returns
+    -------
+    Result
+        A row for each wallet, ordered by address: ``address`` str; ``status`` str, ``joined``, ``left`` or ``stayed``;
+        and each balance or count of the segment's rows twice, ``<COLUMN>_then`` and ``<COLUMN>_now``, with the
+        segment's dtypes; 0 where the wallet held none, also where it does not match. Joined less left is the change
+        of the segment's count. ``attrs["nbext"]`` has the blocks, ``then`` and ``as_of`` (now), and how many wallets
+        have each status. ``.segment(row)`` is all wallets with that row's status, ``.chart()`` draws the counts.
+
+    Raises
+    ------
+    ValidationError
+        A segment with a time of its own, a ``since`` that is no time or before the data begins, or more than
+        10,000,000 wallets.
+    ConfigError
+        The service, which is not our own, does not say which block its answers are for.
+
+    Source
+    ------
+    POST /changes. Of a service that is not our own: the segment as of both blocks, all rows; where it has balances,
+    once more for the wallets that joined or left.
+    """
+    asked = _timeless(segment_of(segment, client_of(client)), "changes")
+    # Wallets and balances are compared, in no other order than that of their addresses.
+    kept = {key: one for key, one in asked.filters.items() if key not in ("orderBy", "columns")}
+    asked = replace(asked, filters=kept)
+    table, now, then, about = (_in_one if asked.client.is_ours else _in_two)(asked, since)
+    about.operation, about.service = "changes", asked.client.base_url
+    about.joined, about.left, about.stayed = (
+        int((table["status"] == one).sum()) for one in STATUSES
+    )
+    about.segments = described((then, now))
+    parts = {"joined": ([now], then), "left": ([then], now), "stayed": ([then, now], None)}
+
+    def cell(row: int, _: Any) -> Segment:
+        these, others = parts[str(table["status"].iloc[row])]
+        return all_of(these, but=others)
+
+    (name,) = names_of([segment], [asked], [""])
+    return result(table, about, cell, {"bars": lambda made: _chart(made, name)})
+
+
+def _in_one(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
+    """Return the table, the segment now and then, and what is said of them, by our own service."""
+    import pandas as pd
+
+    rows = asked.client.segment_changes(asked.filters, asked.operator, _moment(since))
+    _check_size(rows)
+    said = Provenance.of(rows)
+    as_of = said.as_of or {}
+    names = pd.Series(("left", "joined", "stayed"), dtype=frames.text_dtype())
+    status = names.take(rows["then_matches"] + 2 * rows["now_matches"] - 1)
+    columns = {"address": rows["address"], "status": status.reset_index(drop=True)}
+    for name in (
+        one.removeprefix("now_")
+        for one in rows.columns
+        if one.startswith("now_") and one != "now_matches"
+    ):
+        columns |= {f"{name}_{when}": rows[f"{when}_{name}"] for when in ("then", "now")}
+    # Those about a column's values begin with its name.
+    warnings = list(
+        dict.fromkeys(line.removeprefix("then_").removeprefix("now_") for line in said.warnings)
+    )
+    about = Provenance(as_of=as_of, then=said.since, warnings=warnings)
+    return pd.DataFrame(columns), *_fixed(asked, since, as_of), about
+
+
+def _in_two(asked: Segment, since: str | int) -> tuple[pd.DataFrame, Segment, Segment, Provenance]:
+    """Return the same by a service that compares nothing itself."""
+    import pandas as pd
+
+    as_of = Provenance.of(asked.open(1)).as_of or {}
+    if type(as_of.get("block")) is not int:
+        raise ConfigError(f"{asked.client.base_url} does not say which block its answers are for.")
+    now, then = _fixed(asked, since, as_of)
+    at = [_rows(one) for one in (then, now)]
+    before, after = (pd.Index(rows["address"]) for rows in at)
+    wallets = before.union(after)
+    status = pd.Series("stayed", wallets, dtype=frames.text_dtype())
+    status[wallets.difference(before)], status[wallets.difference(after)] = "joined", "left"
+    before_that, by_now = (Provenance.of(rows) for rows in at)
+    columns = {
+        "address": wallets.to_series(index=pd.RangeIndex(len(wallets))),
+        "status": status.reset_index(drop=True),
+    }
+    if len(at[1].columns) > 1:
+        at = [_held(one, rows, wallets) for one, rows in zip((then, now), at, strict=True)]
+        for name in at[1].columns:
+            columns |= {
+                f"{name}_{when}": rows[name] for when, rows in zip(("then", "now"), at, strict=True)
+            }
+    warnings = list(dict.fromkeys([*before_that.warnings, *by_now.warnings]))
+    about = Provenance(as_of=by_now.as_of, then=before_that.as_of, warnings=warnings)
+    return pd.DataFrame(columns), now, then, about
+
+
+def _moment(since: str | int) -> str | int:
+    """Return the time as ``asOf`` has it, which knows no years."""
+    is_years = isinstance(since, str) and since.endswith("y") and SPAN.fullmatch(since)
+    return f"{hours_of(str(since), '/since') // 24}d" if is_years else since
+
+
+def _fixed(asked: Segment, since: str | int, as_of: Mapping[str, Any]) -> tuple[Segment, Segment]:
+    """Return the segment as of the data's last block, and as of the earlier time: both fixed, whatever comes in."""
+    moment: Any = since
+    if isinstance(since, str) and SPAN.fullmatch(since) and as_of.get("timestamp"):
+        moment = before(as_of["timestamp"], hours_of(since, "/since"))
+    now, then = (
+        replace(asked, filters={**asked.filters, "asOf": one}) for one in (as_of["block"], moment)
+    )
+    return now, then
+
+
+def _rows(asked: Segment) -> pd.DataFrame:
+    rows = asked.open(MAX_LIMIT)
+    _check_size(rows)
+    return rows
+
+
+def _check_size(rows: pd.DataFrame) -> None:
+    if Provenance.of(rows).truncated:
+        raise ValidationError.of(
+            "/segment", "size", f"changes compares at most {MAX_LIMIT:,} wallets."
+        )
+
+
+def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame:
+    """Return the balances of all the wallets at a segment's block, whether they match it or not."""
+    import pandas as pd
+
+    if len(rows) < len(wallets):
+        listed = {"wallet": {"in": wallets.tolist()}}
+        # The segment's conditions give the rows their columns; beside the list, they leave nobody out.
+        everyone = {"all": [listed, {"any": [asked.member(), listed]}], **asked.scope()}
+        rows = _rows(replace(asked, filters=everyone, operator="AND"))
+    rows, text = rows.set_index("address"), frames.text_dtype()
+    # A wallet that had not been seen by then has no row. Amounts of more than 76 digits are text.
+    columns = {
+        name: one.reindex(wallets, fill_value="0" if one.dtype == text else 0)
+        for name, one in rows.items()
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
+
+
+def _chart(made: Result, name: str) -> charts.Chart:
+    about = Provenance.of(made)
+    blocks = " to ".join(f"{when['block']:,}" for when in (about.then, about.as_of) if when)
+    title = f"{charts.cut(name)}: wallets that changed, block {blocks}"
+    return charts.bars(STATUSES, [about.joined, about.left, about.stayed], title, about)
+
+
+def retention(
+    segment: Any,
+    by: str = "month",
+    *,
+    cohort: str = "held",
+    since: str = "1y",
+    client: Client | None = None,
+) -> Result:
+    """Return cohorts of wallets, and the share of each that matches a segment, period after period.
+
+    Parameters
+    ----------
+    segment
+        Filters without ``asOf``, the table of a segment, its id, or the symbol or address of a contract.
+    by
+        ``day``, ``week``, ``month`` or ``quarter``, in UTC. The last one ends with the data; data that ends at the very
+        beginning of a period ends with the period before it.
+    cohort
+        ``held``: the wallets that match at the end of the period, and did at the end of none before it; in the first
+        are all that match at its end. ``seen``: the wallets with their first transfer, on the segment's chain, in the
+        period.
+    since
+        How long before the data's last block the first period lies: ``90d``, ``26w``, ``1y``.
+    client
+        The client to ask; by default of the service that is set. It has to be nbext's own.
+
+    Returns
+    -------
+    Result
+        A row for each cohort, named by its period: ``wallets`` int64; ``month 0``, ``month 1``, ... (or
+        ``week 0``) float64, the share of them that matches at the end of that period and of those after it, missing
+        where these have not come. ``.segment(row, column)`` is these wallets, ``.chart()`` the triangle as a heatmap.
+
+    Raises
+    ------
+    ConfigError
+        The service is not nbext's own, or its data has no block times.
+    ValidationError
+        A segment with a time of its own, more than 60 periods, or a first one before the data begins.
+
+    Source
+    ------
+    POST /counts; for ``held`` also each period's segment, stored without rows, because the cohorts name them.
+    """
+    import pandas as pd
+
+    client = client_of(client)
+    asked = segment_of(segment, client)
+    ours_of(client, "compares cohorts")
+    _timeless(asked, "retention")
+    for name, given, allowed in (("by", by, PERIODS), ("cohort", cohort, COHORTS)):
+        if given not in allowed:
+            raise ValidationError.of(
+                f"/{name}", "choice", f"{quoted(given)} is not one of: {', '.join(allowed)}."
+            )
+    last = Provenance.of(asked.open(0)).as_of or {}
+    if last["timestamp"] is None:
+        raise ConfigError("The data has no block times: its periods are not known.")
+    end = pd.Timestamp(last["timestamp"]).tz_localize(None)
+    begin = end - pd.Timedelta(hours=hours_of(since, "/since"))
+    # A period of which the data has one instant would be a cohort of nobody.
+    periods = list(pd.period_range(begin, end - pd.Timedelta(1, "ns"), freq=PERIODS[by]))
+    number = len(periods)
+    if number > MOST_PERIODS:
+        detail = f"These are {number:,} periods. At most {MOST_PERIODS} are compared."
+        raise ValidationError.of("/since", "range", detail)
+    # A date is the whole day; the last period ends where the data does, whatever is added meanwhile.
+    ends = [*(str(one.end_time.date()) for one in periods[:-1]), last["block"]]
+    moments = [replace(asked, filters={**asked.filters, "asOf": one}) for one in ends]
+    cells = [(row, later) for row in range(number) for later in range(row, number)]
+    with reaching_back(since):
+        cohorts = _joined(moments) if cohort == "held" else _seen(asked, periods, last["block"])
+        found = counted(
+            [*cohorts, *moments],
+            [*([row] for row in range(number)), *([row, number + later] for row, later in cells)],
+        )
+    sizes, counts = found.counts[:number], dict(zip(cells, found.counts[number:], strict=True))
+    names = list(map(str, periods))
+    if cohort == "held":
+        # A week is named by both of its ends.
+        names[0] = f"until {names[0].rpartition('/')[2]}"
+    table = pd.DataFrame({"wallets": sizes}, index=pd.Index(names, name="cohort"), dtype="int64")
+    for step in range(number):
+        shares = [
+            counts.get((row, row + step), 0) / size
+            if size and row + step < number
+            else float("nan")
+            for row, size in enumerate(sizes)
+        ]
+        table[f"{by} {step}"] = pd.array(shares, dtype="float64")
+    about = found.about("retention", [asked])
+    about.as_of = dict(last)
+    title = f"Share of each cohort that matches: {found.words[-1] or 'the segment'}"
+
+    def cell(row: int, column: Any) -> Segment | None:
+        later = row + (list(table.columns).index(column) - 1 if column else 0)
+        if column in (None, "wallets"):
+            return cohorts[row]
+        return all_of([cohorts[row], moments[later]]) if later < number else None
+
+    return result(table, about, cell, {"heatmap": lambda made: _heatmap(made, title)})
+
+
+def _joined(moments: list[Segment]) -> list[Segment]:
+    """Return for each moment the segment of those that match then, and at none of the moments before."""
+    saved = [one.saved() for one in moments]
+    cohorts = []
+    for place, one in enumerate(saved):
+        before = [{"not": {"any": saved[:place]}}] if place else []
+        # Whom each leaves out it says itself.
+        filters = {
+            "all": [one, *before],
+            **moments[place].scope(),
+            "asOf": moments[-1].filters["asOf"],
+            "exclude": [],
+        }
+        cohorts.append(Segment(filters, client=moments[place].client))
+    return cohorts
+
+
+def _seen(asked: Segment, periods: list[pd.Period], block: int) -> list[Segment]:
+    """Return for each period the segment of the wallets with their first transfer in it."""
+    spans = [
+        {"after": str(one.start_time.date()), "before": str(one.end_time.date())} for one in periods
+    ]
+    # The last one goes on until the data ends.
+    del spans[-1]["before"]
+    return [
+        Segment({"activity": {"first": span}, **asked.scope(), "asOf": block}, client=asked.client)
+        for span in spans
+    ]
+
+
+def _heatmap(made: Result, title: str) -> charts.Chart:
+    if len(made) > charts.MOST_IN_HEATMAP:
+        detail = (
+            f"A heatmap has room for {charts.MOST_IN_HEATMAP} cohorts, and these are {len(made)}."
+        )
+        raise ValidationError.of("/since", "size", detail)
+    table = made.drop(columns="wallets")
+    table.index = [
+        f"{name} ({size:,})" for name, size in zip(made.index, made["wallets"], strict=True)
+    ]
+    return charts.heatmap(
+        table, title, "share of the cohort's wallets", Provenance.of(made), "{:.0%}"
+    )
