@@ -89,8 +89,11 @@ class Counts:
 
 
 def described(segments: Iterable[Segment]) -> list[dict[str, Any]]:
-    """Return what a table's provenance says of the segments that it compares."""
-    return [{"operator": one.operator, "filters": dict(one.filters)} for one in segments]
+    """Return the request of each segment, as a table says it: plain values, whatever was given."""
+    bodies = [
+        one.client.request_for(one.filters, one.operator, limit=1)["body"] for one in segments
+    ]
+    return [{name: body[name] for name in ("operator", "filters")} for body in bodies]
 
 
 def client_of(given: Client | None) -> Client:

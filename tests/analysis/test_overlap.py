@@ -147,6 +147,17 @@ def test_what_pandas_makes_of_the_table_is_a_plain_table(client):
         assert plain.attrs == table.attrs
 
 
+def test_the_table_says_of_a_column_of_wallets_what_a_file_can_hold(client, tmp_path):
+    wallets = client.execute_segment({"nft": {"nft": "BAYC"}}, limit=3)["address"]
+    for some in (wallets, set(wallets), list(wallets)):
+        table = nbext.overlap([{"wallet": {"in": some}}, "BAYC"], client=client)
+        first, _ = table.attrs["nbext"]["segments"]
+        assert first == {"operator": "AND", "filters": {"wallet": {"in": sorted(wallets)}}}
+        assert pd.concat([table, table]).attrs == table.attrs
+        table.to_parquet(tmp_path / "table.parquet")
+        assert pd.read_parquet(tmp_path / "table.parquet").attrs == table.attrs
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
