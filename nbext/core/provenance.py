@@ -7,12 +7,15 @@ of the table opens where nbext is not installed. `Provenance.attach` alone write
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from typing import Any, Protocol, TypeVar, dataclass_transform
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-T = TypeVar("T", bound="pd.DataFrame")
+class _Table(Protocol):
+    @property
+    def attrs(self) -> dict[Any, Any]: ...
+
+
+T = TypeVar("T", bound=_Table)
 
 
 @dataclass_transform(kw_only_default=True)
