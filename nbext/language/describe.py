@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.addresses import BURN_ADDRESSES, checksummed
+from nbext.core.addresses import BURN_ADDRESSES, checksummed, looks_like_address
 from nbext.core.chains import CHAINS, Chain
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import shown, visible
@@ -26,7 +26,7 @@ from nbext.errors import (
 )
 
 if TYPE_CHECKING:
-    from nbext.engine.dataset import Contract
+    from nbext.engine.dataset import Catalog, Contract
 
 # A symbol may have thousands of copies, and a query names 200: an answer has no more candidates than this.
 _MOST_CANDIDATES = 1_000
@@ -38,11 +38,40 @@ def chain_name(chain_id: int) -> str:
     return _CHAIN_NAMES.get(chain_id, f"eip155:{chain_id}")
 
 
-def same_symbol(symbol: str, found: Sequence[Contract], chain: Chain) -> str:
-    """Return which contracts have a symbol, and what to write: a popular one has hundreds of copies, five are named."""
-    some = ", ".join(checksummed(contract.address) for contract in found[:5])
-    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-    return f"{len(found)} contracts on {chain.name} have the symbol {shown(symbol)}: {some}{more}. Give the address."
+def find_contract(
+    catalog: Catalog, chain: Chain, text: str, pointer: str, *, nft: bool
+) -> Contract | None:
+    """Return the contract at an address (in lower case), or of a symbol; None where the data has none.
+
+    Raises
+    ------
+    AmbiguousSymbol
+        Several contracts have the symbol, with the candidates.
+    """
+    if looks_like_address(text):
+        return catalog.contract(chain.id, text)
+    found = catalog.by_symbol(chain.id, text, nft=nft)
+    # Never the "best" of several: a copy of USDC with the same symbol is the commonest fraud there is.
+    if len(found) > 1:
+        # A popular symbol has hundreds of copies: five are named.
+        some = ", ".join(checksummed(contract.address) for contract in found[:5])
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        detail = (
+            f"{len(found)} contracts on {chain.name} have the symbol {shown(text)}: {some}{more}. "
+            "Give the address."
+        )
+        candidates = [
+            {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name}
+            for one in found
+        ]
+        error: FieldError = {"pointer": pointer, "code": "ambiguous-symbol", "detail": detail}
+        raise AmbiguousSymbol([error], candidates)
+    return found[0] if found else None
+
+
+def near_symbol(catalog: Catalog, chain: Chain, symbol: str, *, nft: bool) -> str:
+    """Return `` Did you mean 'UNI'?`` for the nearest symbol that the data has on a chain, or nothing."""
+    return did_you_mean(symbol, catalog.symbols(chain.id, nft=nft))
 
 
 def contract_name(contract: Contract) -> str:
@@ -182,16 +211,14 @@ class Report:
         self.add(pointer, "unknown-key", detail)
 
     def take(self, error: ValidationError) -> None:
-        """Add the errors that a reader raised."""
+        """Add the errors that a reader or a look-up raised."""
         for one in error.errors:
             self.add(one["pointer"], one["code"], one["detail"])
         self.more += error.more
-
-    def ambiguous(self, pointer: str, detail: str, candidates: list[Mapping[str, Any]]) -> None:
-        """Add a symbol that several contracts have."""
-        self.add(pointer, "ambiguous-symbol", detail)
-        for one in candidates[: _MOST_CANDIDATES - len(self._candidates)]:
-            self._candidates.setdefault((one["chain"], one["address"]), one)
+        if isinstance(error, AmbiguousSymbol):
+            for candidate in error.candidates[: _MOST_CANDIDATES - len(self._candidates)]:
+                key = (candidate["chain"], candidate["address"])
+                self._candidates.setdefault(key, candidate)
 
     def close(self) -> None:
         """Raise what was found, or return.

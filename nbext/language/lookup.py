@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbext.core.addresses import checksummed, looks_like_address
 from nbext.core.chains import DEFAULT_CHAIN, Chain
@@ -18,8 +18,16 @@ from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
 from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Block, Blocks, Range
-from nbext.errors import did_you_mean
-from nbext.language.describe import Report, at, chain_name, contract_name, decimals_of, same_symbol
+from nbext.errors import AmbiguousSymbol
+from nbext.language.describe import (
+    Report,
+    at,
+    chain_name,
+    contract_name,
+    decimals_of,
+    find_contract,
+    near_symbol,
+)
 from nbext.language.field_types import unix_hint
 from nbext.language.model import (
     Bounds,
@@ -146,27 +154,29 @@ class Context(ABC):
         return tuple(found)
 
     def _contract(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> Contract | None:
-        if looks_like_address(text):
-            contract = self._by_address(text, chain, pointer, nft=nft)
-        else:
-            found = list(self.dataset.catalog.by_symbol(chain.id, text, nft=nft))
-            # Never the "best" of several: anyone can give a contract the symbol USDC.
-            contract = found[0] if len(found) == 1 else None
-            if len(found) > 1:
-                self._report_ambiguous(text, found, chain, pointer)
-            elif not found:
-                self._report_unknown_symbol(text, chain, pointer, nft=nft)
-        # Either is the likelier mistake than the question: a copy of a token, or a contract of another chain.
-        if contract is not None and (contract.spam or not (contract.transfers or contract.holders)):
-            who = (
-                f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
+        try:
+            contract = find_contract(self.dataset.catalog, chain, text, pointer, nft=nft)
+        except AmbiguousSymbol as error:
+            self.report.take(error)
+            return None
+        if contract is None:
+            self._report_unknown(text, chain, pointer, nft=nft)
+            return None
+        # Of a contract whose standard nobody knows, what was asked for is believed.
+        if contract.standard is not None and contract.is_nft != nft:
+            wanted, other = ("an NFT collection", "token") if nft else ("an ERC20 token", "nft")
+            detail = (
+                f"{checksummed(text)} is {contract.standard}, not {wanted}. Use {other!r} for it."
             )
-            if contract.spam:
-                self.warnings.append(f"{pointer}: {who} is marked as spam.")
-            if not contract.transfers and not contract.holders:
-                self.warnings.append(f"{pointer}: the data has no transfer and no holder of {who}.")
-        if contract is not None:
-            self._warn_of_what_is_missing(contract, chain)
+            self.report.add(pointer, "standard", detail)
+            return None
+        # Either is the likelier mistake than the question: a copy of a token, or a contract of another chain.
+        who = f"{shown(contract.symbol or contract.name or '')} ({checksummed(contract.address)})"
+        if contract.spam:
+            self.warnings.append(f"{pointer}: {who} is marked as spam.")
+        if not contract.transfers and not contract.holders:
+            self.warnings.append(f"{pointer}: the data has no transfer and no holder of {who}.")
+        self._warn_of_what_is_missing(contract, chain)
         return contract
 
     def warn_of_gaps(self, chain: Chain) -> None:
@@ -225,53 +235,41 @@ class Context(ABC):
             if line not in self.warnings:
                 self.warnings.append(line)
 
-    def _by_address(
-        self, address: str, chain: Chain, pointer: str, *, nft: bool
-    ) -> Contract | None:
-        catalog = self.dataset.catalog
-        found = catalog.contract(chain.id, address)
-        if found is None:
-            # The commonest reason is a forgotten chain, so it is looked for on all of them.
-            others = [chain_id for chain_id in self.extents if catalog.contract(chain_id, address)]
-            detail = f"The data has no contract {checksummed(address)} on {chain.name}.{_elsewhere(others)}"
-            self.report.add(pointer, "unknown-contract", detail)
-        elif found.standard is not None and found.is_nft != nft:
-            wanted, other = ("an NFT collection", "token") if nft else ("an ERC20 token", "nft")
-            detail = (
-                f"{checksummed(address)} is {found.standard}, not {wanted}. Use {other!r} for it."
-            )
-            self.report.add(pointer, "standard", detail)
-            return None
-        # Of a contract whose standard nobody knows, what was asked for is believed.
-        return found
-
-    def _report_ambiguous(
-        self, symbol: str, found: list[Contract], chain: Chain, pointer: str
-    ) -> None:
-        candidates: list[Any] = [
-            {"chain": chain.name, "address": one.address, "symbol": one.symbol, "name": one.name}
-            for one in found
-        ]
-        self.report.ambiguous(pointer, same_symbol(symbol, found, chain), candidates)
-
-    def _report_unknown_symbol(self, symbol: str, chain: Chain, pointer: str, *, nft: bool) -> None:
+    def _report_unknown(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> None:
+        """Report an address or a symbol that the data does not have on a chain, and where it is instead."""
+        catalog, address = self.dataset.catalog, looks_like_address(text)
+        code = "unknown-contract" if address else "unknown-symbol"
         # All symbols of the chain are compared for a suggestion: it is made for errors that are shown.
         if self.report.full:
-            self.report.add(pointer, "unknown-symbol", "")
+            self.report.add(pointer, code, "")
             return
-        what, catalog = "collection" if nft else "token", self.dataset.catalog
-        hint = did_you_mean(symbol, [one for one in catalog.symbols(chain.id, nft=nft) if one])
-        if not hint and catalog.by_symbol(chain.id, symbol, nft=not nft):
+        # The commonest reason is a forgotten chain, so it is looked for on all of them.
+        elsewhere = [
+            chain_id
+            for chain_id in self.extents
+            if (
+                catalog.contract(chain_id, text)
+                if address
+                else catalog.by_symbol(chain_id, text, nft=nft)
+            )
+        ]
+        hint = ""
+        if elsewhere:
+            names = ", ".join(map(chain_name, elsewhere))
+            hint = f' It has one on {names}: add "chain": "{chain_name(elsewhere[0])}".'
+        if address:
+            detail = f"The data has no contract {checksummed(text)} on {chain.name}.{hint}"
+            self.report.add(pointer, code, detail)
+            return
+        hint = hint or near_symbol(catalog, chain, text, nft=nft)
+        if not hint and catalog.by_symbol(chain.id, text, nft=not nft):
             other, key = ("a token", "token") if nft else ("a collection", "nft")
             hint = f" There is {other} with that symbol: use {key!r} for it."
-        elsewhere = [
-            chain_id for chain_id in self.extents if catalog.by_symbol(chain_id, symbol, nft=nft)
-        ]
-        hint = _elsewhere(elsewhere) or hint
-        if not hint and " " in symbol:
+        if not hint and " " in text:
             hint = " It looks like a name: search for it, and write its symbol or its address."
-        detail = f"The data has no {what} with the symbol {shown(symbol)} on {chain.name}."
-        self.report.add(pointer, "unknown-symbol", detail + hint)
+        what = "collection" if nft else "token"
+        detail = f"The data has no {what} with the symbol {shown(text)} on {chain.name}.{hint}"
+        self.report.add(pointer, code, detail)
 
     # Amounts and counts
 
@@ -598,9 +596,3 @@ def _widest(ranges: Sequence[tuple[int, int]]) -> str:
     others = len(ranges) - 1
     more = f" and of {others:,} more range{'s' * (others != 1)}" if others else ""
     return f"blocks {first:,} to {last:,}{more}"
-
-
-def _elsewhere(chain_ids: list[int]) -> str:
-    if not chain_ids:
-        return ""
-    return f' It has one on {", ".join(map(chain_name, chain_ids))}: add "chain": "{chain_name(chain_ids[0])}".'

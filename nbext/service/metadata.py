@@ -12,8 +12,8 @@ from nbext.core.times import iso
 from nbext.core.untrusted_text import quoted, shown, visible
 from nbext.core.wire import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf
 from nbext.engine.dataset import Contract, Dataset, Found
-from nbext.errors import MOST_ERRORS, AmbiguousSymbol, FieldError, ValidationError, did_you_mean
-from nbext.language.describe import same_symbol
+from nbext.errors import MOST_ERRORS, FieldError, ValidationError, did_you_mean
+from nbext.language.describe import find_contract, near_symbol
 from nbext.service.http.problems import Problem
 
 MAX_HITS = 100
@@ -107,36 +107,19 @@ class Metadata:
 
     def _find(self, chain: Chain, given: str, *, nft: bool) -> Contract:
         self._check_chain(chain)
+        catalog = self._dataset.catalog
         # A symbol may be any text, so that only what begins like an address is one.
-        if not given.lower().startswith("0x"):
-            return self._by_symbol(chain, given, nft=nft)
-        address = normalised(given)
-        found = self._dataset.catalog.contract(chain.id, address)
+        is_address = given.lower().startswith("0x")
+        text = normalised(given) if is_address else given
+        found = find_contract(catalog, chain, text, "address", nft=nft)
+        if found is None and is_address:
+            raise Problem("not-found", f"The data has no contract {text} on {chain.name}.")
         if found is None:
-            raise Problem("not-found", f"The data has no contract {address} on {chain.name}.")
-        return found
-
-    def _by_symbol(self, chain: Chain, symbol: str, *, nft: bool) -> Contract:
-        found = self._dataset.catalog.by_symbol(chain.id, symbol, nft=nft)
-        # Never a guess: a copy of USDC with the same symbol is the commonest fraud there is.
-        if len(found) > 1:
-            message = same_symbol(symbol, found, chain)
-            candidates = [
-                {
-                    "chain": chain.name,
-                    "address": one.address,
-                    "symbol": one.symbol,
-                    "name": one.name,
-                }
-                for one in found
-            ]
-            raise AmbiguousSymbol([_error("address", "ambiguous-symbol", message)], candidates)
-        if not found:
-            near = did_you_mean(symbol, self._dataset.catalog.symbols(chain.id, nft=nft))
+            near = near_symbol(catalog, chain, text, nft=nft)
             raise Problem(
-                "not-found", f"The data has no symbol {quoted(symbol)} on {chain.name}.{near}"
+                "not-found", f"The data has no symbol {quoted(text)} on {chain.name}.{near}"
             )
-        return found[0]
+        return found
 
     def _check_chain(self, chain: Chain) -> None:
         known = [extent.chain_id for extent in self._dataset.about.chains]
