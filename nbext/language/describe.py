@@ -1,7 +1,7 @@
 """What people read of a request: its errors, gathered, and phrases of its plan in English.
 
-`Report` gathers the errors, each with a JSON pointer that `at` extends. Phrases are names, numbers and windows;
-the sentences are the conditions' own.
+`ErrorReport` gathers the errors, each with a JSON pointer that `below` extends. Phrases are names, numbers and
+windows; the sentences are the conditions' own.
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ def decimals_of(contract: Contract) -> int | None:
     return contract.decimals if known else None
 
 
-def amount(within: Range, name: str, written: Callable[[int], str]) -> str:
+def amount_phrase(within: Range, name: str, written: Callable[[int], str]) -> str:
     """Return bounds of a balance. Without a lower bound, some is meant: the smallest unit would say nothing."""
     # "at least 0.000000000000000001 UNI" is true, and nobody would read on.
     if within.low == 1 and within.high is None:
         return name
     if within.low == 1 and within.high is not None and within.high > 1:
         return f"some {name}, at most {written(within.high)}"
-    return f"{number(within, written)} {name}"
+    return f"{number_phrase(within, written)} {name}"
 
 
-def number(within: Range, written: Callable[[int], str] = str) -> str:
+def number_phrase(within: Range, written: Callable[[int], str] = str) -> str:
     """Return bounds of a number."""
     low, high = within.low, within.high
     if high is None:
@@ -110,34 +110,36 @@ def number(within: Range, written: Callable[[int], str] = str) -> str:
     return f"exactly {written(low)}" if low == high else f"from {written(low)} to {written(high)}"
 
 
-def listed(names: Sequence[str]) -> str:
+def first_three(names: Sequence[str]) -> str:
     """Return a list, its first three members by name."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
-def window(blocks: Blocks) -> str:
+def window_phrase(blocks: Blocks) -> str:
     """Return bounds in blocks."""
     if blocks == NO_BLOCKS:
         return " in no block of the data"
-    first = "" if blocks.first is None else f" from block {block(blocks.first)}"
-    return first + ("" if blocks.last is None else f" up to block {block(blocks.last)}")
+    first = "" if blocks.first is None else f" from block {block_phrase(blocks.first)}"
+    return first + ("" if blocks.last is None else f" up to block {block_phrase(blocks.last)}")
 
 
-def block(number: int) -> str:
+def block_phrase(number: int) -> str:
     """Return a block's number, with the time that was written for it."""
     return f"{number:,}" + (f" ({number.written})" if isinstance(number, Block) else "")
 
 
 def on_chain(chain_id: int, at: int | None = None) -> str:
     """Return where something holds, and when: on a chain, as of a block where history is asked."""
-    return f" on {chain_name(chain_id)}" + ("" if at is None else f" as of block {block(at)}")
+    return f" on {chain_name(chain_id)}" + (
+        "" if at is None else f" as of block {block_phrase(at)}"
+    )
 
 
 def excluding(exclude: tuple[str, ...]) -> str:
     """Return whom a segment leaves out, where it is not the burn addresses alone."""
     if exclude == tuple(sorted(BURN_ADDRESSES)):
         return ""
-    return f"; without {listed(exclude)}" if exclude else "; burn addresses too"
+    return f"; without {first_three(exclude)}" if exclude else "; burn addresses too"
 
 
 def ordered(order_by: str | None) -> str:
@@ -180,7 +182,7 @@ _SAME = {
 
 
 @dataclass
-class Report:
+class ErrorReport:
     """The errors found so far: the first ones, and how many ``more`` there are."""
 
     errors: list[FieldError] = field(default_factory=list)
@@ -244,6 +246,6 @@ def meant(got: str, allowed: Iterable[str]) -> str:
     return f" Did you mean {same!r}?" if same else did_you_mean(got, allowed)
 
 
-def at(pointer: str, key: object) -> str:
+def below(pointer: str, key: object) -> str:
     """Return the JSON pointer (RFC 6901) of a member."""
     return f"{pointer}/{visible(str(key)[:80], None).replace('~', '~0').replace('/', '~1')}"

@@ -1,13 +1,30 @@
-"""The segment language's groups, scope keys, shared fields and limits; the conditions are in ``conditions/``.
+"""What a field of a condition is: its types, how each is read, and its JSON Schema; the limits of the language.
 
-Parsing, the JSON Schema, error messages, help and forms are all made of these. A field's ``kind`` names how its value
-is read and described (`nbext.language.field_types`).
+Parsing, the JSON Schema, error messages, help and forms are all made of fields. A field's ``kind`` names its type, one
+of `FIELD_TYPES`. The reader of a type gets the value, its JSON pointer, its field and the errors so far; it returns
+what it read, or None after it reported what is wrong. The schema of a type takes what its reader takes, except where a
+rule cannot be said in a schema (checksums, ``min`` above ``max``): the schema is never the stricter of the two.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import calendar
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
+
+from nbext.core.addresses import LIST_ID_PATTERN, normalised
+from nbext.core.chains import chain_names, chain_of
+from nbext.core.constants import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.times import iso
+from nbext.core.uint256 import MAX_UINT256
+from nbext.core.untrusted_text import shown
+from nbext.errors import ValidationError, did_you_mean
+from nbext.language.describe import ErrorReport, below, meant
 
 # Raised when a query of the same text would mean something else: it is part of each segment's id.
 GRAMMAR = 2
@@ -22,6 +39,30 @@ MAX_LIST = 10_000
 MAX_COLLECTIONS = 100
 # An id of more than 26 digits is three comparisons in the statement, not an element of a list.
 MAX_TOKEN_IDS = 1_000
+# One less than what stands for "no block": a block that is compared never leaves 64 bits.
+MAX_BLOCK = 2**62 - 1
+
+BURN = "burn"
+_ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?"
+# Six digits: whatever the span, the time stays a number that every engine can hold.
+_BACK = r"[0-9]{1,6}[hdw]"
+_SECONDS = {"h": 3600, "d": 86400, "w": 7 * 86400}
+# 2^256-1 has 78 digits. The length is bounded before Decimal or int see the text, whose cost grows with it.
+_DIGITS = "[0-9]{1,78}"
+_AMOUNT = rf"{_DIGITS}(\.{_DIGITS})?"
+_SCIENTIFIC = rf"{_AMOUNT}[eE]\+?([0-9]{{1,2}})"
+_ENS_NAME = re.compile(r"[\w.-]{1,255}\.eth")
+_UINT256 = "0 to 2^256-1"
+_A_TIME = (
+    'Write a date such as "2024-06-30" or "2024-06-30T12:00:00Z" (UTC), a span back from the data\'s last block '
+    'such as "90d", "12h" or "4w", or a block number.'
+)
+# A span as people write it elsewhere, and how many hours or days its unit has.
+_LOOSE_BACK = re.compile(
+    r"-?([0-9]{1,4}) ?(h|hr|hour|d|day|w|wk|week|m|mo|month|y|yr|year)s?( ago)?",
+    re.ASCII | re.IGNORECASE,
+)
+_LOOSE_UNITS = {"h": (1, "h"), "d": (1, "d"), "w": (1, "w"), "m": (30, "d"), "y": (365, "d")}
 
 
 @dataclass(frozen=True)
@@ -31,7 +72,7 @@ class Field:
     Attributes
     ----------
     kind
-        How the value is read: a name of `nbext.language.field_types.KINDS`.
+        Its type: a name of `FIELD_TYPES`.
     unit
         What a number counts, where it counts something.
     choices
@@ -52,101 +93,549 @@ class Field:
 
 
 @dataclass(frozen=True)
-class GroupKey:
-    """One way to join conditions. ``takes`` is ``list`` (of maps), or ``map`` (one map, or a list of them)."""
+class Bounds:
+    """Inclusive bounds of an amount (Decimal) or a count (int); None where none was given."""
 
-    name: str
-    help: str
-    takes: str
-    examples: tuple[Any, ...]
+    min: Decimal | int | None = None
+    max: Decimal | int | None = None
 
 
-# Known to every reader, so that an example needs no explanation.
-USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
-BAYC = "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"
-VITALIK = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
+@dataclass(frozen=True)
+class Time:
+    """A time as it was written: exactly one of ``timestamp`` (seconds since 1970), ``back`` (seconds) and ``block``.
 
-CHAIN = Field(
-    "chain",
-    "chain",
-    "The chain of this condition; without it, the segment's.",
-    examples=("polygon", "eip155:10", 8453),
-)
-UNIT = Field(
-    "unit",
-    "choice",
-    "What amounts are written in: the token's own unit, or its smallest one.",
-    default="token",
-    choices=("token", "raw"),
-    examples=("raw",),
-)
-HELD_SINCE = Field(
-    "heldSince",
-    "time",
-    "Since this time (a date: its 00:00 UTC) the holding never fell below min; without min, never to zero.",
-    examples=("90d", "2024-01-01", 19_000_000),
-)
+    ``day``: it was written as a date alone, and means the last second of that day.
+    """
 
-SCOPE = (
-    Field(
-        "chain",
-        "chain",
-        "The chain of conditions that do not name one.",
-        default="ethereum",
-        examples=("base",),
-    ),
-    Field(
-        "asOf",
-        "until",
-        "Answer as of this time or block; a date is the end of its day. Without it, the data's last "
-        "block.",
-        examples=("2024-06-30T00:00:00Z", "30d", 19_000_000),
-    ),
-    Field(
-        "exclude",
-        "exclude",
-        'Wallets never to return: addresses, and "burn" for the zero address and 0x...dEaD. '
-        "An empty list excludes none.",
-        default=["burn"],
-        examples=(["burn", VITALIK], []),
-    ),
-    Field(
-        "orderBy",
-        "order",
-        'The column that orders the rows, with "-" in front for the largest first; ties by '
-        "address. The limit returns the first rows of all that match. Without it: by address.",
-        examples=("-UNI_balance", "firstSeen", "-address"),
-    ),
-    Field(
-        "columns",
-        "columns",
-        "More columns beside the balances: when the wallet was first and last seen on the "
-        "segment's chain, how many transfers it took part in there, and on how many days.",
-        choices=("firstSeen", "lastSeen", "transfers", "activeDays"),
-        examples=(["firstSeen", "transfers"],),
-    ),
-)
+    text: str
+    timestamp: int | None = None
+    back: int | None = None
+    block: int | None = None
+    day: bool = False
 
-GROUPS = (
-    GroupKey(
-        "all",
-        "Every one of these holds.",
-        "list",
-        ([{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC"}}],),
-    ),
-    GroupKey(
-        "any",
-        "At least one of these holds.",
-        "list",
-        ([{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "AZUKI"}}],),
-    ),
-    GroupKey(
-        "not",
-        "This does not hold. A list is several keys: each of its members does not hold (beside AND).",
-        "map",
-        ({"nft": {"nft": "BAYC"}},),
-    ),
-)
+    def shown(self) -> str:
+        """Return the time as a message shows it."""
+        return repr(self.text) if self.block is None else f"block {self.block:,}"
 
-GROUP = {group.name: group for group in GROUPS}
-SCOPE_KEY = {field.name: field for field in SCOPE}
+    def written(self) -> str:
+        """Return a time that is not a block as words show it beside its block."""
+        return self.text if self.back is None else f"{self.text} before the last block"
+
+
+@dataclass(frozen=True)
+class TimeRange:
+    """Inclusive bounds in time."""
+
+    after: Time | None = None
+    before: Time | None = None
+
+
+Read = Callable[[Any, str, Field, ErrorReport], Any]
+
+
+@dataclass(frozen=True)
+class FieldType:
+    """How a value is read, and what the schema says of it."""
+
+    read: Read
+    schema: Callable[[Field], dict[str, Any]]
+
+
+def read_field(field: Field, value: Any, pointer: str, report: ErrorReport) -> Any:
+    """Return a field's value as its type reads it; None after an error was reported."""
+    return FIELD_TYPES[field.kind].read(value, pointer, field, report)
+
+
+def _wrong_type(report: ErrorReport, pointer: str, what: str, value: object, advice: str) -> None:
+    """Report a value that is not what a field takes, and what to write instead."""
+    # A float that reaches this side was rounded before: its digits are not what somebody wrote.
+    if isinstance(value, float):
+        report.add(pointer, "type", f"{value!r} is a binary float, which is not exact. {advice}")
+    else:
+        report.add(pointer, "type", f"{shown(value)} is not {what}. {advice}")
+
+
+def _out_of_range(report: ErrorReport, pointer: str, value: object, allowed: str) -> None:
+    report.add(pointer, "range", f"{shown(value)} is out of range. Allowed: {allowed}.")
+
+
+# Numbers
+
+
+def _read_amount(value: Any, pointer: str, field: Field, report: ErrorReport) -> Decimal | None:
+    """Read an amount: a decimal text, a whole number, or an exact decimal."""
+    # In a text the digits are the sender's own; a JSON number may have been a float on its way.
+    if isinstance(value, str) and re.fullmatch(_AMOUNT, value):
+        return Decimal(value)
+    if is_whole(value) and 0 <= value <= MAX_UINT256:
+        return Decimal(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        # Exponents first: 1e999999999 is short to write and must not be written out.
+        exponent = value.as_tuple().exponent
+        if value >= 0 and value.adjusted() <= 78 and isinstance(exponent, int) and exponent >= -78:
+            return value
+    elif not is_whole(value):
+        _wrong_type(report, pointer, "an amount", value, _amount_advice(value))
+        return None
+    _out_of_range(report, pointer, value, _UINT256)
+    return None
+
+
+def _amount_advice(value: Any) -> str:
+    """Return how to write what was probably meant: the digits, where the text has other characters between them."""
+    plain = re.sub(r"[,_ ']", "", value.strip()) if isinstance(value, str) else ""
+    # The powers that tokens have: the text itself may be of any length, and its value of any size.
+    if re.fullmatch(_SCIENTIFIC, plain):
+        return (
+            f'Write the digits: "{Decimal(plain):f}", or add "unit": "raw" for the smallest unit.'
+        )
+    if re.fullmatch(_AMOUNT, plain):
+        return f'Write the digits: "{plain}".'
+    return 'Write its digits as text, such as "1000" or "0.5".'
+
+
+def _read_count(value: Any, pointer: str, field: Field, report: ErrorReport) -> int | None:
+    """Read a whole number from 0 on."""
+    if not is_whole(value):
+        digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20
+        advice = f"Write it without quotes: {value}." if digits else "Write a number such as 2."
+        _wrong_type(report, pointer, "a whole number", value, advice)
+        return None
+    # The engines' int64: a count beyond it could not be bound to the statement.
+    if not 0 <= value < 2**63:
+        _out_of_range(report, pointer, value, "0 to 2^63-1")
+        return None
+    return int(value)
+
+
+def _read_natural(value: Any, pointer: str, field: Field, report: ErrorReport) -> int | None:
+    """Read a whole number from 1 on."""
+    count = _read_count(value, pointer, field, report)
+    if count == 0:
+        _out_of_range(report, pointer, 0, "1 or more")
+        return None
+    return count
+
+
+def _read_token_id(value: Any, pointer: str, field: Field, report: ErrorReport) -> int | None:
+    """Read a token id: a whole number, or its digits as text."""
+    # The length is bounded first: a million digits would take int() its time.
+    number = int(value) if isinstance(value, str) and re.fullmatch(_DIGITS, value) else value
+    if not is_whole(number):
+        advice = "Write a whole number, or its digits as text."
+        _wrong_type(report, pointer, "a token id", value, advice)
+        return None
+    if not 0 <= number <= MAX_UINT256:
+        _out_of_range(report, pointer, number, _UINT256)
+        return None
+    return int(number)
+
+
+# Contracts, addresses and words
+
+
+def _read_contract(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+    """Read a contract: an address, else a symbol."""
+    if not isinstance(value, str):
+        advice = 'Write a text such as "USDC" or "0x...".'
+        _wrong_type(report, pointer, "an address or a symbol", value, advice)
+        return None
+    # Everything that sets out to be an address is read as one: a digit short must not become a symbol.
+    if (value[:2] in ("0x", "0X") and len(value) > 10) or _ENS_NAME.fullmatch(value):
+        return _read_address(value, pointer, field, report)
+    if not value.strip() or len(value) > MAX_SYMBOL:
+        detail = f"{shown(value)} is not a symbol of 1 to {MAX_SYMBOL} characters."
+        report.add(pointer, "symbol", detail)
+        return None
+    return value
+
+
+def _read_address(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+    """Read an address, into lower case."""
+    if isinstance(value, str) and _ENS_NAME.fullmatch(value):
+        # Resolving it would need a node, and its owner can point it elsewhere tomorrow.
+        advice = "nbext does not resolve names; give the 0x... address."
+        report.add(pointer, "address", f"{shown(value)} is an ENS name. {advice}")
+        return None
+    try:
+        return normalised(value, pointer)
+    except ValidationError as error:
+        report.take(error)
+        return None
+
+
+def _read_chain(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    """Read a chain's name, alias or id."""
+    if not isinstance(value, str) and not is_whole(value):
+        advice = 'Write its name or its id, such as "ethereum" or 1.'
+        _wrong_type(report, pointer, "a chain", value, advice)
+        return None
+    # Long texts and huge integers are no chain, and must not be spelt out in the message.
+    short = value if is_whole(value) and value.bit_length() < 64 else str(value)[:80]
+    try:
+        return chain_of(short, pointer)
+    except ValidationError as error:
+        report.take(error)
+        return None
+
+
+def _read_choice(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+    """Read one of the field's words."""
+    if isinstance(value, str) and value in field.choices:
+        return value
+    hint = meant(value[:80], field.choices) if isinstance(value, str) and not report.full else ""
+    detail = f"{shown(value)} is not allowed.{hint} Allowed: {', '.join(field.choices)}."
+    report.add(pointer, "choice", detail)
+    return None
+
+
+def _read_boolean(value: Any, pointer: str, field: Field, report: ErrorReport) -> bool | None:
+    """Read true or false."""
+    if isinstance(value, bool):
+        return value
+    _wrong_type(report, pointer, "true or false", value, "Write true or false, without quotes.")
+    return None
+
+
+# Times
+
+
+def _read_time(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    """Read a time: ISO-8601, relative, or a block number."""
+    if is_whole(value) and not 0 <= value <= MAX_BLOCK:
+        _out_of_range(report, pointer, value, "a block from 0 to 2^62-1")
+        return None
+    time = time_of(value)
+    if time is None:
+        _wrong_type(report, pointer, "a time", value, _time_advice(value))
+    return time
+
+
+def _read_until(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    """Read a time up to which something is; a date alone is the whole day."""
+    time = _read_time(value, pointer, field, report)
+    if time is not None and time.timestamp is not None and len(time.text) == len("2024-06-30"):
+        return replace(time, timestamp=time.timestamp + _SECONDS["d"] - 1, day=True)
+    return time
+
+
+def time_of(value: object) -> Time | None:
+    """Return the time that a JSON value writes, or None.
+
+    >>> time_of("90d").back
+    7776000
+    """
+    if is_whole(value):
+        return Time(str(value), block=value)
+    if not isinstance(value, str):
+        return None
+    if re.fullmatch(_BACK, value):
+        return Time(value, back=int(value[:-1]) * _SECONDS[value[-1]])
+    if not re.fullmatch(_ISO, value):
+        return None
+    # The pattern takes a 30th of February; the calendar does not.
+    try:
+        moment = datetime.fromisoformat(value.upper())
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return Time(value, timestamp=int(moment.timestamp() // 1))
+
+
+def _time_advice(value: object) -> str:
+    """Return how to write the time that was probably meant."""
+    if not isinstance(value, str):
+        return _A_TIME
+    if re.fullmatch("[0-9]{1,18}", value):
+        number = int(value)
+        back = f' For {number} days back, write "{number}d".' if 0 < number < 1_000 else ""
+        return f"A block number is written without quotes: {number}.{back}{unix_hint(number)}"
+    if loose := _LOOSE_BACK.fullmatch(value.strip()):
+        times, unit = _LOOSE_UNITS[loose[2][0].lower()]
+        span = f"{int(loose[1]) * times}{unit}"
+        return (
+            f'Write "{span}". The units are h, d and w.' if re.fullmatch(_BACK, span) else _A_TIME
+        )
+    if re.fullmatch(_ISO, value):
+        year, month, day = (int(part) for part in value[:10].split("-"))
+        last = calendar.monthrange(year, month)[1] if year and 1 <= month <= 12 else day
+        if day > last:
+            return f"{calendar.month_name[month]} {year} has {last} days."
+    return _A_TIME
+
+
+def unix_hint(number: int) -> str:
+    """Return the date of a number that cannot be a block, as a sentence; nothing where it can be one."""
+    # No chain has a billion blocks: so large a number counts the seconds since 1970, or their thousandths.
+    seconds = number // 1000 if number >= 10**12 else number
+    return (
+        f' As a Unix time it is "{iso(seconds)}": write that.' if 10**9 <= seconds < 2**32 else ""
+    )
+
+
+# Objects of two bounds, and lists
+
+
+def _pair(
+    low: str, high: str, one: Read, build: Callable[..., Any], last: Read | None = None
+) -> Read:
+    """Return a reader of an object of two bounds, of which at least one is given; ``last`` reads the upper one."""
+
+    def read(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+        if not isinstance(value, Mapping):
+            article = {"amount": "An", "balance": "A", "count": "A", "total": "A"}.get(field.name)
+            named = f"{article} {field.name}" if article else f'"{field.name}"'
+            detail = f"{named} is an object: {_example({low: value}, value, field)}."
+            report.add(pointer, "type", detail)
+            return None
+        if not value:
+            report.add(pointer, "empty", f"{field.name} is empty. Give {low}, {high} or both.")
+            return None
+        bounds: dict[str, Any] = {}
+        # Both bounds are read even where one is wrong, and unknown keys are named: all errors in one answer.
+        for key, bound in value.items():
+            here = below(pointer, key)
+            if key not in (low, high):
+                report.unknown(here, key, f"field {{}} of {field.name}", (low, high))
+            elif bound is None:
+                # As Python's None becomes it: without the other bound, nothing would be left.
+                out = key if any(one is not None for one in value.values()) else field.name
+                detail = f'null is not a bound. Leave out "{out}", or give "{key}" a value.'
+                report.add(here, "type", detail)
+            else:
+                bounds[key] = (last if last and key == high else one)(bound, here, field, report)
+        return build(bounds.get(low), bounds.get(high), pointer, report)
+
+    return read
+
+
+def _example(own: Any, value: Any, field: Field) -> str:
+    """Return how a field is written: as ``own``, of the single value that was given, where the field takes that."""
+    trial = ErrorReport()
+    fits = isinstance(value, str | int) and not isinstance(value, bool)
+    if fits:
+        read_field(field, own, "", trial)
+    return json.dumps(own if fits and not trial.errors else field.examples[0])
+
+
+def _some(low: Any, high: Any, pointer: str, report: ErrorReport) -> Bounds:
+    if low is None and high == 0:
+        # Without min, some is meant: at least some and at most none is nobody.
+        detail = (
+            '"max": 0 alone matches no wallet. Write {"min": 0, "max": 0} for wallets with none.'
+        )
+        report.add(pointer, "range", detail)
+    return _some_or_none(low, high, pointer, report)
+
+
+def _some_or_none(low: Any, high: Any, pointer: str, report: ErrorReport) -> Bounds:
+    if low is not None and high is not None and low > high:
+        report.add(pointer, "range", f"min {shown(low)} is above max {shown(high)}.")
+    return Bounds(low, high)
+
+
+def _many(one: Read, what: str) -> Read:
+    """Return a reader of a list that is not empty."""
+
+    def read(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+        if not isinstance(value, list | tuple):
+            # What is wrong with a text that would be no member either is said by who reads members.
+            if not isinstance(value, str) or one(value, pointer, field, report) is not None:
+                advice = f"Write {_example([value], value, field)}."
+                _wrong_type(report, pointer, f"a list of {what}", value, advice)
+            return None
+        if not value:
+            report.add(pointer, "empty", f"{field.name} is an empty list. Give at least one.")
+            return None
+        if len(value) > field.most:
+            detail = f"{field.name} has {len(value):,} members. At most {field.most:,} are allowed."
+            report.add(pointer, "size", detail)
+            return None
+        return tuple(
+            one(each, below(pointer, index), field, report) for index, each in enumerate(value)
+        )
+
+    return read
+
+
+def _read_columns(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    """Read a list of columns, each of them once."""
+    names = _many(_read_choice, "columns")(value, pointer, field, report)
+    for index, name in enumerate(names or ()):
+        if name is not None and name in names[:index]:
+            report.add(below(pointer, index), "twice", f"{shown(name)} is in the list twice.")
+    return names
+
+
+def _read_parties(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    """Read one address, or a list of them."""
+    if isinstance(value, list | tuple):
+        return _many(_read_address, "addresses")(value, pointer, field, report)
+    return (_read_address(value, pointer, field, report),)
+
+
+def _read_wallets(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    """Read a list of addresses and ids of saved segments, or one such id."""
+
+    def read_one(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+        return value if is_saved(value) else _read_address(value, pointer, field, report)
+
+    return (
+        (value,) if is_saved(value) else _many(read_one, "addresses")(value, pointer, field, report)
+    )
+
+
+def is_saved(value: Any) -> bool:
+    """Say whether a value has the form of a saved segment's id."""
+    return isinstance(value, str) and re.fullmatch(SAVED_PATTERN, value) is not None
+
+
+def _read_excluded(value: Any, pointer: str, field: Field, report: ErrorReport) -> Any:
+    """Read a list of addresses and the word burn; it may be empty."""
+
+    def read_one(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+        if isinstance(value, str) and value[:2].lower() != "0x" and value != BURN:
+            hint = "" if report.full else did_you_mean(value[:80], (BURN,))
+            detail = f'{shown(value)} is neither an address nor the word "burn".{hint}'
+            report.add(pointer, "address", detail)
+            return None
+        return BURN if value == BURN else _read_address(value, pointer, field, report)
+
+    # An empty list says that nobody is left out; everywhere else an empty list is a slip.
+    if isinstance(value, list | tuple) and not value:
+        return ()
+    return _many(read_one, "addresses")(value, pointer, field, report)
+
+
+# The types
+
+
+def _text(pattern: str, what: str, advice: str) -> FieldType:
+    """Return the type of a text of some pattern."""
+
+    def read(value: Any, pointer: str, field: Field, report: ErrorReport) -> str | None:
+        if isinstance(value, str) and re.fullmatch(pattern, value):
+            return value
+        _wrong_type(report, pointer, what, value, advice)
+        return None
+
+    return FieldType(read, _is({"type": "string", "pattern": f"^{pattern}$"}))
+
+
+def _is(schema: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
+    return lambda _: dict(schema)
+
+
+def _array(one: Mapping[str, Any], least: int = 1) -> Callable[[Field], dict[str, Any]]:
+    return lambda field: {
+        "type": "array",
+        "items": dict(one),
+        "minItems": least,
+        "maxItems": field.most,
+    }
+
+
+def _object(low: str, high: str, one: Mapping[str, Any]) -> Callable[[Field], dict[str, Any]]:
+    return _is(
+        {
+            "type": "object",
+            "properties": {low: dict(one), high: dict(one)},
+            "additionalProperties": False,
+            "minProperties": 1,
+        }
+    )
+
+
+_ADDRESS_SCHEMA = {"type": "string", "pattern": "^0[xX][0-9a-fA-F]{40}$"}
+_SAVED_SCHEMA = {"type": "string", "pattern": f"^{SAVED_PATTERN}$"}
+_AMOUNT_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "pattern": f"^{_AMOUNT}$"},
+        {"type": "number", "minimum": 0},
+    ]
+}
+_COUNT_SCHEMA = {"type": "integer", "minimum": 0}
+# As text too: ids of 256 bits do not survive JavaScript's or pandas' numbers.
+_ID_SCHEMA = {"anyOf": [{"type": "string", "pattern": f"^{_DIGITS}$"}, _COUNT_SCHEMA]}
+_TIME_SCHEMA = {"anyOf": [{"type": "string", "pattern": f"^({_ISO}|{_BACK})$"}, _COUNT_SCHEMA]}
+# No pattern: a symbol can be any text, and only the parser can tell a mistyped address from one.
+# What the text names, so that completion offers it: the keyword is ours, and validators pass over it.
+_TOKEN_SCHEMA = {"type": "string", "minLength": 1, "x-contract": "token"}
+_COLLECTION_SCHEMA = {**_TOKEN_SCHEMA, "x-contract": "collection"}
+# The names come first, so that completion and forms can offer them; an alias or an id is as good.
+_CHAIN_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "enum": list(chain_names())},
+        {"type": "string", "minLength": 1},
+        {"type": "integer", "minimum": 1},
+    ]
+}
+
+FIELD_TYPES: dict[str, FieldType] = {
+    "amounts": FieldType(
+        _pair("min", "max", _read_amount, _some), _object("min", "max", _AMOUNT_SCHEMA)
+    ),
+    # Of transfers: those of nothing are what address-poisoning sends.
+    "moved": FieldType(
+        _pair("min", "max", _read_amount, _some_or_none), _object("min", "max", _AMOUNT_SCHEMA)
+    ),
+    "counts": FieldType(
+        _pair("min", "max", _read_count, _some), _object("min", "max", _COUNT_SCHEMA)
+    ),
+    "natural": FieldType(_read_natural, _is({"type": "integer", "minimum": 1})),
+    # Read alike: of an address or a symbol, only the data knows which of the two it is.
+    "token": FieldType(_read_contract, _is(_TOKEN_SCHEMA)),
+    "collection": FieldType(_read_contract, _is(_COLLECTION_SCHEMA)),
+    "collections": FieldType(
+        _many(_read_contract, "addresses or symbols"), _array(_COLLECTION_SCHEMA)
+    ),
+    "chain": FieldType(_read_chain, _is(_CHAIN_SCHEMA)),
+    "wallets": FieldType(
+        _read_wallets,
+        lambda field: {
+            "anyOf": [_SAVED_SCHEMA, _array({"anyOf": [_ADDRESS_SCHEMA, _SAVED_SCHEMA]})(field)]
+        },
+    ),
+    "parties": FieldType(
+        _read_parties, lambda field: {"anyOf": [_ADDRESS_SCHEMA, _array(_ADDRESS_SCHEMA)(field)]}
+    ),
+    "exclude": FieldType(
+        _read_excluded, _array({"anyOf": [{"const": BURN}, _ADDRESS_SCHEMA]}, least=0)
+    ),
+    "ids": FieldType(_many(_read_token_id, "token ids"), _array(_ID_SCHEMA)),
+    "time": FieldType(_read_time, _is(_TIME_SCHEMA)),
+    "until": FieldType(_read_until, _is(_TIME_SCHEMA)),
+    "window": FieldType(
+        _pair(
+            "after", "before", _read_time, lambda low, high, *_: TimeRange(low, high), _read_until
+        ),
+        _object("after", "before", _TIME_SCHEMA),
+    ),
+    "choice": FieldType(
+        _read_choice, lambda field: {"type": "string", "enum": list(field.choices)}
+    ),
+    # Which columns there are, the conditions decide.
+    "order": _text(
+        "-?[A-Za-z0-9_]{1,200}",
+        "the name of a column",
+        'Write its name, with "-" in front for the largest first: "-UNI_balance".',
+    ),
+    "columns": FieldType(
+        _read_columns,
+        lambda field: {
+            **_array({"type": "string", "enum": list(field.choices)})(field),
+            "maxItems": len(field.choices),
+        },
+    ),
+    "boolean": FieldType(_read_boolean, _is({"type": "boolean"})),
+    "list": _text(
+        LIST_ID_PATTERN,
+        "the id of a list",
+        'Write addresses under "in"; POST /lists answers with ids.',
+    ),
+    "segment": _text(
+        SEGMENT_ID_PATTERN,
+        "a segment id",
+        "Ids have 1 to 128 letters, digits, - and _.",
+    ),
+}

@@ -10,10 +10,9 @@ from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import UsageError, did_you_mean
-from nbext.language.conditions import CONDITIONS
+from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE, GroupKey
 from nbext.language.conditions.condition import Condition
-from nbext.language.field_types import KINDS
-from nbext.language.fields import GROUPS, SCOPE, Field, GroupKey
+from nbext.language.fields import FIELD_TYPES, Field
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _EXAMPLE = {"token": {"token": "UNI", "balance": {"min": "1000"}}, "not": {"nft": {"nft": "BAYC"}}}
@@ -161,7 +160,11 @@ def _group(group: GroupKey) -> dict[str, Any]:
 
 
 def _field(field: Field) -> dict[str, Any]:
-    schema = {"title": field.name, "description": field.help, **KINDS[field.kind].schema(field)}
+    schema = {
+        "title": field.name,
+        "description": field.help,
+        **FIELD_TYPES[field.kind].schema(field),
+    }
     if field.unit is not None:
         schema["description"] += f" Unit: {field.unit}."
     if field.default is not None:

@@ -23,35 +23,40 @@ from nbext.core.untrusted_text import shown, visible
 from nbext.engine.dataset import Cancel, Order, Question
 from nbext.engine.query.parameters import Parameters, bound
 from nbext.errors import ValidationError, did_you_mean
-from nbext.language import columns, describe
-from nbext.language.columns import ActivityColumn, BalanceColumn, MatchColumn, RowOrder, ShownColumn
+from nbext.language import describe
 from nbext.language.conditions import CONDITIONS
 from nbext.language.conditions.condition import Condition
-from nbext.language.describe import at, listed
-from nbext.language.field_types import BURN
-from nbext.language.fields import GRAMMAR, MAX_CONDITIONS, MAX_DEPTH, MAX_EXPLAINED
+from nbext.language.describe import below, first_three
+from nbext.language.fields import BURN, GRAMMAR, MAX_CONDITIONS, MAX_DEPTH, MAX_EXPLAINED
 from nbext.language.json_schema import json_schema
-from nbext.language.lookup import Context
+from nbext.language.lookup import Context, StoredLists
 from nbext.language.model import (
+    FACTS,
+    ActivityColumn,
     AllOf,
     AnyOf,
-    Node,
+    BalanceColumn,
+    MatchColumn,
     NoneOf,
     Parsed,
     ParsedCondition,
     ParsedGroup,
     ParsedNot,
+    ParsedQuery,
     Plan,
-    Query,
+    PlanNode,
+    RowOrder,
     SeenWallets,
-    Segment,
+    SegmentNode,
+    ShownColumn,
+    describe_columns,
 )
 from nbext.language.parse import parse
 
 if TYPE_CHECKING:
     from nbext.core.chains import Chain
     from nbext.core.wire import Column
-    from nbext.engine.dataset import Contract, Dataset, WalletList
+    from nbext.engine.dataset import Contract, Dataset
 
 __all__ = [
     "balance",
@@ -68,14 +73,13 @@ __all__ = [
 ]
 
 SavedRequest = Callable[[str], Mapping[str, Any] | None]
-StoredLists = Callable[[str], "WalletList | None"]
 Count = Callable[[Sequence[Question], Sequence[Sequence[int]]], list[int]]
 # In place of a condition that could not be resolved; its error is reported, so no plan is made of it.
 _UNRESOLVED = AllOf(())
 
 
 def resolve(
-    query: Query,
+    query: ParsedQuery,
     dataset: Dataset,
     saved: SavedRequest | None = None,
     lists: StoredLists | None = None,
@@ -105,7 +109,7 @@ def resolve(
     resolver = _Resolver(query, dataset, saved=saved, lists=lists, cancel=cancel or Cancel())
     whole = resolver.segment()
     shown = resolver.columns()
-    described = columns.described(shown)
+    described = describe_columns(shown)
     order = resolver.order(described)
     resolver.report.close()
     order_by = None if order is None else "-" * order.descending + described[order.column]["name"]
@@ -126,7 +130,7 @@ def resolve(
     )
 
 
-def learn_times(queries: Sequence[Query], dataset: Dataset) -> None:
+def learn_times(queries: Sequence[ParsedQuery], dataset: Dataset) -> None:
     """Have the times of many queries looked up at once: one by one they take longer than the queries themselves."""
     asked: dict[int, list[int]] = {}
     for query in queries:
@@ -165,7 +169,7 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
         if len(found) != 1:
             some = "several balances" if found else "no balance"
             having = (
-                f" They have: {listed([describe.contract_name(one.contract) for one in held])}."
+                f" They have: {first_three([describe.contract_name(one.contract) for one in held])}."
                 if held
                 else ""
             )
@@ -176,7 +180,7 @@ def balance(plan: Plan, name: str | None = None) -> tuple[Column, Question] | No
         held = found
     if not held:
         return None
-    described = columns.described(held[:1])
+    described = describe_columns(held[:1])
     return described[1], question(plan.whole, held[:1], described)
 
 
@@ -193,11 +197,11 @@ def changes(now: Plan, then: Plan) -> Plan:
         its.append(MatchColumn(plan.whole))
         shown += its
         described += [
-            {**column, "name": f"{when}_{column['name']}"} for column in columns.described(its)[1:]
+            {**column, "name": f"{when}_{column['name']}"} for column in describe_columns(its)[1:]
         ]
     return replace(
         now,
-        whole=Segment(AnyOf((then.whole, now.whole)), now.whole.seen, ()),
+        whole=SegmentNode(AnyOf((then.whole, now.whole)), now.whole.seen, ()),
         shown=tuple(shown),
         columns=described,
         order=None,
@@ -211,7 +215,8 @@ def parts(plan: Plan) -> list[tuple[str, Question]]:
     """Return each of the plan's conditions alone: its words and its question."""
     whole = plan.whole
     return [
-        (leaf.words(), question(Segment(leaf, whole.seen, whole.exclude))) for leaf in plan.leaves
+        (leaf.words(), question(SegmentNode(leaf, whole.seen, whole.exclude)))
+        for leaf in plan.leaves
     ]
 
 
@@ -233,7 +238,7 @@ def why_none(plan: Plan, count: Count) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Step:
+class FunnelStep:
     """A condition that must hold: how many wallets match it alone, and it and those before it together.
 
     ``filters`` is the condition as a map of a request, with nothing left to look up.
@@ -245,7 +250,7 @@ class Step:
     remaining: int
 
 
-def funnel(plan: Plan, count: Count) -> list[Step]:
+def funnel(plan: Plan, count: Count) -> list[FunnelStep]:
     """Return the conditions that must all hold, in order, counted; ``count`` is `Dataset.count`."""
     whole = plan.whole
     nodes = whole.node.children if isinstance(whole.node, AllOf) else (whole.node,)
@@ -256,13 +261,13 @@ def funnel(plan: Plan, count: Count) -> list[Step]:
         questions, [*([place] for place in places), *(range(place + 1) for place in places)]
     )
     return [
-        Step(node.words(), _member(node), alone, remaining)
+        FunnelStep(node.words(), _member(node), alone, remaining)
         for node, alone, remaining in zip(nodes, counts, counts[len(nodes) :], strict=False)
     ]
 
 
 def question(
-    whole: Segment,
+    whole: SegmentNode,
     shown: Sequence[ShownColumn] = (),
     described: Sequence[Column] = (),
     order: RowOrder | None = None,
@@ -334,7 +339,11 @@ def segment_id(plan: Plan, fingerprint: str) -> str:
 
 
 def _canonical(
-    query: Query, whole: Segment, chain: Chain, as_of: int | str | None, order_by: str | None
+    query: ParsedQuery,
+    whole: SegmentNode,
+    chain: Chain,
+    as_of: int | str | None,
+    order_by: str | None,
 ) -> dict[str, Any]:
     """Return the canonical request of a resolved query."""
     assert isinstance(whole.node, AllOf | AnyOf)
@@ -356,7 +365,7 @@ def _canonical(
     }
 
 
-def _map(nodes: Sequence[Node], join: type[AllOf | AnyOf]) -> dict[str, Any]:
+def _map(nodes: Sequence[PlanNode], join: type[AllOf | AnyOf]) -> dict[str, Any]:
     """Return joined nodes as one map: several under one key as a list."""
     entries: dict[str, list[Any]] = {}
     for node in nodes:
@@ -381,7 +390,7 @@ def _map(nodes: Sequence[Node], join: type[AllOf | AnyOf]) -> dict[str, Any]:
     return {key: values[0] if len(values) == 1 else values for key, values in entries.items()}
 
 
-def _member(node: Node) -> dict[str, Any]:
+def _member(node: PlanNode) -> dict[str, Any]:
     """Return a node as a map inside a group, whose keys all hold."""
     return _map(node.children if isinstance(node, AllOf) else (node,), AllOf)
 
@@ -391,7 +400,6 @@ class _Resolver(Context):
     """Walks one query's tree."""
 
     saved: SavedRequest = lambda _: None
-    lists: StoredLists = lambda _: None
     within: tuple[str, ...] = ()  # the saved segments that this query is part of
     cancel: Cancel = field(default_factory=Cancel)
     counted: list[ParsedCondition] = field(
@@ -400,7 +408,7 @@ class _Resolver(Context):
     leaves: list[Condition] = field(default_factory=list)
     shown: dict[Contract, int | None] = field(default_factory=dict)
 
-    def segment(self) -> Segment:
+    def segment(self) -> SegmentNode:
         """Resolve the tree, then the wallets that it sees."""
         scope = self.query.scope
         # Looked at even where no condition is on that chain: the data must hold it, and asOf be a moment of it.
@@ -414,15 +422,15 @@ class _Resolver(Context):
         held = node.burned()
         # Counts of holders elsewhere have the burn address among them, and then differ by one.
         if scope.exclude is None and not self.within and held:
-            names = listed(list(dict.fromkeys(held)))
+            names = first_three(list(dict.fromkeys(held)))
             self.warnings.append(
                 f'{names}: the burn address 0x...dEaD is a holder too, and is left out. "exclude": [] includes it.'
             )
         for name in (BURN,) if scope.exclude is None else scope.exclude:
             excluded.update(BURN_ADDRESSES if name == BURN else (name,))
-        return Segment(node, seen, tuple(sorted(excluded)))
+        return SegmentNode(node, seen, tuple(sorted(excluded)))
 
-    def node(self, asked: Parsed, *, positive: bool) -> Node:
+    def node(self, asked: Parsed, *, positive: bool) -> PlanNode:
         """Resolve a condition or a group. A positive token or nft gives the rows a column."""
         if isinstance(asked, ParsedNot):
             return NoneOf(self.node(asked.child, positive=not positive))
@@ -482,7 +490,7 @@ class _Resolver(Context):
         found = amounts.get(name, name)
         if found not in names:
             hint = did_you_mean(name, names) or f" Allowed: {', '.join(names)}."
-            more = f' Add it to "columns": {json.dumps([name])}.' if name in columns.FACTS else hint
+            more = f' Add it to "columns": {json.dumps([name])}.' if name in FACTS else hint
             self.report.add(
                 "/filters/orderBy", "column", f"The rows have no column {shown(name)}.{more}"
             )
@@ -493,11 +501,11 @@ class _Resolver(Context):
             else RowOrder(names.index(found), descending)
         )
 
-    def saved_segment(self, asked: ParsedCondition) -> Segment | None:
+    def saved_segment(self, asked: ParsedCondition) -> SegmentNode | None:
         """Resolve the saved segment that a condition names, on this data, as of this segment's time."""
         name, pointer = (
             asked.values["id"],
-            at(asked.pointer, "id") if asked.kinds else asked.pointer,
+            below(asked.pointer, "id") if asked.kinds else asked.pointer,
         )
         request = self.saved(name)
         if request is None:
@@ -510,48 +518,28 @@ class _Resolver(Context):
             )
             return None
         try:
-            return self._inner(request, name)
+            # Only these: the limit and the file type of what was saved say how to return it, not who is in it.
+            query = parse({key: request[key] for key in ("operator", "filters") if key in request})
+            inner = _Resolver(
+                query,
+                self.dataset,
+                as_of=self.as_of,
+                saved=self.saved,
+                lists=self.lists,
+                within=(*self.within, name),
+                cancel=self.cancel,
+                # Shared: nested saved segments could multiply 200 conditions to millions.
+                counted=self.counted,
+            )
+            segment = inner.segment()
+            inner.report.close()
         except ValidationError as error:
             for one in error.errors:
                 detail = f"The saved segment {name} is no longer valid: {one['pointer']}: {one['detail']}"
                 self.report.add(pointer, one["code"], detail)
             return None
-
-    def wallet_list(self, asked: ParsedCondition) -> WalletList | None:
-        """Return the stored list of wallets that a condition names."""
-        name, pointer = asked.values["list"], at(asked.pointer, "list")
-        found, most = self.lists(name), self.dataset.longest_list
-        if found is None:
-            # The client looks for this code, and stores the list again.
-            detail = f"No list {name} is stored here: lists are deleted when they are not used. Send it to POST /lists."
-            self.report.add(pointer, "unknown-list", detail)
-        elif most is not None and found.wallets > most:
-            detail = f"The list has {found.wallets:,} wallets. {self.dataset.about.engine} takes at most {most:,}."
-            self.report.add(pointer, "size", detail)
-        return found
-
-    def _inner(self, request: Mapping[str, Any], name: str) -> Segment:
-        # Only these: the limit and the file type of what was saved say how to return it, not who is in it.
-        query = parse({key: request[key] for key in ("operator", "filters") if key in request})
-        # The list is shared: nested saved segments could multiply 200 conditions to millions.
-        within = (*self.within, name)
-        inner = _Resolver(
-            query,
-            self.dataset,
-            as_of=self.as_of,
-            saved=self.saved,
-            lists=self.lists,
-            within=within,
-            cancel=self.cancel,
-            counted=self.counted,
-        )
-        segment = inner.segment()
-        inner.report.close()
-        self.warnings += [
-            line
-            for line in (*_retaken(request, name), *inner.warnings)
-            if line not in self.warnings
-        ]
+        for line in (*_retaken(request, name), *inner.warnings):
+            self.warn(line)
         self.used.extend(chain for chain in inner.chains() if chain not in self.used)
         # It may look at a later time than this segment does, and so hold wallets not seen yet.
         loose = any(self.at(chain, "/filters/asOf") is not None for chain in inner.chains())

@@ -7,7 +7,7 @@ that all errors are reported together.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -20,25 +20,22 @@ from nbext.core.untrusted_text import shown
 from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Block, Blocks, Range
 from nbext.errors import AmbiguousSymbol
 from nbext.language.describe import (
-    Report,
-    at,
+    ErrorReport,
+    below,
     chain_name,
     contract_name,
     decimals_of,
     find_contract,
     near_symbol,
 )
-from nbext.language.field_types import unix_hint
+from nbext.language.fields import Bounds, Time, TimeRange, unix_hint
 from nbext.language.model import (
-    Bounds,
     Parsed,
     ParsedCondition,
     ParsedGroup,
     ParsedNot,
-    Query,
-    Segment,
-    Span,
-    Time,
+    ParsedQuery,
+    SegmentNode,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +50,9 @@ _CAUSES = {
 }
 
 
+StoredLists = Callable[[str], "WalletList | None"]
+
+
 @dataclass
 class Context(ABC):
     """One query on one dataset: looks its values up, and remembers which chains it used, and at which block of each.
@@ -65,39 +65,52 @@ class Context(ABC):
         The chains of its conditions, in order.
     ats
         The block of each chain at which the query is asked; None for the end of the data.
+    lists
+        Returns a stored list of wallets by its id, or None.
     """
 
-    query: Query
+    query: ParsedQuery
     dataset: Dataset
-    report: Report = field(default_factory=Report)
+    report: ErrorReport = field(default_factory=ErrorReport)
     as_of: Time | None = None
     used: list[Chain] = field(default_factory=list)
     ats: dict[int, int | None] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    lists: StoredLists = lambda _: None
 
     def __post_init__(self) -> None:
         self.extents = {extent.chain_id: extent for extent in self.dataset.about.chains}
         self.as_of = self.query.scope.as_of or self.as_of
-        self.default = self.query.scope.chain or self._default_chain()
         self._unknown_chains: set[int] = set()
+        # Ethereum; a user whose data is all on other chains, and who names one in each condition, is not asked for it.
+        self.default = self.query.scope.chain or DEFAULT_CHAIN
+        if self.query.scope.chain is None and DEFAULT_CHAIN.id not in self.extents:
+            named = list(_chains(self.query.root))
+            self.default = named[0] or DEFAULT_CHAIN if named and all(named) else DEFAULT_CHAIN
 
     @abstractmethod
-    def saved_segment(self, asked: ParsedCondition) -> Segment | None:
+    def saved_segment(self, asked: ParsedCondition) -> SegmentNode | None:
         """Return the saved segment that a condition names."""
 
-    @abstractmethod
     def wallet_list(self, asked: ParsedCondition) -> WalletList | None:
         """Return the stored list of wallets that a condition names."""
+        name, pointer = asked.values["list"], below(asked.pointer, "list")
+        found, most = self.lists(name), self.dataset.longest_list
+        if found is None:
+            # The client looks for this code, and stores the list again.
+            detail = f"No list {name} is stored here: lists are deleted when they are not used. Send it to POST /lists."
+            self.report.add(pointer, "unknown-list", detail)
+        elif most is not None and found.wallets > most:
+            detail = f"The list has {found.wallets:,} wallets. {self.dataset.about.engine} takes at most {most:,}."
+            self.report.add(pointer, "size", detail)
+        return found
+
+    def warn(self, line: str) -> None:
+        """Add a warning, once."""
+        if line not in self.warnings:
+            self.warnings.append(line)
 
     # Chains
-
-    def _default_chain(self) -> Chain:
-        """Return ethereum; where the data has none of it and every condition names its chain, the first named."""
-        # A user whose data is all on one other chain, and who says so in each condition, is not asked for ethereum.
-        if DEFAULT_CHAIN.id in self.extents:
-            return DEFAULT_CHAIN
-        named = list(_chains(self.query.root))
-        return named[0] or DEFAULT_CHAIN if named and all(named) else DEFAULT_CHAIN
 
     def chains(self) -> list[Chain]:
         """Return the segment's chains: those of its conditions, or its own where they have none."""
@@ -106,7 +119,7 @@ class Context(ABC):
     def chain(self, asked: ParsedCondition) -> Chain | None:
         """Return the chain of a condition, or None where the data holds nothing of it."""
         chain = asked.values.get("chain") or self.default
-        pointer = at(asked.pointer, "chain") if "chain" in asked.values else "/filters/chain"
+        pointer = below(asked.pointer, "chain") if "chain" in asked.values else "/filters/chain"
         if not self._holds(chain, pointer):
             return None
         # A list, not a set: the order of the conditions decides the order in which chains are named.
@@ -138,14 +151,14 @@ class Context(ABC):
         if text is None:
             return None
         return self._contract(
-            text, chain, at(asked.pointer, name), nft=asked.kinds[name] == "collection"
+            text, chain, below(asked.pointer, name), nft=asked.kinds[name] == "collection"
         )
 
     def contracts(self, asked: ParsedCondition, name: str, chain: Chain) -> tuple[Contract, ...]:
         """Return the collections that a list names, each once."""
         found: list[Contract] = []
         for index, text in enumerate(asked.values[name]):
-            pointer = at(at(asked.pointer, name), index)
+            pointer = below(below(asked.pointer, name), index)
             contract = self._contract(text, chain, pointer, nft=True)
             if contract is not None and contract in found:
                 self.report.add(pointer, "twice", f"{shown(text)} is in the list twice.")
@@ -182,22 +195,19 @@ class Context(ABC):
     def warn_of_gaps(self, chain: Chain) -> None:
         """Warn of blocks without a row, where all transfers of a chain are looked at, whichever contract's."""
         extent = self.extents[chain.id]
-        fetched = extent.covered
         gaps = [
             gap
             for gap in extent.gaps
-            if not (fetched and all(extent.covers(one, *gap) for one in fetched))
+            if not (extent.covered and all(extent.covers(one, *gap) for one in extent.covered))
         ]
-        line = (
-            f"{chain.name}: transfers are missing: the data has no row of {_widest(gaps)}."
-            if gaps
-            else ""
-        )
-        if line and line not in self.warnings:
-            self.warnings.append(line)
+        if gaps:
+            self.warn(
+                f"{chain.name}: transfers are missing: the data has no row of {_widest(gaps)}."
+            )
 
     def _warn_of_what_is_missing(self, contract: Contract, chain: Chain) -> None:
         """Warn, in one line for each contract, where its balances cannot be complete."""
+        who = f"{contract_name(contract)} on {chain.name}"
         extent, lacks = self.extents[chain.id], list[str]()
         gaps = [gap for gap in extent.gaps if not extent.covers(contract.address, *gap)]
         deployed = contract.deployed_block
@@ -218,22 +228,17 @@ class Context(ABC):
             lacks.append(
                 f"{wallets} with a balance below zero, which no wallet can have, are left out"
             )
-        line = (
-            f"{contract_name(contract)} on {chain.name}: transfers are missing: {'; '.join(lacks)}."
-        )
-        if lacks and line not in self.warnings:
-            self.warnings.append(line)
+        if lacks:
+            self.warn(f"{who}: transfers are missing: {'; '.join(lacks)}.")
         if (compared := extent.differing.get(contract.address)) is not None:
-            line = (
+            differs = (
                 "transfers are missing: the node that they were fetched from left logs out. Fetch it again, from "
                 "another node."
                 if compared.cause == "left out"
                 else f"{compared.of - compared.equal:,} of {compared.of:,} balances differed from the contract's own "
                 f"at block {compared.block:,}: {_CAUSES[compared.cause or 'unlogged']}"
             )
-            line = f"{contract_name(contract)} on {chain.name}: {line}"
-            if line not in self.warnings:
-                self.warnings.append(line)
+            self.warn(f"{who}: {differs}")
 
     def _report_unknown(self, text: str, chain: Chain, pointer: str, *, nft: bool) -> None:
         """Report an address or a symbol that the data does not have on a chain, and where it is instead."""
@@ -277,16 +282,10 @@ class Context(ABC):
         self, asked: ParsedCondition, name: str, contract: Contract | None, low: int = 1
     ) -> Amounts:
         """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""
-        bounds, pointer = asked.values.get(name) or Bounds(), at(asked.pointer, name)
-        least = (
-            None
-            if bounds.min is None
-            else self._raw(asked, bounds.min, contract, at(pointer, "min"))
-        )
-        most = (
-            None
-            if bounds.max is None
-            else self._raw(asked, bounds.max, contract, at(pointer, "max"))
+        bounds, pointer = asked.values.get(name) or Bounds(), below(asked.pointer, name)
+        least, most = (
+            None if amount is None else self._raw(asked, amount, contract, below(pointer, key))
+            for key, amount in (("min", bounds.min), ("max", bounds.max))
         )
         return Amounts(low if least is None else least, most, none_too=bounds.min == 0)
 
@@ -294,14 +293,13 @@ class Context(ABC):
         """Return bounds of a count; ``low`` is the lower bound where none was given."""
         bounds = asked.values.get(name) or Bounds()
         least = low if bounds.min is None else int(bounds.min)
-        return Range(
-            least, None if bounds.max is None else int(bounds.max), none_too=bounds.min == 0
-        )
+        most = None if bounds.max is None else int(bounds.max)
+        return Range(least, most, none_too=bounds.min == 0)
 
     def warn_of_every_wallet(self, asked: ParsedCondition, name: str, within: Range) -> None:
         """Warn of a lower bound of 0 without an upper one: it asks nothing."""
         if within.none_too and within.high is None:
-            pointer = at(at(asked.pointer, name), "min")
+            pointer = below(below(asked.pointer, name), "min")
             self.warnings.append(f"{pointer}: 0 without max matches every wallet seen.")
 
     def _raw(
@@ -309,16 +307,13 @@ class Context(ABC):
     ) -> int | None:
         """Return an amount in the smallest unit."""
         label = "the token" if contract is None else contract_name(contract)
-        counted, is_raw = (
-            contract is not None and contract.is_nft,
-            asked.values.get("unit") == "raw",
-        )
+        counted = contract is not None and contract.is_nft
+        is_raw = asked.values.get("unit") == "raw"
         decimals = 0 if is_raw or counted or contract is None else decimals_of(contract)
         if decimals is None:
             advice = 'Give the amount in its smallest unit, with "unit": "raw".'
-            self.report.add(
-                pointer, "decimals", f"The data does not have the decimals of {label}. {advice}"
-            )
+            detail = f"The data does not have the decimals of {label}. {advice}"
+            self.report.add(pointer, "decimals", detail)
             return None
         try:
             raw = to_raw(amount, decimals)
@@ -331,11 +326,8 @@ class Context(ABC):
             self.report.add(pointer, "decimals", f"{amount} has {places}; {unit}.{rounded}")
             return None
         if raw > MAX_UINT256:
-            self.report.add(
-                pointer,
-                "range",
-                f"{amount} is out of range: more than 2^256-1 in the smallest unit.",
-            )
+            detail = f"{amount} is out of range: more than 2^256-1 in the smallest unit."
+            self.report.add(pointer, "range", detail)
         return raw
 
     # Times
@@ -377,8 +369,8 @@ class Context(ABC):
 
     def warn_of_snapshots(self, chain: Chain, block: int | None) -> None:
         """Warn of contracts whose balances are not known yet at a block."""
-        if (line := self.extents[chain.id].unknown_at(block)) and line not in self.warnings:
-            self.warnings.append(line)
+        if line := self.extents[chain.id].unknown_at(block):
+            self.warn(line)
 
     def _check_known(
         self, contract: Contract, chain: Chain, block: int | None, pointer: str
@@ -398,8 +390,8 @@ class Context(ABC):
         time: Time | None = asked.values.get("heldSince")
         if time is None:
             return None
-        pointer = at(asked.pointer, "heldSince")
-        block = self._last_block(time, chain, pointer)
+        pointer = below(asked.pointer, "heldSince")
+        block = self._block_of(time, chain, pointer)
         if block is None or not self._within_data(block, chain, time, pointer):
             return None
         end = self.at(chain, pointer)
@@ -410,26 +402,21 @@ class Context(ABC):
         self._check_known(contract, chain, block, pointer)
         return block
 
-    def blocks(self, span: Span, chain: Chain, pointer: str) -> Blocks:
+    def blocks(self, span: TimeRange, chain: Chain, pointer: str) -> Blocks:
         """Return the blocks of a window, up to the segment's time."""
         if self._is_reversed(span, chain):
             self.report.add(
                 pointer, "range", 'The window is empty: "after" is later than "before".'
             )
-        first = (
-            None
-            if span.after is None
-            else self._first_block(span.after, chain, at(pointer, "after"))
-        )
         # Inclusive on both ends: the first block not before "after", the last one not after "before".
-        last = (
-            None
-            if span.before is None
-            else self._last_block(span.before, chain, at(pointer, "before"))
-        )
+        first = last = None
+        if span.after is not None:
+            first = self._block_of(span.after, chain, below(pointer, "after"), first=True)
+        if span.before is not None:
+            last = self._block_of(span.before, chain, below(pointer, "before"))
         # What came after asOf had not happened yet, whatever the window says.
         end = self.at(chain, "/filters/asOf")
-        if end is not None and span != Span():
+        if end is not None and span != TimeRange():
             last = end if last is None else min(end, last)
         latest = self.dataset.clock.last(chain.id)[0] if last is None else last
         # Not an error: of a chain whose data is young, the right answer to "before 2020" is nobody.
@@ -461,32 +448,29 @@ class Context(ABC):
         return False
 
     def _as_of(self, chain: Chain, time: Time) -> int | None:
+        """Return the block of ``asOf`` on a chain, which is a moment of the segment's chain."""
         pointer, clock = "/filters/asOf", self.dataset.clock
         if chain != self.default:
-            time = self._on_another_chain(time, chain, pointer)
-        block = self._last_block(time, chain, pointer)
+            # A time that this chain can tell.
+            stamp = self._timestamp(time, self.default)
+            if time.block is not None:
+                stamp = clock.timestamp_of(self.default.id, time.block)
+            last = clock.last(chain.id)[1]
+            # Chains end at different times; a minute's lag of one must not refuse a segment across both.
+            if stamp is not None and last is not None and stamp > last:
+                line = f"the data of {chain.name} ends at {iso(last)}, before asOf: its last block is used."
+                self.warnings.append(line)
+                stamp = last
+            if stamp is None:
+                detail = f"The data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
+                self.report.add(pointer, "no-times", detail)
+            else:
+                time = Time(time.text, timestamp=stamp)
+        block = self._block_of(time, chain, pointer)
         if block is None or not self._within_data(block, chain, time, pointer):
             return None
         # The end of the data is what the prepared tables hold: no need to ask the history.
         return None if block == clock.last(chain.id)[0] else block
-
-    def _on_another_chain(self, time: Time, chain: Chain, pointer: str) -> Time:
-        """Return a time of the segment's chain as a time that another chain can tell."""
-        clock, stamp = self.dataset.clock, self._timestamp(time, self.default)
-        if time.block is not None:
-            stamp = clock.timestamp_of(self.default.id, time.block)
-        if stamp is None:
-            detail = f"The data has no block times for {self.default.name} to find {time.shown()} on {chain.name}."
-            self.report.add(pointer, "no-times", detail)
-            return time
-        last = clock.last(chain.id)[1]
-        # Chains end at different times; a minute's lag of one must not refuse a segment across both.
-        if last is not None and stamp > last:
-            self.warnings.append(
-                f"the data of {chain.name} ends at {iso(last)}, before asOf: its last block is used."
-            )
-            stamp = last
-        return Time(time.text, timestamp=stamp)
 
     def _timestamp(self, time: Time, chain: Chain) -> int | None:
         """Return the seconds since 1970 of a time that is not a block."""
@@ -495,55 +479,39 @@ class Context(ABC):
         last = self.dataset.clock.last(chain.id)[1]
         return None if last is None or time.back is None else last - time.back
 
-    def _last_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
-        """Return the last block at or before a time; -1 where that is before the data."""
-        if time.block is not None:
-            return self._known_block(time, chain, pointer)
-        found = self._block_at(time, chain, pointer)
-        return None if found is None else Block(found, time.written())
+    def _block_of(
+        self, time: Time, chain: Chain, pointer: str, *, first: bool = False
+    ) -> int | None:
+        """Return the last block at or before a time, or the ``first`` at or after it; None after an error was reported.
 
-    def _first_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
-        """Return the first block at or after a time."""
+        Before the data begins that is the block before its first.
+        """
         if time.block is not None:
-            return self._known_block(time, chain, pointer)
-        # The clock finds the last block at or before a time: the one after it is the first not before.
-        before = self._block_at(time, chain, pointer, later=-1)
-        return None if before is None else Block(before + 1, time.written())
-
-    def _block_at(self, time: Time, chain: Chain, pointer: str, later: int = 0) -> int | None:
-        """Return the last block at or before a time, or a second later; None where the data does not say."""
+            # The canonical form of a window without blocks is beyond every chain.
+            if time.block == NO_BLOCKS.first or time.block <= self.extents[chain.id].last_block:
+                return time.block
+            self._report_outside(time, chain, pointer, "after the end of")
+            return None
         if not self.timed(chain, pointer):
             return None
         stamp = self._timestamp(time, chain)
-        found = None if stamp is None else self.dataset.clock.block_at(chain.id, stamp + later)
-        if found is None:
-            # Blocks without a time may be from before it or after: either guess would be wrong half of the time.
-            where = "its last block" if stamp is None else f"some blocks around {time.shown()}"
-            self.report.add(
-                pointer,
-                "no-times",
-                f"The data of {chain.name} has no time for {where}. Give a block "
-                "number instead, or ingest a file with the times of its blocks.",
-            )
-        return found
-
-    def _known_block(self, time: Time, chain: Chain, pointer: str) -> int | None:
-        """Return a block that was written as a number, where the data reaches it."""
-        # The canonical form of a window without blocks is beyond every chain.
-        block = time.block or 0
-        if block == NO_BLOCKS.first or block <= self.extents[chain.id].last_block:
-            return block
-        self._report_outside(time, chain, pointer, "after the end of")
+        # The clock finds the last block at or before a time: the one after it is the first not before.
+        found = None if stamp is None else self.dataset.clock.block_at(chain.id, stamp - first)
+        if found is not None:
+            return Block(found + first, time.written())
+        # Blocks without a time may be from before it or after: either guess would be wrong half of the time.
+        where = "its last block" if stamp is None else f"some blocks around {time.shown()}"
+        detail = (
+            f"The data of {chain.name} has no time for {where}. Give a block "
+            "number instead, or ingest a file with the times of its blocks."
+        )
+        self.report.add(pointer, "no-times", detail)
         return None
 
     def _within_data(self, block: int, chain: Chain, time: Time, pointer: str) -> bool:
         """Check that a block lies within the data of its chain."""
-        extent = self.extents[chain.id]
-        first, last, end = (
-            extent.first_block,
-            extent.last_block,
-            self.dataset.clock.last(chain.id)[1],
-        )
+        first, last = self.extents[chain.id].first_block, self.extents[chain.id].last_block
+        end = self.dataset.clock.last(chain.id)[1]
         # The clock answers a time after the end with the last block; that it is later must not pass unsaid.
         asked = self._timestamp(time, chain) if time.block is None and block == last else None
         late = end is not None and asked is not None and asked > end
@@ -560,17 +528,13 @@ class Context(ABC):
 
     def _report_outside(self, time: Time, chain: Chain, pointer: str, where: str) -> None:
         extent = self.extents[chain.id]
-        until = (
-            "" if extent.last_timestamp is None else f", the last at {iso(extent.last_timestamp)}"
-        )
+        end = extent.last_timestamp
+        until = "" if end is None else f", the last at {iso(end)}"
         held = f"{chain.name} has blocks {extent.first_block:,} to {extent.last_block:,}{until}"
-        self.report.add(
-            pointer,
-            "range",
-            f"{time.shown()} is {where} the data: {held}.{unix_hint(time.block or 0)}",
-        )
+        detail = f"{time.shown()} is {where} the data: {held}.{unix_hint(time.block or 0)}"
+        self.report.add(pointer, "range", detail)
 
-    def _is_reversed(self, span: Span, chain: Chain) -> bool:
+    def _is_reversed(self, span: TimeRange, chain: Chain) -> bool:
         after, before = span.after, span.before
         if after is None or before is None or (after.block is None) != (before.block is None):
             return False

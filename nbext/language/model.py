@@ -1,66 +1,34 @@
 """What a segment is, at each step: the query as it was asked, and the plan that it means on some data.
 
-A query is a tree of conditions whose values are read (`Query`). A plan is a tree of resolved conditions (`Plan`):
-contracts instead of symbols, blocks instead of times, raw integers instead of amounts. Every `Node` of a plan says
+A query is a tree of conditions whose values are read (`ParsedQuery`). A plan is a tree of resolved conditions (`Plan`):
+contracts instead of symbols, blocks instead of times, raw integers instead of amounts. Every `PlanNode` of a plan says
 itself in words and builds its wallets; the conditions are in `nbext.language.conditions`.
 """
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from nbext.engine.query import history
-from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree
-from nbext.language.describe import excluding
+import ibis
+
+from nbext.core.constants import MAX_COLUMN_SYMBOL
+from nbext.engine.query import exact, history
+from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree, joined, settled
+from nbext.language.describe import chain_name, decimals_of, excluding
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
     from nbext.core.chains import Chain
     from nbext.core.wire import AsOf, Column, FileType, Operator
-    from nbext.engine.dataset import Tables
+    from nbext.engine.dataset import Contract, Tables
     from nbext.engine.query.bounds import Amounts
-    from nbext.language.columns import RowOrder, ShownColumn
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Inclusive bounds of an amount (Decimal) or a count (int); None where none was given."""
-
-    min: Decimal | int | None = None
-    max: Decimal | int | None = None
-
-
-@dataclass(frozen=True)
-class Time:
-    """A time as it was written: exactly one of ``timestamp`` (seconds since 1970), ``back`` (seconds) and ``block``.
-
-    ``day``: it was written as a date alone, and means the last second of that day.
-    """
-
-    text: str
-    timestamp: int | None = None
-    back: int | None = None
-    block: int | None = None
-    day: bool = False
-
-    def shown(self) -> str:
-        """Return the time as a message shows it."""
-        return repr(self.text) if self.block is None else f"block {self.block:,}"
-
-    def written(self) -> str:
-        """Return a time that is not a block as words show it beside its block."""
-        return self.text if self.back is None else f"{self.text} before the last block"
-
-
-@dataclass(frozen=True)
-class Span:
-    """Inclusive bounds in time."""
-
-    after: Time | None = None
-    before: Time | None = None
+    from nbext.language.fields import Time
 
 
 @dataclass(frozen=True)
@@ -96,7 +64,7 @@ Parsed = ParsedCondition | ParsedGroup | ParsedNot
 
 
 @dataclass(frozen=True)
-class Scope:
+class QueryScope:
     """The keys beside the conditions: None where none was given."""
 
     chain: Chain | None = None
@@ -107,17 +75,17 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Query:
+class ParsedQuery:
     """A request that is well formed: its tree, its scope and its other fields."""
 
     operator: Operator
     root: ParsedGroup
-    scope: Scope
+    scope: QueryScope
     limit: int
     file_type: FileType
 
 
-class Node(ABC):
+class PlanNode(ABC):
     """A condition of a plan, or conditions joined."""
 
     @abstractmethod
@@ -142,10 +110,10 @@ class Node(ABC):
 
 
 @dataclass(frozen=True)
-class AllOf(Node):
+class AllOf(PlanNode):
     """Every child holds."""
 
-    children: tuple[Node, ...]
+    children: tuple[PlanNode, ...]
 
     def words(self) -> str:
         """Return the children's words."""
@@ -167,10 +135,10 @@ class AllOf(Node):
 
 
 @dataclass(frozen=True)
-class AnyOf(Node):
+class AnyOf(PlanNode):
     """At least one child holds."""
 
-    children: tuple[Node, ...]
+    children: tuple[PlanNode, ...]
 
     def words(self) -> str:
         """Return the children's words."""
@@ -186,10 +154,10 @@ class AnyOf(Node):
 
 
 @dataclass(frozen=True)
-class NoneOf(Node):
+class NoneOf(PlanNode):
     """The child does not hold."""
 
-    child: Node
+    child: PlanNode
 
     def words(self) -> str:
         """Return the child's words, denied."""
@@ -222,13 +190,13 @@ class SeenWallets:
 
 
 @dataclass(frozen=True)
-class Segment(Node):
+class SegmentNode(PlanNode):
     """A whole segment: its tree, the wallets it sees and the addresses it excludes.
 
     ``loose``: as part of another segment, it may hold wallets that the other does not see.
     """
 
-    node: Node
+    node: PlanNode
     seen: tuple[SeenWallets, ...]
     exclude: tuple[str, ...]
     loose: bool = False
@@ -252,6 +220,176 @@ class Segment(Node):
         )
 
 
+def _joined_words(children: tuple[PlanNode, ...], word: str) -> str:
+    if len(children) == 1:
+        return children[0].words()
+    # Brackets around a group inside a group: "a and b or c" can be read in two ways.
+    return word.join(
+        f"({one.words()})" if isinstance(one, AllOf | AnyOf) else one.words() for one in children
+    )
+
+
+@dataclass(frozen=True)
+class BalanceColumn:
+    """The wallets' balances of a contract; ``at`` is a block where history is asked.
+
+    ``least`` is a balance that every matching wallet has, where the conditions say so.
+    """
+
+    contract: Contract
+    at: int | None
+    least: Amounts | None = None
+
+    def values(self, name: str, tables: Tables) -> ir.Table:
+        """Build ``wallet`` and the balance."""
+        held = self._held(tables)
+        balance = held.size if self.contract.is_nft else exact.column(exact.of(held))
+        return history.members(held, **{name: balance})
+
+    def sort_keys(self, tables: Tables) -> ir.Table:
+        """Build ``wallet`` and what orders the balances: sizes decide nearly always, limbs where they are equal."""
+        return self._held(tables).select(
+            "wallet", *(["size"] if self.contract.is_nft else ["size", "hi", "mid", "lo"])
+        )
+
+    def _held(self, tables: Tables) -> ir.Table:
+        held, least = history.balances(self.contract, self.at, tables), self.least
+        if least is not None:
+            # Smaller balances are no matching wallet's; not to read them halves the work, or better.
+            low: Any = least.low
+            held = held.filter(held.size >= low.size)
+        return held
+
+
+@dataclass(frozen=True)
+class ActivityColumn:
+    """A fact of the wallets' activity on a chain; ``fact`` is one of `FACTS`."""
+
+    fact: str
+    chain_id: int
+    at: int | None
+
+    def values(self, name: str, tables: Tables) -> ir.Table:
+        """Build ``wallet`` and the fact."""
+        facts = self.sort_keys(tables)
+        made = exact.time if FACTS[self.fact][1] == "timestamp" else exact.optional
+        return facts.select(
+            "wallet", **{name: made(facts.fact) if self.may_be_missing else facts.fact}
+        )
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether a wallet may be without it: who was not seen has no time of it, but 0 transfers."""
+        return self.fact != "transfers"
+
+    def sort_keys(self, tables: Tables) -> ir.Table:
+        """Build ``wallet`` and ``fact``, an integer: of a time, the seconds since 1970."""
+        values: Any = self
+        activity = tables["activity"].filter(tables["activity"].chain_id == values.chain_id)
+        if values.at is not None:
+            activity = history.activity(values.chain_id, values.at, tables)
+        column, kind = FACTS[self.fact]
+        if kind != "timestamp":
+            return activity.select("wallet", fact=activity[column].cast("int64"))
+        blocks = tables["blocks"].filter(tables["blocks"].chain_id == values.chain_id)
+        seen = activity.select("wallet", block=activity[column])
+        return seen.join(blocks, "block").select("wallet", fact=blocks.timestamp)
+
+
+@dataclass(frozen=True)
+class MatchColumn:
+    """Whether the wallets are in a segment: 1, or 0."""
+
+    whole: SegmentNode
+
+    def values(self, name: str, tables: Tables) -> ir.Table:
+        """Build ``wallet`` and 1."""
+        return joined(settled(self.whole.wallets(tables))).select(
+            "wallet", **{name: ibis.literal(1, "int64")}
+        )
+
+
+# What ``columns`` takes -> its column of the table ``activity``, and its type in an answer.
+FACTS = {
+    "firstSeen": ("first_block", "timestamp"),
+    "lastSeen": ("last_block", "timestamp"),
+    "transfers": ("transfers", "integer"),
+    "activeDays": ("active_days", "integer"),
+}
+ShownColumn = BalanceColumn | ActivityColumn | MatchColumn
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """The order of the rows: by a column of `described`, ties by address."""
+
+    column: int
+    descending: bool
+
+
+def describe_columns(shown: Sequence[ShownColumn]) -> list[Column]:
+    """Return ``address`` and each column as an answer describes it: ``<SYMBOL>_count`` of NFTs, two of an amount.
+
+    These are ``<SYMBOL>_balance`` in the token's unit, where its decimals are known, and ``<SYMBOL>_balance_raw``.
+    Where two contracts' would be equal (engines compare names without regard to case), both get their chain, and
+    where they still are, their address. That done, no ``_raw`` is another contract's: the names without it differ.
+    """
+    contracts = [one.contract for one in shown if isinstance(one, BalanceColumn)]
+    names = iter(_names(contracts))
+    found: list[Column] = [{"name": "address", "type": "string"}]
+    for one in shown:
+        if isinstance(one, ActivityColumn):
+            kind: Any = FACTS[one.fact][1]
+            found.append({"name": one.fact, "type": kind, "chain": chain_name(one.chain_id)})
+            continue
+        if isinstance(one, MatchColumn):
+            found.append({"name": "matches", "type": "integer"})
+            continue
+        contract = one.contract
+        column: Column = {
+            "name": next(names),
+            "type": "integer",
+            "symbol": contract.symbol,
+            "chain": chain_name(contract.chain_id),
+            "address": contract.address,
+        }
+        if contract.is_nft:
+            found.append(column)
+            continue
+        column["decimals"] = decimals = decimals_of(contract)
+        if decimals is not None:
+            found.append({**column, "type": "float64", "unit": "token"})
+        found.append({**column, "name": f"{column['name']}_raw", "type": "uint256", "unit": "raw"})
+    return found
+
+
+def _names(contracts: Sequence[Contract]) -> list[str]:
+    # Longer only where needed: "UNI_balance" is what people type, and the chain is nearly always the same.
+    names, parts = list[str](), [1] * len(contracts)
+    # Each round makes a name longer: symbols may be chosen so that a longer name is another contract's short one.
+    for _ in range(2 * len(contracts) + 1):
+        names = [_name(one, length) for one, length in zip(contracts, parts, strict=True)]
+        alike = Counter(map(str.casefold, names))
+        if len(alike) == len(names):
+            break
+        # Names that are already their own stay as they are.
+        parts = [
+            length + (alike[name.casefold()] > 1) for name, length in zip(names, parts, strict=True)
+        ]
+    return names
+
+
+def _name(contract: Contract, parts: int) -> str:
+    # A symbol is a stranger's text; a column's name goes into SQL, CSV headers and Python attributes.
+    symbol = (
+        re.sub(r"[^A-Za-z0-9_]", "", contract.symbol or "")[:MAX_COLUMN_SYMBOL]
+        or contract.address[:10]
+    )
+    chain = chain_name(contract.chain_id).replace("-", "_")
+    kind = "count" if contract.is_nft else "balance"
+    return "_".join([*(symbol, chain, contract.address)[:parts], kind])
+
+
 @dataclass(frozen=True)
 class Plan:
     """A segment as it is meant on some data, ready to be compiled.
@@ -272,7 +410,7 @@ class Plan:
         Each condition, in the order of the query.
     """
 
-    whole: Segment
+    whole: SegmentNode
     shown: tuple[ShownColumn, ...]
     columns: list[Column]
     order: RowOrder | None
@@ -283,14 +421,5 @@ class Plan:
     file_type: FileType
     canonical: dict[str, Any]
     words: str
-    leaves: tuple[Node, ...]
+    leaves: tuple[PlanNode, ...]
     warnings: list[str]
-
-
-def _joined_words(children: tuple[Node, ...], word: str) -> str:
-    if len(children) == 1:
-        return children[0].words()
-    # Brackets around a group inside a group: "a and b or c" can be read in two ways.
-    return word.join(
-        f"({one.words()})" if isinstance(one, AllOf | AnyOf) else one.words() for one in children
-    )

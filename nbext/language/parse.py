@@ -1,4 +1,4 @@
-"""From a request's JSON to a `Query`: strict, and with all errors at once."""
+"""From a request's JSON to a `ParsedQuery`: strict, and with all errors at once."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from nbext.core.constants import DEFAULT_LIMIT, is_whole, limit_of
 from nbext.core.untrusted_text import shown
 from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.errors import did_you_mean
-from nbext.language.conditions import CONDITIONS
+from nbext.language.conditions import CONDITIONS, GROUP, SCOPE_KEY
 from nbext.language.conditions.condition import Condition
-from nbext.language.describe import Report, at
-from nbext.language.field_types import is_saved, read
-from nbext.language.fields import GROUP, MAX_CONDITIONS, MAX_DEPTH, SCOPE_KEY
-from nbext.language.model import Parsed, ParsedCondition, ParsedGroup, ParsedNot, Query, Scope
+from nbext.language.describe import ErrorReport, below
+from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH, is_saved, read_field
+from nbext.language.model import (
+    Parsed,
+    ParsedCondition,
+    ParsedGroup,
+    ParsedNot,
+    ParsedQuery,
+    QueryScope,
+)
 
 By = Literal["all", "any"]
 MAP_KEYS = (*CONDITIONS, *GROUP)
 
 
-def parse(body: object) -> Query:
+def parse(body: object) -> ParsedQuery:
     """Read the body of an execute request.
 
     Raises
@@ -43,7 +49,7 @@ def parse(body: object) -> Query:
     assert isinstance(body, Mapping)
     for key in body:
         if key not in EXECUTE_KEYS:
-            report.unknown(at("", key), key, "field {} of a segment request", EXECUTE_KEYS)
+            report.unknown(below("", key), key, "field {} of a segment request", EXECUTE_KEYS)
     # Each is read even after an error in another: one answer names them all.
     operator = parser.word("operator", body.get("operator", "AND"), OPERATORS)
     file_type = parser.word("fileType", body.get("fileType", "json"), FILE_TYPES)
@@ -54,14 +60,14 @@ def parse(body: object) -> Query:
     children, scope = parser.filters(body)
     report.close()
     by: By = "all" if operator == "AND" else "any"
-    return Query(operator, ParsedGroup(by, _flat(by, children)), scope, limit, file_type)
+    return ParsedQuery(operator, ParsedGroup(by, _flat(by, children)), scope, limit, file_type)
 
 
 @dataclass
 class _Parser:
     """Reads one body. It goes on after an error: all of them are reported together."""
 
-    report: Report = field(default_factory=Report)
+    report: ErrorReport = field(default_factory=ErrorReport)
     conditions: int = 0
 
     def word(self, name: str, value: object, allowed: tuple[str, ...]) -> Any:
@@ -71,7 +77,7 @@ class _Parser:
             self.report.add(f"/{name}", "choice", detail)
         return value
 
-    def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Parsed, ...], Scope]:
+    def filters(self, body: Mapping[str, Any]) -> tuple[tuple[Parsed, ...], QueryScope]:
         filters = body.get("filters")
         if "filters" not in body:
             detail = 'Filters are missing. Write "filters": {...} with at least one condition.'
@@ -81,10 +87,10 @@ class _Parser:
                 "/filters", "type", f"Filters are an object of conditions, not {shown(filters)}."
             )
         if not isinstance(filters, Mapping):
-            return (), Scope()
+            return (), QueryScope()
         rest = {key: value for key, value in filters.items() if key not in SCOPE_KEY}
         scope = {
-            key: read(SCOPE_KEY[key], value, at("/filters", key), self.report)
+            key: read_field(SCOPE_KEY[key], value, below("/filters", key), self.report)
             for key, value in filters.items()
             if key in SCOPE_KEY
         }
@@ -93,7 +99,7 @@ class _Parser:
             detail = f"The filters have no condition. Give at least one of: {', '.join(MAP_KEYS)}."
             self.report.add("/filters", "empty-group", detail)
         children = tuple(self.map(rest, "/filters", 0, (*MAP_KEYS, *SCOPE_KEY)))
-        return children, Scope(
+        return children, QueryScope(
             scope.get("chain"),
             scope.get("asOf"),
             scope.get("exclude"),
@@ -110,7 +116,7 @@ class _Parser:
             self.report.add(pointer, "depth", f"Groups are nested more than {MAX_DEPTH} deep.")
             return
         for key, value in members.items():
-            here = at(pointer, key)
+            here = below(pointer, key)
             # Keys of a body are strings, but a dict from Python may have others: they are unknown, not a fault here.
             if key in GROUP:
                 yield from self.group(str(key), value, here, depth)
@@ -154,7 +160,7 @@ class _Parser:
             self.report.add(pointer, "size", detail)
             value = value[:MAX_CONDITIONS]
         members = tuple(
-            self.conjunction(one, at(pointer, index), depth) for index, one in enumerate(value)
+            self.conjunction(one, below(pointer, index), depth) for index, one in enumerate(value)
         )
         if key == "not":
             yield from (ParsedNot(member) for member in members)
@@ -183,7 +189,7 @@ class _Parser:
             self.report.add(pointer, "empty-group", detail)
         # One more than allowed is reported; a body may hold a million of them.
         for index, one in enumerate(values[: MAX_CONDITIONS + 1]):
-            yield self.condition(condition, one, at(pointer, index))
+            yield self.condition(condition, one, below(pointer, index))
 
     def condition(self, condition: type[Condition], value: Any, pointer: str) -> Parsed:
         """Read one condition; each saved segment in its list of wallets becomes the condition that asks for it."""
@@ -196,10 +202,10 @@ class _Parser:
             self.count(pointer)
         addresses = tuple(one for one in among if one not in saved)
         beside = {name: one for name, one in asked.values.items() if name != "in"}
-        here, alone = at(pointer, "in"), isinstance(value["in"], str)
+        here, alone = below(pointer, "in"), isinstance(value["in"], str)
         # Without kinds: its value is what the pointer points to, and no object with fields.
         either: list[Parsed] = [
-            ParsedCondition("segment", {"id": one}, here if alone else at(here, index), {})
+            ParsedCondition("segment", {"id": one}, here if alone else below(here, index), {})
             for one, index in saved.items()
         ]
         either += [replace(asked, values={"in": addresses})] if addresses else []
@@ -225,9 +231,9 @@ class _Parser:
         fields = {field.name: field for field in condition.fields}
         values: dict[str, Any] = {}
         for key, one in value.items():
-            here = at(pointer, key)
+            here = below(pointer, key)
             if key in fields:
-                values[key] = read(fields[key], one, here, self.report)
+                values[key] = read_field(fields[key], one, here, self.report)
             elif key in MAP_KEYS:
                 detail = f"{shown(key)} is a condition, not a field of {condition.name}."
                 self.report.add(
@@ -267,7 +273,9 @@ class _Parser:
         for name, others in condition.needs:
             if name in given and not any(other in given for other in others):
                 wanted = " or ".join(repr(other) for other in others)
-                self.report.add(at(pointer, name), "needs", f"{name!r} needs {wanted} beside it.")
+                self.report.add(
+                    below(pointer, name), "needs", f"{name!r} needs {wanted} beside it."
+                )
         if not required and not given.keys() - condition.idle:
             names = ", ".join(
                 field.name for field in condition.fields if field.name not in condition.idle

@@ -249,7 +249,7 @@ class Coverage:
                 part.path.unlink()
         for step in self.steps:
             step.covers = {
-                contract: below(ranges, block) for contract, ranges in step.covers.items()
+                contract: _below(ranges, block) for contract, ranges in step.covers.items()
             }
         self.hashes = {number: found for number, found in self.hashes.items() if number < block}
         # Of parts alone nothing was ingested, and so nothing is replaced.
@@ -267,7 +267,7 @@ class Coverage:
             missing = any(name not in taken for name in step.files)
             cuts = [cut for name in step.files if (cut := taken.get(name)) is not None]
             kept = {
-                contract: [] if missing else below(ranges, min(cuts)) if cuts else ranges
+                contract: [] if missing else _below(ranges, min(cuts)) if cuts else ranges
                 for contract, ranges in step.covers.items()
             }
             # A replacement of our own has been counted before.
@@ -540,7 +540,7 @@ def union(ranges: Sequence[Range]) -> list[Range]:
     return found
 
 
-def below(ranges: Sequence[Range], block: int) -> list[Range]:
+def _below(ranges: Sequence[Range], block: int) -> list[Range]:
     """Return the part of ranges below a block."""
     return [(first, min(last, block - 1)) for first, last in ranges if first < block]
 

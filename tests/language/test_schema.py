@@ -13,9 +13,8 @@ from jsonschema import Draft202012Validator
 
 from nbext import cli
 from nbext.errors import InvalidSegment
-from nbext.language.conditions import CONDITIONS
-from nbext.language.field_types import KINDS
-from nbext.language.fields import GROUPS, SCOPE
+from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE
+from nbext.language.fields import FIELD_TYPES
 from nbext.language.json_schema import json_schema
 from nbext.language.parse import parse
 from tests.language.test_against_oracle import requests
@@ -96,7 +95,7 @@ def test_the_examples_of_groups_and_scope_keys_are_taken(key):
 
 def test_every_kind_is_used_and_every_field_has_a_kind():
     used = {field.kind for _, field in FIELDS} | {field.kind for field in SCOPE}
-    assert used == set(KINDS)
+    assert used == set(FIELD_TYPES)
 
 
 def test_every_object_and_field_has_a_title_and_a_description():

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import nbext
-from nbext.language.conditions import CONDITIONS
-from nbext.language.fields import GROUPS, SCOPE
+from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE
 from nbext.notebook.line.grammars import COMMANDS
 from nbext.settings import SETTINGS
 

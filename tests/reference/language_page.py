@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nbext.language.conditions import CONDITIONS
+from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE
 from nbext.language.conditions.condition import Condition
-from nbext.language.fields import GROUPS, MAX_CONDITIONS, MAX_DEPTH, MAX_LIST, SCOPE, Field
+from nbext.language.fields import MAX_CONDITIONS, MAX_DEPTH, MAX_LIST, Field
 from tests.notebook.shells import Shell
 from tests.reference import table
 from tests.reference.shown import output, sample, transcript

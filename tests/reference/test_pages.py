@@ -9,8 +9,7 @@ import pytest
 
 from nbext.cli import COMMANDS
 from nbext.core import wire
-from nbext.language.conditions import CONDITIONS
-from nbext.language.fields import GROUPS, SCOPE
+from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE
 from nbext.notebook.line import grammars
 from nbext.settings import SETTINGS
 from tests.reference import (

@@ -9,19 +9,24 @@
     wallet       by what the wallet is
     saved        by a saved segment
 
-Parsing, the JSON Schema, completion, forms and pages are made from `CONDITIONS`.
+Parsing, the JSON Schema, completion, forms and pages are made from `CONDITIONS`, and from `GROUPS` and `SCOPE`, the
+other keys that may be written beside conditions.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from nbext.language.conditions.activity import ActivityCondition
 from nbext.language.conditions.collections import CollectionsCondition
-from nbext.language.conditions.condition import Condition
+from nbext.language.conditions.condition import VITALIK, Condition
 from nbext.language.conditions.nft import NftCondition
 from nbext.language.conditions.saved import SavedSegmentCondition
 from nbext.language.conditions.token import TokenCondition
 from nbext.language.conditions.transfer import TransferCondition
 from nbext.language.conditions.wallet import WalletCondition
+from nbext.language.fields import Field
 
 _ALL: tuple[type[Condition], ...] = (
     TokenCondition,
@@ -34,3 +39,77 @@ _ALL: tuple[type[Condition], ...] = (
 )
 # By name, in the order in which messages, pages and forms list them.
 CONDITIONS: dict[str, type[Condition]] = {condition.name: condition for condition in _ALL}
+
+
+@dataclass(frozen=True)
+class GroupKey:
+    """One way to join conditions. ``takes`` is ``list`` (of maps), or ``map`` (one map, or a list of them)."""
+
+    name: str
+    help: str
+    takes: str
+    examples: tuple[Any, ...]
+
+
+SCOPE = (
+    Field(
+        "chain",
+        "chain",
+        "The chain of conditions that do not name one.",
+        default="ethereum",
+        examples=("base",),
+    ),
+    Field(
+        "asOf",
+        "until",
+        "Answer as of this time or block; a date is the end of its day. Without it, the data's last "
+        "block.",
+        examples=("2024-06-30T00:00:00Z", "30d", 19_000_000),
+    ),
+    Field(
+        "exclude",
+        "exclude",
+        'Wallets never to return: addresses, and "burn" for the zero address and 0x...dEaD. '
+        "An empty list excludes none.",
+        default=["burn"],
+        examples=(["burn", VITALIK], []),
+    ),
+    Field(
+        "orderBy",
+        "order",
+        'The column that orders the rows, with "-" in front for the largest first; ties by '
+        "address. The limit returns the first rows of all that match. Without it: by address.",
+        examples=("-UNI_balance", "firstSeen", "-address"),
+    ),
+    Field(
+        "columns",
+        "columns",
+        "More columns beside the balances: when the wallet was first and last seen on the "
+        "segment's chain, how many transfers it took part in there, and on how many days.",
+        choices=("firstSeen", "lastSeen", "transfers", "activeDays"),
+        examples=(["firstSeen", "transfers"],),
+    ),
+)
+
+GROUPS = (
+    GroupKey(
+        "all",
+        "Every one of these holds.",
+        "list",
+        ([{"token": {"token": "USDC"}}, {"nft": {"nft": "BAYC"}}],),
+    ),
+    GroupKey(
+        "any",
+        "At least one of these holds.",
+        "list",
+        ([{"nft": {"nft": "BAYC"}}, {"nft": {"nft": "AZUKI"}}],),
+    ),
+    GroupKey(
+        "not",
+        "This does not hold. A list is several keys: each of its members does not hold (beside AND).",
+        "map",
+        ({"nft": {"nft": "BAYC"}},),
+    ),
+)
+GROUP = {group.name: group for group in GROUPS}
+SCOPE_KEY = {field.name: field for field in SCOPE}

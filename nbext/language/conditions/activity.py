@@ -11,10 +11,9 @@ from nbext.engine.query import history
 from nbext.engine.query.bounds import Blocks, Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
-from nbext.language.conditions.condition import Condition, counts, window
-from nbext.language.describe import at
-from nbext.language.fields import CHAIN, Field
-from nbext.language.model import Span
+from nbext.language.conditions.condition import CHAIN, Condition, counts_json, window_json
+from nbext.language.describe import below
+from nbext.language.fields import Field, TimeRange
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Tables
@@ -74,10 +73,10 @@ class ActivityCondition(Condition):
         context.warn_of_gaps(chain)
         if "activeDays" in asked.values:
             context.timed(
-                chain, at(asked.pointer, "activeDays"), "Days cannot be counted.", every=True
+                chain, below(asked.pointer, "activeDays"), "Days cannot be counted.", every=True
             )
         first, last = (
-            context.blocks(asked.values.get(name) or Span(), chain, at(asked.pointer, name))
+            context.blocks(asked.values.get(name) or TimeRange(), chain, below(asked.pointer, name))
             for name in ("first", "last")
         )
         numbers = {
@@ -119,19 +118,23 @@ class ActivityCondition(Condition):
     def canonical(self) -> dict[str, Any]:
         """Return it with its windows in blocks."""
         return {
-            "first": window(self.first) or None,
-            "last": window(self.last) or None,
-            "transfers": counts(self.transfers),
-            "activeDays": counts(self.days),
+            "first": window_json(self.first) or None,
+            "last": window_json(self.last) or None,
+            "transfers": counts_json(self.transfers),
+            "activeDays": counts_json(self.days),
             "chain": describe.chain_name(self.chain_id),
         }
 
     def words(self) -> str:
         """Return it as "were first seen from block 5 and were active on at least 3 days on ethereum"."""
         parts = [
-            "were first seen" + describe.window(self.first) if self.first != Blocks() else "",
-            "were last seen" + describe.window(self.last) if self.last != Blocks() else "",
-            f"took part in {describe.number(self.transfers)} transfers" if self.transfers else "",
-            f"were active on {describe.number(self.days)} days" if self.days else "",
+            "were first seen" + describe.window_phrase(self.first)
+            if self.first != Blocks()
+            else "",
+            "were last seen" + describe.window_phrase(self.last) if self.last != Blocks() else "",
+            f"took part in {describe.number_phrase(self.transfers)} transfers"
+            if self.transfers
+            else "",
+            f"were active on {describe.number_phrase(self.days)} days" if self.days else "",
         ]
         return " and ".join(filter(None, parts)) + describe.on_chain(self.chain_id, self.at)

@@ -10,9 +10,9 @@ from nbext.engine.query import history
 from nbext.engine.query.bounds import Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
-from nbext.language.conditions.condition import Condition, counts
-from nbext.language.describe import at
-from nbext.language.fields import CHAIN, MAX_COLLECTIONS, Field
+from nbext.language.conditions.condition import CHAIN, Condition, counts_json
+from nbext.language.describe import below
+from nbext.language.fields import MAX_COLLECTIONS, Field
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract, Tables
@@ -79,7 +79,7 @@ class CollectionsCondition(Condition):
         if least > len(asked.values["of"]):
             listed = f"{len(contracts):,} collection{'s' * (len(contracts) != 1)}"
             detail = f"{least:,} is out of range: the list has {listed}."
-            context.report.add(at(asked.pointer, "atLeast"), "range", detail)
+            context.report.add(below(asked.pointer, "atLeast"), "range", detail)
         moment = context.held_at(asked, chain, *contracts)
         return cls(chain.id, contracts, Range(least, None, none_too=False), moment)
 
@@ -112,17 +112,20 @@ class CollectionsCondition(Condition):
     def canonical(self) -> dict[str, Any]:
         """Return it with addresses, in the order asked: nothing depends on it, but people know their list again."""
         if not self.of:
-            return {"distinct": counts(self.within), "chain": describe.chain_name(self.chain_id)}
+            return {
+                "distinct": counts_json(self.within),
+                "chain": describe.chain_name(self.chain_id),
+            }
         of = [contract.address for contract in self.of]
         return {"of": of, "atLeast": self.within.low, "chain": describe.chain_name(self.chain_id)}
 
     def words(self) -> str:
         """Return it as "own NFTs of at least 2 of BAYC, MAYC on ethereum"."""
         what = (
-            f"of {describe.listed([describe.contract_name(one) for one in self.of])}"
+            f"of {describe.first_three([describe.contract_name(one) for one in self.of])}"
             if self.of
             else "collections"
         )
-        return f"own NFTs of {describe.number(self.within)} {what}" + describe.on_chain(
+        return f"own NFTs of {describe.number_phrase(self.within)} {what}" + describe.on_chain(
             self.chain_id, self.at
         )

@@ -13,15 +13,41 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from nbext.engine.query.bounds import Blocks, Range
 from nbext.language.fields import Field
-from nbext.language.model import Node
+from nbext.language.model import PlanNode
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Contract
     from nbext.language.lookup import Context
     from nbext.language.model import ParsedCondition
 
+# Known to every reader, so that an example needs no explanation.
+USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+BAYC = "0xBC4CA0EdA7647A8aB7C2061c2E118A18a936f13D"
+VITALIK = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
 
-class Condition(Node):
+CHAIN = Field(
+    "chain",
+    "chain",
+    "The chain of this condition; without it, the segment's.",
+    examples=("polygon", "eip155:10", 8453),
+)
+UNIT = Field(
+    "unit",
+    "choice",
+    "What amounts are written in: the token's own unit, or its smallest one.",
+    default="token",
+    choices=("token", "raw"),
+    examples=("raw",),
+)
+HELD_SINCE = Field(
+    "heldSince",
+    "time",
+    "Since this time (a date: its 00:00 UTC) the holding never fell below min; without min, never to zero.",
+    examples=("90d", "2024-01-01", 19_000_000),
+)
+
+
+class Condition(PlanNode):
     """One condition: what may be written, and what it means.
 
     Attributes
@@ -73,25 +99,20 @@ class Condition(Node):
         return None
 
 
-def counts(bounds: Range | None) -> dict[str, int] | None:
+def counts_json(bounds: Range | None) -> dict[str, int] | None:
     """Return bounds as a request writes counts."""
     if bounds is None:
         return None
     return {"min": bounds.low} if bounds.high is None else {"min": bounds.low, "max": bounds.high}
 
 
-def amounts(bounds: Range | None) -> dict[str, str] | None:
+def amounts_json(bounds: Range | None) -> dict[str, str] | None:
     """Return bounds as a request writes raw amounts: as texts, which no reader of JSON rounds."""
-    if bounds is None:
-        return None
-    return (
-        {"min": str(bounds.low)}
-        if bounds.high is None
-        else {"min": str(bounds.low), "max": str(bounds.high)}
-    )
+    counts = counts_json(bounds)
+    return None if counts is None else {key: str(value) for key, value in counts.items()}
 
 
-def window(blocks: Blocks) -> dict[str, int]:
+def window_json(blocks: Blocks) -> dict[str, int]:
     """Return bounds in blocks as a request writes a window."""
     bounds = {"after": blocks.first, "before": blocks.last}
     return {key: block for key, block in bounds.items() if block is not None}

@@ -10,9 +10,9 @@ from nbext.core.untrusted_text import visible
 from nbext.engine.query import history
 from nbext.engine.query.bounds import Amounts
 from nbext.language import describe
-from nbext.language.conditions.condition import counts
+from nbext.language.conditions.condition import BAYC, CHAIN, HELD_SINCE, counts_json
 from nbext.language.conditions.token import HoldingCondition
-from nbext.language.fields import BAYC, CHAIN, HELD_SINCE, MAX_TOKEN_IDS, Field
+from nbext.language.fields import MAX_TOKEN_IDS, Field
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -91,7 +91,7 @@ class NftCondition(HoldingCondition):
         return {
             "nft": self.contract.address,
             "chain": describe.chain_name(self.contract.chain_id),
-            "count": counts(self.within),
+            "count": counts_json(self.within),
             # As texts, which no reader of JSON rounds.
             "tokenIds": list(map(str, self.ids)) or None,
             "heldSince": self.since,
@@ -99,9 +99,11 @@ class NftCondition(HoldingCondition):
 
     def words(self) -> str:
         """Return it as "own at least 2 BAYC (ids 1, 2) on ethereum"."""
-        what = f"own {describe.amount(self.within, describe.contract_name(self.contract), str)}"
+        what = (
+            f"own {describe.amount_phrase(self.within, describe.contract_name(self.contract), str)}"
+        )
         if self.ids:
-            what += f" (ids {describe.listed([visible(one, 80) for one in self.ids])})"
+            what += f" (ids {describe.first_three([visible(one, 80) for one in self.ids])})"
         return self._held_words(what)
 
     def _balances(self, tables: Tables) -> ir.Table:

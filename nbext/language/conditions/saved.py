@@ -12,7 +12,7 @@ from nbext.language.fields import Field
 if TYPE_CHECKING:
     from nbext.engine.dataset import Tables
     from nbext.language.lookup import Context
-    from nbext.language.model import ParsedCondition, Segment
+    from nbext.language.model import ParsedCondition, SegmentNode
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class SavedSegmentCondition(Condition):
     """The wallet is in a saved segment, with the chain, the wallets excluded and the time of its own."""
 
     segment_id: str
-    segment: Segment
+    segment: SegmentNode
 
     name = "segment"
     help = "Wallets of a saved segment, run again on the current data."

@@ -10,8 +10,15 @@ from nbext.engine.query import history, sort_key
 from nbext.engine.query.bounds import Amounts
 from nbext.engine.query.set_tree import And, Leaf, Not, Tree
 from nbext.language import describe
-from nbext.language.conditions.condition import Condition, amounts
-from nbext.language.fields import CHAIN, HELD_SINCE, UNIT, USDC, Field
+from nbext.language.conditions.condition import (
+    CHAIN,
+    HELD_SINCE,
+    UNIT,
+    USDC,
+    Condition,
+    amounts_json,
+)
+from nbext.language.fields import Field
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -97,7 +104,7 @@ class HoldingCondition(Condition):
             if self.within.low <= 1
             else f" {describe.unit_of(self.contract)(self.within.low)} or more"
         )
-        return f"{text}, and held{low} at every block since {describe.block(self.since)}"
+        return f"{text}, and held{low} at every block since {describe.block_phrase(self.since)}"
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class TokenCondition(HoldingCondition):
         return {
             "token": self.contract.address,
             "chain": describe.chain_name(self.contract.chain_id),
-            "balance": amounts(self.within),
+            "balance": amounts_json(self.within),
             "unit": "raw",
             "heldSince": self.since,
         }
@@ -162,4 +169,4 @@ class TokenCondition(HoldingCondition):
     def words(self) -> str:
         """Return it as "hold at least 5 UNI on ethereum"."""
         name, unit = describe.contract_name(self.contract), describe.unit_of(self.contract)
-        return self._held_words(f"hold {describe.amount(self.within, name, unit)}")
+        return self._held_words(f"hold {describe.amount_phrase(self.within, name, unit)}")

@@ -10,10 +10,17 @@ from nbext.engine.query import exact, history
 from nbext.engine.query.bounds import Amounts, Blocks, Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
-from nbext.language.conditions.condition import Condition, amounts, counts, window
-from nbext.language.describe import at
-from nbext.language.fields import CHAIN, UNIT, VITALIK, Field
-from nbext.language.model import Span
+from nbext.language.conditions.condition import (
+    CHAIN,
+    UNIT,
+    VITALIK,
+    Condition,
+    amounts_json,
+    counts_json,
+    window_json,
+)
+from nbext.language.describe import below
+from nbext.language.fields import Field, TimeRange
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -143,15 +150,17 @@ class TransferCondition(Condition):
             context.warn_of_gaps(chain)
         if "counterparty" in asked.values and direction in ("mint", "burn"):
             detail = f"A {direction} has no counterparty: the other side is the burn address."
-            context.report.add(at(asked.pointer, "counterparty"), "exclusive", detail)
+            context.report.add(below(asked.pointer, "counterparty"), "exclusive", detail)
         span, end = (
-            Span(asked.values.get("after"), asked.values.get("before")),
+            TimeRange(asked.values.get("after"), asked.values.get("before")),
             context.at(chain, asked.pointer),
         )
         others = tuple(sorted(set(asked.values.get("counterparty", ()))))
         amount, total = (_moved(asked, name, contract, context) for name in ("amount", "total"))
         number = _number(asked, context)
-        blocks = Blocks(None, end) if span == Span() else context.blocks(span, chain, asked.pointer)
+        blocks = (
+            Blocks(None, end) if span == TimeRange() else context.blocks(span, chain, asked.pointer)
+        )
         return cls(chain.id, direction, contract, others, amount, total, number, blocks)
 
     def wallets(self, tables: Tables) -> Tree:
@@ -222,12 +231,12 @@ class TransferCondition(Condition):
             ("nft" if nft else "token"): self.contract and self.contract.address,
             "chain": describe.chain_name(self.chain_id),
             "counterparty": list(self.counterparty) or None,
-            "amount": amounts(self.amount),
-            "total": amounts(self.total),
-            "count": counts(self.count),
+            "amount": amounts_json(self.amount),
+            "total": amounts_json(self.total),
+            "count": counts_json(self.count),
             # Beside a token only: of NFTs and of any contract at all, amounts have no unit.
             "unit": "raw" if self.contract and not nft else None,
-            **window(self.blocks),
+            **window_json(self.blocks),
         }
 
     def words(self) -> str:
@@ -236,16 +245,20 @@ class TransferCondition(Condition):
         times = (
             ""
             if self.count == Range(1, None, none_too=False)
-            else f" {describe.number(self.count)} times"
+            else f" {describe.number_phrase(self.count)} times"
         )
         text = f"{_VERBS[self.direction]} {what}{times}" + describe.on_chain(self.chain_id)
         if self.counterparty:
             side = {"in": "from", "out": "to"}.get(self.direction, "with")
-            text += f", {side} {describe.listed(self.counterparty)}"
+            text += f", {side} {describe.first_three(self.counterparty)}"
         unit = describe.unit_of(self.contract) if self.contract else str
-        text += "" if self.amount is None else f", {describe.number(self.amount, unit)} each time"
-        text += "" if self.total is None else f", {describe.number(self.total, unit)} in all"
-        return text + describe.window(self.blocks)
+        text += (
+            ""
+            if self.amount is None
+            else f", {describe.number_phrase(self.amount, unit)} each time"
+        )
+        text += "" if self.total is None else f", {describe.number_phrase(self.total, unit)} in all"
+        return text + describe.window_phrase(self.blocks)
 
 
 def _moved(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 from nbext.engine.query import history
 from nbext.engine.query.set_tree import And, Leaf, Tree
 from nbext.language import describe
-from nbext.language.conditions.condition import Condition
-from nbext.language.fields import VITALIK, Field
+from nbext.language.conditions.condition import VITALIK, Condition
+from nbext.language.fields import Field
 
 if TYPE_CHECKING:
     from nbext.engine.dataset import Tables, WalletList
@@ -92,7 +92,7 @@ class WalletCondition(Condition):
             if self.contract is None
             else f"are {'' if self.contract else 'not '}known to be contracts"
         )
-        among = f"are one of {describe.listed(self.among)}" if self.among else ""
+        among = f"are one of {describe.first_three(self.among)}" if self.among else ""
         stored = (
             f"are in a list of {self.stored.wallets:,} wallets ({self.stored.id})"
             if self.stored

@@ -1,7 +1,7 @@
 """What a condition of the language must define, and where else it is named: each registered one is held to this list.
 
-A new condition is its file, an entry of the registry, its test, a method of the oracle that answers it and one of
-test_against_oracle that draws it, the page that the generator writes, and a line of the changelog.
+A new condition is its file, an entry of the registry, a method of the oracle that answers it and a function that draws
+it, examples for the page, the page that the generator writes, and a line of the changelog: six files.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from nbext.language import conditions
-from nbext.language.conditions import CONDITIONS
+from nbext.language.conditions import CONDITIONS, GROUP, SCOPE_KEY
 from nbext.language.conditions.condition import Condition
-from nbext.language.field_types import KINDS
-from nbext.language.fields import GROUP, SCOPE_KEY, Field
+from nbext.language.fields import FIELD_TYPES, Field
 from nbext.language.json_schema import json_schema
-from tests.language import test_against_oracle
+from tests.language import oracle
 from tests.language.oracle import One
 
 # What people may write and read, and the steps from what was written to the wallets.
@@ -46,7 +45,7 @@ def test_nothing_of_a_condition_is_left_abstract(condition):
 @EACH
 def test_a_conditions_fields_can_be_read_and_are_named_right(condition):
     assert condition.fields
-    assert all(isinstance(field, Field) and field.kind in KINDS for field in condition.fields)
+    assert all(isinstance(field, Field) and field.kind in FIELD_TYPES for field in condition.fields)
     names = [field.name for field in condition.fields]
     assert len(set(names)) == len(names)
     assert condition.name not in (*GROUP, *SCOPE_KEY)
@@ -62,7 +61,7 @@ def test_whoever_lists_conditions_lists_each(condition):
     assert condition.name in json_schema()["$defs"]
     assert condition.name in json_schema()["properties"]["filters"]["properties"]
     assert callable(getattr(One, condition.name, None)), "the oracle does not answer it"
-    drawn = hasattr(test_against_oracle, f"draw_{condition.name}") or condition.name == "segment"
+    drawn = hasattr(oracle, f"draw_{condition.name}") or condition.name == "segment"
     assert drawn, "no random request holds it"
     page = Path(conditions.__file__).parents[2] / "reference" / "segment-language.md"
     assert f"\n## {condition.name}\n" in page.read_text("utf-8")
