@@ -52,7 +52,7 @@ def random_world(seed: int, transfers: int = 300) -> World:
     return World(CONTRACTS, minted(moves) if seed % 2 else moves, LAST, SECONDS)
 
 
-@pytest.fixture(scope="package", params=[1, 2])
+@pytest.fixture(scope="package", params=[1, pytest.param(2, marks=pytest.mark.slow)])
 def world(request):
     return random_world(request.param)
 

@@ -231,6 +231,7 @@ def hostile(request, tmp_path_factory):
         ]
 
 
+@pytest.mark.slow
 def test_hostile_names_are_literal_in_every_chart_as_a_picture_as_a_file_and_as_html(
     hostile, tmp_path
 ):

@@ -115,7 +115,9 @@ def check(name, chains, examples, serve):
 
 
 @pytest.mark.parametrize(
-    "examples", [3, pytest.param(50, marks=pytest.mark.long)], ids=["a few", "many"]
+    "examples",
+    [pytest.param(3, marks=pytest.mark.slow), pytest.param(50, marks=pytest.mark.long)],
+    ids=["a few", "many"],
 )
 @pytest.mark.parametrize("name", ASKED)
 def test_each_analysis_of_a_chain_is_the_oracles(name, examples, tmp_path_factory):

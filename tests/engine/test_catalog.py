@@ -155,6 +155,7 @@ def test_an_address_finds_its_contract(catalog):
     assert found(catalog, CONTRACTS[2]["address"]) == (1, [3])
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_contracts_are_searched_without_a_scan_of_the_file(tmp_path):
     rows = [
         contract(n, symbol=f"S{n}", name=f"Collection number {n} Ünder", standard="ERC721")

@@ -271,6 +271,7 @@ def test_who_owned_an_nft_from_the_beginning_was_seen_before_it_was_sent():
     )
 
 
+@pytest.mark.slow
 def test_one_condition_at_a_time_on_a_chain_made_for_it():
     """Random queries are large: what each part does shows best alone."""
     _, _, one, two, *_ = WALLETS

@@ -946,6 +946,7 @@ def test_ingest_begins_with_little_memory_and_goes_on_with_what_is_allowed(tmp_p
     assert storage.current(tmp_path / "a").manifest["tables"]["transfers"] > 0
 
 
+@pytest.mark.slow
 def test_each_holder_is_as_likely_to_be_compared(tmp_path):
     asked = Counter()
 

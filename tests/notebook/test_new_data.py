@@ -77,6 +77,7 @@ def test_status_shows_the_new_data_and_completion_forgets_the_symbols_of_the_old
         assert current_session().vocabulary.symbols("token", "ethereum") == []
 
 
+@pytest.mark.slow
 def test_a_service_of_ours_elsewhere_that_serves_new_data_is_noticed_by_its_answers(
     folder, monkeypatch
 ):
@@ -98,6 +99,7 @@ def test_a_service_of_ours_elsewhere_that_serves_new_data_is_noticed_by_its_answ
         assert "new data" not in shell.run(HOLDERS).printed
 
 
+@pytest.mark.slow
 def test_what_was_looked_up_before_is_of_the_new_data_too(folder):
     ingest(folder, transfer(1, "0x" + "0" * 40, A))
     look_up = f"%nft ethereum {TOKEN}"
@@ -112,6 +114,7 @@ def test_what_was_looked_up_before_is_of_the_new_data_too(folder):
                 assert found["asOfBlock"].item() == 18_000_000 + number
 
 
+@pytest.mark.slow
 def test_a_notebook_asks_ingests_and_asks_again_without_a_restart(folder):
     """As people do it: the command in a cell of the notebook itself."""
     zero = "0x" + "0" * 40

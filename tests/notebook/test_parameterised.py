@@ -59,6 +59,7 @@ def test_a_notebook_runs_with_the_parameters_that_were_injected_after_its_own(fo
     )
 
 
+@pytest.mark.slow
 def test_a_notebook_runs_with_its_own_parameters_where_none_are_injected(folder):
     outputs, files = executed(folder)
     assert (outputs, files) == (

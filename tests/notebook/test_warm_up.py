@@ -55,6 +55,7 @@ def test_the_service_starts_without_a_call_and_without_a_word(kernel):
     assert [line.partition(":")[0] for line in first] == ["nbext", "usdc = 1 row, 16 columns"]
 
 
+@pytest.mark.slow
 def test_pandas_imported_between_two_cells_displays_tables_as_in_any_notebook(kernel):
     until_warm(kernel)
     assert kernel.run("import sys; print('pandas' in sys.modules)").printed == "True\n"
@@ -63,6 +64,7 @@ def test_pandas_imported_between_two_cells_displays_tables_as_in_any_notebook(ke
     )
 
 
+@pytest.mark.slow
 def test_pandas_imported_by_a_service_that_a_cell_started_does_so_too(environ):
     environ.setenv("NBEXT_WARM_UP", "false")
     with running_kernel() as kernel:
@@ -97,6 +99,7 @@ MOMENTS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @MOMENTS
 def test_python_may_end_at_any_moment_of_it(environ, seconds):
     done = run(LOADED + f"time.sleep({seconds})")
@@ -104,6 +107,7 @@ def test_python_may_end_at_any_moment_of_it(environ, seconds):
     assert done.stdout.count("\n") == 1
 
 
+@pytest.mark.slow
 @MOMENTS
 def test_a_fork_at_any_moment_of_it_has_no_module_half_imported(environ, seconds):
     child = "import pandas, ibis, fastapi, nbext; nbext.connect().tokens('ethereum', 'UNI'); os._exit(7)"
@@ -120,6 +124,7 @@ def test_what_fails_in_it_is_said_by_the_first_call(environ, tmp_path):
         assert kernel.run("%token ethereum UNI").error.startswith("StorageError: ")
 
 
+@pytest.mark.slow
 def test_data_that_is_ingested_after_it_answers_the_first_call(kernel, tmp_path):
     until_warm(kernel)
     files = write_example_files(tmp_path / "export")

@@ -26,7 +26,14 @@ from tests.reference import (
 from tests.reference.shown import output, sample
 
 
-@pytest.mark.parametrize("name", [*PAGES, *FILLED])
+# Those that start processes for their examples take longer than all others.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "commands.md" else ())
+        for name in (*PAGES, *FILLED)
+    ],
+)
 def test_a_reference_page_is_what_the_code_says_today(name):
     kept = (FOLDER / name).read_text("utf-8")
     assert kept == made(name), "run: python -m tests.reference"

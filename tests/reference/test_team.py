@@ -74,6 +74,7 @@ def test_systemd_takes_the_unit(tmp_path):
     assert (ran.returncode, "nbext.service" in ran.stderr) == (0, False), ran.stderr
 
 
+@pytest.mark.slow
 def test_the_units_command_serves_and_ends_when_systemd_asks_it_to(tmp_path):
     (command,) = re.findall(r"^ExecStart=/opt/nbext/bin/nbext (.*)$", UNIT, re.MULTILINE)
     here = command.replace("/var/lib/nbext", str(tmp_path / "data")).replace("8080", "0")

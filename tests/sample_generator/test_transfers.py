@@ -24,6 +24,7 @@ def regenerated(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_the_shipped_table_is_what_the_code_generates(regenerated, name):
     assert pq.read_table(PREPARED / f"{name}.parquet") == pq.read_table(
@@ -31,6 +32,7 @@ def test_the_shipped_table_is_what_the_code_generates(regenerated, name):
     )
 
 
+@pytest.mark.slow
 def test_the_shipped_manifest_is_what_the_code_generates(regenerated):
     assert json.loads((PREPARED / MANIFEST).read_text()) == json.loads(
         (regenerated / MANIFEST).read_text()

@@ -139,6 +139,7 @@ def test_a_forked_child_asks_the_service_of_its_parent_whatever_locks_were_held_
     assert list((tmp_path / "service" / "leases").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_forked_child_sees_that_the_service_of_its_parent_has_ended(tmp_path):
     code = """
         asked, ask = os.pipe()

@@ -320,6 +320,7 @@ def asking(service: Any, until: Event, found: list[tuple[int, int]]) -> None:
             found.append((answer.status_code, answer.json().get("asOf", {}).get("block", 0)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["1", pytest.param("2", marks=pytest.mark.load)])
 def test_no_request_is_dropped_while_data_arrives_and_a_hang_up_signal_ends_nothing(
     data, processes
@@ -371,6 +372,7 @@ print(client.execute_segment({"token": {"token": sys.argv[1], "unit": "raw"}}, l
 """
 
 
+@pytest.mark.slow
 def test_a_data_folder_that_may_only_be_read_is_asked(data, tmp_path):
     """What the service itself stores is among the user's own files then."""
     command = [sys.executable, "-c", ASK, TOKEN]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_a_process_that_used_the_service_ends_quietly(tmp_path):
     script = (
         "import pathlib, nbext.embedded, requests\n"

@@ -38,6 +38,7 @@ def test_a_csv_is_safe_for_spreadsheets_and_raw_is_exact(tmp_path):
 
 
 # Each file is flushed to the disk, which takes what the disk takes.
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(

@@ -44,9 +44,12 @@ def asked(draw):
     return names, draw(st.lists(places, min_size=1, max_size=12))
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 4))]
+)
+@settings(max_examples=10, deadline=None)
 @given(asked=asked())
-def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, asked):
+def test_counts_are_those_of_the_sets_of_wallets(dataset, wallets, part, asked):
     names, together = asked
     questions = [forms.question(name, dataset) for name in names]
     counts = dataset.count(questions, together)

@@ -168,9 +168,10 @@ def times(folder, history):
     return [] if history.timed == "none" else [path]
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
+@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories())
-def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, history):
+def test_transfers_in_any_runs_make_the_tables_of_one_ingest(appending, part, history):
     compare(history)
 
 
@@ -221,6 +222,7 @@ def test_what_is_added_lies_beside_the_base_which_is_not_written_again(grown):
     assert list(storage.damage_of(data)) == []
 
 
+@pytest.mark.slow
 def test_whoever_changed_in_the_delta_is_asked_of_as_of_whom_is_there_now_on_either_side_of_every_bound(
     tmp_path, appending, log
 ):
@@ -401,6 +403,7 @@ def test_rows_that_change_the_past_are_derived_with_all_others_and_the_report_sa
     assert contents(data) == contents(tmp_path / "all")
 
 
+@pytest.mark.slow
 def test_a_delta_that_is_damaged_anywhere_is_one_error_or_opens(grown):
     data, _ = grown
     delta = storage.current(data).delta
@@ -478,6 +481,7 @@ def refusal(data, path):
     return None
 
 
+@pytest.mark.slow
 def test_what_is_added_to_a_damaged_base_is_true_or_refused_and_the_check_always_finds_it(
     grown, tmp_path, log
 ):
@@ -536,7 +540,12 @@ MORE_DEATHS = [*(("statement", n) for n in range(5, 120, 15)), ("sync", 1), ("re
 
 
 @pytest.mark.parametrize(
-    "deaths", [DEATHS, pytest.param(MORE_DEATHS, marks=pytest.mark.long)], ids=["a few", "many"]
+    "deaths",
+    [
+        pytest.param(DEATHS, marks=pytest.mark.slow),
+        pytest.param(MORE_DEATHS, marks=pytest.mark.long),
+    ],
+    ids=["a few", "many"],
 )
 def test_a_process_killed_while_it_appends_or_compacts_leaves_before_or_after(
     grown, tmp_path, log, deaths

@@ -470,9 +470,12 @@ FLOW = st.tuples(
 )
 
 
-@settings(max_examples=50, deadline=None)
-@given(st.lists(FLOW, max_size=30))
-def test_history_in_expressions_is_history_in_arrays(flows):
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 5))]
+)
+@settings(max_examples=10, deadline=None)
+@given(flows=st.lists(FLOW, max_size=30))
+def test_history_in_expressions_is_history_in_arrays(part, flows):
     flows = sorted({flow[:3]: flow for flow in flows}.values())
     base = 10**26
     table = pa.table(

@@ -606,7 +606,16 @@ def test_a_column_that_is_mapped_and_not_there_refuses_the_file(data, tmp_path, 
     )
 
 
-@pytest.mark.parametrize("extra", ["row", "Row", "file", "fault", "wallet"])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        "Row",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("row", "file", "fault", "wallet")
+        ),
+    ],
+)
 def test_columns_that_no_format_has_change_nothing_whatever_they_are_called(tmp_path, log, extra):
     logs = [log(0, n, 10**20 + n, block=100 + n) for n in range(1, 40)]
     logs = [*logs, logs[7], logs[30]._replace(transaction_hash="0x1")]

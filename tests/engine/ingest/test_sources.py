@@ -230,15 +230,16 @@ def live(draw, folder, acts):
 
 
 # Not made smaller: that takes hundreds of runs of ingest, and what is printed is short enough to read.
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
 @settings(
-    max_examples=6,
+    max_examples=2,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],
 )
-@given(st.data())
+@given(data=st.data())
 def test_the_tables_are_those_of_a_fresh_ingest_of_what_remains_after_removals_and_replacements(
-    data,
+    part, data
 ):
     with tempfile.TemporaryDirectory() as made:
         files = live(data.draw, Path(made), ["add", "add", "remove", "again", "replace"])
@@ -987,7 +988,14 @@ def test_a_contract_that_is_taken_for_another_standard_than_before_is_named_with
 
 
 @pytest.mark.parametrize(
-    ("place", "nth"), [("statement", 30), ("sync", 3), ("rename", 1), ("switch", 2)]
+    ("place", "nth"),
+    [
+        ("switch", 2),
+        *(
+            pytest.param(*moment, marks=pytest.mark.slow)
+            for moment in (("statement", 30), ("sync", 3), ("rename", 1))
+        ),
+    ],
 )
 def test_a_process_killed_while_it_removes_leaves_what_was_before(
     data, tmp_path, halves, place, nth

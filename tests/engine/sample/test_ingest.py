@@ -13,6 +13,7 @@ from nbext.engine.schema import TABLES
 from tests.sample_generator.export import write_export
 from tests.sample_generator.prepare import shipped
 
+pytestmark = pytest.mark.slow
 # What only the sample's author knows, and no exporter writes: which wallets are contracts, what is spam.
 UNTOLD = {"wallets": {"is_contract"}, "contracts": {"spam", "verified"}}
 

@@ -59,6 +59,7 @@ def test_every_data_folder_shares_the_folder_of_the_first(tmp_path):
     assert (folder / "tables.duckdb").stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_processes_that_ask_at_the_same_time_end_with_one_whole_folder(tmp_path, cache):
     code = (
         "import pathlib, sys; from nbext.engine.sample.unpack import ensure_sample; "

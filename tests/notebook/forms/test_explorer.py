@@ -207,6 +207,7 @@ def test_any_table_of_pandas_is_explored_whatever_its_columns_hold():
         nbext.explore([1])
 
 
+@pytest.mark.slow
 def test_of_a_million_rows_the_browser_gets_a_page_and_the_last_page_is_the_last_row():
     places = np.arange(1_000_000)
     digits = pc.utf8_lpad(pa.array(places).cast(pa.string()), 40, "0")

@@ -63,6 +63,7 @@ def test_a_cell_fetches_shows_a_bar_and_the_next_cell_answers_from_it(tmp_path):
     assert str(server.server.server_port) not in shown(ran)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_whole_and_the_same_line_goes_on_from_there(tmp_path):
     reached, free = threading.Event(), threading.Event()
 
@@ -110,6 +111,7 @@ def test_ctrl_c_keeps_what_is_whole_and_the_same_line_goes_on_from_there(tmp_pat
     assert KEY not in shown(ran)
 
 
+@pytest.mark.slow
 def test_the_cells_of_a_notebook_see_each_new_block_of_a_fetch_that_follows_beside_it(tmp_path):
     def held():
         ran = kernel.run(

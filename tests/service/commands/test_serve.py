@@ -155,6 +155,7 @@ def test_a_number_that_would_serve_nobody_is_refused_at_the_start(capsys, option
     assert f"argument {option}: {value} is not {allowed}." in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_operator_says_how_much_of_the_disk_a_key_may_take(tmp_path):
     # A quarter of this is a thousand bytes, which one segment takes.
     with serve(tmp_path, "--keep-gib", "0.000004") as running:
@@ -285,6 +286,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path):
         ended(children)
 
 
+@pytest.mark.slow
 def test_processes_that_cannot_start_are_one_clear_error(tmp_path, capfd):
     assert (
         main(["serve", "--data", str(tmp_path), "--processes", "2", "--engine", "duckbd://"]) == 2

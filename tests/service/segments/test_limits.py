@@ -71,6 +71,7 @@ def test_a_segment_past_the_time_limit_is_504_while_others_are_served(data):
         assert process.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.slow
 def test_a_segment_past_the_memory_limit_is_507(data):
     with serve(
         data, "--engine", "duckdb://?memory=16MB&threads=1", key="a-key-of-the-tests"
@@ -79,6 +80,7 @@ def test_a_segment_past_the_memory_limit_is_507(data):
         assert process.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.slow
 def test_a_segment_for_which_the_disk_has_no_room_is_507(data):
     resource = pytest.importorskip("resource")
     if not hasattr(resource, "prlimit"):
