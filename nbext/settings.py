@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
+from nbext.core.constants import DEFAULT_LIMIT, FRAMES, MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, did_you_mean
 
@@ -204,7 +204,7 @@ SETTINGS = (
         "pandas",
         str,
         "Library of the tables that calls return.",
-        choices=("pandas", "polars", "arrow"),
+        choices=tuple(FRAMES),
     ),
     Setting(
         "progress", True, bool, "Show a progress bar when a call takes longer than half a second."

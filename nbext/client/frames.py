@@ -21,9 +21,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.times import TIMESTAMP
-from nbext.core.uint256 import digits_of_column
+from nbext.core.uint256 import as_texts, digits_of_column
 from nbext.core.untrusted_text import quoted
-from nbext.errors import ProtocolError
+from nbext.errors import ConfigError, ProtocolError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -310,6 +310,17 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
         if flat or not _has_one_type(table[name]):
             table[name] = column([as_text(value) for value in table[name]], "string")
     return pa.Table.from_pandas(table, preserve_index=False)
+
+
+def to_polars(table: pd.DataFrame) -> Any:
+    """Return a DataFrame as a polars one; `ConfigError` where polars is not installed."""
+    try:
+        import polars
+    except ImportError:
+        raise ConfigError(
+            "--as polars: polars is not installed. Run `%pip install polars`."
+        ) from None
+    return polars.from_arrow(as_texts(to_arrow(table), wide=True))
 
 
 def _has_one_type(values: pd.Series[Any]) -> bool:

@@ -28,6 +28,14 @@ STANDARDS = (ERC20, *NFT_STANDARDS)
 MAX_SYMBOL = 64
 # What of a symbol goes into the name of a column: the name must stay readable as a heading.
 MAX_COLUMN_SYMBOL = 32
+# What --as and the setting `frame` name, and the function that makes it of a DataFrame, imported when somebody asks.
+FRAMES = {
+    "pandas": None,
+    "polars": "nbext.client.frames:to_polars",
+    "arrow": "nbext.client.frames:to_arrow",
+}
+# What --to writes; `nbext.client.files.writer` knows how.
+FILES = (".csv", ".json", ".parquet", ".arrow")
 
 
 def is_whole(value: object) -> TypeGuard[int]:

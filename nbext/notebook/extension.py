@@ -15,19 +15,18 @@ from traitlets.config import Configurable
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, UsageError
 from nbext.notebook.completion import matcher
-from nbext.notebook.line import grammars
 from nbext.notebook.line.names import names_at_the_call
 from nbext.notebook.line.options import Args, Grammar
 from nbext.notebook.results import tables
 from nbext.notebook.results.deliver import prepare
-from nbext.notebook.run import root, segment, token_nft
+from nbext.notebook.run import root
 from nbext.notebook.session import Session, begin, end, loaded_line
 from nbext.settings import SETTINGS, Setting, Settings, share, unshare
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-_EMPTY_CELL = re.compile(r"%%(segment_query|segment|token|nft|nbext)\b")
+_EMPTY_CELL = re.compile(rf"%%({'|'.join(root.MAGICS)})\b")
 _TRAITS: dict[type, type[TraitType[Any, Any]]] = {
     bool: Bool,
     int: Int,
@@ -83,13 +82,11 @@ class Nbext(Configurable):
         super().__init__(**options)
 
 
-def _magic(
-    grammar: Grammar, run: Callable[[Session, Args, str | None], Any], *, body: bool = False
-) -> Any:
+def _magic(grammar: Grammar, run: Callable[[Session, Args], Any]) -> Any:
     """Return a magic that parses its line, shows its help, refuses a body that it does not take, and runs."""
 
     def magic(self: NbextMagics, line: str, cell: str | None = None) -> Any:
-        if cell is not None and cell.strip() and not body:
+        if cell is not None and cell.strip() and not grammar.magic.startswith("%%"):
             raise UsageError(
                 f"%{grammar.magic} is not a cell magic. Write it on one line, with one percent sign: "
                 f"{grammar.magic} {visible(' '.join([*line.split(), *cell.split()]))}"
@@ -99,8 +96,9 @@ def _magic(
         if args["help"]:
             print(grammar.help())
             return None
+        args.cell = cell
         prepare(grammar, args)
-        return run(self.session, args, cell)
+        return run(self.session, args)
 
     magic.__name__, magic.__doc__ = grammar.magic.lstrip("%"), grammar.help()
     # IPython's own {x} and $x stay as they are: a pasted on-chain name must never run code.
@@ -111,15 +109,11 @@ def _magic(
 class NbextMagics(Magics):
     """The magics of one shell, over its session."""
 
+    vars().update({name: _magic(*one) for name, one in root.MAGICS.items()})
+
     def __init__(self, shell: InteractiveShell, session: Session) -> None:
         super().__init__(shell)
         self.session = session
-
-    segment_query = _magic(grammars.SEGMENT_QUERY, segment.run_cell, body=True)
-    segment = _magic(grammars.SEGMENT, segment.run_line)
-    token = _magic(grammars.TOKEN, token_nft.read_tokens)
-    nft = _magic(grammars.NFT, token_nft.read_or_search_nfts)
-    nbext = _magic(grammars.NBEXT, root.run)
 
 
 @dataclass

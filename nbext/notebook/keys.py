@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from nbext.errors import ConfigError
+from nbext.notebook.threads import in_background
 from nbext.settings import Secret
 
 KEY_VARIABLE = "NBEXT_API_KEY"
@@ -72,26 +73,17 @@ def _in_keyring(action: Callable[[Any], Any]) -> Any:
     """Return what an action on the ``keyring`` package returns; None where that is missing or cannot be used."""
     try:
         import keyring
-        from keyring.errors import KeyringError
     except ImportError:
         return None
-    trouble: list[str] = ["it did not answer in time"]
-    found: list[Any] = []
-
-    def run() -> None:
-        try:
-            found.append(action(keyring))
-            trouble.clear()
-        except (KeyringError, OSError, RuntimeError, ValueError) as error:
-            trouble[:] = [type(error).__name__]
-
     # In a thread, because backends over D-Bus have no time limit of their own.
-    thread = threading.Thread(target=run, name="nbext-keyring", daemon=True)
-    thread.start()
-    thread.join(KEYRING_SECONDS)
-    if trouble:
-        print(
-            f"nbext: the keyring cannot be used ({trouble[0]}). Set {KEY_VARIABLE}, or type the key when asked."
-        )
-        return None
-    return found[0]
+    future = in_background(lambda: action(keyring), "nbext-keyring")
+    trouble = "it did not answer in time"
+    with suppress(TimeoutError):
+        error = future.exception(KEYRING_SECONDS)
+        if error is None:
+            return future.result()
+        trouble = type(error).__name__
+    print(
+        f"nbext: the keyring cannot be used ({trouble}). Set {KEY_VARIABLE}, or type the key when asked."
+    )
+    return None

@@ -27,7 +27,7 @@ from nbext.errors import (
 )
 from nbext.notebook import keys
 from nbext.notebook.cell.request import Query
-from nbext.notebook.completion.vocabulary import Vocabulary
+from nbext.notebook.completion.schema import Vocabulary
 from nbext.notebook.results.progress import Bar, view_for
 from nbext.notebook.results.tables import SuspiciousNames
 from nbext.notebook.warm_up import WarmUp

@@ -12,9 +12,9 @@ import pytest
 
 from nbext.core.untrusted_text import html
 from nbext.errors import NotFound, UsageError
-from nbext.notebook.line import grammars
 from nbext.notebook.results.tables import as_html, as_text
-from nbext.notebook.run.segment import compact
+from nbext.notebook.run.query import compact
+from nbext.notebook.run.root import MAGICS, NBEXT
 from nbext.notebook.session import current_session
 from nbext.settings import SETTINGS, Settings
 from tests.notebook.slow_service import slow_service
@@ -320,11 +320,8 @@ def test_without_an_answer_there_is_no_last_one(shell):
 
 
 def test_an_option_of_another_command_is_refused_with_the_command_that_takes_it(shell):
-    words = {
-        option.name: option.choices[0] if option.choices else "x"
-        for option in grammars.NBEXT.options
-    }
-    takes = {option.name for option in grammars.NBEXT.options if option.kind == "text"}
+    words = {option.name: option.choices[0] if option.choices else "x" for option in NBEXT.options}
+    takes = {option.name for option in NBEXT.options if option.kind == "text"}
     flags = {name: f" {word}" if name in takes else "" for name, word in words.items()}
     said = {
         name: shell.error(f"%nbext status --{name.replace('_', '-')}{value}")
@@ -689,10 +686,10 @@ def test_a_setting_of_the_connection_takes_another_client(asked):
     assert current_session().client is not before
 
 
-@pytest.mark.parametrize("name", grammars.BY_MAGIC)
+@pytest.mark.parametrize("name", MAGICS)
 def test_the_examples_of_each_magics_help_run(asked, name):
     asked.run("%token ethereum USDC UNI -o tokens")
-    for example in grammars.BY_MAGIC[name].examples:
+    for example in MAGICS[name][0].examples:
         ran = asked.run(example)
         assert ran.error is None, (example, ran.shown_error)
 

@@ -8,7 +8,7 @@ import pytest
 
 import nbext
 from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE
-from nbext.notebook.line.grammars import COMMANDS
+from nbext.notebook.run.root import COMMANDS
 from nbext.settings import SETTINGS
 
 EVERY_CONDITION = ", ".join([*CONDITIONS, *(group.name for group in GROUPS)])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from nbext.notebook.line.grammars import BY_MAGIC, COMMANDS, SEGMENT_QUERY, TOUR
 from nbext.notebook.line.options import HELP, Grammar
+from nbext.notebook.run.query import SEGMENT_QUERY
+from nbext.notebook.run.root import COMMANDS, MAGICS, TOUR
 from tests.reference import table
 from tests.reference.shown import output, sample, transcript
 
 _UNI = '%segment {"token": {"token": "UNI"}}'
 _NOTHING = "0x0000000000000000000000000000000000000001"
-# Cells that use each option and command once, in the order in which they run.
+# Cells that use each option of a magic once, in the order in which they run; the commands of %nbext have their own.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "%%segment_query": (
         *SEGMENT_QUERY.examples,
@@ -65,44 +66,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "%nft ethereum BAYC MAYC --explore",
         "%nft --help",
     ),
-    "%nbext": (
-        "%nbext status",
-        "%nbext connect",
-        "%nbext set limit 3",
-        '%nbext config -o settings\nsettings[settings["setting"] == "limit"]',
-        "%nbext unset limit",
-        f"{_UNI} -o uni",
-        "%nbext save holders",
-        '%nbext history -o asked\nasked[["number", "filters", "matched"]]',
-        "%nbext history 1 -o again",
-        "%nbext history --card",
-        '%nbext schema activity -o fields\nfields["field"].tolist()',
-        "%nbext overlap BAYC MAYC AZUKI",
-        "%nbext overlap BAYC MAYC AZUKI --share",
-        "%nbext overlap BAYC MAYC AZUKI --lift",
-        '%nbext funnel {"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}',
-        '%nbext concentration UNI -o shares\nshares[["wallets", "amount", "share"]]',
-        "%nbext trend UNI --every 26w --since 1y --no-amounts",
-        '%nbext trend {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --every 26w --amounts UNI -o held\n'
-        'held[["at", "count", "amount"]]',
-        "%nbext retention UNI --by quarter --cohort held --since 1y",
-        '%nbext wallet {{uni["address"][0]}} --as-of 30d --chain ethereum -o held\nheld[["symbol", "amount"]]',
-        "%nbext search ape",
-        "%nbext build uni",
-        "%nbext signup",
-        "%nbext examples",
-        "%nbext examples --overwrite",
-        "%nbext help",
-        "%nbext --help",
-    ),
 }
-# These need a key, a remote service or a node.
-ELSEWHERE = (
-    "%nbext login --keep",
-    "%nbext logout",
-    "%nbext last-answer --values",
-    "%nbext fetch --contract UNI",
-)
+ELSEWHERE = tuple(line for command in COMMANDS.values() for line in command.elsewhere)
 
 # How each file that --to writes is read without rounding: by pandas, DuckDB and polars. A test runs the code.
 READERS = {
@@ -136,6 +101,13 @@ _READING = (
 )
 
 
+def cells(magic: str) -> tuple[str, ...]:
+    """Return the cells that show what a magic does."""
+    if magic == "%nbext":
+        return tuple(cell for command in COMMANDS.values() for cell in command.examples)
+    return EXAMPLES[magic]
+
+
 def page() -> str:
     """Return the page: each magic's purpose, usage, options and examples, and the commands of ``%nbext``."""
     return (
@@ -144,7 +116,7 @@ def page() -> str:
         "mark after the magic, shows the same text in a notebook. Below its options is an example of each, with what "
         "it shows over the sample; `...` ends what is longer. A form, a card, a chart and `--explore` show pictures: "
         "the notebook 04_forms has them.\n"
-        + "".join(_section(grammar) for grammar in BY_MAGIC.values())
+        + "".join(_section(grammar) for grammar, _ in MAGICS.values())
         + _READING
         + table(
             ["file", "pandas", "DuckDB", "polars"],
@@ -165,7 +137,7 @@ def _section(grammar: Grammar) -> str:
 
 def _examples(magic: str) -> str:
     with sample() as shell:
-        shown = transcript((cell, output(shell, cell)) for cell in EXAMPLES[magic])
+        shown = transcript((cell, output(shell, cell)) for cell in cells(magic))
     if magic == "%%segment_query":
         return (
             f"{shown}\nIts other options are those of `%segment`, which has an example of each.\n"
@@ -180,8 +152,8 @@ def _examples(magic: str) -> str:
 
 def _commands() -> str:
     rows = [
-        [f"`%nbext {name} {follows}`".replace(" `", "`"), line]
-        for name, (follows, line) in COMMANDS.items()
+        [f"`%nbext {one.name} {one.usage}`".replace(" `", "`"), one.help]
+        for one in COMMANDS.values()
     ]
     steps = "".join(f"{number}. {what}: `{line}`\n" for number, (what, line) in enumerate(TOUR, 1))
     return (

@@ -10,7 +10,8 @@ import pytest
 from nbext.cli import COMMANDS
 from nbext.core import wire
 from nbext.language.conditions import CONDITIONS, GROUPS, SCOPE
-from nbext.notebook.line import grammars
+from nbext.notebook.run.root import COMMANDS as OF_NBEXT
+from nbext.notebook.run.root import MAGICS
 from nbext.settings import SETTINGS
 from tests.reference import (
     FILLED,
@@ -58,24 +59,22 @@ def _flags(lines):
     return {flag for line in lines for flag in re.findall(r"(?<!\S)--?[a-z][\w-]*", line)}
 
 
-@pytest.mark.parametrize("grammar", grammars.BY_MAGIC.values(), ids=lambda grammar: grammar.magic)
+@pytest.mark.parametrize("grammar", [one for one, _ in MAGICS.values()], ids=MAGICS)
 def test_each_option_of_a_magic_has_an_example(grammar):
-    cells = magics_page.EXAMPLES[grammar.magic] + (
+    cells = magics_page.cells(grammar.magic) + (
         magics_page.ELSEWHERE if grammar.magic == "%nbext" else ()
     )
     if grammar.magic == "%%segment_query":
         # Its options are those of %segment, as its section says.
-        cells += magics_page.EXAMPLES["%segment"]
+        cells += magics_page.cells("%segment")
     shown = _flags(cells)
     assert [option.spelling for option in grammar.options if not shown & set(option.flags)] == []
 
 
 def test_each_command_of_nbext_has_an_example():
-    cells = (*magics_page.EXAMPLES["%nbext"], *magics_page.ELSEWHERE)
+    cells = (*magics_page.cells("%nbext"), *magics_page.ELSEWHERE)
     assert [
-        name
-        for name in grammars.COMMANDS
-        if not any(re.match(rf"%nbext {name}\b", cell) for cell in cells)
+        name for name in OF_NBEXT if not any(re.match(rf"%nbext {name}\b", cell) for cell in cells)
     ] == []
 
 

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from nbext.client import frames
 from nbext.core.atomic_files import ORDINARY, whole_file
+from nbext.core.constants import FILES
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
 from nbext.errors import StorageError, ValidationError
@@ -20,7 +21,6 @@ from nbext.errors import StorageError, ValidationError
 if TYPE_CHECKING:
     import pandas as pd
 
-ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # Rows of a batch: enough to write fast, few enough for any memory.
 BATCH = 2_000
 # Bytes of a row group of Parquet, about: smaller ones take readers longer, and the file more room.
@@ -35,9 +35,9 @@ _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
     """Return the file to write; refuse another ending, a folder, and a file that is there."""
     path = Path(to).expanduser()
-    if path.suffix.lower() not in ENDINGS:
+    if path.suffix.lower() not in FILES:
         raise ValidationError.of(
-            "to", "ending", f"{path.name!r} must end in one of: {', '.join(ENDINGS)}."
+            "to", "ending", f"{path.name!r} must end in one of: {', '.join(FILES)}."
         )
     if path.is_dir():
         raise ValidationError.of("to", "folder", f"{path} is a folder. Give a file.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,20 @@ class Query:
     limit: int
     body: body.Body | None = None
     whole: bool = False
+
+    @property
+    def request(self) -> tuple[Mapping[str, Any], str, str, int]:
+        """What a client is given of it."""
+        return self.filters, self.operator, self.file_type, self.limit
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Add to a `ValidationError` of the query the places in the cell."""
+        try:
+            yield
+        except ValidationError as error:
+            self.locate(error)
+            raise
 
     def locate(self, error: ValidationError) -> None:
         """Add the place in the cell of each field that an error names, and a hint where the mistake is known."""

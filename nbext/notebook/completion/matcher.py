@@ -6,28 +6,26 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nbext.core.untrusted_text import visible
 from nbext.notebook.cell.body import LIST_KEY
 from nbext.notebook.cell.json_source import Cursor, cursor_of
 from nbext.notebook.completion import schema
-from nbext.notebook.completion.vocabulary import Kind
-from nbext.notebook.line import grammars
+from nbext.notebook.completion.schema import Kind, json_names
 from nbext.notebook.line.options import Grammar
-from nbext.notebook.run import fetch
+from nbext.notebook.run.root import MAGICS
 from nbext.notebook.session import saved_names
-from nbext.settings import SETTINGS
 
 if TYPE_CHECKING:
     from IPython.core.completer import CompletionContext, SimpleMatcherResult
 
     from nbext.notebook.session import Session
 
-# The commands whose words are segments: symbols stand for their holders.
-_OF_SEGMENTS = ("overlap", "funnel", "concentration", "trend", "retention")
 _CELL = re.compile(r"%%(segment_query)\b")
-_LINE = re.compile(r"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%(segment|token|nft|nbext)\s")
+_LINE = re.compile(
+    rf"\s*(?:[\w.\[\]'\"]+\s*=\s*)?%({'|'.join(MAGICS.keys() - {'segment_query'})})\s"
+)
 _SHOWN = 200
 # The keys of a whole request; a cell may be one.
 _REQUEST = {("filters",), ("operator",), ("fileType",), ("limit",)}
@@ -76,16 +74,14 @@ def offers(session: Session, lines: list[str], line: int, column: int) -> Offer 
     if cell and line > 0:
         return _in_body(session, "\n".join([*lines[1:line], before]))
     if cell and before.startswith(cell.group()) and len(before) > cell.end():
-        return _in_line(
-            session, grammars.BY_MAGIC[cell[1]], before[cell.end() :], "\n".join(lines[1:])
-        )
+        return _in_line(session, MAGICS[cell[1]][0], before[cell.end() :], "\n".join(lines[1:]))
     found = _LINE.match(before)
     if found is None or lines[0].startswith("%%"):
         return None
     rest = before[found.end() :]
     if found[1] == "segment" and rest.lstrip().startswith("{") and " -" not in rest:
         return _in_body(session, rest)
-    return _in_line(session, grammars.BY_MAGIC[found[1]], rest, rest)
+    return _in_line(session, MAGICS[found[1]][0], rest, rest)
 
 
 def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Offer:
@@ -94,54 +90,23 @@ def _in_line(session: Session, grammar: Grammar, rest: str, filters: str) -> Off
     if "{{" in typed:
         typed = typed.rpartition("{{")[2]
         return typed, _starting(typed, _python(session, typed))
+    own = grammar.own.get(done[0]) if done else None
     if typed.startswith("-"):
-        flags = fetch.flags() if done and done[0] in grammar.commands else grammar.flags
+        flags = own() if own else grammar.flags
         return typed, _starting(typed, (flag for flag in flags if flag.startswith("--")))
     # After an option that takes a value, only its values.
     option = grammar.flags.get(done[-1]) if done else None
-    if option is not None and option.name == "by":
-        return typed, _starting(typed, _columns(session, filters))
-    if option is not None and option.name == "from":
-        return typed, _starting(typed, saved_names(session.data_dir))
-    if option is not None and option.kind == "text":
-        words = option.choices or (session.vocabulary.chains if option.name == "chain" else ())
-        return typed, _starting(typed, words)
-    return typed, _starting(typed, _words(session, grammar, [word for word in done if word], typed))
-
-
-def _words(session: Session, grammar: Grammar, done: list[str], typed: str) -> Iterable[str]:
-    """Return what the next word may be, from those before it."""
-    if grammar is grammars.NBEXT:
-        return _words_of_a_command(session, done, typed) if done else grammars.COMMANDS
-    if grammar in (grammars.TOKEN, grammars.NFT):
-        if not done:
-            return [*(["search"] if grammar is grammars.NFT else []), *session.vocabulary.chains]
-        kind: Kind = "token" if grammar is grammars.TOKEN else "collection"
-        return session.vocabulary.symbols(kind, done[0], typed) if done[0] != "search" else ()
-    if grammar is grammars.SEGMENT and not done:
-        # The id of a table's segment is 40 letters that nobody types; the table's name stands for it.
-        return [
-            name for name in tables(session) if "nbext" in getattr(session.names[name], "attrs", {})
-        ]
-    return ()
-
-
-def _words_of_a_command(session: Session, done: list[str], typed: str) -> Iterable[str]:
-    if done[0] in _OF_SEGMENTS:
-        kinds: tuple[Kind, ...] = ("token", "collection")
-        return [
-            one
-            for kind in kinds
-            for one in session.vocabulary.symbols(kind, session.settings["chain"], typed)
-        ]
-    if done[0] == "schema":
-        return schema.keys(session.vocabulary.schema or {}, ["filters"])
-    if done[0] == "set" and len(done) > 1:
-        setting = next((one for one in SETTINGS if one.name == done[1]), None)
-        if setting is None or done[1] == "chain":
-            return session.vocabulary.chains if setting else ()
-        return ("true", "false") if setting.kind is bool else setting.choices
-    return session.settings.all() if done[0] in ("set", "unset") else ()
+    if option is None or option.kind != "text":
+        done = [word for word in done if word]
+        return typed, _starting(typed, grammar.completes(session, done, typed))
+    words: Iterable[str] = option.choices
+    if option.name == "by" and not option.choices:
+        words = _columns(session, filters)
+    elif option.name == "from":
+        words = saved_names(session.data_dir)
+    elif option.name == "chain":
+        words = session.vocabulary.chains
+    return typed, _starting(typed, words)
 
 
 def _in_body(session: Session, text: str) -> Offer:
@@ -204,24 +169,9 @@ def _python(session: Session, typed: str) -> list[str]:
     """Return the notebook's variables for ``{{``, and after a table's name and a dot its columns."""
     name, dot, _ = typed.rpartition(".")
     if not dot:
-        return tables(session)
+        return json_names(session.names)
     columns = getattr(session.names.get(name), "columns", ())
     return [f"{name}.{one}" for one in columns if isinstance(one, str) and one.isidentifier()]
-
-
-def tables(session: Session) -> list[str]:
-    """Return the notebook's variables that have a JSON form: tables, columns, lists, strings, numbers."""
-    return sorted(
-        name
-        for name, value in list(session.names.items())
-        if not name.startswith("_") and name not in ("In", "Out") and _can_be_json(value)
-    )
-
-
-def _can_be_json(value: Any) -> bool:
-    if isinstance(value, str | int | float | list | tuple | set | dict):
-        return True
-    return hasattr(value, "tolist") or (hasattr(value, "columns") and hasattr(value, "attrs"))
 
 
 def _starting(typed: str, words: Iterable[str]) -> list[str]:

@@ -6,9 +6,10 @@ import difflib
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -49,13 +50,15 @@ class Word:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its flags, the kind of its value, and one line of help."""
+    """One option: its flags, one line of help, the kind of its value, and for whom alone it has a meaning."""
 
     flags: tuple[str, ...]
     help: str
     kind: Literal["flag", "text", "integer"] = "flag"
     metavar: str = ""
     choices: tuple[str, ...] = ()
+    # What a command without it says of those that have it.
+    takers: str = ""
 
     @cached_property
     def name(self) -> str:
@@ -73,7 +76,7 @@ class Option:
 class Args:
     """A parsed line: its words in order, and the options that were given with the column of each value.
 
-    ``names`` are the variables that expressions may use, where the magic was called.
+    ``names`` are the variables that expressions may use, where the magic was called; ``cell`` the lines below it.
     """
 
     magic: str
@@ -82,11 +85,14 @@ class Args:
     options: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, int] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
+    cell: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         return self.options.get(name)
 
 
+# Of the session, which knows the words to offer: a grammar does not.
+Completes = Callable[[Any, list[str], str], Iterable[str]]
 HELP = Option(("--help", "-h"), "show this help")
 
 
@@ -94,7 +100,8 @@ HELP = Option(("--help", "-h"), "show this help")
 class Grammar:
     """The words and options of one magic. ``echo`` False leaves the line out of errors: it may contain a secret.
 
-    ``commands`` are first words after which every word is the command's own: no option of the magic stands there.
+    ``own`` are first words after which every word is that command's: no option of the magic stands there.
+    ``completes`` returns what the next word may be, from those before it and what is typed of it.
     """
 
     magic: str
@@ -104,7 +111,8 @@ class Grammar:
     examples: tuple[str, ...] = ()
     notes: str = ""
     echo: bool = True
-    commands: tuple[str, ...] = ()
+    own: Mapping[str, Callable[[], Iterable[str]]] = field(default_factory=dict)
+    completes: Completes = lambda session, done, typed: ()
 
     # Cached: every line of every cell looks its flags up here.
     @cached_property
@@ -134,7 +142,7 @@ class Grammar:
             # First of all, so that no other error repeats what may be a key.
             if word.kind == "word" and _KEY.match(word.text):
                 raise UsageError(f"{self.magic}: {KEY_REFUSED}")
-            if args.words and args.words[0].text in self.commands:
+            if args.words and args.words[0].text in self.own:
                 args.words.append(word)
             elif word.kind == "word" and word.text == "--":
                 args.words.extend(rest)
@@ -223,6 +231,38 @@ class Grammar:
         raise self.error(
             args, f"{flag} takes {' or '.join(option.choices)}, not {given.text!r}.{near}", given
         )
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of ``%nbext``, as a decorator of the function that runs it.
+
+    ``usage`` has its words, ``examples`` cells that run over the sample, and ``elsewhere`` those that need a key,
+    another service or a node. ``run`` is called with the session, the line and each word after the name: as text, or
+    where the command ``reads_words`` itself, because they may be tables, as `Word`. ``flags`` are those of a command
+    whose words are all its own.
+    """
+
+    name: str
+    usage: str
+    help: str
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    completes: Completes = lambda session, done, typed: ()
+    reads_words: bool = False
+    flags: Callable[[], Iterable[str]] | None = None
+    run: Callable[..., Any] = print
+
+    def __call__(self, run: Callable[..., Any]) -> Command:
+        """Return the command that a function runs."""
+        return replace(self, run=run)
+
+    @property
+    def most(self) -> int | None:
+        """How many words the function takes; None where it has its own words for too many."""
+        words = list(signature(self.run).parameters.values())[2:]
+        return None if any(one.kind is one.VAR_POSITIONAL for one in words) else len(words)
 
 
 def value_of(word: Word, args: Args) -> Any:

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.constants import MAX_LIMIT
+from nbext.core.constants import FILES, FRAMES, MAX_LIMIT
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
-from nbext.errors import ConfigError, UsageError
-from nbext.notebook.line.options import Args, Grammar
+from nbext.errors import UsageError
+from nbext.notebook.line.options import Args, Grammar, Option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +24,27 @@ if TYPE_CHECKING:
 
 # IPython uses these names itself: a result under one of them would break the shell.
 _TAKEN = {"In", "Out", "exit", "quit", "get_ipython", "ip", "display"}
-FORMATS = (".csv", ".json", ".parquet", ".arrow")
+_FILES = " or ".join((", ".join(FILES[:-1]), FILES[-1]))
+OUT = Option(
+    ("--out", "-o"),
+    "store the result in this variable",
+    "text",
+    "NAME",
+    takers="config, history, schema and the commands that compare segments return a table to store",
+)
+RESULT = (
+    OUT,
+    Option(("--to",), f"write the result to a {_FILES} file", "text", "FILE"),
+    Option(("--overwrite",), "let --to replace an existing file"),
+    Option(("--raw",), "with --to: do not escape text that a spreadsheet would run as a formula"),
+    Option(
+        ("--as",),
+        "the type of table (default: the setting `frame`)",
+        "text",
+        choices=tuple(FRAMES),
+    ),
+    Option(("--explore",), "show the whole table in a view that sorts, filters and sums up"),
+)
 # Ten conditions in words; whatever a stranger's service sends, a note stays short enough to be read.
 MAX_NOTE = 1_500
 # Cells below call it: who gives a result such a name meant another.
@@ -65,6 +85,9 @@ def prepare(grammar: Grammar, args: Args) -> None:
 
 def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
     """Store the result under a name, write it to a file, or return it to be displayed."""
+    if args["card"]:
+        put(session, args, frame)
+        return forms().show(frame, client=session.client)
     session.vocabulary.learn_rows(frame)
     session.suspicious.learn(frame)
     # Without provenance too: its names are a stranger's all the same, and are displayed so.
@@ -82,12 +105,24 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         print(f"{args['to']}: {in_words(frame)}")
     # Converted last: files and provenance are made from the DataFrame.
     kind = args["as"] or session.settings["frame"]
-    value = frame if kind == "pandas" else converted(frame, kind)
+    maker = FRAMES[kind]
+    value = frame
+    if maker is not None:
+        module, _, name = maker.partition(":")
+        value = getattr(import_module(module), name)(frame)
     if args["explore"]:
         put(session, args, value)
-        # Imported only now: ipywidgets would make %load_ext slow.
-        return import_module("nbext.notebook.forms").explore(frame, client=session.client)
+        return forms().explore(frame, client=session.client)
     return None if args["to"] is not None and args["out"] is None else put(session, args, value)
+
+
+def file_of(args: Args) -> dict[str, Any]:
+    """Return what a client is given to write straight to the file of a line; nothing where the table is needed too."""
+    # Straight to the file: there may be more rows than fit into memory.
+    if args["to"] is None or args["out"] is not None or args["card"]:
+        return {}
+    overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
+    return {"to": checked_file(args["to"], overwrite=overwrite), "overwrite": overwrite, "raw": raw}
 
 
 def print_file(written: pd.DataFrame, args: Args) -> None:
@@ -135,6 +170,19 @@ def put(session: Session, args: Args, value: Any) -> Any:
     return None
 
 
+def own_table(rows: list[dict[str, Any]], columns: list[str] | None = None) -> pd.DataFrame:
+    """Return rows as a table that is displayed as a service's are: nothing in it hides or runs."""
+    import pandas as pd
+
+    # The mark by which the display knows it: saved filters may contain names from a chain.
+    return Provenance().attach(pd.DataFrame(rows, columns=columns))
+
+
+def forms() -> Any:
+    """Return the forms' module, imported only now: ipywidgets would make %load_ext slow."""
+    return import_module("nbext.notebook.forms")
+
+
 def in_words(value: Any) -> str:
     """Return the size of a table in words, or any other value as text."""
     shape = getattr(value, "shape", None)
@@ -167,32 +215,11 @@ def cut_in_words(about: Provenance, args: Args) -> str | None:
     return f"{counted}; --limit 0 counts, --all fetches"
 
 
-def converted(frame: pd.DataFrame, kind: str) -> Any:
-    """Return the table as ``polars`` or ``arrow``."""
-    from nbext.client.frames import to_arrow
-    from nbext.core.uint256 import as_texts
-
-    if kind not in ("polars", "arrow"):
-        raise ConfigError(f"frame: {visible(kind)!r} is not one of: pandas, polars, arrow.")
-    table = to_arrow(frame)
-    if kind == "arrow":
-        return table
-    try:
-        import polars
-    except ImportError:
-        raise ConfigError(
-            "--as polars: polars is not installed. Run `%pip install polars`."
-        ) from None
-    return polars.from_arrow(as_texts(table, wide=True))
-
-
 def checked_file(to: str, *, overwrite: bool) -> Path:
     """Return the path of a file to be written, whose format is known and which may be written."""
     path = Path(to).expanduser()
-    if path.suffix.lower() not in FORMATS:
-        raise UsageError(
-            f"--to {visible(to)}: unknown file format. Use .csv, .json, .parquet or .arrow."
-        )
+    if path.suffix.lower() not in FILES:
+        raise UsageError(f"--to {visible(to)}: unknown file format. Use {_FILES}.")
     # A link could lead the result out of the folder that the user sees.
     if path.is_dir() or path.is_symlink():
         raise UsageError(

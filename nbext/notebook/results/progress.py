@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import contextvars
 import sys
 import threading
 import time
+from concurrent.futures import Future, wait
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.untrusted_text import html, visible
+from nbext.notebook.threads import in_background
 
 if TYPE_CHECKING:
     from nbext.client.segment_run import Progress
@@ -32,7 +34,7 @@ class Bar:
         self._last: Progress | None = None
         self._line: tuple[str, float] | None = None
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._drawing: Future[None] | None = None
 
     def __call__(self, progress: Progress) -> None:
         """Take one report."""
@@ -45,13 +47,7 @@ class Bar:
     def __enter__(self) -> Bar:
         self._started = time.monotonic()
         if self._view is not None:
-            # A kernel routes output by context: without a copy a thread's output may land in another cell.
-            context = contextvars.copy_context()
-            drawing = (self._draw, self._view)
-            self._thread = threading.Thread(
-                target=context.run, args=drawing, name="nbext-bar", daemon=True
-            )
-            self._thread.start()
+            self._drawing = in_background(partial(self._draw, self._view), "nbext-bar")
         return self
 
     def __exit__(
@@ -62,8 +58,8 @@ class Bar:
     ) -> None:
         # Waited for, so that the bar is gone before the result is displayed.
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(1)
+        if self._drawing is not None:
+            wait([self._drawing], 1)
 
     def _draw(self, view: NotebookView | TerminalView) -> None:
         if self._stop.wait(self._delay):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.provenance import Provenance
 from nbext.errors import UsageError
 from nbext.notebook.cell.request import query_of
-from nbext.notebook.line.options import Args, Word, value_of
-from nbext.notebook.results.deliver import deliver
+from nbext.notebook.line.options import Args, Command, Option, Word, value_of
+from nbext.notebook.results.deliver import OUT, deliver
 
 if TYPE_CHECKING:
-    from nbext.analysis.segments import Result
     from nbext.notebook.session import Session
 
 # Options that choose rows of one segment, or how they are returned.
@@ -30,73 +30,182 @@ _OF_ROWS = (
     "json",
     "csv",
 )
+_SINCE = Option(
+    ("--since",),
+    "how far back they begin (default 1y)",
+    "text",
+    "SPAN",
+    takers="trend and retention begin at a time",
+)
 
 
-def overlap(session: Session, args: Args, words: list[str]) -> Any:
-    """Run ``%nbext overlap A B ...``."""
-    from nbext.analysis import overlap
+def _completes(session: Session, done: list[str], typed: str) -> Iterable[str]:
+    """Return symbols, which stand for their holders."""
+    chain = session.settings["chain"]
+    return [
+        *session.vocabulary.symbols("token", chain, typed),
+        *session.vocabulary.symbols("collection", chain, typed),
+    ]
 
-    asked, client = _segments(session, args), session.connected()
-    named = dict(zip(_names(args), asked, strict=True))
+
+@Command(
+    "overlap",
+    "SEGMENT...",
+    "count what segments have in common, with a chart: symbols, tables, ids or {filters}",
+    (
+        Option(("--share",), "the share of the row's wallets", takers="overlap returns shares"),
+        Option(("--lift",), "how many times as many as by chance", takers="overlap returns lifts"),
+        OUT,
+    ),
+    (
+        "%nbext overlap BAYC MAYC AZUKI",
+        "%nbext overlap BAYC MAYC AZUKI --share",
+        "%nbext overlap BAYC MAYC AZUKI --lift",
+    ),
+    completes=_completes,
+    reads_words=True,
+)
+def _overlap(session: Session, args: Args, *words: Word) -> Any:
+    asked = [segment_named(session, args, word) for word in words or [None]]
+    named = dict(zip((word.text for word in words), asked, strict=True))
     # Two words of one name get a number each from the names of a list.
     segments = named if len(named) == len(asked) else asked
-    return _shown(
-        session,
-        args,
-        "overlap",
-        lambda: overlap(
-            segments, share=bool(args["share"]), lift=bool(args["lift"]), client=client
-        ),
-    )
+    share, lift = bool(args["share"]), bool(args["lift"])
+    return _shown(session, args, "overlap", segments, share=share, lift=lift)
 
 
-def of_one(session: Session, args: Args, words: list[str]) -> Any:
-    """Run ``%nbext funnel SEGMENT``, ``concentration TOKEN``, ``trend SEGMENT`` or ``retention SEGMENT``."""
-    from nbext.analysis import concentration, funnel, retention, trend
-
-    (asked,), client = _segments(session, args), session.connected()
-    known = {
-        "funnel": funnel,
-        "concentration": concentration,
-        "trend": trend,
-        "retention": retention,
-    }
-    analysis: Any = known[args.words[0].text]
-    options = {
-        name: args[name]
-        for name in ("every", "since", "by", "cohort", "amounts")
-        if args[name] is not None
-    }
+def _of_one(session: Session, args: Args, word: Word | None = None) -> Any:
+    """Run the analysis of one segment that the line names; options of the line are its arguments."""
+    segment = segment_named(session, args, word)
+    names = ("every", "since", "by", "cohort", "amounts")
+    options = {name: args[name] for name in names if args[name] is not None}
     if args["no_amounts"]:
         if args["amounts"] is not None:
             raise UsageError("Use --amounts or --no-amounts, not both.")
         options["amounts"] = False
-    return _shown(
-        session, args, args.words[0].text, lambda: analysis(asked, client=client, **options)
-    )
+    return _shown(session, args, args.words[0].text, segment, **options)
 
 
-def wallet(session: Session, args: Args, words: list[str]) -> Any:
-    """Run ``%nbext wallet ADDRESS...``; a value from Python may be a list or a column of addresses."""
-    from nbext.analysis import wallet
-
-    asked = [one for word in args.words[1:] for one in _addresses(value_of(word, args))]
+@Command(
+    "wallet",
+    "ADDRESS...",
+    "list what wallets hold, now or --as-of a time, on all chains or on --chain NAME",
+    (
+        Option(
+            ("--as-of",),
+            "a time, such as 30d or 2025-01-31, or a block",
+            "text",
+            "TIME",
+            takers="wallet reads balances at a time",
+        ),
+        Option(
+            ("--chain",),
+            "this chain alone",
+            "text",
+            "CHAIN",
+            takers="wallet reads balances of one chain",
+        ),
+        OUT,
+    ),
+    (
+        '%nbext wallet {{uni["address"][0]}} --as-of 30d --chain ethereum -o held\nheld[["symbol", "amount"]]',
+    ),
+    reads_words=True,
+)
+def _wallet(session: Session, args: Args, *words: Word) -> Any:
+    asked: list[str] = []
+    for word in words:
+        # From Python it may be a list or a column of addresses.
+        value = value_of(word, args)
+        asked += [value] if isinstance(value, str) else map(str, value)
     if not asked:
         raise UsageError("%nbext wallet: name an address: %nbext wallet 0x...")
-    client, as_of, chain = session.connected(), args["as_of"], args["chain"]
-    return _shown(
-        session, args, "wallet", lambda: wallet(asked, as_of=as_of, chain=chain, client=client)
-    )
+    return _shown(session, args, "wallet", asked, as_of=args["as_of"], chain=args["chain"])
 
 
-def _addresses(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(one) for one in value]
+COMMANDS = (
+    _overlap,
+    Command(
+        "funnel",
+        "SEGMENT",
+        "count each condition of a segment alone, and with those before it",
+        (OUT,),
+        ('%nbext funnel {"token": {"token": "UNI"}, "not": {"nft": {"nft": "BAYC"}}}',),
+        completes=_completes,
+        reads_words=True,
+    )(_of_one),
+    Command(
+        "concentration",
+        "TOKEN",
+        "show how much the largest holders of a token or a collection have",
+        (OUT,),
+        ('%nbext concentration UNI -o shares\nshares[["wallets", "amount", "share"]]',),
+        completes=_completes,
+        reads_words=True,
+    )(_of_one),
+    Command(
+        "trend",
+        "SEGMENT",
+        "count a segment through time: --every 1w --since 1y",
+        (
+            Option(
+                ("--every",),
+                "the time between two points (default 1w)",
+                "text",
+                "SPAN",
+                takers="trend has points",
+            ),
+            _SINCE,
+            Option(
+                ("--amounts",),
+                "add up what is held of this token (default: of the only one)",
+                "text",
+                "TOKEN",
+                takers="trend adds up balances",
+            ),
+            Option(("--no-amounts",), "only count", takers="trend adds up balances"),
+            OUT,
+        ),
+        (
+            "%nbext trend UNI --every 26w --since 1y --no-amounts",
+            '%nbext trend {"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}} --every 26w --amounts UNI -o held\n'
+            'held[["at", "count", "amount"]]',
+        ),
+        completes=_completes,
+        reads_words=True,
+    )(_of_one),
+    Command(
+        "retention",
+        "SEGMENT",
+        "share of each cohort that matches later: --by month --cohort held --since 1y",
+        (
+            Option(
+                ("--by",),
+                "the period (default month)",
+                "text",
+                choices=("day", "week", "month", "quarter"),
+                takers="retention has periods",
+            ),
+            Option(
+                ("--cohort",),
+                "first held, or first seen (default held)",
+                "text",
+                choices=("held", "seen"),
+                takers="retention has cohorts",
+            ),
+            _SINCE,
+            OUT,
+        ),
+        ("%nbext retention UNI --by quarter --cohort held --since 1y",),
+        completes=_completes,
+        reads_words=True,
+    )(_of_one),
+    _wallet,
+)
 
 
 def of_query(session: Session, args: Args, segment: Any) -> Any:
     """Return what ``--changes`` or ``--profile`` asks for of a segment: its filters and operator, or its id."""
-    from nbext.analysis import changes, profile
-
     asked = "profile" if args["profile"] else "changes"
     if args["profile"] and args["changes"] is not None:
         raise UsageError("Use --changes or --profile, not both.")
@@ -106,33 +215,17 @@ def of_query(session: Session, args: Args, segment: Any) -> Any:
             raise UsageError(
                 f"{flag} has no effect with --{asked}, which compares all wallets. Leave it out."
             )
-    client = session.connected()
     if args["profile"]:
-        return _shown(session, args, "profile", lambda: profile(segment, client=client))
-    return _shown(
-        session, args, "changes", lambda: changes(segment, args["changes"], client=client), _counts
-    )
+        return _shown(session, args, "profile", segment)
+    return _shown(session, args, "changes", segment, since=args["changes"])
 
 
-def _counts(made: Result) -> str:
-    """Return how many wallets have each status, and between which blocks."""
-    about = Provenance.of(made)
-    counts = f"{about.joined:,} joined, {about.left:,} left, {about.stayed:,} stayed"
-    then, now = (f"{(moment or {})['block']:,}" for moment in (about.then, about.as_of))
-    return f"{counts} from block {then} to {now}"
-
-
-def _segments(session: Session, args: Args) -> list[Any]:
-    given = args.words[1:]
-    if not given:
+def segment_named(session: Session, args: Args, word: Word | None) -> Any:
+    """Return what a word stands for: the table of that name, filters on the line, a symbol, an address or an id."""
+    if word is None:
         raise UsageError(
             f"%nbext {args.words[0].text}: name a segment: a symbol, a table, an id, or {{filters}}."
         )
-    return [segment(session, args, word) for word in given]
-
-
-def segment(session: Session, args: Args, word: Word) -> Any:
-    """Return what a word stands for: the table of that name, filters on the line, a symbol, an address or an id."""
     table = args.names.get(word.text) if word.kind in ("word", "python") else None
     if hasattr(table, "columns"):
         return table
@@ -142,22 +235,16 @@ def segment(session: Session, args: Args, word: Word) -> Any:
     return value_of(word, args)
 
 
-def _names(args: Args) -> list[str]:
-    return [word.text for word in args.words[1:]]
-
-
-def _shown(
-    session: Session,
-    args: Args,
-    label: str,
-    made: Callable[[], Result],
-    say: Callable[[Result], str] | None = None,
-) -> Any:
-    """Deliver a table, as that of a query; display its chart where it is not only stored."""
-    with session.bar(label):
-        table = made()
-    if say:
-        print(say(table))
+def _shown(session: Session, args: Args, name: str, asked: Any, **options: Any) -> Any:
+    """Run an analysis and deliver its table, as that of a query; display its chart where it is not only stored."""
+    analysis, client = getattr(import_module("nbext.analysis"), name), session.connected()
+    with session.bar(name):
+        table = analysis(asked, client=client, **options)
+    if name == "changes":
+        about = Provenance.of(table)
+        counts = f"{about.joined:,} joined, {about.left:,} left, {about.stayed:,} stayed"
+        then, now = (f"{(moment or {})['block']:,}" for moment in (about.then, about.as_of))
+        print(f"{counts} from block {then} to {now}")
     from nbext.analysis import charts
 
     if args["out"] is None and charts.available() and len(table):

@@ -9,10 +9,11 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Literal
 
 from nbext.core.provenance import Provenance
-from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled, ValidationError
+from nbext.errors import DeadlineExceeded, NbextError, QueryCancelled
 from nbext.notebook.cell.request import Query
 from nbext.notebook.line.options import Args
 from nbext.notebook.results.deliver import cut_in_words, print_notes
+from nbext.notebook.threads import in_background
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,16 +26,16 @@ _CANCELLED = "The segment was cancelled by its handle."
 Status = Literal["running", "completed", "failed", "cancelled"]
 
 
-class Background:
+class BackgroundSegment:
     """A handle on a segment: look at its ``status``, wait for its ``result()``, ``await`` it, ``cancel()`` it."""
 
     def __init__(self, client: Client, query: Query, args: Args) -> None:
         self._client, self._query, self._args = client, query, args
         self._has_told = False
-        # A Future of threads: it can be waited for with a timeout, and awaited through asyncio.
-        self._future: Future[pd.DataFrame] = Future()
         self._cancelled = threading.Event()
         self.segment_id: str | None = None
+        # A daemon: a kernel that is shut down does not wait for the segment.
+        self._future = in_background(self._run, "nbext-background")
 
     @property
     def status(self) -> Status:
@@ -85,24 +86,16 @@ class Background:
     def __repr__(self) -> str:
         return f"<segment in the background: {self.status}>"
 
-    def run(self) -> None:
-        """Run the query to its end; the thread's whole work."""
-        query = self._query
+    def _run(self) -> pd.DataFrame:
         try:
             # Whose service it is decides how its answers are read; one that cannot be asked now fails below.
             _ = self._client.is_ours
-            frame = self._client.execute_segment(
-                query.filters, query.operator, query.file_type, query.limit, progress=self._report
-            )
-        except NbextError as error:
-            # The thread's edge: the error belongs to whoever asks for the result.
-            if isinstance(error, ValidationError):
-                query.locate(error)
-            self._future.set_exception(
-                QueryCancelled(_CANCELLED) if self._cancelled.is_set() else error
-            )
-        else:
-            self._future.set_result(frame)
+            with self._query.located():
+                return self._client.execute_segment(*self._query.request, progress=self._report)
+        except NbextError:
+            if self._cancelled.is_set():
+                raise QueryCancelled(_CANCELLED) from None
+            raise
 
     def _report(self, progress: Progress) -> None:
         self.segment_id = progress.segment_id or self.segment_id
@@ -111,14 +104,15 @@ class Background:
             raise QueryCancelled(_CANCELLED)
 
 
-def start(session: Session, query: Query, args: Args) -> Background:
-    """Run a query in a thread and return its handle."""
+def start(session: Session, query: Query, args: Args) -> BackgroundSegment | None:
+    """Run a query in a thread and return its handle, or store it under the name that the line gives."""
     # A remote service may be silent for half a minute: it is first asked by the thread. Only the key is asked for here.
     is_remote = session.client is None and session.settings["base_url"]
     client = session.unasked_client() if is_remote else session.connected()
     # Its lists are read now: the notebook may change them while the segment runs.
-    client.request_for(query.filters, query.operator, query.file_type, query.limit)
-    handle = Background(client, query, args)
+    with query.located():
+        client.request_for(*query.request)
+    handle = BackgroundSegment(client, query, args)
 
     def note(future: Future[pd.DataFrame]) -> None:
         if future.exception() is None:
@@ -127,6 +121,9 @@ def start(session: Session, query: Query, args: Args) -> Background:
 
     # The history lists what ran, even if nobody ever asks for the result.
     handle._future.add_done_callback(note)
-    # A daemon: a kernel that is shut down does not wait for the segment.
-    threading.Thread(target=handle.run, name="nbext-background", daemon=True).start()
-    return handle
+    if (name := args["out"]) is None:
+        return handle
+    # Stored although nothing has finished: the handle is the only way to the result.
+    session.names[name] = handle
+    print(f"{name} = {handle!r}; {name}.result() waits for the table")
+    return None

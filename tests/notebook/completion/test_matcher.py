@@ -274,7 +274,7 @@ def test_no_text_and_no_place_makes_completion_fail(text, line, column):
 
 
 def _vocabulary():
-    from nbext.notebook.session import Vocabulary
+    from nbext.notebook.completion.schema import Vocabulary
 
     made = Vocabulary()
     made.learn_service(None, {}, json_schema())

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbext.errors import UsageError
-from nbext.notebook.line import grammars
 from nbext.notebook.line.options import KEY_REFUSED, Grammar, Option, Word, words
+from nbext.notebook.run.root import MAGICS
 
 GRAMMAR = Grammar(
     "%try",
@@ -142,7 +142,7 @@ def test_quoted_words_come_back_as_they_were(texts):
     assert [word.text for word in words(line + " end", "%try")] == [*texts, "end"]
 
 
-@pytest.mark.parametrize("grammar", grammars.BY_MAGIC.values(), ids=grammars.BY_MAGIC)
+@pytest.mark.parametrize("grammar", [one for one, _ in MAGICS.values()], ids=MAGICS)
 def test_each_magic_has_a_purpose_and_three_examples_and_every_option_explained(grammar):
     assert grammar.purpose.endswith(".")
     assert len(grammar.examples) == 3

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import wait
 
 import pytest
 
@@ -11,7 +11,7 @@ from nbext.client import Client
 from nbext.errors import DeadlineExceeded, QueryCancelled
 from nbext.notebook.cell.request import Query
 from nbext.notebook.line.options import Args
-from nbext.notebook.run.background import Background
+from nbext.notebook.run.background import BackgroundSegment
 from tests.notebook.slow_service import SEGMENT, slow_service
 
 
@@ -25,17 +25,15 @@ def running():
         service.answers["DELETE /v1/segment/seg_1"] = (0, 200, {**SEGMENT, "status": "cancelled"})
         client = Client(service.url, "key")
         assert client.is_ours
-        handle = Background(
+        handle = BackgroundSegment(
             client, Query({"token": {"token": "UNI"}}, "AND", "json", 10), Args("", "")
         )
-        thread = threading.Thread(target=handle.run, daemon=True)
-        thread.start()
         until = time.monotonic() + 20
         while handle.segment_id is None and time.monotonic() < until:
             time.sleep(0.01)
         yield handle, service
         handle.cancel()
-        thread.join(10)
+        wait([handle._future], 10)
         client.close()
 
 

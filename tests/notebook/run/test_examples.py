@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nbext.cli import main
-from nbext.notebook.line.grammars import TOUR
 from nbext.notebook.run import examples
+from nbext.notebook.run.root import TOUR
 
 NAMES = [path.name for path in examples.files()]
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nbext.connect
-from nbext.notebook.line.grammars import COMMANDS
-from nbext.notebook.run import root
+from nbext.notebook.run.root import COMMANDS
+from nbext.notebook.run.settings import entries_of, table_of
 from nbext.notebook.session import current_session
 
 TABLES = st.recursive(
@@ -22,22 +22,19 @@ TABLES = st.recursive(
 
 @given(TABLES)
 def test_a_table_is_the_same_after_it_was_read_as_entries(table):
-    assert root._as_table(root._entries(table)) == table
-
-
-def test_every_command_of_the_help_is_there_and_no_other():
-    assert set(root._COMMANDS) == set(COMMANDS)
+    assert table_of(entries_of(table)) == table
 
 
 @pytest.mark.parametrize(
-    "command", [name for name, (_, most) in root._COMMANDS.items() if most is not None]
+    "command",
+    [one for one in COMMANDS.values() if one.most is not None],
+    ids=lambda command: command.name,
 )
 def test_a_word_too_many_is_named_with_the_usage(shell, command):
-    _, most = root._COMMANDS[command]
-    usage = f"%nbext {command} {COMMANDS[command][0]}".rstrip()
-    words = " ".join(["1"] * (most or 0) + ["surplus"])
-    assert shell.error(f"%nbext {command} {words}") == (
-        f"UsageError: %nbext {command}: unexpected argument 'surplus'. Usage: {usage}"
+    usage = f"%nbext {command.name} {command.usage}".rstrip()
+    words = " ".join(["1"] * (command.most or 0) + ["surplus"])
+    assert shell.error(f"%nbext {command.name} {words}") == (
+        f"UsageError: %nbext {command.name}: unexpected argument 'surplus'. Usage: {usage}"
     )
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
-from importlib import import_module
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
-from nbext.errors import NotFound, UsageError, ValidationError
+from nbext.core.wire import FILE_TYPES, OPERATORS
+from nbext.errors import NotFound, UsageError
 from nbext.notebook.cell.body import Body
 from nbext.notebook.cell.request import Query, query_of
-from nbext.notebook.line import grammars
-from nbext.notebook.line.options import Args, Word, value_of
+from nbext.notebook.completion.schema import json_names
+from nbext.notebook.line.options import Args, Grammar, Option, Word, value_of
 from nbext.notebook.results import deliver
+from nbext.notebook.results.deliver import RESULT
 from nbext.notebook.run import analysis, background
 from nbext.notebook.session import Session, saved_query
 
@@ -41,10 +42,102 @@ _OF_A_RUN = (
 )
 
 
-def run_cell(session: Session, args: Args, cell: str | None) -> Any:
+_QUERY = (
+    Option(("--operator",), "how the conditions combine (default AND)", "text", choices=OPERATORS),
+    Option(
+        ("--limit",),
+        "how many rows to return, in the order of addresses; 0 only counts",
+        "integer",
+        "N",
+    ),
+    Option(
+        ("--top",),
+        "return the N rows with the largest --by COLUMN, of all that match",
+        "integer",
+        "N",
+    ),
+    Option(("--by",), "the column that --top ranks by, such as UNI_balance", "text", "COLUMN"),
+    Option(("--all",), "return every row, up to 10,000,000"),
+    Option(("--count",), "return the number of matching wallets, and no rows"),
+    Option(
+        ("--type",),
+        "the file type that the service makes (default json)",
+        "text",
+        choices=FILE_TYPES,
+    ),
+    Option(("--dry-run",), "print the request and check it, without running it"),
+    Option(("--explain",), "print the segment in words, its SQL and the engine's plan"),
+    Option(("--bg",), "run in the background and return a handle: .status, .result(), .cancel()"),
+    Option(("--from",), "run the query that `%nbext save NAME` saved", "text", "NAME"),
+    Option(("--card",), "show the result as a card"),
+    Option(
+        ("--changes",),
+        "return who joined, left or stayed since then: 30d, 4w, 2025-01-31",
+        "text",
+        "SINCE",
+    ),
+    Option(("--profile",), "return what the wallets hold more than others do"),
+    Option(
+        ("--run-corrected",),
+        "read Python's dicts, comments and trailing commas as the JSON that they mean",
+    ),
+)
+
+SEGMENT_QUERY = Grammar(
+    "%%segment_query",
+    "Run the segment whose filters are the cell, as JSON, and return its wallets as a DataFrame.",
+    "%%segment_query [NAME] [options]",
+    (*_QUERY, *RESULT),
+    (
+        '%%segment_query --operator OR --count\n{"token": {"token": "UNI"}, "nft": {"nft": "BAYC"}}',
+        '%%segment_query largest --top 100 --by UNI_balance\n{"token": {"token": "UNI"}}',
+        "%%segment_query --dry-run\n"
+        '{"token": {"token": "USDC", "balance": {"min": {{str(10 ** 3)}}}}, "not": {"nft": {"nft": "BAYC"}}}',
+    ),
+    "NAME stores the result in that variable; without it the result is displayed. The cell is the filters, or a whole\n"
+    'request ({"operator": ..., "filters": ...}). {{expression}} inserts a Python value as JSON; in a function\n'
+    "it finds the function's variables first, then the notebook's. NAME and -o always store in the notebook: inside\n"
+    "a function write rows = %segment {...}, or return get_ipython().run_cell_magic(...).\n"
+    '{"wallet": {"in": {{allow.address}}}} takes a column, a set or a table of any length; "@allow.csv" a file\n'
+    '(.csv, .txt, .parquet) in the notebook\'s folder; "sg_..." a saved segment.\n'
+    "A Python date is a whole day: before {{datetime.date(2025, 1, 31)}} includes the 31st. A pd.Timestamp or a\n"
+    "datetime is an instant, also at midnight: {{day.date()}} is its day.\n"
+    "`%nbext schema` lists the conditions and their fields.",
+)
+
+
+def _tables_of_segments(session: Session, done: list[str], typed: str) -> Iterable[str]:
+    # The id of a table's segment is 40 letters that nobody types; the table's name stands for it.
+    names = () if done else json_names(session.names)
+    return [name for name in names if "nbext" in getattr(session.names[name], "attrs", {})]
+
+
+SEGMENT = Grammar(
+    "%segment",
+    "Read a segment by its id, export its rows, or run a segment written on the line.",
+    "%segment ID [--json|--csv|--card] [options]   or   %segment {FILTERS} [options]",
+    (
+        Option(("--json",), "export the rows through the service's JSON"),
+        Option(("--csv",), "export the rows through the service's CSV"),
+        *_QUERY,
+        *RESULT,
+    ),
+    (
+        '%segment {"token": {"token": "USDC"}} --limit 5 -o few',
+        "%segment {{few.attrs['nbext']['segment_id']}}",
+        "%segment {{few.attrs['nbext']['segment_id']}} --csv -o rows",
+    ),
+    "A cell may have several of these lines, but a notebook displays the last result only: give the others a name\n"
+    "(-o NAME). --count, and --limit 0, return the number of wallets; in Python limit=0 returns a\n"
+    'table without rows, whose attrs["nbext"]["matched"] is that number.',
+    completes=_tables_of_segments,
+)
+
+
+def run_cell(session: Session, args: Args) -> Any:
     """Run ``%%segment_query``: the cell, or the query saved under ``--from``."""
-    grammar, text, saved = grammars.SEGMENT_QUERY, cell or "", args["from"]
-    if cell is None and saved is None:
+    grammar, text, saved = SEGMENT_QUERY, args.cell or "", args["from"]
+    if args.cell is None and saved is None:
         raise UsageError(
             "%segment_query is a cell magic. Write %%segment_query as the first line of a cell, and the filters "
             "as JSON below it. On one line: %segment {filters}"
@@ -77,9 +170,9 @@ def run_cell(session: Session, args: Args, cell: str | None) -> Any:
     return run(session, query_of("\n" + text, args, session.settings["limit"]), args)
 
 
-def run_line(session: Session, args: Args, cell: str | None) -> Any:
+def run_line(session: Session, args: Args) -> Any:
     """Run ``%segment``: an id to read or export, or filters on the line."""
-    grammar = grammars.SEGMENT
+    grammar = SEGMENT
     if len(args.words) > 1:
         surplus = args.words[1].text
         if args.words[0].kind == "json" and not surplus.strip("}]"):
@@ -127,24 +220,24 @@ def _segment_of(args: Args, word: Word) -> str | None:
     table = args.names.get(word.text) if word.kind in ("word", "python") else None
     if word.kind == "word" and isinstance(table, list | tuple | set | dict):
         message = f"{word.text} is a {type(table).__name__}, not a segment's table. Python values need braces: "
-        raise grammars.SEGMENT.error(args, f"{message}%segment {{{{{word.text}}}}}", word)
+        raise SEGMENT.error(args, f"{message}%segment {{{{{word.text}}}}}", word)
     if word.kind == "word" and isinstance(table, str) and table.startswith("sg_"):
         message = f"{word.text} is a variable with an id. Python values need braces: %segment {{{{{word.text}}}}}"
-        raise grammars.SEGMENT.error(args, message, word)
+        raise SEGMENT.error(args, message, word)
     if isinstance(table, str) and table.lstrip().startswith("{"):
         # Not read as the line is: in a text from elsewhere, {{...}} would run.
         message = f"{word.text} is a text, not filters. Parse it: %segment {{{{json.loads({word.text})}}}}"
-        raise grammars.SEGMENT.error(args, message, word)
-    if isinstance(table, background.Background):
+        raise SEGMENT.error(args, message, word)
+    if isinstance(table, background.BackgroundSegment):
         message = f"{word.text} is a background run. Its table is {word.text}.result()."
-        raise grammars.SEGMENT.error(args, message, word)
+        raise SEGMENT.error(args, message, word)
     if not hasattr(table, "columns"):
         return None
     about = Provenance.of(table)
     found, rows = about.segment_id, about.returned
     if found is None:
         message = f"the table {visible(word.text)} does not say which segment it is from. Give the segment's id."
-        raise grammars.SEGMENT.error(args, message, word)
+        raise SEGMENT.error(args, message, word)
     # pandas copies where a table is from to what is made of it, such as a part of its rows.
     has, asks_for_rows = (
         len(cast("Any", table)),
@@ -160,14 +253,15 @@ def _segment_of(args: Args, word: Word) -> str | None:
 def run(session: Session, query: Query, args: Args) -> Any:
     """Run a query as the options say, and deliver its result."""
     if args["changes"] is not None or args["profile"]:
-        return _analyzed(session, query, args)
+        with query.located():
+            return analysis.of_query(
+                session, args, {"operator": query.operator, "filters": query.filters}
+            )
     if args["dry_run"] or args["explain"]:
-        (print_request if args["dry_run"] else print_explanation)(session.connected(), query)
-        return None
-    return _in_background(session, query, args) if args["bg"] else _run(session, query, args)
-
-
-def _run(session: Session, query: Query, args: Args) -> Any:
+        show = print_request if args["dry_run"] else print_explanation
+        return show(session.connected(), query)
+    if args["bg"]:
+        return background.start(session, query, args)
     if query.limit == 0 and args["to"] is not None:
         raise UsageError("--to has no rows to write: a limit of 0 only counts.")
     client = session.connected()
@@ -175,74 +269,25 @@ def _run(session: Session, query: Query, args: Args) -> Any:
         raise UsageError(
             "--top: only the embedded service (or another `nbext serve`) is known to order rows."
         )
-    # Straight to the file: there may be more rows than fit into memory.
-    to_file = args["to"] is not None and args["out"] is None and not args["card"]
-    overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
-    path = deliver.checked_file(args["to"], overwrite=overwrite) if to_file else None
-    try:
-        with session.bar("segment") as bar:
-            frame = client.execute_segment(
-                query.filters,
-                query.operator,
-                query.file_type,
-                query.limit,
-                to=path,
-                overwrite=overwrite,
-                raw=raw,
-                progress=bar,
-            )
-    except ValidationError as error:
-        query.locate(error)
-        raise
+    to_file = deliver.file_of(args)
+    with query.located(), session.bar("segment") as bar:
+        frame = client.execute_segment(*query.request, **to_file, progress=bar)
     session.history.add(query, frame)
     if to_file:
         return deliver.print_file(frame, args)
-    if args["card"]:
-        return _card(session, frame, args)
-    if query.limit == 0:
+    if query.limit == 0 and not args["card"]:
         about = Provenance.of(frame)
         deliver.print_notes(about)
         return deliver.put(session, args, about.matched)
     return deliver.deliver(session, frame, args)
 
 
-def _analyzed(session: Session, query: Query, args: Args) -> Any:
-    try:
-        return analysis.of_query(
-            session, args, {"operator": query.operator, "filters": query.filters}
-        )
-    except ValidationError as error:
-        query.locate(error)
-        raise
-
-
-def _card(session: Session, frame: Any, args: Args) -> Any:
-    deliver.put(session, args, frame)
-    return forms().show(frame, client=session.client)
-
-
-def _in_background(session: Session, query: Query, args: Args) -> background.Background | None:
-    try:
-        handle = background.start(session, query, args)
-    except ValidationError as error:
-        query.locate(error)
-        raise
-    name = args["out"]
-    if name is None:
-        return handle
-    # Stored although nothing has finished: the handle is the only way to the result.
-    session.names[name] = handle
-    print(f"{name} = {handle!r}; {name}.result() waits for the table")
-    return None
-
-
 def _read(session: Session, args: Args, segment_id: str) -> Any:
     """Read a segment by its id, or export its rows."""
-    grammar = grammars.SEGMENT
     for name in _OF_A_RUN:
         if args[name] is not None:
             flag = f"--{name.replace('_', '-')}"
-            raise grammar.error(
+            raise SEGMENT.error(
                 args,
                 f"{flag} has no effect on a segment that has run. Use it with filters."
                 f"{_taken_for_an_id(args, segment_id)}",
@@ -250,7 +295,7 @@ def _read(session: Session, args: Args, segment_id: str) -> Any:
     if args["changes"] is not None or args["profile"]:
         return analysis.of_query(session, args, segment_id)
     if args["json"] and args["csv"]:
-        raise grammar.error(args, "use --json or --csv, not both.")
+        raise SEGMENT.error(args, "use --json or --csv, not both.")
     try:
         return _read_known(session, args, segment_id)
     except NotFound as error:
@@ -267,40 +312,29 @@ def _taken_for_an_id(args: Args, word: str) -> str:
 
 
 def _read_known(session: Session, args: Args, segment_id: str) -> Any:
-    client, to = session.connected(), args["to"]
+    client = session.connected()
     if not (args["json"] or args["csv"] or args["card"]):
         with session.bar("segment"):
             row = client.segment(segment_id)
-        if to is not None:
+        if args["to"] is not None:
             print("note: this is the segment's description. Add --csv to write its rows.")
         return deliver.deliver(session, row, args)
     export = client.export_json if args["json"] else client.export_csv
-    if to is None or args["out"] is not None or args["card"]:
-        with session.bar("export") as bar:
-            frame = export(segment_id, progress=bar)
-        return (
-            _card(session, frame, args) if args["card"] else deliver.deliver(session, frame, args)
-        )
-    # Straight to the file: an export may have more rows than fit into memory.
-    raw, overwrite = bool(args["raw"]), bool(args["overwrite"])
-    path = deliver.checked_file(to, overwrite=overwrite)
+    to_file = deliver.file_of(args)
     with session.bar("export") as bar:
-        written = export(segment_id, to=path, overwrite=overwrite, raw=raw, progress=bar)
-    about = Provenance.of(written)
+        made = export(segment_id, **to_file, progress=bar)
+    if not to_file:
+        return deliver.deliver(session, made, args)
+    about = Provenance.of(made)
     deliver.print_notes(about, deliver.cut_in_words(about, args))
-    rows, size = int(written["rows"].iloc[0]), int(written["bytes"].iloc[0])
-    print(f"{to}: {rows:,} row{'s' * (rows != 1)}, {size:,} bytes")
+    rows, size = int(made["rows"].iloc[0]), int(made["bytes"].iloc[0])
+    print(f"{args['to']}: {rows:,} row{'s' * (rows != 1)}, {size:,} bytes")
     return None
-
-
-def forms() -> Any:
-    """Return the forms' module, imported only now: ipywidgets would make %load_ext slow."""
-    return import_module("nbext.notebook.forms")
 
 
 def print_request(client: Client, query: Query) -> None:
     """Print the request as it would be sent, what the service says of it, and a curl line; the key is in neither."""
-    request = client.request_for(query.filters, query.operator, query.file_type, query.limit)
+    request = client.request_for(*query.request)
     # Another service has no operation that checks a segment without running it.
     checked = "Not checked: nbext does not know this service's filters and sends them unchanged."
     if client.is_ours:
@@ -331,11 +365,8 @@ def print_explanation(client: Client, query: Query) -> None:
 
 
 def _explanation(client: Client, query: Query) -> Mapping[str, Any]:
-    try:
+    with query.located():
         return client.explain(query.filters, query.operator, query.limit)
-    except ValidationError as error:
-        query.locate(error)
-        raise
 
 
 def _lines(value: Any) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from importlib import import_module
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import chain_of
 from nbext.core.provenance import Provenance
 from nbext.core.untrusted_text import visible
+from nbext.core.wire import SEARCH_TYPES
 from nbext.errors import NbextError, NotFound, UsageError, ValidationError
-from nbext.notebook.line import grammars
-from nbext.notebook.line.options import Args, Grammar, Word, value_of
-from nbext.notebook.results.deliver import deliver, put
+from nbext.notebook.line.options import Args, Grammar, Option, Word, value_of
+from nbext.notebook.results.deliver import RESULT, deliver, forms, put
 from nbext.notebook.results.tables import failures_in_words
 
 if TYPE_CHECKING:
@@ -23,15 +23,72 @@ if TYPE_CHECKING:
 _LISTED = 100
 
 
-def read_tokens(session: Session, args: Args, cell: str | None) -> Any:
+def _tokens(session: Session, done: list[str], typed: str) -> Iterable[str]:
+    vocabulary = session.vocabulary
+    return vocabulary.symbols("token", done[0], typed) if done else vocabulary.chains
+
+
+def _collections(session: Session, done: list[str], typed: str) -> Iterable[str]:
+    if not done:
+        return ["search", *session.vocabulary.chains]
+    return session.vocabulary.symbols("collection", done[0], typed) if done[0] != "search" else ()
+
+
+_METADATA = (
+    Option(
+        ("--strict",),
+        "fail on an address that the service does not know, instead of a row of nulls",
+    ),
+    Option(("--refresh",), "ask the service again, instead of its cached answer"),
+    Option(
+        ("--card",), "show one contract as a card: its metadata, and how many wallets hold how much"
+    ),
+)
+
+TOKEN = Grammar(
+    "%token",
+    "Read the metadata of ERC20 tokens: one row per address or symbol, in the order given.",
+    "%token CHAIN ADDRESS... [options]",
+    (*_METADATA, *RESULT),
+    (
+        "%token ethereum USDC",
+        "%token ethereum USDC UNI -o tokens",
+        "%token ethereum {{tokens['address']}}",
+    ),
+    "{{expression}} inserts the addresses of a list or of a column. A word without braces is a symbol or an address.",
+    completes=_tokens,
+)
+
+NFT = Grammar(
+    "%nft",
+    "Read the metadata of NFT collections, or search them by name.",
+    "%nft CHAIN ADDRESS... [options]   or   %nft search TERM [--chain CHAIN] [options]",
+    (
+        Option(("--chain",), "the chain to search (default: the setting `chain`)", "text", "CHAIN"),
+        Option(("--type",), "what to search (default nft)", "text", choices=SEARCH_TYPES),
+        Option(("--limit",), "how many hits to return, 1 to 100 (default 20)", "integer", "N"),
+        Option(("--offset",), "how many hits to skip", "integer", "N"),
+        *_METADATA,
+        *RESULT,
+    ),
+    (
+        "%nft ethereum BAYC",
+        '%nft search "bored ape"',
+        "%nft search punk --chain ethereum --limit 5 -o found",
+    ),
+    completes=_collections,
+)
+
+
+def read_tokens(session: Session, args: Args) -> Any:
     """Run ``%token``: read the metadata of ERC20 tokens."""
-    return _read(session, grammars.TOKEN, args)
+    return _read(session, TOKEN, args)
 
 
-def read_or_search_nfts(session: Session, args: Args, cell: str | None) -> Any:
+def read_or_search_nfts(session: Session, args: Args) -> Any:
     """Run ``%nft``: read the metadata of collections, or search them by the words after ``search``."""
     if not args.words or args.words[0].text != "search":
-        return _read(session, grammars.NFT, args)
+        return _read(session, NFT, args)
     # `search ""` lists all that there is.
     if len(args.words) == 1:
         raise UsageError(
@@ -62,7 +119,7 @@ def _search(session: Session, args: Args, term: str, *, chain: str, kind: str, l
 def _read(session: Session, grammar: Grammar, args: Args) -> Any:
     # Only our own service is known to list what it has; beside another, what is missing is said below.
     if [_is_chain(word.text) for word in args.words] == [True] and session.connected().is_ours:
-        kind = "token" if grammar is grammars.TOKEN else "nft"
+        kind = "token" if grammar is TOKEN else "nft"
         return _search(session, args, "", chain=args.words[0].text, kind=kind, limit=_LISTED)
     chain, addresses = chain_and_addresses(grammar, args, session.settings["chain"])
     if args["card"] and len(addresses) != 1:
@@ -70,7 +127,7 @@ def _read(session: Session, grammar: Grammar, args: Args) -> Any:
             args, f"--card shows one contract, and {len(addresses):,} are asked for."
         )
     client = session.connected()
-    look_up = client.tokens if grammar is grammars.TOKEN else client.nfts
+    look_up = client.tokens if grammar is TOKEN else client.nfts
     # Of many, those that are found are an answer; of one alone, a row of nulls would hide the mistake.
     strict, refresh = bool(args["strict"]) or len(addresses) == 1, bool(args["refresh"])
     try:
@@ -82,9 +139,7 @@ def _read(session: Session, grammar: Grammar, args: Args) -> Any:
         raise
     if args["card"]:
         put(session, args, frame)
-        # Imported only now: ipywidgets would make %load_ext slow.
-        forms = import_module("nbext.notebook.forms")
-        return forms.show_contract(frame, is_nft=grammar is grammars.NFT, client=client)
+        return forms().show_contract(frame, is_nft=grammar is NFT, client=client)
     if failures := failures_in_words(frame):
         goes_elsewhere = args["out"] is not None or args["to"] is not None
         if goes_elsewhere or (args["as"] or session.settings["frame"]) != "pandas":
@@ -111,17 +166,13 @@ def _hint(session: Session, grammar: Grammar, args: Args, chain: str, addresses:
 def _of_the_other_kind(session: Session, grammar: Grammar, chain: str, addresses: list[str]) -> str:
     """Return a hint where what is not a token is a collection, or the other way round."""
     client = session.connected()
-    other, look_up = (
-        (grammars.NFT, client.nfts)
-        if grammar is grammars.TOKEN
-        else (grammars.TOKEN, client.tokens)
-    )
+    other, look_up = (NFT, client.nfts) if grammar is TOKEN else (TOKEN, client.tokens)
     try:
         look_up(chain, addresses, strict=True)
     except NbextError:
         # Our service looks symbols up, and a text with a space is a name.
         return f' Search by name: %nft search "{addresses[0]}"' if " " in addresses[0] else ""
-    kind = "an NFT collection" if other is grammars.NFT else "a token"
+    kind = "an NFT collection" if other is NFT else "a token"
     return f" It is {kind}. Use: {other.magic} {chain} {addresses[0]}"
 
 
@@ -165,7 +216,7 @@ def _check_order(grammar: Grammar, args: Args, first: Word, rest: list[Word], us
         mended = f"{grammar.magic} {chain} {first.text}"
         raise grammar.error(args, f"the chain goes before the address. Write: {mended}", first)
     is_search = difflib.get_close_matches(first.text.lower(), ["search"], cutoff=0.7)
-    if grammar is grammars.NFT and rest and is_search and not _is_chain(first.text):
+    if grammar is NFT and rest and is_search and not _is_chain(first.text):
         term = args.line[rest[0].column :].strip()
         raise grammar.error(
             args, f"unknown chain {first.text!r}. Did you mean: %nft search {term}", first
