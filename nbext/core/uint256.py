@@ -2,7 +2,7 @@
 
 A float holds 15 digits, and DuckDB's and Spark's widest exact types 38; an ERC20 balance may need 78. So tables hold an
 amount as three limbs of 26 decimal digits: ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0), whose spare digits
-let 10**11 of them be summed. The expressions over such columns are `nbext.engine.query.exact`.
+let 10**11 of them be summed. The expressions over such columns are `nbext.engine.query.amounts`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import ibis
 from nbext.core.addresses import BURN_ADDRESSES
 from nbext.core.constants import NFT_STANDARDS
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, Found, Tables, Value
-from nbext.engine.query import sort_key
+from nbext.engine.query.amounts import amount_near, sort_key
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -42,7 +42,7 @@ _COLUMNS = tuple(field.name for field in fields(Contract))
 _EXACT_SYMBOL, _EXACT_NAME, _PREFIX, _WORD, _SUBSTRING, _SPACELESS = 1.0, 0.9, 0.8, 0.6, 0.4, 0.3
 # Below every fit of a contract that is not spam: an exact symbol of spam is worth less than a loose fit.
 _SPAM = 0.1
-_LARGE = sort_key.size(10**28)
+_LARGE = sort_key(10**28)
 # Fewer times are looked up one by one; more than so many are forgotten.
 _FEWEST_LEARNT, _MOST_LEARNT = 3, 10_000
 
@@ -250,7 +250,7 @@ def _all_contracts(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
     burned = balances.semi_join(dead, "wallet").select("contract", burned="size")
     # What has no balance of 29 digits has no sum of 39: that would take 10 billion wallets.
     large = balances.filter((balances.size >= _LARGE) | (balances.size <= -_LARGE))
-    sizes = large.group_by("contract").agg(size=sort_key.near(large.size).sum())
+    sizes = large.group_by("contract").agg(size=amount_near(large.size).sum())
     known = tables["contracts"].left_join(
         below.agg(below_zero=lambda rows: rows.count()), "contract"
     )

@@ -143,7 +143,7 @@ class Contract:
     """What is known of one contract; None where nothing is.
 
     ``below_zero`` is how many wallets have a balance below zero, because transfers are missing; ``burned`` is the sort
-    key (`nbext.engine.query.sort_key`) of what the address 0x...dEaD holds. ``size`` is about the sum of the balances
+    key (`nbext.engine.query.amounts`) of what the address 0x...dEaD holds. ``size`` is about the sum of the balances
     without their signs, where one of them has more than 28 digits, else 0.
     """
 
@@ -272,7 +272,7 @@ class Question:
         its own way.
     columns
         Builds a table of ``wallet`` and one column for each exact column that is returned after the address
-        (``nbext.core.wire.Column``): a count, or what `nbext.engine.query.exact` makes of an amount, a time or
+        (``nbext.core.wire.Column``): a count, or what `nbext.engine.query.amounts` makes of an amount, a time or
         a number that may be missing. A wallet that is not in it has 0, or misses it.
     floats
         The amounts that are answered in their token's unit too, by the name of the exact column: the name of the column

@@ -75,7 +75,8 @@ def _name_of(engine: str) -> str:
         form.fullmatch(master) for form in _MASTERS.values()
     ):
         return "spark"
-    return engine.partition("://")[0].lower()
+    scheme, mark, _ = engine.partition("://")
+    return scheme.lower() if mark else ""
 
 
 class Newest:

@@ -2,9 +2,9 @@
 
 Types are the ones that DuckDB and Spark both have: no unsigned integers. An amount is
 three limbs of 26 decimal digits, ``hi * 10**52 + mid * 10**26 + lo``, each DECIMAL(38,0): sums of limbs
-stay exact over all of uint256 on every engine (see `nbext.core.uint256` and `nbext.engine.query.exact`).
+stay exact over all of uint256 on every engine (see `nbext.core.uint256` and `nbext.engine.query.amounts`).
 What is stored is in normal form: 0 <= mid, lo < 10**26, and hi alone carries the sign.
-Balances also have a ``size``, which orders them (`nbext.engine.query.sort_key`): bounds seldom need the limbs.
+Balances also have a ``size``, which orders them (`nbext.engine.query.amounts`): bounds seldom need the limbs.
 
 A ``wallet`` is the rank of its address among all addresses of the data, over all chains: ordering by
 wallet is ordering by address, and addresses are joined only for the rows that are returned. A

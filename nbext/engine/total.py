@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nbext.core.uint256 import Limbs, join
-from nbext.engine.query import exact
+from nbext.engine.query.amounts import limb_sums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def build(question: Question, members: Members) -> Build:
     def sums(tables: Tables, scalars: Sequence[Any]) -> ir.Table:
         column = question.columns(tables, scalars)[0]
         held = column.semi_join(members(tables, scalars), "wallet")
-        return held.agg(**exact.sums(held[column.columns[-1]]))
+        return held.agg(**limb_sums(held[column.columns[-1]]))
 
     return sums
 

@@ -15,7 +15,7 @@ from nbext.core.addresses import BURN_ADDRESSES, checksummed, looks_like_address
 from nbext.core.chains import CHAINS, Chain
 from nbext.core.uint256 import units_text
 from nbext.core.untrusted_text import shown, visible
-from nbext.engine.query.bounds import NO_BLOCKS, Block, Blocks, Range
+from nbext.engine.query.amounts import NO_BLOCKS, Block, Blocks, Range
 from nbext.errors import (
     MOST_ERRORS,
     AmbiguousSymbol,

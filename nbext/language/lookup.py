@@ -17,7 +17,7 @@ from nbext.core.chains import DEFAULT_CHAIN, Chain
 from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256, TooManyDecimals, to_raw
 from nbext.core.untrusted_text import shown
-from nbext.engine.query.bounds import NO_BLOCKS, Amounts, Block, Blocks, Range
+from nbext.engine.query.amounts import NO_BLOCKS, AmountRange, Block, Blocks, Range
 from nbext.errors import AmbiguousSymbol
 from nbext.language.describe import (
     ErrorReport,
@@ -280,14 +280,14 @@ class Context(ABC):
 
     def amounts(
         self, asked: ParsedCondition, name: str, contract: Contract | None, low: int = 1
-    ) -> Amounts:
+    ) -> AmountRange:
         """Return bounds of an amount in raw integers; ``low`` is the lower bound where none was given."""
         bounds, pointer = asked.values.get(name) or Bounds(), below(asked.pointer, name)
         least, most = (
             None if amount is None else self._raw(asked, amount, contract, below(pointer, key))
             for key, amount in (("min", bounds.min), ("max", bounds.max))
         )
-        return Amounts(low if least is None else least, most, none_too=bounds.min == 0)
+        return AmountRange(low if least is None else least, most, none_too=bounds.min == 0)
 
     def counts(self, asked: ParsedCondition, name: str, low: int = 1) -> Range:
         """Return bounds of a count; ``low`` is the lower bound where none was given."""

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import ibis
 
 from nbext.core.constants import MAX_COLUMN_SYMBOL
-from nbext.engine.query import exact, history
+from nbext.engine.query import history
+from nbext.engine.query.amounts import limbs_of
+from nbext.engine.query.rows import amount_struct, optional_struct, time_struct
 from nbext.engine.query.set_tree import Among, And, Leaf, Not, Or, Tree, joined, settled
 from nbext.language.describe import chain_name, decimals_of, excluding
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from nbext.core.chains import Chain
     from nbext.core.wire import AsOf, Column, FileType, Operator
     from nbext.engine.dataset import Contract, Tables
-    from nbext.engine.query.bounds import Amounts
+    from nbext.engine.query.amounts import AmountRange
     from nbext.language.fields import Time
 
 
@@ -100,7 +102,7 @@ class PlanNode(ABC):
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets that satisfy it. Its values are Ibis scalars by then (`nbext.engine.query.parameters`)."""
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
         """Yield the least balance of every wallet that satisfies it, by the contract and the block."""
         yield from ()
 
@@ -123,7 +125,7 @@ class AllOf(PlanNode):
         """Build the wallets of which every child holds."""
         return And([child.wallets(tables) for child in self.children])
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
         """Yield those of every child: all of them hold."""
         for child in self.children:
             yield from child.least_balances()
@@ -238,12 +240,12 @@ class BalanceColumn:
 
     contract: Contract
     at: int | None
-    least: Amounts | None = None
+    least: AmountRange | None = None
 
     def values(self, name: str, tables: Tables) -> ir.Table:
         """Build ``wallet`` and the balance."""
         held = self._held(tables)
-        balance = held.size if self.contract.is_nft else exact.column(exact.of(held))
+        balance = held.size if self.contract.is_nft else amount_struct(limbs_of(held))
         return history.members(held, **{name: balance})
 
     def sort_keys(self, tables: Tables) -> ir.Table:
@@ -272,7 +274,7 @@ class ActivityColumn:
     def values(self, name: str, tables: Tables) -> ir.Table:
         """Build ``wallet`` and the fact."""
         facts = self.sort_keys(tables)
-        made = exact.time if FACTS[self.fact][1] == "timestamp" else exact.optional
+        made = time_struct if FACTS[self.fact][1] == "timestamp" else optional_struct
         return facts.select(
             "wallet", **{name: made(facts.fact) if self.may_be_missing else facts.fact}
         )

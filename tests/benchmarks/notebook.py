@@ -107,7 +107,7 @@ def cases_of(data_dir: Path, world: World, name: str, count: int) -> list[Case]:
 
 def sides(source: Path, data_dir: Path, cases: list[Case]) -> dict[str, Cells]:
     """Return the cells of each side."""
-    from nbext.engine.query.sort_key import size
+    from nbext.engine.query.amounts import sort_key
 
     ours = [f"%%segment_query --limit {case.limit}\n{json.dumps(plain(case))}" for case in cases]
     path = str(source / TRANSFERS)
@@ -118,7 +118,7 @@ def sides(source: Path, data_dir: Path, cases: list[Case]) -> dict[str, Cells]:
     )
     tables = f"{str(ours_tables(data_dir))!r}, read_only=True"
     over_parquet = [_sql(RawDuckDB.SQL, case, path=path) for case in cases]
-    over_tables = [_sql(OVER_TABLES, case, size=size(case.least)) for case in cases]
+    over_tables = [_sql(OVER_TABLES, case, size=sort_key(case.least)) for case in cases]
     return {
         OURS: Cells("%load_ext nbext", "", ours),
         PARQUET: Cells("%load_ext sql", connect.format(""), over_parquet),

@@ -182,11 +182,13 @@ class Arrays:
             self._digits[address] = digits
 
     def ask(self, case: Case) -> Found:
-        from nbext.engine.query.sort_key import size
+        from nbext.engine.query.amounts import sort_key
 
         wallets, sizes = self._held[case.token]
         found = np.intersect1d(
-            wallets[sizes >= size(case.least)], self._held[case.collection][0], assume_unique=True
+            wallets[sizes >= sort_key(case.least)],
+            self._held[case.collection][0],
+            assume_unique=True,
         )
         found = np.setdiff1d(found, self._held[case.without][0], assume_unique=True)
         first = found[: case.limit]

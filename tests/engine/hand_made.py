@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from nbext.core.uint256 import split
 from nbext.engine import storage
-from nbext.engine.query.sort_key import size
+from nbext.engine.query.amounts import sort_key
 from nbext.engine.schema import TABLES
 
 # Wallet n stands at this address; the ranks of the addresses are the wallets.
@@ -23,7 +23,7 @@ CHAINS = [{"chain_id": 1, "first_block": 100, "last_block": 900, "last_timestamp
 def amount(value: int) -> dict[str, Any]:
     """Return an amount as the columns of a row."""
     limbs = {limb: Decimal(number) for limb, number in split(value)._asdict().items()}
-    return {**limbs, "size": size(value)}
+    return {**limbs, "size": sort_key(value)}
 
 
 def balance(contract: int, wallet: int, value: int) -> dict[str, Any]:

@@ -24,11 +24,11 @@ from nbext.engine.dataset import (
     Question,
     WalletList,
 )
-from nbext.engine.query import exact
+from nbext.engine.query.amounts import stored_amount
 from nbext.engine.query.parameters import inline
+from nbext.engine.query.rows import in_exact_order
 from nbext.engine.query.set_tree import joined, settled
-from nbext.engine.query.sort_key import stored
-from nbext.engine.query.statements import in_order, rows_of, side_by_side
+from nbext.engine.query.statements import rows_of, side_by_side, wallets_in_order
 from nbext.engine.schema import FOREVER, TABLES
 
 ZERO = BURN_ADDRESSES[0]
@@ -151,10 +151,10 @@ def _contract_rows(
     for wallet, changes in sided(contract.standard, own).items():
         stood = steps(changes)
         rows["history"] += [
-            (cid, number[wallet], a, b, *stored(balance)) for a, b, balance in stood
+            (cid, number[wallet], a, b, *stored_amount(balance)) for a, b, balance in stood
         ]
         if stood and stood[-1][2]:
-            rows["balances"].append((cid, number[wallet], *stored(stood[-1][2])))
+            rows["balances"].append((cid, number[wallet], *stored_amount(stood[-1][2])))
     if contract.standard in ("ERC721", "ERC1155"):
         for token_id in {one.amount for one in own}:
             moves = [one for one in own if one.amount == token_id]
@@ -281,11 +281,11 @@ class WorldDataset:
     def ask(self, question: Question, *, limit: int) -> Answer:
         scalars = [scalar_of(value) for value in inline(question).values]
         wallets = joined(settled(question.wallets(self.tables, scalars)))
-        first = in_order(wallets, question.order, self.tables, scalars).limit(limit)
+        first = wallets_in_order(wallets, question.order, self.tables, scalars).limit(limit)
         rows = side_by_side(first, self.tables["wallets"], question.columns(self.tables, scalars))
         order = question.order or Order(None, descending=False)
         by = "address" if order.column is None else rows.columns[1 + order.column]
-        found = exact.in_order(rows.to_pyarrow(), by, "address", descending=order.descending)
+        found = in_exact_order(rows.to_pyarrow(), by, "address", descending=order.descending)
         # Where the limit left nothing out, the rows are counted already.
         matched = found.num_rows if found.num_rows < limit else wallets.count().to_pyarrow().as_py()
         return Answer(int(matched), rows_of(found, question))

@@ -52,7 +52,7 @@ def make_wide(data_dir: Path, *, wallets: int = 1_000_000, whole: int = 12) -> N
         )
         for number in range(200):
             held = wallets if number < whole else 10
-            # mid * 10**26 + lo, and the sort key of that (engine/query/sort_key.py).
+            # mid * 10**26 + lo, and the sort key of that (engine/query/amounts.py).
             tables.execute(
                 f"INSERT INTO balances SELECT {number}, n, 0, 1000000 + n, n, 16 * 10**17 + (1000000 + n) * 10**10"
                 f" FROM range({held}) made(n)"
@@ -75,7 +75,7 @@ def holders(data_dir: Path, number: int) -> None:
             f"INSERT INTO wallets SELECT n, printf('0x%040x', {FIRST} + n), false FROM range({number}) made(n)"
         )
         tables.execute(
-            # The size of 23 digits, as `nbext.engine.query.sort_key` says it.
+            # The size of 23 digits, as `nbext.engine.query.amounts` says it.
             f"INSERT INTO balances SELECT 1, n, 0, 0, lo, 600000000000000000 + (lo // 1000000)::BIGINT FROM"
             f" (SELECT n, {amount_sql('n')} AS lo FROM range({number}) made(n)) ORDER BY n"
         )

@@ -47,8 +47,7 @@ from nbext.engine.duckdb.addresses import Addresses, texts_of
 from nbext.engine.duckdb.bitmaps import Bits, apart, combined, first_by, first_of, placed
 from nbext.engine.holdings import holdings
 from nbext.engine.layers import Layers, attach
-from nbext.engine.query.exact import in_order, is_amount
-from nbext.engine.query.rows import Rows
+from nbext.engine.query.rows import Rows, has_amounts, in_exact_order
 from nbext.engine.query.series import ENTERS, Series, series_of
 from nbext.engine.query.set_tree import Leaf, Narrowed, Settled, Union
 from nbext.engine.query.statements import LISTED, RETURNED, WALLET, Build, Statement, Statements
@@ -243,7 +242,7 @@ class DuckDataset:
             missing_last=order.missing_last,
         )
         field, statement = list(self._columns_of(question))[order.column]
-        if not is_amount(field.type):
+        if not has_amounts(field.type):
             return self._numbered(found[:limit]), {}
         # Sizes do not tell amounts apart that are equal in their first digits: the limbs of the best do. Not all at
         # once: those of ten million wallets take a gigabyte.
@@ -255,7 +254,9 @@ class DuckDataset:
             fetched = _fetch(cursor, statement, question.values)
             best = pa.table({"wallet": found[start:end], "amount": placed(some, fetched)})
             ordered.append(
-                in_order(best, "amount", "wallet", descending=order.descending)["wallet"].to_numpy()
+                in_exact_order(best, "amount", "wallet", descending=order.descending)[
+                    "wallet"
+                ].to_numpy()
             )
         by_amount = self._numbered(np.concatenate(ordered))
         # Not fetched a second time: of 700,000 holders that is a third of the answer's time.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import ibis
 
 from nbext.core.addresses import ZERO_ADDRESS
-from nbext.engine.query import exact
+from nbext.engine.query.amounts import LIMB_TYPE, limbs_equal, limbs_of
 from nbext.engine.query.series import MARKS, Moments
 from nbext.engine.query.set_tree import folded
 from nbext.engine.schema import FOREVER
@@ -68,26 +68,26 @@ def listed(addresses: ir.ArrayScalar | ir.Table, tables: Tables) -> ir.Table:
 
 def of_ids(table: ir.Table, prefix: str, ids: TokenIds) -> ir.Table:
     """Return the rows of a table whose token id, the limbs of that prefix, is one of some ids."""
-    number = exact.of(table, prefix)
+    number = limbs_of(table, prefix)
     parts: list[ir.Table] = []
     if ids.small is not None:
         asked = ids.small.unnest().name("listed").as_table()
-        asked = asked.select(listed=asked.listed.cast(exact.LIMB_TYPE))
+        asked = asked.select(listed=asked.listed.cast(LIMB_TYPE))
         small = table.filter(number.hi == 0, number.mid == 0)
         parts.append(small.semi_join(asked, [(f"{prefix}lo", "listed")]))
     # An engine has no list of 256-bit numbers: the few large ids are compared limb by limb.
     if ids.large:
-        parts.append(table.filter(folded(or_, [exact.equal(number, one) for one in ids.large])))
+        parts.append(table.filter(folded(or_, [limbs_equal(number, one) for one in ids.large])))
     return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
 
 
 def counted(table: ir.Table) -> ir.Table:
     """Return the table with its ``count`` as an amount: the limbs and ``size``."""
-    zero = ibis.literal(0, type=exact.LIMB_TYPE)
+    zero = ibis.literal(0, type=LIMB_TYPE)
     return table.mutate(
         hi=zero,
         mid=zero,
-        lo=table["count"].cast(exact.LIMB_TYPE),
+        lo=table["count"].cast(LIMB_TYPE),
         size=table["count"].cast("int64"),
     )
 

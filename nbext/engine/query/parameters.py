@@ -3,9 +3,9 @@
 Ibis takes 16-40 ms to compile a statement, more than most statements run. So segments that differ only in values share
 one shape, which is compiled once. An example, of wallets that hold at least 1,000 UNI:
 
-    condition   TokenCondition(contract=Contract(4, 1, "0x1f98...", "ERC20", ...), within=Amounts(low=10**21, ...), ...)
+    condition   TokenCondition(contract=Contract(4, 1, "0x1f98...", "ERC20", ...), within=AmountRange(low=10**21, ...))
     shape       TokenCondition(contract=Contract(Slot(0, "int64"), 0, "", "ERC20"),
-                    within=Amounts(low=Bound(limbs=(Slot(1), Slot(2), Slot(3)), size=Slot(4), sharp=True), ...))
+                    within=AmountRange(low=Bound(limbs=(Slot(1), Slot(2), Slot(3)), size=Slot(4), sharp=True), ...))
     values      (4,  0, 0, 10**21,  510000000000000000)      the contract; the bound's limbs; its sort key
     SQL         SELECT wallet FROM balances WHERE contract = $1 AND size >= $2
     arguments   [4, 510000000000000000]      a statement need not use every value: here the limbs decide nothing
@@ -25,8 +25,7 @@ from typing import Any
 from nbext.core.addresses import WIDTH
 from nbext.core.uint256 import LIMB_BASE, Limbs, split
 from nbext.engine.dataset import Contract, Question, Value, WalletList
-from nbext.engine.query import exact, sort_key
-from nbext.engine.query.bounds import Amounts
+from nbext.engine.query.amounts import LIMB_TYPE, AmountRange, Bound, lower_bound, upper_bound
 from nbext.engine.query.set_tree import And
 
 # The type of a list of wallets: a table that the engine names, not a value in the statement.
@@ -63,10 +62,10 @@ class Parameters:
         if isinstance(part, Contract):
             # Of a contract, only which one it is and its standard matter to the statement.
             return Contract(self.shape_of(part.contract), 0, "", part.standard)
-        if isinstance(part, Amounts):
-            low: Any = self._bound(sort_key.lower(part.low))
-            high: Any = None if part.high is None else self._bound(sort_key.upper(part.high))
-            return Amounts(low, high, part.none_too)
+        if isinstance(part, AmountRange):
+            low: Any = self._bound(lower_bound(part.low))
+            high: Any = None if part.high is None else self._bound(upper_bound(part.high))
+            return AmountRange(low, high, part.none_too)
         if isinstance(part, tuple) and part and isinstance(part[0], int):
             return self._token_ids(part)
         # A bool is an int to Python, but decides what the statement is; a list of texts is one value, not many.
@@ -85,8 +84,8 @@ class Parameters:
         # Equal values get slots of their own: merging them would make the shape depend on the values.
         return Slot(len(self.values) - 1, type_of(value))
 
-    def _bound(self, bound: sort_key.Bound) -> sort_key.Bound:
-        return sort_key.Bound(self._limbs(bound.limbs), self._slot(bound.size), bound.sharp)
+    def _bound(self, bound: Bound) -> Bound:
+        return Bound(self._limbs(bound.limbs), self._slot(bound.size), bound.sharp)
 
     def _token_ids(self, ids: tuple[int, ...]) -> TokenIds:
         # Nearly all ids fit one limb, which an engine can look up in a list; the rest are compared one by one.
@@ -114,7 +113,7 @@ def type_of(value: Value) -> str:
         return f"array<{max(map(type_of, value), key=len, default='string')}>"
     if isinstance(value, str):
         return "string"
-    return "int64" if -(2**63) <= value < 2**63 else exact.LIMB_TYPE
+    return "int64" if -(2**63) <= value < 2**63 else LIMB_TYPE
 
 
 def _rebuilt(part: Any, change: Callable[[Any], Any]) -> Any:

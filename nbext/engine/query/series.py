@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import ibis
 import ibis.expr.operations as ops
 
-from nbext.engine.query import exact
+from nbext.engine.query.amounts import limb_sums
 from nbext.engine.query.parameters import type_of
 from nbext.engine.query.set_tree import Leaf, Settled, Union, folded, joined, mapped, settled
 from nbext.engine.schema import FOREVER, LIMBS
@@ -173,7 +173,7 @@ def by_point(
         return counts
     held = column(series, tables, scalars, each)
     rows = held.join(members, [name for name in ("wallet", POINT) if name in held.columns])
-    sums = rows.group_by(POINT).agg(**exact.sums(rows[held.columns[-1]]))
+    sums = rows.group_by(POINT).agg(**limb_sums(rows[held.columns[-1]]))
     # Some wallets match, and none of them has any.
     return counts.left_join(sums, POINT).select(POINT, "matched", *LIMBS)
 

@@ -34,10 +34,9 @@ from nbext.engine.dataset import (
     check_size,
 )
 from nbext.engine.query import series
-from nbext.engine.query.exact import LIMB_TYPE
-from nbext.engine.query.exact import in_order as rows_in_order
+from nbext.engine.query.amounts import LIMB_TYPE
 from nbext.engine.query.parameters import LIST, type_of
-from nbext.engine.query.rows import Rows
+from nbext.engine.query.rows import Rows, in_exact_order
 from nbext.engine.query.series import Between, Each, Series, Uncovered
 from nbext.engine.query.set_tree import (
     Leaf,
@@ -369,7 +368,9 @@ class Statements:
         columns = question.columns(self.tables, scalars)
         rows = self._statement(side_by_side(returned, self.tables["wallets"], columns), holes)
         found = sge.Table(this=sg.to_identifier(MATCHED, quoted=True))
-        first = in_order(ibis.table(WALLET, name=MATCHED), question.order, self.tables, scalars)
+        first = wallets_in_order(
+            ibis.table(WALLET, name=MATCHED), question.order, self.tables, scalars
+        )
         returned_first = self._statement(first.limit(holes.stand_ins[-1]), holes).tree
         ctes = [_named(MATCHED, matched), _named(RETURNED, returned_first), *rows.tree.ctes]
         tree = rows.tree.copy()
@@ -420,7 +421,7 @@ def name_apart(tree: sge.Select) -> None:
             named.set("alias", sge.TableAlias(this=after))
 
 
-def in_order(
+def wallets_in_order(
     matched: ir.Table, order: Order | None, tables: Tables, scalars: Sequence[Any]
 ) -> ir.Table:
     """Build the matching wallets in the order of the rows."""
@@ -458,7 +459,7 @@ def answer(question: Question, returning: Statement, fetched: pa.Table) -> Answe
         question.order or Order(None, descending=False),
     )
     column = "address" if by.column is None else rows.column_names[1 + by.column]
-    rows = rows_in_order(rows, column, "address", descending=by.descending)
+    rows = in_exact_order(rows, column, "address", descending=by.descending)
     return Answer(matched, rows_of(rows, question))
 
 

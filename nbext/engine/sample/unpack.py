@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 
 from nbext.core.atomic_files import whole_folder
-from nbext.engine.query import sort_key
+from nbext.engine.query.amounts import sort_key_sql
 from nbext.engine.schema import TABLES
 from nbext.engine.storage import MANIFEST
 from nbext.errors import StorageError
@@ -79,7 +79,7 @@ def _fill(building: Path) -> None:
         for name in TABLES:
             # A literal, not a parameter: to bind one, DuckDB imports pandas, which takes six times as long as all this.
             path = str(PREPARED / f"{name}.parquet").replace("'", "''")
-            size = sort_key.sql("hi", "mid", "lo") + " AS size"
+            size = sort_key_sql("hi", "mid", "lo") + " AS size"
             columns = ", ".join(size if column == "size" else column for column in TABLES[name])
             connection.execute(
                 f"CREATE TABLE {name} AS SELECT {columns} FROM read_parquet('{path}')"

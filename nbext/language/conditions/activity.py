@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import ibis
 
 from nbext.engine.query import history
-from nbext.engine.query.bounds import Blocks, Range
+from nbext.engine.query.amounts import Blocks, Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, counts_json, window_json

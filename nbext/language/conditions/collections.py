@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.constants import NFT_STANDARDS
 from nbext.engine.query import history
-from nbext.engine.query.bounds import Range
+from nbext.engine.query.amounts import Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import CHAIN, Condition, counts_json

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from nbext.engine.query.bounds import Blocks, Range
+from nbext.engine.query.amounts import Blocks, Range
 from nbext.language.fields import Field
 from nbext.language.model import PlanNode
 

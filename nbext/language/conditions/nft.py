@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.untrusted_text import visible
 from nbext.engine.query import history
-from nbext.engine.query.bounds import Amounts
+from nbext.engine.query.amounts import AmountRange
 from nbext.language import describe
 from nbext.language.conditions.condition import BAYC, CHAIN, HELD_SINCE, counts_json
 from nbext.language.conditions.token import HoldingCondition
@@ -74,11 +74,11 @@ class NftCondition(HoldingCondition):
         context.warn_of_every_wallet(asked, "count", count)
         ids = tuple(sorted(set(asked.values.get("tokenIds") or ())))
         # A count is kept in the same columns as an amount, and compared in the same way.
-        within = Amounts(count.low, count.high, count.none_too)
+        within = AmountRange(count.low, count.high, count.none_too)
         moment = context.held_at(asked, chain, contract)
         return cls(contract, within, moment, context.since(asked, chain, contract), ids)
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
         """Yield the lower bound of the whole collection: of some ids it bounds no column that is shown."""
         return iter(()) if self.ids else super().least_balances()
 

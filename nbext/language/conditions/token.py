@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.engine.query import history, sort_key
-from nbext.engine.query.bounds import Amounts
+from nbext.engine.query import history
+from nbext.engine.query.amounts import AmountRange, row_at_least, row_within, rows_within, sort_key
 from nbext.engine.query.set_tree import And, Leaf, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import (
@@ -37,7 +37,7 @@ class HoldingCondition(Condition):
     """
 
     contract: Contract
-    within: Amounts
+    within: AmountRange
     at: int | None = None
     since: int | None = None
 
@@ -48,16 +48,17 @@ class HoldingCondition(Condition):
     def burned(self) -> tuple[str, ...]:
         """Return the contract where the burn address's balance of it now lies within the bounds."""
         held, high = self.contract.burned, self.within.high
-        fits = sort_key.size(self.within.low) <= held and (
-            high is None or held <= sort_key.size(high)
-        )
+        fits = sort_key(self.within.low) <= held and (high is None or held <= sort_key(high))
         now = self.at is None and self.since is None
         return (describe.contract_name(self.contract),) if held > 0 and fits and now else ()
 
-    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], Amounts]]:
+    def least_balances(self) -> Iterator[tuple[tuple[int, int | None], AmountRange]]:
         """Yield the lower bound, where there is one."""
         if self.within.low > 0:
-            yield (self.contract.contract, self.at), Amounts(self.within.low, None, none_too=False)
+            yield (
+                (self.contract.contract, self.at),
+                AmountRange(self.within.low, None, none_too=False),
+            )
 
     def wallets(self, tables: Tables) -> Tree:
         """Build the wallets whose balance lies within bounds, and never fell below the lower one since a block."""
@@ -67,10 +68,10 @@ class HoldingCondition(Condition):
         if values.within.none_too:
             # A wallet with nothing has no row: it is found by not being found outside the bounds.
             holding: Tree = Not(
-                Leaf(history.members(balances.filter(~sort_key.within(balances, low, high))))
+                Leaf(history.members(balances.filter(~row_within(balances, low, high))))
             )
         else:
-            holding = Leaf(history.members(sort_key.rows_within(balances, low, high)))
+            holding = Leaf(history.members(rows_within(balances, low, high)))
         return holding if values.since is None else And([holding, *self._held_since(tables)])
 
     def _balances(self, tables: Tables) -> ir.Table:
@@ -85,7 +86,7 @@ class HoldingCondition(Condition):
         rows, low = self._history(tables), values.within.low
         if values.at is not None:
             rows = history.until(rows, "from_block", values.at)
-        still, enough = rows.to_block > values.since, sort_key.at_least(rows, low)
+        still, enough = rows.to_block > values.since, row_at_least(rows, low)
         # Sets instead of one aggregate over the whole history: each reads only the rows that decide it.
         # A wallet that never held any has no history, and never fell below 0.
         if not values.within.none_too:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.engine.query import exact, history
-from nbext.engine.query.bounds import Amounts, Blocks, Range
+from nbext.engine.query import history
+from nbext.engine.query.amounts import AmountRange, Blocks, Range, carried, limbs_of
 from nbext.engine.query.set_tree import Leaf, Not, Tree
 from nbext.language import describe
 from nbext.language.conditions.condition import (
@@ -49,8 +49,8 @@ class TransferCondition(Condition):
     direction: str
     contract: Contract | None
     counterparty: tuple[str, ...]
-    amount: Amounts | None
-    total: Amounts | None
+    amount: AmountRange | None
+    total: AmountRange | None
     count: Range
     blocks: Blocks
 
@@ -172,7 +172,7 @@ class TransferCondition(Condition):
         sums = sides.group_by("wallet").agg(number=sides.count(), **limbs)
         fits = values.count.holds(sums.number)
         if values.total is not None:
-            fits = fits & values.total.holds_of(exact.carried(exact.of(sums)))
+            fits = fits & values.total.holds_of(carried(limbs_of(sums)))
         if values.count.none_too:
             # A wallet without a transfer has no row: it is found by not being found outside the bounds.
             return Not(Leaf(sums.filter(~fits).select("wallet")))
@@ -198,7 +198,7 @@ class TransferCondition(Condition):
         return (
             moved
             if values.amount is None
-            else moved.filter(values.amount.holds_of(exact.of(moved)))
+            else moved.filter(values.amount.holds_of(limbs_of(moved)))
         )
 
     def _sides(self, moved: ir.Table, tables: Tables) -> ir.Table:
@@ -263,7 +263,7 @@ class TransferCondition(Condition):
 
 def _moved(
     asked: ParsedCondition, name: str, contract: Contract | None, context: Context
-) -> Amounts | None:
+) -> AmountRange | None:
     """Return bounds of what transfers moved; without min, nothing moved will do, as transfers of 0 do."""
     if name not in asked.values:
         return None

@@ -17,7 +17,8 @@ import pytest
 from nbext.core.uint256 import Limbs, split
 from nbext.engine.dataset import Answer, Cancel, Question
 from nbext.engine.open import open_dataset
-from nbext.engine.query import exact
+from nbext.engine.query.amounts import limbs_at_least, limbs_of
+from nbext.engine.query.rows import amount_struct
 from nbext.engine.query.set_tree import And, Leaf, Not, Or
 from nbext.errors import ConfigError, QueryCancelled, QueryTimeout, ResourceLimit
 from tests.engine.hand_made import ADDRESSES, balance, generation
@@ -43,14 +44,14 @@ def dataset(tmp_path_factory):
 def _holders(tables, scalars):
     contract, *bound = scalars
     balances = tables["balances"]
-    enough = exact.at_least(exact.of(balances), Limbs(*bound))
+    enough = limbs_at_least(limbs_of(balances), Limbs(*bound))
     return Leaf(balances.filter(balances.contract == contract, enough).select("wallet"))
 
 
 def _balances_of_two(tables, scalars):
     second = tables["balances"].filter(lambda t: t.contract == 2)
     return [
-        second.select("wallet", B_balance_raw=exact.column(exact.of(second))),
+        second.select("wallet", B_balance_raw=amount_struct(limbs_of(second))),
         second.select("wallet", n=ibis.literal(1, "int32")),
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbext.engine.query.sort_key import size
+from nbext.engine.query.amounts import sort_key
 from tests.engine.ingest.conftest import write_parquet
 from tests.engine.ingest.reading_back import Tables, take, transaction, wallet
 from tests.engine.ingest.replay import Log, collections, tokens
@@ -83,7 +83,7 @@ def test_every_table_is_what_a_replay_with_python_integers_makes(made, contracts
             ]
             sizes = tables.rows("SELECT hi, mid, lo, size FROM history")
             assert [row[3] for row in sizes] == [
-                size(int(hi) * 10**52 + int(mid) * 10**26 + int(lo)) for hi, mid, lo, _ in sizes
+                sort_key(int(hi) * 10**52 + int(mid) * 10**26 + int(lo)) for hi, mid, lo, _ in sizes
             ]
 
 

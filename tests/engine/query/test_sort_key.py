@@ -12,9 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbext.core.uint256 import Limbs
-from nbext.engine.query import sort_key
-from tests.engine.query.test_exact import AMOUNTS, limbs_table
-from tests.engine.query.test_exact import engine as engine  # noqa: PLC0414  a fixture, shared
+from nbext.engine.query.amounts import (
+    lower_bound,
+    row_within,
+    rows_within,
+    sort_key,
+    sort_key_sql,
+    stored_amount,
+    upper_bound,
+)
+from tests.engine.query.test_amounts import AMOUNTS, limbs_table
+from tests.engine.query.test_amounts import engine as engine  # noqa: PLC0414  a fixture, shared
 
 NEAR = st.builds(
     lambda power, off, sign: sign * (10**power + off),
@@ -37,18 +45,18 @@ def literal(bound):
 @given(ANY, ANY)
 def test_a_larger_amount_never_has_a_smaller_size(one, other):
     low, high = sorted((one, other))
-    assert sort_key.size(low) <= sort_key.size(high)
-    assert -(2**63) < sort_key.size(low) < 2**63
+    assert sort_key(low) <= sort_key(high)
+    assert -(2**63) < sort_key(low) < 2**63
 
 
 @given(st.integers(-(10**17) + 1, 10**17 - 1))
 def test_a_small_amount_is_its_own_size(amount):
-    assert sort_key.size(amount) == amount
+    assert sort_key(amount) == amount
 
 
 @pytest.mark.parametrize("amount", [1, 10**18, 25 * 10**20, 12345678901234567 * 10**40, 2**56])
 def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
-    assert sort_key.lower(amount).sharp
+    assert lower_bound(amount).sharp
 
 
 @SETTINGS
@@ -56,30 +64,30 @@ def test_a_least_amount_with_few_digits_is_decided_by_size(amount):
 def test_the_sql_of_a_size_is_pythons(amounts):
     values = ", ".join(
         f"({n}, {hi}::DECIMAL(38,0), {mid}::DECIMAL(38,0), {lo}::DECIMAL(38,0))"
-        for n, (hi, mid, lo, _) in enumerate(map(sort_key.stored, amounts))
+        for n, (hi, mid, lo, _) in enumerate(map(stored_amount, amounts))
     )
-    keys = sort_key.sql("hi", "mid", "lo")
+    keys = sort_key_sql("hi", "mid", "lo")
     found = duckdb.sql(f"SELECT {keys} FROM (VALUES {values}) AS t(n, hi, mid, lo) ORDER BY n")
-    assert [row[0] for row in found.fetchall()] == [sort_key.size(amount) for amount in amounts]
+    assert [row[0] for row in found.fetchall()] == [sort_key(amount) for amount in amounts]
 
 
 @SETTINGS
 @given(st.lists(ANY, min_size=1, max_size=40), ANY, st.one_of(st.none(), ANY))
 def test_bounds_are_kept_exactly_whether_or_not_sizes_decide(engine, amounts, low, high):
     table = limbs_table(engine, a=amounts)
-    sizes = pa.table({"row": list(range(len(amounts))), "size": list(map(sort_key.size, amounts))})
+    sizes = pa.table({"row": list(range(len(amounts))), "size": list(map(sort_key, amounts))})
     table = table.select("row", hi="a_hi", mid="a_mid", lo="a_lo").join(
         engine.create_table("sizes", sizes, overwrite=True), "row"
     )
     least, most = (
-        literal(sort_key.lower(low)),
-        None if high is None else literal(sort_key.upper(high)),
+        literal(lower_bound(low)),
+        None if high is None else literal(upper_bound(high)),
     )
     expected = [
         n for n, amount in enumerate(amounts) if low <= amount and (high is None or amount <= high)
     ]
     for rows in (
-        sort_key.rows_within(table, least, most),
-        table.filter(sort_key.within(table, least, most)),
+        rows_within(table, least, most),
+        table.filter(row_within(table, least, most)),
     ):
         assert sorted(rows.to_pyarrow()["row"].to_pylist()) == expected

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import ibis
 
 from nbext.core.uint256 import Limbs
-from nbext.engine.query import exact, sort_key
+from nbext.engine.query.amounts import LIMB_TYPE, carried, digits_of, limbs_of, sort_key_of_digits
 from nbext.engine.schema import FOREVER, HISTORY, LIMBS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ FLOWS = {
     "log_index": "int64",
     "sender": "int32",
     "recipient": "int32",
-    **dict.fromkeys(LIMBS, exact.LIMB_TYPE),
+    **dict.fromkeys(LIMBS, LIMB_TYPE),
 }
 
 
@@ -62,12 +62,12 @@ def sums(flows: ir.Table) -> ir.Table:
 
 def settled(rows: ir.Table) -> ir.Table:
     """Return the sums in normal form."""
-    return rows.mutate(**exact.carried(exact.of(rows))._asdict())
+    return rows.mutate(**carried(limbs_of(rows))._asdict())
 
 
 def magnitudes(rows: ir.Table) -> ir.Table:
     """Return the settled rows with the limbs of their amounts without a sign."""
-    opposite = exact.carried(Limbs(*(-limb for limb in exact.of(rows))))
+    opposite = carried(Limbs(*(-limb for limb in limbs_of(rows))))
     return rows.mutate(
         **{
             f"abs_{name}": ibis.ifelse(rows.hi < 0, limb, rows[name])
@@ -78,12 +78,12 @@ def magnitudes(rows: ir.Table) -> ir.Table:
 
 def spelled(rows: ir.Table) -> ir.Table:
     """Return the rows with the decimal digits of their amounts."""
-    return rows.mutate(digits=sort_key.digits(exact.of(rows, "abs_")))
+    return rows.mutate(digits=digits_of(limbs_of(rows, "abs_")))
 
 
 def sized(rows: ir.Table) -> ir.Table:
     """Return the rows of ``history``, and ``log_index``."""
-    size = sort_key.of_digits(rows.digits)
+    size = sort_key_of_digits(rows.digits)
     return rows.mutate(size=ibis.ifelse(rows.hi < 0, -size, size)).select(*HISTORY, "log_index")
 
 
@@ -93,6 +93,6 @@ STEPS = (sums, settled, magnitudes, spelled, sized)
 
 def current(rows: ir.Table) -> ir.Table:
     """Return the rows of ``balances``: what wallets hold at the end, other than nothing."""
-    limbs: Limbs = exact.of(rows)
+    limbs: Limbs = limbs_of(rows)
     held = (limbs.hi != 0) | (limbs.mid != 0) | (limbs.lo != 0)
     return rows.filter(rows.to_block == FOREVER, held).select("contract", "wallet", *LIMBS, "size")

@@ -20,12 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 from nbext.core.uint256 import LIMB_BASE, LIMB_DIGITS, Limbs, join
-from nbext.engine.query import sort_key
+from nbext.engine.query.amounts import KEY_DIGITS, sort_key
 from nbext.engine.schema import FOREVER, LIMBS
 
 _WORD = 32
 _MASK = 2**_WORD - 1
-_STEP = 10**sort_key.DIGITS
+_STEP = 10**KEY_DIGITS
 # What is divided by at once is below 10**9: a remainder and a part together fit into 64 bits.
 _PLACES = 9
 # Rows that are worked at once: what is made on the way stays in the processor's cache.
@@ -192,7 +192,7 @@ def normal(hi: Parts, mid: Parts, lo: Parts) -> tuple[Parts, Parts, Parts]:
 
 
 def sizes(hi: Parts, mid: Parts, lo: Parts) -> np.ndarray:
-    """Return the sizes (`nbext.engine.query.sort_key`) of limbs in normal form."""
+    """Return the sizes (`nbext.engine.query.amounts`) of limbs in normal form."""
     below = np.flatnonzero(hi.high < 0)
     if not len(below):
         return _magnitudes(hi, mid, lo)
@@ -212,7 +212,7 @@ def _magnitudes(hi: Parts, mid: Parts, lo: Parts) -> np.ndarray:
     if len(long):
         found[long] = _of_two_limbs(mid.at(long), lo.at(long))
         for row in long[~hi.is_zero()[long]].tolist():  # beyond 10**52: few
-            found[row] = sort_key.size(join(Limbs(*(_number(limb, row) for limb in (hi, mid, lo)))))
+            found[row] = sort_key(join(Limbs(*(_number(limb, row) for limb in (hi, mid, lo)))))
     return found
 
 
@@ -223,23 +223,23 @@ def _number(numbers: Parts, row: int) -> int:
 
 def _of_a_limb(lo: Parts) -> np.ndarray:
     found = _small(lo)
-    long = np.flatnonzero(lo.reaches(_POWERS.at(np.array([sort_key.DIGITS]))))
+    long = np.flatnonzero(lo.reaches(_POWERS.at(np.array([KEY_DIGITS]))))
     if len(long):
         number = lo.at(long)
-        more = _digits(number) - sort_key.DIGITS
+        more = _digits(number) - KEY_DIGITS
         found[long] = more * _STEP + _small(_divided(number, more))
     return found
 
 
 def _of_two_limbs(mid: Parts, lo: Parts) -> np.ndarray:
     digits = _digits(mid)
-    surplus = digits - sort_key.DIGITS
+    surplus = digits - KEY_DIGITS
     first = _small(_divided(mid, np.maximum(surplus, 0)))
     first *= 10 ** np.maximum(-surplus, 0)
     first += np.where(
         surplus < 0, _small(_divided(lo, np.minimum(LIMB_DIGITS + surplus, LIMB_DIGITS))), 0
     )
-    first += (digits + LIMB_DIGITS - sort_key.DIGITS) * _STEP
+    first += (digits + LIMB_DIGITS - KEY_DIGITS) * _STEP
     return first
 
 

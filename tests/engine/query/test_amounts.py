@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbext.core.uint256 import LIMB_BASE, Limbs, join, split
-from nbext.engine.query import exact
+from nbext.engine.query.amounts import carried, limbs_at_least, limbs_at_most, limbs_equal, limbs_of
+from nbext.engine.query.rows import amount_struct, answered
 
 MAX = 2**256 - 1
 EDGES = [0, 1, 10**26 - 1, 10**26, 10**52 - 1, 10**52, 2**63, 2**127, 2**128, MAX]
@@ -59,9 +60,9 @@ def test_splitting_and_joining_gives_the_integer_back(amount):
 def test_comparing_limbs_is_comparing_integers(engine, pairs):
     left, right = zip(*pairs, strict=True)
     table = limbs_table(engine, a=left, b=right)
-    a, b = exact.of(table, "a_"), exact.of(table, "b_")
+    a, b = limbs_of(table, "a_"), limbs_of(table, "b_")
     result = table.select(
-        "row", least=exact.at_least(a, b), most=exact.at_most(a, b), equal=exact.equal(a, b)
+        "row", least=limbs_at_least(a, b), most=limbs_at_most(a, b), equal=limbs_equal(a, b)
     ).order_by("row")
     assert result.to_pyarrow().drop("row").to_pylist() == [
         {"least": x >= y, "most": x <= y, "equal": x == y} for x, y in pairs
@@ -73,13 +74,15 @@ def test_comparing_limbs_is_comparing_integers(engine, pairs):
 def test_an_amount_is_answered_exactly_and_as_the_float_that_is_nearest_to_it(engine, amounts):
     table = limbs_table(engine, a=amounts)
     rows = (
-        table.select("row", amount=exact.column(exact.of(table, "a_"))).order_by("row").to_pyarrow()
+        table.select("row", amount=amount_struct(limbs_of(table, "a_")))
+        .order_by("row")
+        .to_pyarrow()
     )
-    answered = exact.answered(rows, {"amount": ("units", 18)})
-    assert answered.column_names == ["row", "units", "amount"]
-    assert answered["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
+    made = answered(rows, {"amount": ("units", 18)})
+    assert made.column_names == ["row", "units", "amount"]
+    assert made["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
     # Python divides integers with one rounding, too.
-    assert answered["units"].to_pylist() == [amount / 10**18 for amount in amounts]
+    assert made["units"].to_pylist() == [amount / 10**18 for amount in amounts]
 
 
 @pytest.mark.parametrize(
@@ -107,11 +110,11 @@ def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(
         for amount in amounts
     ]
     kind = pa.struct([(limb, pa.decimal128(38, 0)) for limb in ("hi", "mid", "lo")])
-    answered = exact.answered(pa.table({"amount": pa.array(limbs, kind)}), {})
-    assert answered.schema == pa.schema([("amount", expected)])
-    assert answered["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
+    made = answered(pa.table({"amount": pa.array(limbs, kind)}), {})
+    assert made.schema == pa.schema([("amount", expected)])
+    assert made["amount"].cast(pa.string()).to_pylist() == [str(amount) for amount in amounts]
     if expected != pa.string() and amounts:
-        assert answered.to_pandas(types_mapper=pd.ArrowDtype)["amount"].sum() == sum(amounts)
+        assert made.to_pandas(types_mapper=pd.ArrowDtype)["amount"].sum() == sum(amounts)
 
 
 @SETTINGS
@@ -119,8 +122,8 @@ def test_exact_amounts_have_one_type_as_long_as_they_and_their_sum_fit_it(
 def test_sums_of_limbs_carry_to_the_sum_of_integers(engine, amounts):
     table = limbs_table(engine, a=amounts)
     sums = table.agg(hi=table.a_hi.sum(), mid=table.a_mid.sum(), lo=table.a_lo.sum())
-    carried = exact.carried(exact.of(sums))
-    result = sums.select(**carried._asdict()).to_pyarrow().to_pylist()
+    whole = carried(limbs_of(sums))
+    result = sums.select(**whole._asdict()).to_pyarrow().to_pylist()
     assert result == [{limb: Decimal(n) for limb, n in split(sum(amounts))._asdict().items()}]
 
 
@@ -130,8 +133,8 @@ def test_the_largest_limbs_that_may_be_summed_still_carry(engine):
     table = engine.create_table(
         "tops", pa.table({"hi": column, "mid": column, "lo": column}), overwrite=True
     )
-    carried = exact.carried(Limbs(table.hi - table.hi, table.mid, table.lo))
-    rows = exact.answered(table.select(amount=exact.column(carried)).to_pyarrow(), {})
+    whole = carried(Limbs(table.hi - table.hi, table.mid, table.lo))
+    rows = answered(table.select(amount=amount_struct(whole)).to_pyarrow(), {})
     assert rows["amount"].to_pylist() == [Decimal(str(top * 10**26 + top))]
 
 
@@ -139,10 +142,10 @@ def test_a_wallet_without_the_amount_has_zero_of_it(engine):
     holders = limbs_table(engine, a=[5])
     asked = engine.create_table("asked", pa.table({"row": [0, 1]}), overwrite=True)
     rows = asked.left_join(
-        holders.select("row", amount=exact.column(exact.of(holders, "a_"))), "row"
+        holders.select("row", amount=amount_struct(limbs_of(holders, "a_"))), "row"
     )
     fetched = engine.to_pyarrow(rows.select("row", "amount").order_by("row"))
-    assert exact.answered(fetched, {}).to_pylist() == [
+    assert answered(fetched, {}).to_pylist() == [
         {"row": 0, "amount": 5},
         {"row": 1, "amount": 0},
     ]
