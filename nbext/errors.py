@@ -43,7 +43,9 @@ import errno
 import os
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any
+
+from typing_extensions import TypedDict
 
 # As many as anybody reads; a hostile body has a hundred thousand, which must not make an answer of megabytes.
 MOST_ERRORS = 20

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nbext.core.constants import DEFAULT_LIMIT, FRAMES, MAX_LIMIT
+from nbext.core.rules import DEFAULT_LIMIT, FRAMES, MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, did_you_mean
 

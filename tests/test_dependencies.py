@@ -28,7 +28,7 @@ COMES_WITH = {
     "ibis": "ibis-framework",
     "anyio": "starlette",
     "traitlets": "ipython",
-    "pydantic": "fastapi",
+    "pydantic_core": "pydantic",
 }
 # `--as polars` works where it is installed, and says so where it is not.
 OPTIONAL = {"polars"}

@@ -19,8 +19,8 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
-from nbext.core.constants import NFT_STANDARDS
 from nbext.core.provenance import Provenance
+from nbext.core.rules import NFT_STANDARDS
 
 if TYPE_CHECKING:
     from nbext.client import Client

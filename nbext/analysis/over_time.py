@@ -23,8 +23,8 @@ from nbext.analysis.segments import (
     segment_of,
 )
 from nbext.client import frames
-from nbext.core.constants import MAX_LIMIT
 from nbext.core.provenance import Provenance
+from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.errors import ConfigError, ValidationError
 

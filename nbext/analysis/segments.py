@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import pandas as pd
 
-from nbext.core.constants import MAX_LIMIT
 from nbext.core.provenance import Provenance
+from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import MAX_COMPARED, MAX_COUNTS
 from nbext.errors import ConfigError, NotFound, ValidationError

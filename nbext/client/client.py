@@ -620,7 +620,7 @@ class Client:
         ------
         POST /v1/signup/newsletter
         """
-        address = validate.email_of(email)
+        address = op.email_of(email)
         call = replace(
             self._service.call("POST", op.SIGN_UP, {"email": address}, operation="signup"),
             headers={op.IDEMPOTENCY_HEADER: str(uuid.uuid4())},

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nbext.client.files import csv_text
 from nbext.client.frames import types_of
 from nbext.client.http.body import retry_after
-from nbext.core.constants import SEGMENT_ID
+from nbext.core.rules import SEGMENT_ID
 from nbext.core.strict_json import NotJson, read_answer
 from nbext.core.wire import ARROW_TYPE, SEARCH_FIELDS
 from nbext.errors import ProtocolError

@@ -15,8 +15,8 @@ from itertools import count
 from numbers import Integral
 from typing import Any
 
-from nbext.core import addresses, chains, constants
-from nbext.core.constants import MAX_EMAIL, MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
+from nbext.core import addresses, chains, rules
+from nbext.core.rules import MAX_SEARCH_TERM, MAX_SYMBOL, SEGMENT_ID, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
 from nbext.core.untrusted_text import quoted
 from nbext.errors import FieldError, InvalidSegment, ValidationError, did_you_mean
@@ -61,13 +61,13 @@ def whole_number(given: object, pointer: str, minimum: int, maximum: int) -> int
 
 def limit_of(given: object, *, counting: bool = False) -> int:
     """Return how many rows to keep. Zero only counts, which only our own service is known to do."""
-    limit = constants.limit_of(given, least=0 if counting else 1)
+    limit = rules.limit_of(given, least=0 if counting else 1)
     if isinstance(limit, int):
         return limit
     if is_whole(given) and given == 0:
         limit = (
             "A limit of 0 only counts, which this service is not known to do. "
-            f"Write a whole number from 1 to {constants.MAX_LIMIT:,}."
+            f"Write a whole number from 1 to {rules.MAX_LIMIT:,}."
         )
     raise ValidationError.of("/limit", "bound", limit)
 
@@ -148,25 +148,6 @@ def search_term_of(given: object, *, all_allowed: bool) -> str:
             "/searchTerm", "characters", "The term has a control character or half a character."
         )
     return text
-
-
-def email_of(given: object) -> str:
-    """Return the e-mail address, in its normal form."""
-    if not isinstance(given, str) or not given or len(given) > MAX_EMAIL:
-        # The parser takes seconds for a long text: the length goes first.
-        came = (
-            f"a text of {len(given):,} characters"
-            if isinstance(given, str)
-            else type(given).__name__
-        )
-        detail = f"Expected an e-mail address of at most {MAX_EMAIL} characters, got {came}."
-        raise ValidationError.of("/email", "length", detail)
-    from email_validator import EmailNotValidError, validate_email
-
-    try:
-        return validate_email(given, check_deliverability=False).normalized
-    except EmailNotValidError as error:
-        raise ValidationError.of("/email", "email", str(error)) from None
 
 
 def filters_of(filters: object) -> dict[str, Any]:

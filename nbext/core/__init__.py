@@ -3,9 +3,9 @@
 The contract, the same for both sides of HTTP:
 
 wire            paths, request and answer shapes, columns of the tables
+rules           limits, token standards, what a result may be returned as; how a value is held to its shape
 chains          chain names, ids, and the aliases people write
 addresses       EVM addresses and their EIP-55 checksum
-constants       limits and their one check, token standards, what a result may be returned as or written to
 provenance      where a table comes from: the keys of ``attrs["nbext"]``
 
 The tools:

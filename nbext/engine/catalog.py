@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import ibis
 
 from nbext.core.addresses import BURN_ADDRESSES
-from nbext.core.constants import NFT_STANDARDS
+from nbext.core.rules import NFT_STANDARDS
 from nbext.engine.dataset import Cancel, ChainExtent, Contract, Found, Tables, Value
 from nbext.engine.query.amounts import amount_near, sort_key
 

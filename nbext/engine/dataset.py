@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nbext.core.addresses import WIDTH
-from nbext.core.constants import NFT_STANDARDS
+from nbext.core.rules import NFT_STANDARDS
 from nbext.errors import NbextError, QueryCancelled, QueryTimeout, ResourceLimit, SegmentExpired
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from nbext.core.atomic_files import sync, write_whole
-from nbext.core.constants import is_whole
+from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import quoted
 from nbext.engine.dataset import ChainExtent, Compared, DataAbout
 from nbext.engine.schema import TABLES

@@ -19,7 +19,7 @@ from typing import Any
 
 from nbext.core.addresses import LIST_ID_PATTERN, normalised
 from nbext.core.chains import chain_names, chain_of
-from nbext.core.constants import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
+from nbext.core.rules import MAX_SYMBOL, SAVED_PATTERN, SEGMENT_ID_PATTERN, is_whole
 from nbext.core.times import iso
 from nbext.core.uint256 import MAX_UINT256
 from nbext.core.untrusted_text import shown

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from nbext.core.constants import DEFAULT_LIMIT, MAX_LIMIT
+from nbext.core.rules import DEFAULT_LIMIT, MAX_LIMIT
 from nbext.core.untrusted_text import quoted
 from nbext.core.wire import FILE_TYPES, OPERATORS
 from nbext.errors import UsageError, did_you_mean

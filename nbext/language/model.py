@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import ibis
 
-from nbext.core.constants import MAX_COLUMN_SYMBOL
+from nbext.core.rules import MAX_COLUMN_SYMBOL
 from nbext.engine.query import history
 from nbext.engine.query.amounts import limbs_of
 from nbext.engine.query.rows import amount_struct, optional_struct, time_struct

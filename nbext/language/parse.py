@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal
 
-from nbext.core.constants import DEFAULT_LIMIT, is_whole, limit_of
+from nbext.core.rules import DEFAULT_LIMIT, is_whole, limit_of
 from nbext.core.untrusted_text import shown
 from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.errors import did_you_mean

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from nbext import __version__
 from nbext.core.atomic_files import write_whole
-from nbext.core.constants import is_whole
 from nbext.core.provenance import Provenance
+from nbext.core.rules import is_whole
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import (
     ConfigError,

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from nbext.core.addresses import checksummed, normalised
 from nbext.core.chains import DEFAULT_CHAIN, Chain, chain_of
-from nbext.core.constants import ERC20, MAX_SEARCH_TERM, NFT_STANDARDS, is_whole
+from nbext.core.rules import ERC20, NFT_STANDARDS
 from nbext.core.times import iso
-from nbext.core.untrusted_text import quoted, shown, visible
-from nbext.core.wire import NFT_FIELDS, SEARCH_KEYS, SEARCH_TYPES, TOKEN_FIELDS, AsOf
+from nbext.core.untrusted_text import quoted
+from nbext.core.wire import DEFAULT_HITS, NFT_FIELDS, TOKEN_FIELDS, AsOf, SearchRequest
 from nbext.engine.dataset import Contract, Dataset, Found
-from nbext.errors import MOST_ERRORS, FieldError, ValidationError, did_you_mean
 from nbext.language.describe import find_contract, near_symbol
 from nbext.service.http.problems import Problem
 
-MAX_HITS = 100
-DEFAULT_HITS = 20
-MAX_OFFSET = 1_000_000
 STANDARDS_OF = {
     "nft": NFT_STANDARDS,
     "erc721": ("ERC721",),
@@ -70,27 +65,18 @@ class Metadata:
         }
         return {name: values[name] for name in NFT_FIELDS}
 
-    def search(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return one page of the contracts that fit a body's term, best first.
-
-        Raises
-        ------
-        ValidationError
-            The body is not a search; it names every field that is not valid.
-        """
-        wanted = {"type": "nft", "limit": DEFAULT_HITS, "offset": 0, **body}
-        chain = _checked(wanted)
+    def search(self, body: SearchRequest) -> dict[str, Any]:
+        """Return one page of the contracts that fit a body's term, best first."""
+        chain, kind = chain_of(body.get("chain", DEFAULT_CHAIN.name)), body.get("type", "nft")
         self._check_chain(chain)
-        term, page = (
-            wanted["searchTerm"].strip(),
-            {"limit": wanted["limit"], "offset": wanted["offset"]},
-        )
+        term = body["searchTerm"].strip()
+        page = {"limit": body.get("limit", DEFAULT_HITS), "offset": body.get("offset", 0)}
         total, hits = self._dataset.catalog.search(
-            chain.id, term, standards=STANDARDS_OF[wanted["type"]], **page
+            chain.id, term, standards=STANDARDS_OF[kind], **page
         )
         items = [_hit(chain, hit) for hit in hits]
         return {
-            "type": wanted["type"],
+            "type": kind,
             "chain": chain.name,
             "searchTerm": term,
             "total": total,
@@ -169,61 +155,3 @@ def _hit(chain: Chain, hit: Found) -> dict[str, Any]:
         "imageUrl": found.logo,
         "score": hit.score,
     }
-
-
-def _checked(body: Mapping[str, Any]) -> Chain:
-    """Return the chain of a search whose fields are all valid."""
-    unknown = [name for name in body if name not in SEARCH_KEYS]
-    # The first are shown and the others counted: a body may have a hundred thousand, of any length.
-    errors: list[FieldError] = [
-        _error(
-            f"/{visible(name, 80)}",
-            "unknown-key",
-            f"Unknown field {quoted(name)}.{did_you_mean(name[:80], SEARCH_KEYS)}",
-        )
-        for name in unknown[:MOST_ERRORS]
-    ]
-    # All faults at once: a caller corrects them in one round.
-    errors += _type_errors(body["type"]) + _term_errors(body.get("searchTerm"))
-    errors += _number_errors("limit", body["limit"], 1, MAX_HITS)
-    errors += _number_errors("offset", body["offset"], 0, MAX_OFFSET)
-    chain = DEFAULT_CHAIN
-    try:
-        chain = chain_of(body.get("chain", DEFAULT_CHAIN.name), "/chain")
-    except ValidationError as error:
-        errors += error.errors
-    if errors:
-        raise ValidationError(errors, len(unknown[MOST_ERRORS:]))
-    return chain
-
-
-def _error(pointer: str, code: str, detail: str) -> FieldError:
-    return {"pointer": pointer, "code": code, "detail": detail}
-
-
-def _type_errors(given: Any) -> list[FieldError]:
-    if given in SEARCH_TYPES:
-        return []
-    hint = did_you_mean(given[:80], SEARCH_TYPES) if isinstance(given, str) else ""
-    detail = f"{shown(given)} is not a type of contract.{hint} Allowed: {', '.join(SEARCH_TYPES)}."
-    return [_error("/type", "type", detail)]
-
-
-def _term_errors(given: Any) -> list[FieldError]:
-    if not isinstance(given, str):
-        detail = 'A search needs a term: a name, a symbol or an address, or "" for all by holders.'
-        return [_error("/searchTerm", "required", detail)]
-    if len(given) > MAX_SEARCH_TERM:
-        detail = (
-            f"A search term has at most {MAX_SEARCH_TERM} characters; this one has {len(given):,}."
-        )
-        return [_error("/searchTerm", "length", detail)]
-    if "\x00" in given:
-        return [_error("/searchTerm", "character", "A search term cannot have a NUL character.")]
-    return []
-
-
-def _number_errors(name: str, given: Any, low: int, high: int) -> list[FieldError]:
-    if is_whole(given) and low <= given <= high:
-        return []
-    return [_error(f"/{name}", "range", f"{name} is a whole number from {low} to {high:,}.")]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from nbext.core import wire
-from nbext.core.constants import MAX_LIMIT
+from nbext.core.rules import MAX_LIMIT
 from tests.reference import table
 from tests.reference.shown import cut, transcript
 from tests.service.process import serve

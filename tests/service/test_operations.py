@@ -251,9 +251,9 @@ def test_a_search_term_is_literal_text(service, term):
             [
                 ("/tern", "unknown-key"),
                 ("/type", "type"),
+                ("/chain", "chain"),
                 ("/limit", "range"),
                 ("/offset", "range"),
-                ("/chain", "chain"),
             ],
         ),
         ({"searchTerm": "x", "limit": True}, [("/limit", "range")]),

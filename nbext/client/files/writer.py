@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from nbext.client import frames
 from nbext.core.atomic_files import ORDINARY, whole_file
-from nbext.core.constants import FILES
+from nbext.core.rules import FILES
 from nbext.core.times import in_iso
 from nbext.core.uint256 import as_texts
 from nbext.errors import StorageError, ValidationError

@@ -15,7 +15,7 @@ from nbext.client.remote.paging import Page
 from nbext.client.remote.profile import Profile, ambiguous
 from nbext.client.remote.status import state_of, status_of
 from nbext.client.validate import is_foreign_id
-from nbext.core.constants import SEGMENT_ID, SEGMENT_ID_PATTERN
+from nbext.core.rules import SEGMENT_ID, SEGMENT_ID_PATTERN
 from nbext.errors import AmbiguousAnswer, ProtocolError
 from nbext.settings import Secret
 

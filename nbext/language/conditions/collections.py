@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from nbext.core.constants import NFT_STANDARDS
+from nbext.core.rules import NFT_STANDARDS
 from nbext.engine.query import history
 from nbext.engine.query.amounts import Range
 from nbext.engine.query.set_tree import Leaf, Not, Tree

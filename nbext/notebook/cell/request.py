@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from nbext.core.constants import MAX_LIMIT, limit_of
+from nbext.core.rules import MAX_LIMIT, limit_of
 from nbext.core.untrusted_text import visible
 from nbext.core.wire import EXECUTE_KEYS, FILE_TYPES, OPERATORS
 from nbext.errors import UsageError, ValidationError, did_you_mean

@@ -15,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from nbext.core.chains import chain_names, chain_of
-from nbext.core.constants import ERC20, MAX_LIMIT
 from nbext.core.provenance import Provenance
+from nbext.core.rules import ERC20, MAX_LIMIT
 from nbext.core.untrusted_text import quoted, visible
 from nbext.errors import ConfigError, NbextError, UsageError, ValidationError, did_you_mean
 from nbext.notebook.threads import in_background

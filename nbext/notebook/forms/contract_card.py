@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.constants import MAX_LIMIT
+from nbext.core.rules import MAX_LIMIT
 from nbext.core.untrusted_text import visible
 from nbext.errors import NbextError, UsageError
 from nbext.notebook.forms.bins import Bins

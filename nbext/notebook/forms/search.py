@@ -15,8 +15,8 @@ import traitlets
 from anywidget import AnyWidget
 
 from nbext.core.chains import DEFAULT_CHAIN, chain_names, chain_of
-from nbext.core.constants import MAX_SEARCH_TERM
 from nbext.core.provenance import Provenance
+from nbext.core.rules import MAX_SEARCH_TERM
 from nbext.core.untrusted_text import html, visible
 from nbext.errors import ValidationError
 from nbext.notebook.forms.form import Background, Form, Snapshot, attempt

@@ -12,10 +12,9 @@ from typing import Any
 
 import ipywidgets as w
 
-from nbext.client.validate import email_of
-from nbext.core.constants import MAX_EMAIL
 from nbext.core.untrusted_text import html, visible
-from nbext.errors import OutcomeUnknown
+from nbext.core.wire import email_of
+from nbext.errors import OutcomeUnknown, ValidationError
 from nbext.notebook.forms.form import Background, Form, Snapshot, message_of
 from nbext.notebook.forms.widgets import button, row, text_field
 
@@ -138,16 +137,10 @@ class SignUpForm(Form):
 
 def what_is_wrong(address: str) -> str:
     """Return why a text is not an e-mail address, or an empty text; without any request."""
-    # Imported here: it takes 60 ms, which the other forms need not wait for.
-    from email_validator import EmailNotValidError, validate_email
-
-    # Before the parser, which takes seconds for a pasted megabyte.
-    if len(address) > MAX_EMAIL:
-        return f"{len(address):,} characters; an address has at most {MAX_EMAIL}."
     try:
-        validate_email(address, check_deliverability=False)
-    except EmailNotValidError as error:
-        return str(error)
+        email_of(address)
+    except ValidationError as error:
+        return error.errors[0]["detail"]
     return ""
 
 

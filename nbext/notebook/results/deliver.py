@@ -11,8 +11,8 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from nbext.core.constants import FILES, FRAMES, MAX_LIMIT
 from nbext.core.provenance import Provenance
+from nbext.core.rules import FILES, FRAMES, MAX_LIMIT
 from nbext.core.untrusted_text import visible
 from nbext.errors import UsageError
 from nbext.notebook.line.options import Args, Grammar, Option

@@ -10,9 +10,10 @@ from typing import TextIO
 
 from nbext.core.atomic_files import whole_file
 from nbext.core.times import iso_ms
+from nbext.core.wire import email_of
 from nbext.errors import ConfigError
 from nbext.service import commands
-from nbext.service.accounts.signups import SignUps, normalised
+from nbext.service.accounts.signups import SignUps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +66,7 @@ def _harmless(text: str) -> str:
 
 
 def _delete(signups: SignUps, args: argparse.Namespace) -> None:
-    if not signups.delete(normalised(args.email)):
+    if not signups.delete(email_of(args.email)):
         raise ConfigError(f"{args.email} has not signed up.")
     print(f"Deleted {args.email}.")
 

@@ -9,28 +9,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, BinaryIO
+from collections.abc import AsyncIterator
+from typing import Any, BinaryIO
 
 from fastapi import Depends, Request
 from starlette.responses import Response
 
-from nbext.core.constants import MAX_LIMIT
+from nbext.core.rules import check_shape
 from nbext.core.strict_json import NotJson, read_request, to_json
 from nbext.core.times import iso_ms
-from nbext.core.wire import (
-    MAX_COMPARED,
-    MAX_COUNTS,
-    MAX_WALLETS,
-    REPLAYED_HEADER,
-    SEGMENT,
-    SegmentAnswer,
-)
-from nbext.errors import FieldError, ValidationError
+from nbext.core.wire import REPLAYED_HEADER, SEGMENT, SegmentAnswer
+from nbext.errors import FieldError
 from nbext.service.http.problems import Problem
 from nbext.service.limits import Limits
-from nbext.service.segments.profile import LEAST
 from nbext.service.segments.store import Segment
 
 # Longer bodies are read in a thread, and only a few at once.
@@ -42,16 +33,32 @@ _METADATA_CACHE = "private, no-cache"
 _KINDS = {list: "an array", str: "a string", bool: "true or false", type(None): "null"}
 
 
-async def read_body(request: Request) -> AsyncIterator[dict[str, Any]]:
-    """Yield the JSON object that the request carries.
+def body_of(shape: Any) -> Any:
+    """Return the dependency of a route that takes a JSON object of a shape of the wire.
 
-    The problem is 415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not an object; 429 or 503
+    The problem is 415 not declared as JSON, 413 too long, 408 too slow, 400 not JSON, 422 not of the shape; 429 or 503
     where too many large ones are under way. Such a body counts until the request ends or its route calls `has_read`.
     """
-    _check_media_type(request, "application/json")
-    with contextlib.ExitStack() as held:
-        request.state.large_body = held
-        yield await _object(request, held)
+
+    async def read(request: Request) -> AsyncIterator[Any]:
+        _check_media_type(request, "application/json")
+        with contextlib.ExitStack() as held:
+            request.state.large_body = held
+            raw = await _read(request, held)
+            if len(raw) <= LARGE_BODY:
+                yield _value(shape, raw)
+                return
+            # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to
+            # read, to find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
+            if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
+                detail = f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
+                raise _invalid("size", detail)
+            # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event
+            # loop nobody would be answered meanwhile.
+            container, key = request.app.state.container, request.scope["nbext.key"]
+            yield await container.plan(key, lambda _: _value(shape, raw))
+
+    return Depends(read)
 
 
 def has_read(request: Request) -> None:
@@ -59,144 +66,21 @@ def has_read(request: Request) -> None:
     request.state.large_body.close()
 
 
-async def _object(request: Request, held: contextlib.ExitStack) -> dict[str, Any]:
-    raw = await _read(request, held)
+def _value(shape: Any, raw: bytes) -> dict[str, Any]:
     try:
-        value = await _parsed(request, raw)
+        value = read_request(raw)
     except NotJson as error:
         errors: list[FieldError] = [{"pointer": "", "code": "not-json", "detail": str(error)}]
         raise Problem("not-json", f"The body is not JSON: {error}.", errors=errors) from None
     if not isinstance(value, dict):
         kind = _KINDS.get(type(value), "a number")
-        detail = f"The body is {kind}. Send a JSON object: {{...}}"
-        raise Problem("invalid", detail, errors=[{"pointer": "", "code": "type", "detail": detail}])
+        raise _invalid("type", f"The body is {kind}. Send a JSON object: {{...}}")
+    check_shape(shape, value)
     return value
 
 
-async def _parsed(request: Request, raw: bytes) -> Any:
-    if len(raw) <= LARGE_BODY:
-        return read_request(raw)
-    # Counted before anything is made of them: 200 conditions have about 3,000, and 100,000 take a second to read, to
-    # find unknown and to free, of which the decoder alone lets no other thread run for a fifth.
-    if max(raw.count(b":"), raw.count(b"{")) > MOST_KEYS:
-        detail = f"The body has more than {MOST_KEYS:,} keys or objects. No request needs so many."
-        raise Problem("invalid", detail, errors=[{"pointer": "", "code": "size", "detail": detail}])
-    # A megabyte takes up to a tenth of a second, mostly in one call that lets no other thread run: in the event loop
-    # nobody would be answered meanwhile.
-    container = request.app.state.container
-    return await container.plan(request.scope["nbext.key"], lambda _: read_request(raw))
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A request for counts: segments, for each count the places of those it is of, and whether what they hold too.
-
-    What they hold is of a contract, by symbol or address, or of the first one of each segment's rows.
-    """
-
-    segments: list[dict[str, Any]]
-    together: list[list[int]]
-    amounts: bool | str
-
-
-def compared(body: Mapping[str, Any]) -> Compared:
-    """Return a request for counts."""
-    for name in body.keys() - {"segments", "counts", "amounts"}:
-        raise ValidationError.of(
-            f"/{name[:80]}", "unknown-key", "The fields are segments, counts and amounts."
-        )
-    amounts = body.get("amounts", False)
-    if not isinstance(amounts, bool | str):
-        raise ValidationError.of(
-            "/amounts", "type", "amounts is true, false, or the symbol or address of a contract."
-        )
-    segments, together = body.get("segments"), body.get("counts")
-    if not isinstance(segments, list) or not 1 <= len(segments) <= MAX_COMPARED:
-        raise ValidationError.of(
-            "/segments", "size", f"segments is a list of 1 to {MAX_COMPARED} requests."
-        )
-    for place, one in enumerate(segments):
-        if not isinstance(one, dict) or not one.keys() <= {"operator", "filters"}:
-            detail = (
-                'A segment here is an object with "filters", and "operator" where it is not AND.'
-            )
-            raise ValidationError.of(f"/segments/{place}", "type", detail)
-    if not isinstance(together, list) or not 1 <= len(together) <= MAX_COUNTS:
-        raise ValidationError.of(
-            "/counts", "size", f"counts is a list of 1 to {MAX_COUNTS:,} lists of places."
-        )
-    for place, one in enumerate(together):
-        known = isinstance(one, list) and all(
-            type(each) is int and 0 <= each < len(segments) for each in one
-        )
-        if not known or not 1 <= len(one) <= len(segments) or len(set(one)) < len(one):
-            detail = (
-                f"A count is a list of places of segments, each once: 0 to {len(segments) - 1}."
-            )
-            raise ValidationError.of(f"/counts/{place}", "range", detail)
-    return Compared(segments, together, amounts)
-
-
-def holders(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a request for holdings, which names its wallets; what they and the rest mean is read with the data."""
-    for name in body.keys() - {"wallets", "chain", "asOf"}:
-        raise ValidationError.of(
-            f"/{name[:80]}", "unknown-key", "The fields are wallets, chain and asOf."
-        )
-    wallets = body.get("wallets")
-    if not isinstance(wallets, list) or not 1 <= len(wallets) <= MAX_WALLETS:
-        raise ValidationError.of(
-            "/wallets", "size", f"wallets is a list of 1 to {MAX_WALLETS} addresses."
-        )
-    for place, one in enumerate(wallets):
-        # A segment's list may also name saved segments.
-        if not isinstance(one, str) or not one.startswith("0x"):
-            raise ValidationError.of(
-                f"/wallets/{place}", "type", "A wallet is an address: 0x and 40 hex digits."
-            )
-    return body
-
-
-def profiled(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the request of a segment that only counts and has a profile, from a request for a profile."""
-    for name in body.keys() - {"operator", "filters", "base", "least"}:
-        raise ValidationError.of(
-            f"/{name[:80]}", "unknown-key", "The fields are operator, filters, base and least."
-        )
-    base, least = body.get("base"), body.get("least", LEAST)
-    if "base" in body and (
-        not isinstance(base, dict) or not base.keys() <= {"operator", "filters"}
-    ):
-        detail = 'A base is an object with "filters", and "operator" where it is not AND.'
-        raise ValidationError.of("/base", "type", detail)
-    if type(least) is not int or not 1 <= least <= MAX_LIMIT:
-        raise ValidationError.of(
-            "/least", "range", f"least is a whole number from 1 to {MAX_LIMIT:,}."
-        )
-    segment: dict[str, Any] = {name: body[name] for name in ("operator", "filters") if name in body}
-    return {
-        **segment,
-        "limit": 0,
-        "profile": {"base": base and {**base, "limit": 0}, "least": least},
-    }
-
-
-def changed(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the request of a segment whose rows are its changes, from a request for changes."""
-    for name in body.keys() - {"operator", "filters", "since"}:
-        raise ValidationError.of(
-            f"/{name[:80]}", "unknown-key", "The fields are operator, filters and since."
-        )
-    if "since" not in body:
-        raise ValidationError.of(
-            "/since", "missing", "since is missing: a time, a span back such as 30d, or a block."
-        )
-    for name in ("asOf", "columns", "orderBy"):
-        if isinstance(body.get("filters"), dict) and name in body["filters"]:
-            raise ValidationError.of(
-                f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out."
-            )
-    return {**body, "limit": MAX_LIMIT}
+def _invalid(code: str, detail: str) -> Problem:
+    return Problem("invalid", detail, errors=[{"pointer": "", "code": code, "detail": detail}])
 
 
 async def receive(request: Request, file: BinaryIO, media_type: str, most: int) -> None:
@@ -222,9 +106,6 @@ async def receive(request: Request, file: BinaryIO, media_type: str, most: int) 
                 patience.reschedule(until + received / limits.slowest)
     except TimeoutError:
         raise _too_slow(limits) from None
-
-
-JsonBody = Annotated[dict[str, Any], Depends(read_body)]
 
 
 def _check_media_type(request: Request, wanted: str) -> None:

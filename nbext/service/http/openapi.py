@@ -1,333 +1,20 @@
-"""The OpenAPI document: the shapes of bodies and answers as FastAPI reads them, and the parts that it cannot see.
+"""The OpenAPI document: the wire's shapes as FastAPI reads them, and the parts that it cannot see.
 
-Answers are the wire's TypedDicts and models made from its tables of fields, so that a field has one definition for
-client and service. The routes build answers as plain dicts, which mypy holds to these types; bodies are read by
-`bodies.read_body`, which reports every error with its pointer, and their models only describe them.
-
-FastAPI does not know problems (another media type), the key (the middleware checks it), and the segment language, whose
-JSON Schema is the language's. `document` adds these.
+The routes build answers as plain dicts, which mypy holds to their types. FastAPI does not know bodies (`bodies.body_of`
+reads them), problems (another media type), the key (the middleware checks it), and the segment language, whose JSON
+Schema is the language's. `document` adds these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Any, Literal
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model, with_config
-from pydantic.json_schema import models_json_schema
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from nbext.core import wire
-from nbext.core.chains import CHAINS, DEFAULT_CHAIN, chain_names
-from nbext.core.constants import MAX_EMAIL, MAX_LIMIT, MAX_SEARCH_TERM
-from nbext.core.wire import (
-    AsOf,
-    Column,
-    CommonActivity,
-    CommonContract,
-    Counts,
-    Page,
-    Profile,
-    SearchType,
-    SegmentAnswer,
-    SegmentRows,
-    StoredList,
-)
 from nbext.service.http.problems import CODES, Problem
-from nbext.service.metadata import DEFAULT_HITS, MAX_HITS, MAX_OFFSET
-from nbext.service.segments.profile import LEAST
-
-# An answer has the fields of its shape and no others: a field that is added but not described fails the tests.
-_CLOSED = ConfigDict(extra="forbid")
-for _shape in (
-    AsOf,
-    Column,
-    CommonActivity,
-    CommonContract,
-    Counts,
-    Page,
-    Profile,
-    SegmentAnswer,
-    SegmentRows,
-    StoredList,
-):
-    with_config(_CLOSED)(_shape)
-
-_TYPES: dict[str, Any] = {
-    "string": str,
-    "integer": int,
-    # JSON numbers lose digits beyond 2^53 in most readers.
-    "uint256": Annotated[
-        str, Field(pattern="^[0-9]{1,78}$", description="A whole number of up to 256 bits.")
-    ],
-    "number": float,
-    "boolean": bool,
-    "object": dict[str, Any],
-}
-_NEVER_NULL = {
-    "chain",
-    "chainId",
-    "address",
-    "checksumAddress",
-    "score",
-    "email",
-    "status",
-    "delivered",
-}
-
-
-def _model(name: str, table: Mapping[str, str]) -> type[BaseModel]:
-    """Return the model of an answer whose fields the wire lists in a table."""
-    fields: dict[str, Any] = {
-        field: (_TYPES[kind] if field in _NEVER_NULL else _TYPES[kind] | None, ...)
-        for field, kind in table.items()
-    }
-    return create_model(name, __config__=_CLOSED, **fields)
-
-
-Token = _model("Token", wire.TOKEN_FIELDS)
-Collection = _model("Collection", wire.NFT_FIELDS)
-SignUpAnswer = _model("SignUpAnswer", wire.SIGN_UP_FIELDS)
-_Hits: Any = list[_model("SearchHit", wire.SEARCH_FIELDS)]  # type: ignore[misc]  # made at run time
-SearchAnswer = create_model(
-    "SearchAnswer",
-    __config__=_CLOSED,
-    type=(SearchType, ...),
-    chain=(str, ...),
-    searchTerm=(str, ...),
-    total=(int, ...),
-    limit=(int, ...),
-    offset=(int, ...),
-    items=(_Hits, ...),
-)
-
-
-@with_config(_CLOSED)
-class Extent(TypedDict):
-    """The blocks of one chain that the data covers."""
-
-    chain: str
-    chainId: int
-    firstBlock: int
-    lastBlock: int
-    lastTimestamp: str | None
-
-
-@with_config(_CLOSED)
-class Data(TypedDict):
-    """The data that a service answers from."""
-
-    name: str
-    synthetic: bool
-    fingerprint: str
-    chains: list[Extent]
-
-
-@with_config(_CLOSED)
-class About(TypedDict):
-    """Which service this is, and whose data it has."""
-
-    service: str
-    version: str
-    grammar: int
-    engine: str
-    data: Data
-    links: dict[str, str]
-
-
-@with_config(_CLOSED)
-class Part(TypedDict):
-    """One condition of a segment, counted alone."""
-
-    words: str
-    matched: int
-
-
-@with_config(_CLOSED)
-class Explained(TypedDict):
-    """What a segment would do."""
-
-    id: str
-    canonical: dict[str, Any]
-    words: str
-    sql: str | None
-    plan: str | None
-    parts: NotRequired[list[Part]]
-
-
-@with_config(_CLOSED)
-class Asked(TypedDict):
-    """What a segment of a request for counts means."""
-
-    words: str
-    canonical: dict[str, Any]
-    asOf: AsOf
-    warnings: list[str]
-
-
-@with_config(_CLOSED)
-class Sum(TypedDict):
-    """What a segment's wallets hold together of the first token or collection of its rows."""
-
-    symbol: str | None
-    decimals: int | None
-    amount: float | None
-    amountRaw: str
-
-
-@with_config(_CLOSED)
-class Compared(Asked):
-    """What a segment of a request for counts means; ``held`` where amounts are asked, null of one without balances."""
-
-    held: NotRequired[Sum | None]
-
-
-@with_config(_CLOSED)
-class Counted(TypedDict):
-    """How many wallets segments have in common, in the order asked; and what each segment means."""
-
-    counts: list[int]
-    segments: list[Compared]
-
-
-@with_config(_CLOSED)
-class Step(TypedDict):
-    """A condition that must hold, counted alone, and together with those before it."""
-
-    words: str
-    filters: dict[str, Any]
-    alone: int
-    remaining: int
-
-
-@with_config(_CLOSED)
-class Funnel(Asked):
-    """The conditions of a segment that must all hold, in order; ``chains`` are those whose wallets it sees.
-
-    ``sample`` has the segment's first wallets, as many as the request's ``limit`` and at most 10.
-    """
-
-    chains: list[str]
-    steps: list[Step]
-    sample: list[str]
-
-
-@with_config(_CLOSED)
-class ChainEnd(TypedDict):
-    """The block of a chain that balances are of."""
-
-    chain: str
-    block: int
-    timestamp: str | None
-
-
-@with_config(_CLOSED)
-class Held(TypedDict):
-    """What a wallet holds of one contract: ``amount`` in the token's unit, null where its decimals are not known."""
-
-    address: str
-    chain: str
-    contract: str
-    symbol: str | None
-    name: str | None
-    tokenType: str | None
-    decimals: int | None
-    amount: float | None
-    amountRaw: str
-    verified: bool | None
-    possibleSpam: bool | None
-
-
-@with_config(_CLOSED)
-class Holdings(TypedDict):
-    """What wallets hold, by wallet and chain: spam last, and before it what most wallets hold first."""
-
-    asOf: AsOf
-    chains: list[ChainEnd]
-    warnings: list[str]
-    holdings: list[Held]
-
-
-@with_config(_CLOSED)
-class Health(TypedDict):
-    """Whether the service answers."""
-
-    status: Literal["ok"]
-
-
-class Readiness(TypedDict):
-    """Whether the service can run segments: each check by name. ``sample`` where nothing has been ingested."""
-
-    status: Literal["ready"]
-    data: Literal["ingested", "sample"]
-    checks: dict[str, Literal["ok"]]
-
-
-class FieldFault(BaseModel, extra="forbid"):
-    """What is wrong with one field."""
-
-    pointer: str
-    code: str
-    detail: str
-
-
-class ProblemAnswer(BaseModel):
-    """An error (RFC 9457). ``code`` is stable; ``detail`` is for people."""
-
-    type: Annotated[str, Field(json_schema_extra={"format": "uri"})]
-    title: str
-    status: int
-    detail: str
-    instance: str
-    code: Annotated[str, Field(json_schema_extra={"enum": list(CODES)})]
-    request_id: str
-    errors: list[FieldFault]
-
-
-class SearchRequest(BaseModel, extra="forbid"):
-    """The body of a search."""
-
-    type: SearchType = "nft"
-    chain: Annotated[
-        str | int,
-        WithJsonSchema(
-            {
-                "enum": [*chain_names(), *(chain.id for chain in CHAINS)],
-                "description": "A name or EIP-155 id; the usual aliases and CAIP-2 identifiers are accepted too.",
-            }
-        ),
-    ] = DEFAULT_CHAIN.name
-    searchTerm: Annotated[  # noqa: N815 - the wire's name
-        str,
-        Field(
-            max_length=MAX_SEARCH_TERM,
-            description="A name, symbol or address; no pattern. Empty: all, by holders.",
-            json_schema_extra={"pattern": r"^[^\u0000]*$"},
-        ),
-    ]
-    limit: Annotated[int, Field(ge=1, le=MAX_HITS)] = DEFAULT_HITS
-    offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)] = 0
-
-
-class SignUpRequest(BaseModel, extra="forbid"):
-    """The body of a sign-up."""
-
-    email: Annotated[
-        str,
-        Field(
-            max_length=MAX_EMAIL,
-            description="An e-mail address. Internationalised addresses are accepted too.",
-            # No pattern can say what email-validator accepts: this one says the usual addresses, and `not` the names
-            # that are reserved and that it refuses.
-            json_schema_extra={
-                "pattern": r"^[A-Za-z0-9][A-Za-z0-9_+]{0,60}@([a-z][a-z0-9]{0,30}\.){1,3}[a-z]{2,12}$",
-                "not": {"pattern": r"\.(arpa|invalid|local|localhost|onion|test)$"},
-            },
-        ),
-    ]
-
 
 _REF = "#/components/schemas/{model}"
 _DESCRIPTION = (
@@ -394,11 +81,13 @@ _BODY_EXAMPLES: dict[str, dict[str, Any]] = {
     "SignUpRequest": {"email": "reader@example.com"},
 }
 
+# The shapes that the routes describe and FastAPI does not see.
+_BODIES: set[Any] = {wire.ProblemAnswer}
 Responses = dict[int | str, dict[str, Any]]
 NOT_MODIFIED: Responses = {304: {"description": "The caller's version is still current."}}
 UNFINISHED: Responses = {
     202: {
-        "model": SegmentAnswer,
+        "model": wire.SegmentAnswer,
         "description": "Accepted; the segment has not finished.",
         "headers": {name: {"schema": {"type": "string"}} for name in ("Location", "Retry-After")},
     }
@@ -453,11 +142,12 @@ def text(media_type: str) -> Responses:
     }
 
 
-def json_body(model: str) -> dict[str, Any]:
+def json_body(shape: Any) -> dict[str, Any]:
     """Return what a route adds to its operation so that its body is described."""
+    _BODIES.add(shape)
     content = {
-        "schema": {"$ref": _REF.format(model=model)},
-        "examples": {"example": {"value": _BODY_EXAMPLES[model]}},
+        "schema": {"$ref": _REF.format(model=shape.__name__)},
+        "examples": {"example": {"value": _BODY_EXAMPLES[shape.__name__]}},
     }
     return {"requestBody": {"required": True, "content": {"application/json": content}}}
 
@@ -477,11 +167,12 @@ def document(app: FastAPI) -> dict[str, Any]:
         made = get_openapi(
             title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes
         )
-        _, ours = models_json_schema(
-            [(model, "validation") for model in (ProblemAnswer, SearchRequest, SignUpRequest)],
-            ref_template=_REF,
-        )
-        made["components"]["schemas"] |= ours["$defs"] | _language()
+        shapes: list[tuple[Any, Literal["validation"], TypeAdapter[Any]]] = [
+            (shape.__name__, "validation", TypeAdapter(shape)) for shape in _BODIES
+        ]
+        _, ours = TypeAdapter.json_schemas(shapes, ref_template=_REF)
+        ours["$defs"]["ProblemAnswer"]["properties"]["code"]["enum"] = list(CODES)
+        made["components"]["schemas"] |= _with_language(ours["$defs"])
         key = {"type": "apiKey", "in": "header", "name": wire.KEY_HEADER}
         made["components"]["securitySchemes"] = {"key": key}
         made["security"] = [{"key": []}]
@@ -495,113 +186,35 @@ def document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def _language() -> dict[str, Any]:
-    """Return the bodies of execute and explain, with the parts of the segment language that they refer to."""
+def _with_language(bodies: dict[str, Any]) -> dict[str, Any]:
+    """Return the schemas of bodies, with those of the segment language in their places, and the parts of these."""
     # The language loads the engine's libraries: a service imports it when it is first needed.
     from nbext.language.json_schema import json_schema
 
-    schema = _moved(json_schema())
-    parts = {f"filters.{name}": part for name, part in schema.pop("$defs").items()}
-    schema.pop("$schema")
-    counted = {
-        "type": "boolean",
-        "default": False,
-        "description": "Count each condition alone, too.",
-    }
-    explain = {**schema, "properties": {**schema["properties"], "parts": counted}}
-    one = {
-        **schema,
-        "properties": {name: schema["properties"][name] for name in ("operator", "filters")},
-    }
-    place = {"type": "integer", "minimum": 0, "maximum": wire.MAX_COMPARED - 1}
-    several = {"type": "array", "minItems": 1, "maxItems": wire.MAX_COMPARED}
-    counts = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["segments", "counts"],
-        "properties": {
-            "segments": {**several, "items": one},
-            "amounts": {
-                "type": ["boolean", "string"],
-                "default": False,
-                "description": "Return what each segment holds, too: of the contract of this symbol or "
-                "address, or of the first of its rows.",
-            },
-            "counts": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": wire.MAX_COUNTS,
-                "items": {
-                    **several,
-                    "items": place,
-                    "uniqueItems": True,
-                    "description": "Places of some of the segments.",
-                },
-            },
-        },
-    }
-    scope = schema["properties"]["filters"]["properties"]
-    least = {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": MAX_LIMIT,
-        "default": LEAST,
-        "description": "How many wallets of the segment have to hold a contract.",
-    }
-    compared = {
-        **one,
-        "description": "Whom the segment is compared with; without it all wallets seen on its chains.",
-    }
-    profile = {**one, "properties": {**one["properties"], "base": compared, "least": least}}
-    changes = {
-        **one,
-        "required": [*one.get("required", []), "since"],
-        "properties": {
-            **one["properties"],
-            "since": {**scope["asOf"], "description": "The earlier time."},
-        },
-    }
-    # In lower case: no pattern can say that the capitals of an address are its checksum.
-    address = {"type": "string", "pattern": "^0x[0-9a-f]{40}$"}
-    holdings = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["wallets"],
-        "properties": {
-            "wallets": {
-                "type": "array",
-                "minItems": 1,
-                "maxItems": wire.MAX_WALLETS,
-                "items": address,
-            },
-            "chain": {
-                **scope["chain"],
-                "description": "The chain of the holdings; without it all chains of the data.",
-            },
-            "asOf": scope["asOf"],
-        },
-    }
+    language = json_schema()
+    fields = language["properties"]
+    fields = {**fields["filters"]["properties"], **fields}
+    parts = {f"filters.{name}": part for name, part in language["$defs"].items()}
+    filled: dict[str, Any] = _filled({**bodies, **parts}, fields)
+    return filled
+
+
+def _filled(value: Any, fields: dict[str, Any]) -> Any:
+    """Return a schema with the language's in place of each ``x_language``, which names a field of a request."""
+    if isinstance(value, list):
+        return [_filled(inner, fields) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    if "x_language" in value:
+        more = {name: inner for name, inner in value.items() if name != "x_language"}
+        return _filled({**fields[value["x_language"]], **more}, fields)
     return {
-        "ExecuteRequest": schema,
-        "ExplainRequest": explain,
-        "CountsRequest": counts,
-        "HoldingsRequest": holdings,
-        "ProfileRequest": profile,
-        "ChangesRequest": changes,
-        **parts,
+        # A reference is relative to its document: what was "#/$defs/token" there is a component here.
+        name: inner.replace("#/$defs/", _REF.format(model="filters."))
+        if name == "$ref"
+        else _filled(inner, fields)
+        for name, inner in value.items()
     }
-
-
-def _moved(value: Any) -> Any:
-    # A reference is relative to its document: what was "#/$defs/token" there is a component here.
-    if isinstance(value, dict):
-        return {
-            key: inner.replace("#/$defs/", _REF.format(model="filters."))
-            if key == "$ref"
-            else _moved(inner)
-            for key, inner in value.items()
-        }
-    return [_moved(inner) for inner in value] if isinstance(value, list) else value
 
 
 _USDC = "0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48"

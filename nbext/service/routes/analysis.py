@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from nbext.core import wire
 from nbext.service.container import Executor, FromContainer
-from nbext.service.http.bodies import JsonBody, compared, holders
-from nbext.service.http.openapi import RUN, Counted, Funnel, Holdings, json_body, problems
+from nbext.service.http.bodies import body_of
+from nbext.service.http.openapi import RUN, json_body, problems
 from nbext.service.routes.segments import in_turn
 from nbext.service.segments import analysis
 
@@ -19,30 +20,37 @@ router = APIRouter(tags=["analysis"])
 
 @router.post(
     wire.COUNTS,
-    response_model=Counted,
+    response_model=wire.Counted,
     responses=problems(*RUN),
-    openapi_extra=json_body("CountsRequest"),
+    openapi_extra=json_body(wire.CountsRequest),
 )
 async def count_segments(
-    request: Request, key: Executor, body: JsonBody, container: FromContainer
+    request: Request,
+    key: Executor,
+    body: Annotated[wire.CountsRequest, body_of(wire.CountsRequest)],
+    container: FromContainer,
 ) -> Response:
     """Count the wallets that segments have in common, in one go: ``counts`` names the places of some of ``segments``.
 
     Nothing is stored. What the segments share is read once.
     """
+    wire.check_places(body)
     return await in_turn(
-        request, key, container, partial(analysis.count, container.segments, compared(body), key)
+        request, key, container, partial(analysis.count, container.segments, body, key)
     )
 
 
 @router.post(
     wire.FUNNEL,
-    response_model=Funnel,
+    response_model=wire.Funnel,
     responses=problems(*RUN),
-    openapi_extra=json_body("ExecuteRequest"),
+    openapi_extra=json_body(wire.ExecuteRequest),
 )
 async def count_conditions(
-    request: Request, key: Executor, body: JsonBody, container: FromContainer
+    request: Request,
+    key: Executor,
+    body: Annotated[wire.ExecuteRequest, body_of(wire.ExecuteRequest)],
+    container: FromContainer,
 ) -> Response:
     """Count each condition of a segment alone, and together with those before it."""
     return await in_turn(
@@ -52,14 +60,17 @@ async def count_conditions(
 
 @router.post(
     wire.HOLDINGS,
-    response_model=Holdings,
+    response_model=wire.Holdings,
     responses=problems(*RUN),
-    openapi_extra=json_body("HoldingsRequest"),
+    openapi_extra=json_body(wire.HoldingsRequest),
 )
 async def read_holdings(
-    request: Request, key: Executor, body: JsonBody, container: FromContainer
+    request: Request,
+    key: Executor,
+    body: Annotated[wire.HoldingsRequest, body_of(wire.HoldingsRequest)],
+    container: FromContainer,
 ) -> Response:
     """List what wallets hold, on one chain or on all of the data, now or at ``asOf``; at most 10,000 holdings."""
     return await in_turn(
-        request, key, container, partial(analysis.holdings, container.segments, holders(body), key)
+        request, key, container, partial(analysis.holdings, container.segments, body, key)
     )

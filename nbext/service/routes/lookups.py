@@ -7,22 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
+from nbext.core import wire
 from nbext.core.chains import Chain, chain_of
-from nbext.core.untrusted_text import quoted
-from nbext.core.wire import NFT, SEARCH, SIGN_UP, TOKEN
-from nbext.errors import ValidationError, did_you_mean
+from nbext.errors import ValidationError
 from nbext.service.container import FromContainer, Reader, Subscriber
-from nbext.service.http.bodies import JsonBody, cacheable_answer, json_answer
-from nbext.service.http.openapi import (
-    BODY,
-    CONTRACT,
-    Collection,
-    SearchAnswer,
-    SignUpAnswer,
-    Token,
-    json_body,
-    problems,
-)
+from nbext.service.http.bodies import body_of, cacheable_answer, json_answer
+from nbext.service.http.openapi import BODY, CONTRACT, json_body, problems
 from nbext.service.http.problems import Problem
 from nbext.service.metadata import Metadata
 
@@ -60,17 +50,21 @@ _CollectionName = Annotated[str, _contract("BAYC")]
 
 
 @router.post(
-    SEARCH,
-    response_model=SearchAnswer,
+    wire.SEARCH,
+    response_model=wire.SearchAnswer,
     responses=problems(*BODY, "not-found"),
-    openapi_extra=json_body("SearchRequest"),
+    openapi_extra=json_body(wire.SearchRequest),
 )
-async def search_collections(key: Reader, body: JsonBody, container: FromContainer) -> Response:
+async def search_collections(
+    key: Reader,
+    body: Annotated[wire.SearchRequest, body_of(wire.SearchRequest)],
+    container: FromContainer,
+) -> Response:
     """Search NFT collections (or, with ``type`` token, ERC20 tokens) by name, symbol or address."""
     return json_answer(await container.look_up(lambda dataset: Metadata(dataset).search(body)))
 
 
-@router.get(TOKEN, response_model=Token, responses=CONTRACT)
+@router.get(wire.TOKEN, response_model=wire.TokenAnswer, responses=CONTRACT)
 async def read_token(
     request: Request, chain: _Chain, address: _TokenName, container: FromContainer, key: Reader
 ) -> Response:
@@ -81,7 +75,7 @@ async def read_token(
     )
 
 
-@router.get(NFT, response_model=Collection, responses=CONTRACT)
+@router.get(wire.NFT, response_model=wire.CollectionAnswer, responses=CONTRACT)
 async def read_collection(
     request: Request, chain: _Chain, address: _CollectionName, container: FromContainer, key: Reader
 ) -> Response:
@@ -101,24 +95,18 @@ def _chain(text: str) -> Chain:
 
 
 @router.post(
-    SIGN_UP,
+    wire.SIGN_UP,
     status_code=202,
-    response_model=SignUpAnswer,
+    response_model=wire.SignUpAnswer,
     responses=problems(*BODY, "storage", "disk-full"),
     tags=["newsletter"],
-    openapi_extra=json_body("SignUpRequest"),
+    openapi_extra=json_body(wire.SignUpRequest),
 )
-async def sign_up(key: Subscriber, body: JsonBody, container: FromContainer) -> Response:
+async def sign_up(
+    key: Subscriber,
+    body: Annotated[wire.SignUpRequest, body_of(wire.SignUpRequest)],
+    container: FromContainer,
+) -> Response:
     """Record an address for the newsletter, once; a repeat gets the same answer. Nothing is sent from here."""
-    for name in body.keys() - {"email"}:
-        raise ValidationError.of(
-            f"/{name}",
-            "unknown-key",
-            f"Unknown field {quoted(name)}.{did_you_mean(name, ['email'])}",
-        )
-    if "email" not in body:
-        raise ValidationError.of(
-            "/email", "required", 'A sign-up needs an address: {"email": "reader@example.com"}'
-        )
     email = await container.wait_for(container.signups.record, body["email"])
     return json_answer({"email": email, "status": "recorded", "delivered": False}, 202)

@@ -9,36 +9,28 @@ from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse, Response
 
 from nbext import __version__
+from nbext.core import wire
 from nbext.core.chains import chain_of
 from nbext.core.times import iso
-from nbext.core.wire import ABOUT, DOCS, HEALTH, LISTS, METRICS, OPENAPI, READY, SCHEMA
 from nbext.language.fields import GRAMMAR
 from nbext.service.container import CHECKS, FromContainer, Reader
 from nbext.service.http.bodies import cacheable_answer, json_answer, link
-from nbext.service.http.openapi import (
-    NOT_MODIFIED,
-    About,
-    Health,
-    Readiness,
-    document,
-    problems,
-    text,
-)
+from nbext.service.http.openapi import NOT_MODIFIED, document, problems, text
 from nbext.service.http.problems import Problem
 from nbext.service.middleware import METRICS_TYPE
 
 router = APIRouter(tags=["service"])
 # What of the service a caller may want beside the operations.
-_LINKS = {"schema": SCHEMA, "openapi": OPENAPI, "lists": LISTS}
+_LINKS = {"schema": wire.SCHEMA, "openapi": wire.OPENAPI, "lists": wire.LISTS}
 # Whoever may ask these needs no key: see OPEN_PATHS.
 _OPEN: dict[str, Any] = {"security": []}
 
 
-@router.get(ABOUT, response_model=About, responses=problems())
+@router.get(wire.ABOUT, response_model=wire.About, responses=problems())
 def read_about(request: Request, container: FromContainer, key: Reader) -> Response:
     """Which service this is, and whose data it has."""
     data = container.generations.newest.about
-    answer: About = {
+    answer: wire.About = {
         "service": "nbext",
         "version": __version__,
         "grammar": GRAMMAR,
@@ -63,19 +55,21 @@ def read_about(request: Request, container: FromContainer, key: Reader) -> Respo
     return json_answer(answer)
 
 
-@router.get(SCHEMA, response_model=dict, responses={**NOT_MODIFIED, **problems()})
+@router.get(wire.SCHEMA, response_model=dict, responses={**NOT_MODIFIED, **problems()})
 def read_schema(request: Request, container: FromContainer, key: Reader) -> Response:
     """The JSON Schema of a segment's filters."""
     return cacheable_answer(request, container.segments.language.json_schema())
 
 
-@router.get(HEALTH, response_model=Health, responses=problems(), openapi_extra=_OPEN)
+@router.get(wire.HEALTH, response_model=wire.Health, responses=problems(), openapi_extra=_OPEN)
 async def read_health() -> Response:
     """Whether the service answers; needs no key and reveals nothing else."""
     return json_answer({"status": "ok"})
 
 
-@router.get(READY, response_model=Readiness, responses=problems("unready"), openapi_extra=_OPEN)
+@router.get(
+    wire.READY, response_model=wire.Readiness, responses=problems("unready"), openapi_extra=_OPEN
+)
 async def read_readiness(container: FromContainer) -> Response:
     """Whether the service can run segments: disk, registry, data and queue; needs no key. 503 names what is wrong."""
     wrong = await container.look_up(container.unready)
@@ -88,28 +82,28 @@ async def read_readiness(container: FromContainer) -> Response:
 
 
 # Probes of load balancers ask by HEAD; the contract's document needs each operation once.
-router.add_api_route(HEALTH, read_health, methods=["HEAD"], include_in_schema=False)
-router.add_api_route(READY, read_readiness, methods=["HEAD"], include_in_schema=False)
+router.add_api_route(wire.HEALTH, read_health, methods=["HEAD"], include_in_schema=False)
+router.add_api_route(wire.READY, read_readiness, methods=["HEAD"], include_in_schema=False)
 
 
-@router.get(METRICS, response_class=Response, responses={**text(METRICS_TYPE), **problems()})
+@router.get(wire.METRICS, response_class=Response, responses={**text(METRICS_TYPE), **problems()})
 def read_metrics(container: FromContainer, key: Reader) -> Response:
     """Counters for Prometheus."""
     return Response(container.metrics.text(), headers={"Content-Type": METRICS_TYPE})
 
 
-@router.get(OPENAPI, response_model=dict, responses={**NOT_MODIFIED, **problems()})
+@router.get(wire.OPENAPI, response_model=dict, responses={**NOT_MODIFIED, **problems()})
 def read_openapi(request: Request, key: Reader) -> Response:
     """The contract, as OpenAPI 3.1."""
     return cacheable_answer(request, document(request.app))
 
 
-@router.get(DOCS, response_class=HTMLResponse, responses=problems(), openapi_extra=_OPEN)
+@router.get(wire.DOCS, response_class=HTMLResponse, responses=problems(), openapi_extra=_OPEN)
 def read_docs(request: Request) -> HTMLResponse:
     """The operations on one page: no script, no style, nothing from elsewhere."""
     # Descriptions come from docstrings of ours; they are escaped all the same.
     made = document(request.app)
-    contract, schema = link(request, OPENAPI), link(request, SCHEMA)
+    contract, schema = link(request, wire.OPENAPI), link(request, wire.SCHEMA)
     rows = "".join(
         f"<dt><code>{method.upper()} {escape(path)}</code></dt><dd>{escape(operation['description'])}</dd>"
         for path, methods in made["paths"].items()

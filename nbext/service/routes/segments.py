@@ -21,21 +21,18 @@ from starlette.responses import Response, StreamingResponse
 
 from nbext.core import wire
 from nbext.core.addresses import LIST_ID_PATTERN, WIDTH
-from nbext.core.constants import SEGMENT_ID_PATTERN
-from nbext.core.wire import SegmentAnswer, SegmentRows, StoredList
+from nbext.core.rules import MAX_LIMIT, SEGMENT_ID_PATTERN
 from nbext.engine.dataset import Cancel, Dataset
 from nbext.errors import NbextError, ValidationError
 from nbext.service.accounts.keys import Key
 from nbext.service.container import Container, Executor, FromContainer, Reader
 from nbext.service.http.bodies import (
-    JsonBody,
-    changed,
+    body_of,
     describe,
     has_read,
     has_version,
     json_answer,
     link,
-    profiled,
     receive,
     segment_answer,
 )
@@ -44,7 +41,6 @@ from nbext.service.http.openapi import (
     RESULT,
     RUN,
     UNFINISHED,
-    Explained,
     json_body,
     links_to,
     problems,
@@ -98,6 +94,7 @@ _ADDRESSES = {
     }
 }
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?(?:$|[,;\s])", re.IGNORECASE)
+_FILTERS: tuple[Literal["operator", "filters"], ...] = ("operator", "filters")
 # How often a segment is looked at that runs in another service on the same folder (seconds).
 _LOOK = 0.2
 _READING = (
@@ -111,15 +108,15 @@ _READING = (
 
 @router.post(
     wire.EXECUTE,
-    response_model=SegmentAnswer,
+    response_model=wire.SegmentAnswer,
     responses={**links_to(*_READING), **problems(*RUN, "idempotency-key-reused")},
-    openapi_extra=json_body("ExecuteRequest"),
+    openapi_extra=json_body(wire.ExecuteRequest),
 )
 async def execute_segment(
     request: Request,
     *,
     key: Executor,
-    body: JsonBody,
+    body: Annotated[wire.ExecuteRequest, body_of(wire.ExecuteRequest)],
     container: FromContainer,
     idempotency_key: _IdempotencyKey = None,
     prefer: _Prefer = None,
@@ -154,15 +151,15 @@ async def execute_segment(
 
 @router.post(
     wire.PROFILE,
-    response_model=SegmentAnswer,
+    response_model=wire.SegmentAnswer,
     responses={**links_to(*_READING), **problems(*RUN)},
-    openapi_extra=json_body("ProfileRequest"),
+    openapi_extra=json_body(wire.ProfileRequest),
 )
 async def profile_segment(
     request: Request,
     *,
     key: Executor,
-    body: JsonBody,
+    body: Annotated[wire.ProfileRequest, body_of(wire.ProfileRequest)],
     container: FromContainer,
     prefer: _Prefer = None,
 ) -> Response:
@@ -170,20 +167,23 @@ async def profile_segment(
 
     It is a segment that only counts, with an id of its own: 202 while it runs, and then read by its id.
     """
-    return await _made(request, key, profiled(body), container, prefer)
+    base = body.get("base")
+    profile = {"base": base and {**base, "limit": 0}, "least": body.get("least", wire.LEAST)}
+    segment: dict[str, Any] = {name: body[name] for name in _FILTERS if name in body}
+    return await _made(request, key, {**segment, "limit": 0, "profile": profile}, container, prefer)
 
 
 @router.post(
     wire.CHANGES,
-    response_model=SegmentAnswer,
+    response_model=wire.SegmentAnswer,
     responses={**links_to(*_READING), **problems(*RUN)},
-    openapi_extra=json_body("ChangesRequest"),
+    openapi_extra=json_body(wire.ChangesRequest),
 )
 async def change_segment(
     request: Request,
     *,
     key: Executor,
-    body: JsonBody,
+    body: Annotated[wire.ChangesRequest, body_of(wire.ChangesRequest)],
     container: FromContainer,
     prefer: _Prefer = None,
 ) -> Response:
@@ -192,7 +192,12 @@ async def change_segment(
     It is a segment with an id and rows of its own: 202 while it runs, and then read and exported by its id. Its columns
     are ``then_...`` and ``now_...``; ``then_matches`` and ``now_matches`` are 1 where the wallet is in the segment.
     """
-    return await _made(request, key, changed(body), container, prefer)
+    for name in ("asOf", "columns", "orderBy"):
+        if isinstance(body.get("filters"), dict) and name in body["filters"]:
+            raise ValidationError.of(
+                f"/filters/{name}", "exclusive", f"Changes set {name} themselves. Leave it out."
+            )
+    return await _made(request, key, {**body, "limit": MAX_LIMIT}, container, prefer)
 
 
 async def _made(
@@ -221,17 +226,18 @@ def _repeated(
 
 @router.post(
     wire.EXPLAIN,
-    response_model=Explained,
+    response_model=wire.Explained,
     responses=problems(*RUN),
-    openapi_extra=json_body("ExplainRequest"),
+    openapi_extra=json_body(wire.ExplainRequest),
 )
 async def explain_segment(
-    request: Request, key: Executor, body: JsonBody, container: FromContainer
+    request: Request,
+    key: Executor,
+    body: Annotated[wire.ExplainRequest, body_of(wire.ExplainRequest)],
+    container: FromContainer,
 ) -> Response:
     """Show what a segment would do, without running it; ``"parts": true`` counts each condition alone."""
     parts = body.pop("parts", False)
-    if not isinstance(parts, bool):
-        raise ValidationError.of("/parts", "type", "parts is true or false.")
     return await in_turn(
         request, key, container, partial(container.segments.explain, body, key, parts)
     )
@@ -267,7 +273,7 @@ async def in_turn(
 
 @router.get(
     wire.SEGMENT,
-    response_model=SegmentAnswer,
+    response_model=wire.SegmentAnswer,
     responses={**UNFINISHED, **problems("not-found", "invalid")},
 )
 async def read_segment(
@@ -291,7 +297,7 @@ async def read_segment(
 
 @router.delete(
     wire.SEGMENT,
-    response_model=SegmentAnswer,
+    response_model=wire.SegmentAnswer,
     responses={
         **UNFINISHED,
         **problems("not-found", "invalid", "finished", "not-ready", "not-yours"),
@@ -333,7 +339,7 @@ async def _slot(key: Reader, container: FromContainer) -> AsyncIterator[Callable
 _Slot = Annotated[Callable[[], None], Depends(_slot)]
 
 
-@router.get(wire.SEGMENT_JSON, response_model=SegmentRows, responses=RESULT)
+@router.get(wire.SEGMENT_JSON, response_model=wire.SegmentRows, responses=RESULT)
 def export_segment_as_json(
     request: Request,
     *,
@@ -400,7 +406,7 @@ def export_segment_as_arrow(
 @router.post(
     wire.LISTS,
     status_code=201,
-    response_model=StoredList,
+    response_model=wire.StoredList,
     responses=problems(*BODY, "busy", "storage", "resource-limit"),
     openapi_extra=_ADDRESSES,
 )
@@ -414,17 +420,17 @@ async def store_list(request: Request, *, key: Executor, container: FromContaine
         with part.open("wb") as file:
             await receive(request, file, wire.ADDRESSES_TYPE, container.limits.list_wallets * WIDTH)
         stored = await container.wait_for(container.lists.store, part, key)
-    answer: StoredList = {"id": stored.id, "wallets": stored.wallets}
+    answer: wire.StoredList = {"id": stored.id, "wallets": stored.wallets}
     return json_answer(answer, 201, {"Location": link(request, wire.LIST.format(id=stored.id))})
 
 
-@router.get(wire.LIST, response_model=StoredList, responses=problems("not-found", "invalid"))
+@router.get(wire.LIST, response_model=wire.StoredList, responses=problems("not-found", "invalid"))
 async def read_list(list_id: _ListId, container: FromContainer, key: Reader) -> Response:
     """Say whether a list of wallets is stored, and how many are in it; this counts as using it."""
     found = await container.wait_for(container.lists.find, list_id, key)
     if found is None:
         raise Problem("not-found", "There is no list with that id.")
-    answer: StoredList = {"id": found.id, "wallets": found.wallets}
+    answer: wire.StoredList = {"id": found.id, "wallets": found.wallets}
     return json_answer(answer)
 
 

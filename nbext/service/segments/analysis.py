@@ -8,10 +8,10 @@ from typing import Any
 
 from nbext.core.chains import chain_of
 from nbext.core.times import iso
+from nbext.core.wire import CountsRequest
 from nbext.engine.dataset import Cancel, Dataset, Holding
 from nbext.errors import ValidationError
 from nbext.service.accounts.keys import Key
-from nbext.service.http.bodies import Compared
 from nbext.service.segments.service import SegmentService, give_back_memory
 
 # The most wallets that a funnel names.
@@ -19,21 +19,19 @@ _SAMPLE = 10
 
 
 def count(
-    service: SegmentService, asked: Compared, key: Key, dataset: Dataset, cancel: Cancel
+    service: SegmentService, asked: CountsRequest, key: Key, dataset: Dataset, cancel: Cancel
 ) -> dict[str, Any]:
     """Return how many wallets some segments have in common, and what each holds where that is asked."""
-    together = asked.together
+    together, amounts = asked["counts"], asked.get("amounts", False)
     plans = service.plans(
-        dataset, [{**segment, "limit": 0} for segment in asked.segments], key, cancel
+        dataset, [{**segment, "limit": 0} for segment in asked["segments"]], key, cancel
     )
     questions = [service.language.compile(plan) for plan in plans]
     known: dict[tuple[int, ...], int] = {}
     held: list[dict[str, Any] | None] = [None] * len(plans)
     try:
-        name = asked.amounts if isinstance(asked.amounts, str) else None
-        balances = [
-            service.language.balance(plan, name) if asked.amounts else None for plan in plans
-        ]
+        name = amounts if isinstance(amounts, str) else None
+        balances = [service.language.balance(plan, name) if amounts else None for plan in plans]
         columns = {place: one for place, one in enumerate(balances) if one}
         totals = dataset.totals([question for _, question in columns.values()], cancel=cancel)
         for (place, (column, _)), (matched, total) in zip(columns.items(), totals, strict=True):
@@ -59,7 +57,7 @@ def count(
                 "canonical": plan.canonical,
                 "asOf": plan.as_of,
                 "warnings": plan.warnings,
-                **({"held": each} if asked.amounts else {}),
+                **({"held": each} if amounts else {}),
             }
             for plan, each in zip(plans, held, strict=True)
         ],

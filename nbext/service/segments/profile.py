@@ -15,8 +15,8 @@ from nbext.core.times import iso
 from nbext.engine.dataset import Cancel, Common, Dataset
 from nbext.errors import ValidationError
 
-# Contracts of one answer, and how many wallets of the segment have to hold one where the request does not say.
-MOST_CONTRACTS, LEAST = 200, 5
+# Contracts of one answer.
+MOST_CONTRACTS = 200
 _DAYS, _TRANSFERS = (30, 90, 365), (2, 10, 100)
 Planned = Callable[[Mapping[str, Any]], Any]
 

@@ -115,8 +115,8 @@ def test_real_answers_have_the_shapes_that_are_told(service, document):
     answers = {
         "SegmentAnswer": segment,
         "SegmentRows": service.get(segment["links"]["json"]).json(),
-        "Token": service.get("/v1/tokens/ethereum/USDC").json(),
-        "Collection": service.get("/v1/nfts/ethereum/BAYC").json(),
+        "TokenAnswer": service.get("/v1/tokens/ethereum/USDC").json(),
+        "CollectionAnswer": service.get("/v1/nfts/ethereum/BAYC").json(),
         "SearchAnswer": service.post("/v1/search", {"searchTerm": "a"}).json(),
         "SignUpAnswer": service.post("/v1/signup/newsletter", {"email": "a@b.co"}).json(),
         "About": service.get("/about").json(),
@@ -189,11 +189,9 @@ def narrowed(service, document):
     several = {"type": "array", "items": inner, "minItems": 1}
     filters = {**closed({**conditions, "not": inner, "any": several}, []), "minProperties": 1}
     document = json.loads(json.dumps(document))
-    for body in ("ExecuteRequest", "ExplainRequest", "ProfileRequest", "ChangesRequest"):
+    requests = ("ExecuteRequest", "ExplainRequest", "ProfileRequest", "ChangesRequest")
+    for body in (*requests, "SegmentFilters"):
         document["components"]["schemas"][body]["properties"]["filters"] = filters
-    document["components"]["schemas"]["ProfileRequest"]["properties"]["base"]["properties"][
-        "filters"
-    ] = filters
     # What is before the data's beginning, and which chains it has, only the data knows.
     holdings = document["components"]["schemas"]["HoldingsRequest"]["properties"]
     holdings["chain"] = {

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nbext.core.addresses import looks_like_address
 from nbext.core.chains import CHAINS, chain_of
-from nbext.core.constants import STANDARDS, is_whole
+from nbext.core.rules import STANDARDS, is_whole
 from nbext.core.strict_json import LONE_SURROGATE
 from nbext.engine.ingest.sources.files import Source, shown
 from nbext.engine.ingest.sources.reading import Opened, text_of, unreadable

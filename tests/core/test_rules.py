@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbext.core.constants import MAX_LIMIT, is_whole, limit_of
+from nbext.core.rules import MAX_LIMIT, is_whole, limit_of
 
 
 @given(st.integers())
