@@ -114,7 +114,7 @@ class Client:
     @property
     def profile(self) -> str:
         """The profile that reads the answers of a service that is not nbext's own; "none" where none does."""
-        return self._service.profile
+        return self._service.stranger.profile if self._service.stranger else "none"
 
     @public
     def about(self) -> dict[str, Any]:
@@ -266,9 +266,7 @@ class Client:
         call = run.call("GET", run.path(op.SEGMENT))
         reading = self._service.read(call, Want.SEGMENT)
         table = (
-            run.table(reading, call, {}, {}, None)
-            if reading.rows is not None
-            else _description(reading.document)
+            run.table(reading, call) if reading.rows is not None else _description(reading.document)
         )
         return Provenance(
             operation="segment",
@@ -464,7 +462,13 @@ class Client:
             **({"base": others[0]} if others else {}),
             **({} if least is None else {"least": least}),
         }
-        return Run(self._service, "execute_deadline", "json", progress).profile(body)
+        document = (
+            Run(self._service, "execute_deadline", "json", progress)
+            .begin(op.PROFILE, body)
+            .document
+        )
+        assert isinstance(document, dict), "our decoder has read it as a segment"
+        return document
 
     @public
     def segment_changes(
@@ -486,7 +490,9 @@ class Client:
         """
         asked = self._asked(filters, operator, limit=0)[0]
         body = {"operator": asked["operator"], "filters": asked["filters"], "since": since}
-        return Run(self._service, "execute_deadline", "json", progress).changes(body)
+        return Run(self._service, "execute_deadline", "json", progress).execute(
+            body, target=op.CHANGES
+        )
 
     @public
     def cancel(self, segment_id: str) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
@@ -105,7 +106,7 @@ class Run:
         self._word, self._reported = "", 0.0
         # What the service says of the segment: its columns, without which integers would stay text, and its counts.
         self._described, self._types, self._counts = Reading(), dict[str, str](), dict[str, int]()
-        # The limit that a stranger's segment was run with, and what is to be known of the rows beside them.
+        # The limit that the segment was run with, and what is to be known of the rows beside them.
         self._limit: int | None = None
         # Where a stranger has the segment's state asked for, if not under its id.
         self._monitor: str | None = None
@@ -125,101 +126,73 @@ class Run:
         target: str = op.EXECUTE,
     ) -> pd.DataFrame:
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``, or write them to a file."""
-        reading = self._begun(target, body)
-        self._recognize(reading.document)
+        reading = self.begin(target, body)
         self._learn(reading)
-        limit, counts = body.get("limit"), self._counts
-        if limit == 0:
+        self._limit = body.get("limit")
+        if self._limit == 0:
             table = frames.frame([], self._types)
         elif to is not None and self.service.ours:
             # The time for running a query is not meant for ten million rows.
             self.deadline = Deadline(self.service.settings["download_deadline"])
             return self._written(to, reading, body, overwrite=overwrite, raw=raw)
         elif reading.rows is not None:
-            table = self._beside_id(reading, self._asked, counts, limit)
+            table = self._beside_id(reading)
         elif self._rows_at is not None:
             call = self.call("GET", self._rows_at)
-            table = self.table(self.service.read(call, types=self._types), call, counts, {}, limit)
+            table = self.table(self.service.read(call, types=self._types), call)
+        elif self.id is None:
+            text = "The service says that the segment is done, but not where its rows are."
+            raise self._unread(text, "id", "rows", "url")
         else:
-            table = self._fetched(reading, counts, self._links, limit)
+            try:
+                table = self._fetch(arrow=True)
+            except NotFound:
+                # What may be rows in the first answer is asked about only where there are none under the id.
+                instead: NbextError | None = getattr(reading, "instead", None)
+                if instead is None:
+                    raise
+                raise instead from None
         about = self._provenance(table, reading, body)
         if to is None:
             return about.attach(table)
         writer.save(table, to, overwrite=overwrite, raw=raw)
         return _file_of(to, len(table), about)
 
-    def profile(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Have our own service make a segment's profile; return the segment's description, which has it."""
-        document = self._begun(op.PROFILE, body).document
-        assert isinstance(document, dict), "our decoder has read it as a segment"
-        return document
-
-    def changes(self, body: Mapping[str, Any]) -> pd.DataFrame:
-        """Have our own service compare a segment with itself; return the rows, with ``since`` in ``attrs["nbext"]``."""
-        table = self.execute(body, target=op.CHANGES)
-        document = self._described.document
-        assert isinstance(document, dict), "our decoder has read it as a segment"
-        about = Provenance.of(table)
-        about.since = document["since"]
-        return about.attach(table)
-
-    def _begun(self, target: str, body: Mapping[str, Any]) -> Reading:
-        """Send what begins a segment, and wait until it is done."""
+    def begin(self, target: str, body: Mapping[str, Any]) -> Reading:
+        """Send what begins a segment, wait until it is done, and return what the service says of it."""
         headers = {
             op.IDEMPOTENCY_HEADER: str(uuid.uuid4()),
             # A short wait here: a long query is then known by its id, and can be stopped.
             "Prefer": "wait=1",
             "Accept": "application/json, text/csv;q=0.9",
         }
-        call = replace(
+        self._asked = replace(
             self.call("POST", target, headers),
             body=json.dumps(body).encode(),
             # Our own service honours the Idempotency-Key; of another one the settings may say so.
             repeat=Repeat.ALWAYS if self.service.decoder.idempotent else Repeat.IF_REFUSED,
             patient=True,
         )
-        self._asked = call
-        return self._settled(self.service.read(call, Want.SEGMENT))
+        return self._settled(self.service.read(self._asked, Want.SEGMENT))
 
-    def _beside_id(
-        self, reading: Reading, call: Call, counts: Mapping[str, int], limit: int | None
-    ) -> pd.DataFrame:
+    def _beside_id(self, reading: Reading) -> pd.DataFrame:
         """Return the rows of the first answer; where they are not all, or none, those under the segment's id."""
         failure: NbextError | None = None
-        parts = getattr(reading, "parts", None)
-        if reading.rows or parts or self.id is None or self.service.ours:
+        alone = self.id is None or bool(self.service.ours)
+        if reading.rows or getattr(reading, "parts", None) or alone:
             try:
-                return self.table(reading, call, counts, {}, limit)
+                return self.table(reading, self._asked)
             except ProtocolError as error:
-                if self.id is None or self.service.ours:
+                if alone:
                     raise
                 failure = error
         try:
-            return self.fetch(self._types, counts, {}, limit)
+            return self._fetch()
         except (BadRequest, NotFound, ProtocolError):
             if failure is not None:
                 raise failure from None
         # Nowhere else are any rows: that there are none is the answer.
-        return self.table(reading, call, counts, {}, limit)
-
-    def _fetched(
-        self,
-        reading: Reading,
-        counts: Mapping[str, int],
-        links: Mapping[str, Any],
-        limit: int | None,
-    ) -> pd.DataFrame:
-        if self.id is None:
-            text = "The service says that the segment is done, but not where its rows are."
-            raise self._unread(text, "id", "rows", "url")
-        try:
-            return self.fetch(self._types, counts, links, limit)
-        except NotFound:
-            # What may be rows in the first answer is asked about only where there are none under the id.
-            instead: NbextError | None = getattr(reading, "instead", None)
-            if instead is None:
-                raise
-        raise instead
+        return self.table(reading, self._asked)
 
     def _settled(self, reading: Reading) -> Reading:
         """Ask until the segment is done, or the deadline ends the wait."""
@@ -227,7 +200,7 @@ class Run:
         while True:
             self.id, self._monitor = reading.id or self.id, reading.poll or self._monitor
             self._rows_at = reading.url or self._rows_at
-            self.raise_failure(reading)
+            self._raise_failure(reading)
             # A stranger may name a segment and say nothing of its state; it is asked once, whether it is there.
             unclear = (
                 reading.state is None and not reading.rows and self.id is not None and not asked
@@ -293,7 +266,7 @@ class Run:
         if seconds >= left:
             raise self._too_late()
 
-    def raise_failure(self, reading: Reading) -> None:
+    def _raise_failure(self, reading: Reading) -> None:
         """Raise the error that the segment ended with, if it ended without a result."""
         if reading.state is State.CANCELLED:
             self._scope.segment_id = None
@@ -309,18 +282,11 @@ class Run:
             )
             raise kind(f"{named}{reason}", segment_id=self.id)
 
-    def fetch(
-        self,
-        types: Mapping[str, str],
-        counts: Mapping[str, int],
-        links: Mapping[str, Any],
-        limit: int | None = None,
-    ) -> pd.DataFrame:
-        """Return the rows of the segment by its id: as Arrow where that is offered, else by file type."""
-        arrow = self._arrow(links)
-        kind, target = (
-            ("arrow", arrow) if arrow else (self.file_type, self.path(_PATHS[self.file_type]))
-        )
+    def _fetch(self, *, arrow: bool = False) -> pd.DataFrame:
+        """Return the rows of the segment by its id: as Arrow where that is asked for and offered, else by file type."""
+        kind, target, types = self.file_type, self.path(_PATHS[self.file_type]), self._types
+        if arrow and (offered := self._arrow()):
+            kind, target = "arrow", offered
         call = self.call("GET", target, {"Accept": _ACCEPT[kind]}, operation="export")
         wait = FIRST_POLL
         while True:
@@ -334,9 +300,9 @@ class Run:
                 if reading.rows is not None:
                     if kind == "arrow" and self.service.ours and reading.table is not None:
                         types = {**types, **frames.texts_of(reading.table.schema)}
-                    return self.table(reading, call, counts, types, limit)
+                    return self.table(reading, call, types)
                 if reading.state is not State.RUNNING:
-                    self.raise_failure(reading)
+                    self._raise_failure(reading)
                     if instead := getattr(reading, "instead", None):
                         raise instead
                     raise self._unread(
@@ -350,15 +316,14 @@ class Run:
         self,
         reading: Reading,
         call: Call,
-        counts: Mapping[str, int],
-        types: Mapping[str, str],
-        limit: int | None,
+        types: Mapping[str, str] = MappingProxyType({}),
     ) -> pd.DataFrame:
         """Return what was read, and the pages that follow it, as a DataFrame, once its rows are counted."""
         types, settled = {**reading.types, **types}, self.service.decoder.types(call.operation)
-        records, tables = list[dict[str, Any]](), []
-        cap = self.service.settings["max_body_mb"] * 1_000_000
-        for page in self.service.pages(reading, call, types, limit=limit, counts=counts, cap=cap):
+        records, tables, limit = list[dict[str, Any]](), [], self._limit
+        for page in self.service.pages(
+            reading, call, types, limit=limit, counts=self._counts, cap=self.service.cap
+        ):
             records += page.records or []
             tables += [] if page.table is None else [page.table]
         self._notes += [note for note in reading.warnings if note not in self._notes]
@@ -371,9 +336,11 @@ class Run:
         reading.records, reading.document = None, None if reading.id is None else reading.document
         return frames.frame(records, types, settled)
 
-    def _arrow(self, links: Mapping[str, Any]) -> str | None:
+    def _arrow(self) -> str | None:
         """Return where the rows are offered as Arrow."""
-        offered, origin = links.get("arrow"), self.service.transport.origin
+        document, origin = self._described.document, self.service.transport.origin
+        links = document.get("links") if isinstance(document, dict) else None
+        offered = links.get("arrow") if isinstance(links, dict) else None
         if not isinstance(offered, str):
             return None
         # Our own operation's path: the link has what a proxy put before it, and so has base_url.
@@ -383,13 +350,7 @@ class Run:
             else origin.follow(offered, origin.url + "/")
         )
 
-    @property
-    def _links(self) -> Mapping[str, Any]:
-        document = self._described.document
-        links = document.get("links") if isinstance(document, dict) else None
-        return links if isinstance(links, dict) else {}
-
-    def describe(self) -> None:
+    def _describe(self) -> None:
         """Ask what the service says of the segment, before its rows; learn from that whose service it is."""
         try:
             found = self.service.read(self.call("GET", self.path(op.SEGMENT)), Want.SEGMENT)
@@ -406,22 +367,14 @@ class Run:
         ):
             self.service.ours = False
             found = self._settled(found)
-        self._recognize(found.document)
         self._learn(found)
-        self.raise_failure(found)
-
-    def _recognize(self, document: Any) -> None:
-        """Learn that the service is ours from all fields of our answer, which no stranger has by chance."""
-        fields = document.keys() if isinstance(document, dict) else ()
-        if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= set(fields):
-            self.service.ours = True
+        self._raise_failure(found)
 
     def exported(self) -> pd.DataFrame:
         """Return the rows of a segment that is done as a DataFrame."""
-        self.describe()
+        self._describe()
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
-        links = self._links if self.file_type == "csv" or self.service.ours else {}
-        table = self.fetch(self._types, self._counts, links, self._limit)
+        table = self._fetch(arrow=self.file_type == "csv" or bool(self.service.ours))
         return self._provenance(table, self._described, {}).attach(table)
 
     def exported_to(
@@ -430,7 +383,7 @@ class Run:
         """Write the rows of a segment that is done to a file; return where, and how many."""
         # A file that cannot be written is refused before anything is asked for.
         path = writer.target_of(to, overwrite=overwrite)
-        self.describe()
+        self._describe()
         return self._written(path, self._described, {}, overwrite=overwrite, raw=raw)
 
     def _written(
@@ -439,7 +392,7 @@ class Run:
         """Write the rows of the segment to a file, while they arrive."""
         kind, target = self.file_type, self.path(_PATHS[self.file_type])
         # Our own service's Arrow has the columns' types; its CSV is for a file that has it byte for byte.
-        arrow = self._arrow(self._links) if self.service.ours else None
+        arrow = self._arrow() if self.service.ours else None
         if arrow and not (raw and path.suffix.lower() == ".csv"):
             kind, target = "arrow", arrow
         call = replace(
@@ -459,23 +412,25 @@ class Run:
         return _file_of(path, rows, about)
 
     def _save(self, came: Incoming, path: Path, file: IO[bytes], call: Call, *, raw: bool) -> int:
-        ending, types, decoder = path.suffix.lower(), self._types, self.service.decoder
+        ending, types, stranger = path.suffix.lower(), self._types, self.service.stranger
         if came.content_type == op.ARROW_TYPE and self.service.ours:
             schema, batches = arrow_batches(came)
             self._notes += frames.wide_columns(types, {field.name: field.type for field in schema})
             return writer.write(ending, schema, batches, file, raw=raw)
         vague = came.content_type in csv_text.VAGUE_TYPES and self.file_type == "csv"
         is_csv = came.content_type in csv_text.MEDIA_TYPES or vague
-        if is_csv and not self.service.is_paged(came, call):
+        if is_csv and not (stranger and stranger.is_paged(came, call.operation)):
             if raw and ending == ".csv":
                 csv_text.refuse_other_kinds(came.peek(4096))
-                self.service.check_beginning(came, call)
+                if stranger:
+                    stranger.check_beginning(came, call.operation)
                 rows = writer.copy(came, file)
             else:
                 # Batch by batch: a file may hold more rows than the memory does.
-                schema, batches = decoder.batches(came, types, call.operation)
+                schema, batches = self.service.decoder.batches(came, types, call.operation)
                 rows = writer.write(ending, schema, batches, file, raw=raw)
-            self._notes += self.service.check_end(came, rows, self._counts, self._limit)
+            if stranger:
+                self._notes += stranger.check_end(came, rows, self._counts, self._limit)
             return rows
         reading = self.service.decoded(came, Want.SEGMENT, types, call.operation)
         if reading.rows is None:
@@ -525,25 +480,32 @@ class Run:
 
     def _report_running(self, word: str) -> None:
         self._word = word
-        if self._progress:
-            self._progress(
-                Progress("running", word, self.id, time.monotonic() - self.deadline.began)
-            )
+        self._report("running", word)
 
     def _report_fetching(self, done: int, total: int | None) -> None:
         # Ten reports a second are enough for any display; a body of a million rows comes in thousands of pieces.
-        if self._progress and time.monotonic() - self._reported > 0.1:
+        if time.monotonic() - self._reported > 0.1:
             self._reported = time.monotonic()
-            self._progress(
-                Progress(
-                    "fetching", "", self.id, time.monotonic() - self.deadline.began, done, total
-                )
-            )
+            self._report("fetching", "", done, total)
+
+    def _report(
+        self,
+        phase: Literal["running", "fetching"],
+        word: str,
+        done: int = 0,
+        total: int | None = None,
+    ) -> None:
+        if self._progress:
+            seconds = time.monotonic() - self.deadline.began
+            self._progress(Progress(phase, word, self.id, seconds, done, total))
 
     def _learn(self, described: Reading) -> None:
-        """Remember the columns' types and the count of rows that the service states of the segment."""
+        """Remember what the service states of the segment: its columns' types, the count of its rows."""
         self._described = described
         document = described.document if isinstance(described.document, dict) else {}
+        # No stranger has all fields of our answer by chance.
+        if self.service.ours is None and op.SegmentAnswer.__required_keys__ <= document.keys():
+            self.service.ours = True
         columns, counts = document.get("columns"), document.get("counts")
         self._types = frames.types_of(columns) if isinstance(columns, list) else {}
         returned = counts.get("returned") if isinstance(counts, dict) else None
@@ -567,7 +529,7 @@ class Run:
             *self._notes,
             *frames.wide_columns({**reading.types, **self._types}, table.dtypes),
         ]
-        return Provenance(
+        about = Provenance(
             segment_id=self.id,
             operation="execute_segment" if body else "export",
             service=self.service.transport.origin.url,
@@ -585,6 +547,9 @@ class Run:
             cached=bool(said.get("cached", False)),
             warnings=list(dict.fromkeys(warnings)),
         )
+        if "since" in body:
+            about.since = said.get("since")
+        return about
 
 
 def _file_of(path: Path, rows: int, about: Provenance) -> pd.DataFrame:

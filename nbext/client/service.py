@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from nbext.client.decode import (
@@ -64,28 +64,28 @@ class Service:
         self.ours: bool | None = True if restart else None
         # The outline of a stranger's last answer, for `%nbext last-answer`.
         self.last_answer: Outline | None = None
-        self._our_decoder = Ours(settings["max_body_mb"] * 1_000_000)
-        # Settings that make no sense are refused now, and not by the first answer.
-        self._stranger: _Stranger | None = self._new_stranger() if settings["remote"] else None
+        # Bytes of an answer that are held at a time, at most.
+        self.cap = settings["max_body_mb"] * 1_000_000
+        self._our_decoder = Ours(self.cap)
+        if settings["remote"]:
+            # Settings that make no sense are refused now, and not by the first answer.
+            _ = self._strangers_decoder
 
     @property
     def decoder(self) -> Decoder:
         """What reads the answers. A service that is not known to be ours is read as a stranger's."""
-        return self._our_decoder if self.ours else self._strangers()
-
-    def _strangers(self) -> _Stranger:
-        if self._stranger is None:
-            self._stranger = self._new_stranger()
-        return self._stranger
+        return self.stranger or self._our_decoder
 
     @property
-    def profile(self) -> str:
-        """The profile that reads the service's answers; "none" where none does."""
-        return "none" if self.ours else self._strangers().profile
+    def stranger(self) -> ForeignDecoder | None:
+        """The decoder of a service that is not known to be ours; None of ours."""
+        return None if self.ours else self._strangers_decoder
 
-    def _new_stranger(self) -> _Stranger:
-        origin, cap = self.transport.origin, self.settings["max_body_mb"] * 1_000_000
-        return _stranger(self.settings["remote"], origin.host, self.transport.key, cap)
+    @cached_property
+    def _strangers_decoder(self) -> ForeignDecoder:
+        return _stranger(
+            self.settings["remote"], self.transport.origin.host, self.transport.key, self.cap
+        )
 
     def is_ours(self) -> bool:
         """Say whether the service is nbext's own; one that is not known yet is asked (GET /about)."""
@@ -166,7 +166,7 @@ class Service:
         if self.ours:
             return self._our_decoder.read(came, want, types, operation)
         try:
-            reading = self.decoder.read(came, want, types, operation)
+            reading = self._strangers_decoder.read(came, want, types, operation)
         except NbextError as error:
             answer = came.answer or Answer(came.status, came.headers, came.head, came.url)
             self._remember(answer, operation, None, str(error))
@@ -210,49 +210,19 @@ class Service:
         """Yield an answer page by page, the first one being read already; the next is asked for when it is wanted.
 
         An error where the rows are not as many as ``counts``, or the answer, state; the ``limit`` excuses fewer.
-        ``cap`` bounds the bytes of all pages.
+        ``cap`` bounds the bytes of all pages of a stranger's.
         """
-        counts = counts or {}
-        if self.ours:
-            yield from self._our_pages(reading, call, types, counts, limit)
+        counts, origin = counts or {}, self.transport.origin
+        if stranger := self.stranger:
+            if reading.source is not None:
+                # A link is relative to the address that it came from.
+                call = replace(call, method="GET", target=reading.source, body=None)
+            read = partial(self.read, types=types)
+            yield from stranger.pages(
+                read, origin.follow, origin.url, reading, call, limit=limit, counts=counts, cap=cap
+            )
             return
-        origin, stranger = self.transport.origin, self._strangers()
-        if reading.source is not None:
-            # A link is relative to the address that it came from.
-            call = replace(call, method="GET", target=reading.source, body=None)
-        read = partial(self.read, types=types)
-        yield from stranger.pages(
-            read, origin.follow, origin.url, reading, call, limit=limit, counts=counts, cap=cap
-        )
-
-    def is_paged(self, came: Incoming, call: Call) -> bool:
-        """Say whether a stranger's answer has pages after it, as far as its headers say."""
-        return not self.ours and self._strangers().is_paged(came, call.operation)
-
-    def check_beginning(self, came: Incoming, call: Call) -> None:
-        """Refuse a stranger's text or error that is declared as CSV."""
-        if not self.ours:
-            self._strangers().check_beginning(came, call.operation)
-
-    def check_end(
-        self, came: Incoming, rows: int, counts: Mapping[str, int], limit: int | None
-    ) -> list[str]:
-        """Refuse a stranger's body with fewer rows than are stated, or that may be cut; return notes on its end."""
-        return [] if self.ours else self._strangers().check_end(came, rows, counts, limit)
-
-    def _our_pages(
-        self,
-        reading: Reading,
-        call: Call,
-        types: Mapping[str, str],
-        counts: Mapping[str, int],
-        limit: int | None,
-    ) -> Iterator[Reading]:
-        came, stated, origin = (
-            reading.rows or 0,
-            {**reading.stated, **counts},
-            self.transport.origin,
-        )
+        came, stated = reading.rows or 0, {**reading.stated, **counts}
         yield reading
         seen: set[str] = set()
         while isinstance(reading.next, str):
@@ -285,7 +255,7 @@ class Service:
         return f" Segment {segment_id} may still be running at the service."
 
 
-class _Stranger(Decoder, Protocol):
+class ForeignDecoder(Decoder, Protocol):
     """The decoder in ``client/remote``, which also walks a stranger's pages; ``profile`` is the one it reads by."""
 
     profile: str
@@ -316,7 +286,7 @@ class _Stranger(Decoder, Protocol):
         """Refuse a body that is not whole; return notes on its end."""
 
 
-def _stranger(remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> _Stranger:
+def _stranger(remote: Mapping[str, Any], host: str, key: Secret, max_body: int) -> ForeignDecoder:
     # The one import of client/remote: 900 lines that our own service does without.
     from nbext.client.remote.reading import Stranger
 
