@@ -293,10 +293,9 @@ class Client:
         ------
         GET /v1/segment/{id}/json, page by page
         """
-        run = Run(
-            self._service, "download_deadline", "json", progress, self._segment_id(segment_id)
-        )
-        return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
+        known = self._segment_id(segment_id)
+        run = Run(self._service, "download_deadline", "json", progress, known)
+        return run.export(to, overwrite=overwrite, raw=raw)
 
     @public
     def export_csv(
@@ -344,8 +343,9 @@ class Client:
         ------
         GET /v1/segment/{id}/csv
         """
-        run = Run(self._service, "download_deadline", "csv", progress, self._segment_id(segment_id))
-        return run.exported() if to is None else run.exported_to(to, overwrite=overwrite, raw=raw)
+        known = self._segment_id(segment_id)
+        run = Run(self._service, "download_deadline", "csv", progress, known)
+        return run.export(to, overwrite=overwrite, raw=raw)
 
     @public
     def explain(
@@ -357,10 +357,8 @@ class Client:
         ------
         POST /explain
         """
-        body = {**self._asked(filters, operator, limit=limit)[0], "parts": True}
-        return self._service.document(
-            self._service.call("POST", op.EXPLAIN, body, "execute_deadline")
-        )
+        body, _ = self._asked(filters, operator, limit=limit)
+        return self._answer(op.EXPLAIN, {**body, "parts": True})
 
     @public
     def counts(
@@ -391,13 +389,11 @@ class Client:
         ------
         POST /counts
         """
-        asked = [self._asked(filters, operator, limit=0)[0] for filters, operator in segments]
-        bodies = [{"operator": one["operator"], "filters": one["filters"]} for one in asked]
-        body: dict[str, Any] = {"segments": bodies, "counts": [list(places) for places in together]}
-        body |= {"amounts": amounts} if amounts else {}
-        return self._service.document(
-            self._service.call("POST", op.COUNTS, body, "execute_deadline")
-        )
+        body: dict[str, Any] = {
+            "segments": [self._query(filters, operator) for filters, operator in segments],
+            "counts": [list(places) for places in together],
+        }
+        return self._answer(op.COUNTS, body | ({"amounts": amounts} if amounts else {}))
 
     @public
     def funnel(
@@ -411,12 +407,8 @@ class Client:
         ------
         POST /funnel
         """
-        body = self._asked(
-            filters, operator, limit=validate.whole_number(sample, "/sample", 0, 10)
-        )[0]
-        return self._service.document(
-            self._service.call("POST", op.FUNNEL, body, "execute_deadline")
-        )
+        limit = validate.whole_number(sample, "/sample", 0, 10)
+        return self._answer(op.FUNNEL, self._asked(filters, operator, limit=limit)[0])
 
     @public
     def holdings(
@@ -429,9 +421,8 @@ class Client:
         POST /holdings
         """
         asked = {"wallets": list(wallets), "chain": chain, "asOf": as_of}
-        body = {name: value for name, value in asked.items() if value is not None}
-        return self._service.document(
-            self._service.call("POST", op.HOLDINGS, body, "execute_deadline")
+        return self._answer(
+            op.HOLDINGS, {name: value for name, value in asked.items() if value is not None}
         )
 
     @public
@@ -450,23 +441,11 @@ class Client:
         ------
         POST /profile, then GET /v1/segment/{id}
         """
-        sides = [
-            self._asked(one, how, limit=0)[0]
-            for one, how in [(filters, operator), *([base] if base else [])]
-        ]
-        segment, *others = (
-            {"operator": one["operator"], "filters": one["filters"]} for one in sides
-        )
-        body = {
-            **segment,
-            **({"base": others[0]} if others else {}),
-            **({} if least is None else {"least": least}),
-        }
-        document = (
-            Run(self._service, "execute_deadline", "json", progress)
-            .begin(op.PROFILE, body)
-            .document
-        )
+        body = self._query(filters, operator)
+        body |= {"base": self._query(*base)} if base else {}
+        body |= {} if least is None else {"least": least}
+        run = Run(self._service, "execute_deadline", "json", progress)
+        document = run.begin(op.PROFILE, body).document
         assert isinstance(document, dict), "our decoder has read it as a segment"
         return document
 
@@ -488,11 +467,9 @@ class Client:
         ------
         POST /changes, then GET /v1/segment/{id}, and its export
         """
-        asked = self._asked(filters, operator, limit=0)[0]
-        body = {"operator": asked["operator"], "filters": asked["filters"], "since": since}
-        return Run(self._service, "execute_deadline", "json", progress).execute(
-            body, target=op.CHANGES
-        )
+        run = Run(self._service, "execute_deadline", "json", progress)
+        body = {**self._query(filters, operator), "since": since}
+        return run.execute(body, target=op.CHANGES)
 
     @public
     def cancel(self, segment_id: str) -> None:
@@ -642,6 +619,15 @@ class Client:
 
     def _segment_id(self, given: str) -> str:
         return validate.segment_id_of(given, ours=self._service.ours is True)
+
+    def _answer(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what our own service answers to a body."""
+        return self._service.document(self._service.call("POST", path, body, "execute_deadline"))
+
+    def _query(self, filters: Mapping[str, Any], operator: str) -> dict[str, Any]:
+        """Return a segment as the operations of our own service take it that return no rows of it."""
+        body, _ = self._asked(filters, operator, limit=0)
+        return {"operator": body["operator"], "filters": body["filters"]}
 
     def _asked(
         self, filters: Mapping[str, Any], *options: Any, **more: Any

@@ -173,7 +173,7 @@ class Run:
             repeat=Repeat.ALWAYS if self.service.decoder.idempotent else Repeat.IF_REFUSED,
             patient=True,
         )
-        return self._settled(self.service.read(self._asked, Want.SEGMENT))
+        return self._until_done(self.service.read(self._asked, Want.SEGMENT))
 
     def _beside_id(self, reading: Reading) -> pd.DataFrame:
         """Return the rows of the first answer; where they are not all, or none, those under the segment's id."""
@@ -194,7 +194,7 @@ class Run:
         # Nowhere else are any rows: that there are none is the answer.
         return self.table(reading, self._asked)
 
-    def _settled(self, reading: Reading) -> Reading:
+    def _until_done(self, reading: Reading) -> Reading:
         """Ask until the segment is done, or the deadline ends the wait."""
         wait, asked, doubts, word = FIRST_POLL, False, 0, ""
         while True:
@@ -233,12 +233,8 @@ class Run:
                 "id",
                 "poll",
             )
-        origin = self.service.transport.origin
-        target = (
-            origin.follow(self._monitor, origin.url + "/")
-            if self._monitor
-            else self.path(op.SEGMENT)
-        )
+        monitor = self._monitor
+        target = self.service.follow(monitor) if monitor else self.path(op.SEGMENT)
         # A longer wait than at first: the segment can be stopped by now.
         self._asked = call = self.call("GET", target, {"Prefer": "wait=10"})
         try:
@@ -338,17 +334,13 @@ class Run:
 
     def _arrow(self) -> str | None:
         """Return where the rows are offered as Arrow."""
-        document, origin = self._described.document, self.service.transport.origin
+        document = self._described.document
         links = document.get("links") if isinstance(document, dict) else None
         offered = links.get("arrow") if isinstance(links, dict) else None
         if not isinstance(offered, str):
             return None
         # Our own operation's path: the link has what a proxy put before it, and so has base_url.
-        return (
-            self.path(op.SEGMENT_ARROW)
-            if self.service.ours
-            else origin.follow(offered, origin.url + "/")
-        )
+        return self.path(op.SEGMENT_ARROW) if self.service.ours else self.service.follow(offered)
 
     def _describe(self) -> None:
         """Ask what the service says of the segment, before its rows; learn from that whose service it is."""
@@ -366,25 +358,22 @@ class Run:
             or not {"columns", "links", "counts"} <= found.document.keys()
         ):
             self.service.ours = False
-            found = self._settled(found)
+            found = self._until_done(found)
         self._learn(found)
         self._raise_failure(found)
 
-    def exported(self) -> pd.DataFrame:
-        """Return the rows of a segment that is done as a DataFrame."""
+    def export(
+        self, to: str | os.PathLike[str] | None, *, overwrite: bool, raw: bool
+    ) -> pd.DataFrame:
+        """Return the rows of a segment that is done, or write them to a file; then return where, and how many."""
+        # A file that cannot be written is refused before anything is asked for.
+        path = None if to is None else writer.target_of(to, overwrite=overwrite)
         self._describe()
+        if path is not None:
+            return self._written(path, self._described, {}, overwrite=overwrite, raw=raw)
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
         table = self._fetch(arrow=self.file_type == "csv" or bool(self.service.ours))
         return self._provenance(table, self._described, {}).attach(table)
-
-    def exported_to(
-        self, to: str | os.PathLike[str], *, overwrite: bool, raw: bool
-    ) -> pd.DataFrame:
-        """Write the rows of a segment that is done to a file; return where, and how many."""
-        # A file that cannot be written is refused before anything is asked for.
-        path = writer.target_of(to, overwrite=overwrite)
-        self._describe()
-        return self._written(path, self._described, {}, overwrite=overwrite, raw=raw)
 
     def _written(
         self, path: Path, reading: Reading, body: Mapping[str, Any], *, overwrite: bool, raw: bool

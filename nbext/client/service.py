@@ -124,6 +124,11 @@ class Service:
         data = None if body is None else json.dumps(body).encode()
         return Call(method, target, Deadline(self.settings[deadline]), data, operation=operation)
 
+    def follow(self, link: str) -> str:
+        """Return where a link of an answer leads, which is the service's own address; another is refused."""
+        origin = self.transport.origin
+        return origin.follow(link, origin.url + "/")
+
     def document(self, call: Call) -> dict[str, Any]:
         """Return the JSON object that one of our own service's operations answers with."""
         return json_object(self.transport.fetch(call))[0]
@@ -144,7 +149,7 @@ class Service:
             if reading.url is None or reading.rows is not None or waits:
                 reading.source = call.target if hop else None
                 return reading
-            target = self.transport.origin.follow(reading.url, self.transport.origin.url + "/")
+            target = self.follow(reading.url)
             call, want = replace(call, method="GET", target=target, body=None), Want.TABLE
         raise ProtocolError("The service sends us from one address to the next, and never to rows.")
 
