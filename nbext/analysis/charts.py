@@ -88,7 +88,9 @@ def blank(width: float, height: float, title: str, about: Provenance) -> Any:
     # Not through pyplot, which keeps every figure, and shows it a second time in notebooks with inline plots.
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
-    figure.suptitle(_wrapped(cut(title, 140), width), fontsize=10, color=INK, parse_math=False)
+    figure.suptitle(
+        _wrapped(shortened(title, 140), width), fontsize=10, color=INK, parse_math=False
+    )
     figure.supxlabel(_source(about), fontsize=7, color="#555555", parse_math=False)
     axes = figure.add_subplot()
     axes.tick_params(labelsize=8, colors=INK)
@@ -107,10 +109,10 @@ def _source(about: Provenance) -> str:
     return " · ".join(visible(part, 60) for part in parts if part)
 
 
-def cut(name: str, most: int = 28) -> str:
+def shortened(name: str, most: int = 28) -> str:
     """Return a name with its middle left out where it is long.
 
-    >>> cut("A name that is far too long for an axis", 15)
+    >>> shortened("A name that is far too long for an axis", 15)
     'A name …an axis'
     """
     # Of a text of a megabyte no more is looked at than may be shown.
@@ -141,13 +143,13 @@ def _wrapped(title: str, width: float) -> str:
 
 def _room(names: Sequence[str]) -> float:
     """Return the inches that names take beside an axis, at least those of a short one."""
-    return max(1.0, *(0.075 * _wide(cut(name)) for name in names))
+    return max(1.0, *(0.075 * _wide(shortened(name)) for name in names))
 
 
 def names_on(axis: Any, names: Sequence[str], most: int = 28, *, upright: bool = False) -> None:
     """Write names at the places of an axis, literally, a long one in up to three lines of 44 letters."""
     texts = [
-        "\n".join(textwrap.wrap(cut(name, most), 44, max_lines=3, placeholder="…"))
+        "\n".join(textwrap.wrap(shortened(name, most), 44, max_lines=3, placeholder="…"))
         for name in names
     ]
     if upright:
@@ -258,7 +260,7 @@ def upset(
         rows = [row for row in range(len(names)) if group >> row & 1]
         below.plot([place] * len(names), range(len(names)), "o", color="#d9dee3", markersize=6)
         below.plot([place] * len(rows), rows, "o-", color=INK, markersize=6, linewidth=1.5)
-    labels = [f"{cut(name)} ({size:,})" for name, size in zip(names, sizes, strict=True)]
+    labels = [f"{shortened(name)} ({size:,})" for name, size in zip(names, sizes, strict=True)]
     below.set_yticks(range(len(names)), labels, fontsize=8, parse_math=False)
     # Half a row below the last, whose dots the axis would cut.
     below.set_ylim(len(names) - 0.5, -0.5)
@@ -359,7 +361,7 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) ->
     smallest, total, number = [0, *accumulate(reversed(largest))], sum(largest), len(largest)
     # As many points as the picture has room for, the ends included.
     places = sorted({round(number * step / 200) for step in range(201)})
-    title = f"Who holds {cut(name)}: Gini {gini:.3f}"
+    title = f"Who holds {shortened(name)}: Gini {gini:.3f}"
     axes = blank(5.2, 4.2, title, about)
     axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="equal shares")
     axes.plot(
@@ -375,7 +377,7 @@ def lorenz(largest: Sequence[int], name: str, gini: float, about: Provenance) ->
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_xlabel("holders, from the smallest", fontsize=8, color=INK)
-    axes.set_ylabel(f"share of all {cut(name)} held", fontsize=8, color=INK, parse_math=False)
+    axes.set_ylabel(f"share of all {shortened(name)} held", fontsize=8, color=INK, parse_math=False)
     axes.legend(fontsize=8, frameon=False, loc="upper left")
     return Chart(axes.figure, visible(f"{title}, of {number:,} holders"))
 

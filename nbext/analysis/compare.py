@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from nbext.analysis import charts
 from nbext.analysis.segments import (
     SCOPE,
-    Counts,
+    CommonCounts,
     Result,
     Segment,
     all_of,
     client_of,
-    counted,
-    described,
+    count_common,
     names_of,
+    requests_of,
     result,
     segment_of,
 )
@@ -90,7 +90,7 @@ def overlap(
     pairs = list(combinations(range(number), 2))
     together: list[Sequence[int]] = [*((place,) for place in range(number)), *pairs]
     everyone = Segment({"activity": {"transfers": {"min": 1}}, **each[0].scope()}, client=client)
-    found = counted([*each, *[everyone] * lift], [*together, *[(number,)] * lift])
+    found = count_common([*each, *[everyone] * lift], [*together, *[(number,)] * lift])
     counts = dict(zip(together, found.counts, strict=False))
     names = names_of(names or given, each, found.words[:number])
     rows = [
@@ -174,11 +174,11 @@ def _upset(segments: Sequence[Segment], names: Sequence[str], made: Result) -> c
     return charts.upset(names, sizes, only, Provenance.of(made))
 
 
-def exactly(segments: Sequence[Segment]) -> tuple[Counts, dict[int, int]]:
+def exactly(segments: Sequence[Segment]) -> tuple[CommonCounts, dict[int, int]]:
     """Return how many wallets are in some of the segments and in no other, by the bits of their places."""
     places = range(len(segments))
     groups = [group for size in range(1, len(segments) + 1) for group in combinations(places, size)]
-    found = counted(segments, groups)
+    found = count_common(segments, groups)
     only = {
         sum(1 << place for place in group): count
         for group, count in zip(groups, found.counts, strict=True)
@@ -231,14 +231,14 @@ def funnel(segment: Any, *, client: Client | None = None) -> Result:
             service=asked.client.base_url,
             as_of=found["asOf"],
             warnings=found["warnings"],
-            segments=described([asked]),
+            segments=requests_of([asked]),
         )
     else:
         members, scope, chains = _members(asked), asked.scope(), []
         places = range(len(members))
         both = [_conditions(members[place : place + 1], scope, chains, asked) for place in places]
         both += [_conditions(members[: place + 1], scope, chains, asked) for place in places]
-        counts = counted(both, [[place] for place in range(len(both))])
+        counts = count_common(both, [[place] for place in range(len(both))])
         words = [json.dumps(one, default=str, ensure_ascii=False) for one in members]
         rows = list(zip(words, counts.counts, counts.counts[len(members) :], strict=False))
         about = counts.about("funnel", [asked])

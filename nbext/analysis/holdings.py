@@ -12,9 +12,9 @@ from nbext.analysis.segments import (
     Result,
     Segment,
     all_of,
-    described,
     names_of,
     ours_of,
+    requests_of,
     result,
     segment_of,
 )
@@ -134,7 +134,7 @@ def _holders(row: Mapping[str, Any], **more: str) -> dict[str, Any]:
 def _contracts(made: Result) -> charts.Chart:
     kinds = Counter(zip(made["address"], made["chain"], made["tokenType"], strict=True))
     wallets = made["address"].unique()
-    names = [f"{charts.cut(address, 14)} {chain} {kind}" for address, chain, kind in kinds]
+    names = [f"{charts.shortened(address, 14)} {chain} {kind}" for address, chain, kind in kinds]
     title = (
         f"What {wallets[0]} holds" if len(wallets) == 1 else f"What {len(wallets):,} wallets hold"
     )
@@ -209,7 +209,7 @@ def profile(
         base_words=found["baseWords"],
         least=found["least"],
         activity=found["activity"],
-        segments=described(one for one in (asked, against) if one),
+        segments=requests_of(one for one in (asked, against) if one),
     )
 
     def cell(row: int, _: Any) -> Segment:
@@ -237,5 +237,5 @@ def _lifts(made: Result, name: str) -> charts.Chart:
     # Some contracts have no symbol, and some no name either.
     known = drawn["symbol"].fillna(drawn["name"]).fillna(drawn["contract"])
     names = [f"{name} ({share:.0%})" for name, share in zip(known, drawn["share"], strict=True)]
-    title = f"What the wallets of {charts.cut(name)} hold more than others do"
+    title = f"What the wallets of {charts.shortened(name)} hold more than others do"
     return charts.lifts(names, drawn["lift"].tolist(), title, Provenance.of(made))

@@ -15,10 +15,10 @@ from nbext.analysis.segments import (
     Segment,
     all_of,
     client_of,
-    counted,
-    described,
+    count_common,
     names_of,
     ours_of,
+    requests_of,
     result,
     segment_of,
 )
@@ -101,16 +101,16 @@ def trend(
         ours_of(asked.client, "adds up amounts")
     summed = _has_one_token(asked.filters) if amounts is None else amounts
     with reaching_back(since):
-        found = counted(points, [[place] for place in range(len(points))], amounts=summed)
-    times = frames.column([one.get("timestamp") for one in found.as_of], "timestamp")
+        found = count_common(points, [[place] for place in range(len(points))], amounts=summed)
+    times = frames.typed_column([one.get("timestamp") for one in found.as_of], "timestamp")
     blocks = pd.array([one.get("block") for one in found.as_of], dtype="Int64")
     table = pd.DataFrame(
         {"at": times, "block": blocks, "count": pd.array(found.counts, dtype="int64")}
     )
     sums = [one for one in found.held if one]
     if len(sums) == len(points):
-        table["amount"] = frames.column([one["amount"] for one in sums], "float64")
-        table["amount_raw"] = frames.column([one["amountRaw"] for one in sums], "uint256")
+        table["amount"] = frames.typed_column([one["amount"] for one in sums], "float64")
+        table["amount_raw"] = frames.typed_column([one["amountRaw"] for one in sums], "uint256")
     about = found.about("trend", [asked])
     about.as_of = dict(found.as_of[-1])
     if last := about.as_of.get("timestamp"):
@@ -225,7 +225,7 @@ def changes(segment: Any, since: str | int = "30d", *, client: Client | None = N
     about.joined, about.left, about.stayed = (
         int((table["status"] == one).sum()) for one in STATUSES
     )
-    about.segments = described((then, now))
+    about.segments = requests_of((then, now))
     parts = {"joined": ([now], then), "left": ([then], now), "stayed": ([then, now], None)}
 
     def cell(row: int, _: Any) -> Segment:
@@ -341,7 +341,7 @@ def _held(asked: Segment, rows: pd.DataFrame, wallets: pd.Index) -> pd.DataFrame
 def _chart(made: Result, name: str) -> charts.Chart:
     about = Provenance.of(made)
     blocks = " to ".join(f"{when['block']:,}" for when in (about.then, about.as_of) if when)
-    title = f"{charts.cut(name)}: wallets that changed, block {blocks}"
+    title = f"{charts.shortened(name)}: wallets that changed, block {blocks}"
     return charts.bars(STATUSES, [about.joined, about.left, about.stayed], title, about)
 
 
@@ -417,7 +417,7 @@ def retention(
     cells = [(row, later) for row in range(number) for later in range(row, number)]
     with reaching_back(since):
         cohorts = _joined(moments) if cohort == "held" else _seen(asked, periods, last["block"])
-        found = counted(
+        found = count_common(
             [*cohorts, *moments],
             [*([row] for row in range(number)), *([row, number + later] for row, later in cells)],
         )

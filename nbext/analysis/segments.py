@@ -66,7 +66,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Counts:
+class CommonCounts:
     """What was counted, and what the service says of each segment: its words and the block it was asked at."""
 
     counts: list[int]
@@ -84,11 +84,11 @@ class Counts:
             service=segments[0].client.base_url,
             warnings=self.warnings,
             as_of=dict(next(iter(blocks.values()))) if len(blocks) == 1 else None,
-            segments=described(segments),
+            segments=requests_of(segments),
         )
 
 
-def described(segments: Iterable[Segment]) -> list[dict[str, Any]]:
+def requests_of(segments: Iterable[Segment]) -> list[dict[str, Any]]:
     """Return the request of each segment, as a table says it: plain values, whatever was given."""
     bodies = [
         one.client.request_for(one.filters, one.operator, limit=1)["body"] for one in segments
@@ -167,9 +167,9 @@ def all_of(segments: Sequence[Segment], *, but: Segment | None = None) -> Segmen
     return Segment({"all": members, **scope}, client=asked[0].client)
 
 
-def counted(
+def count_common(
     segments: Sequence[Segment], together: Sequence[Sequence[int]], *, amounts: bool | str = False
-) -> Counts:
+) -> CommonCounts:
     """Return how many wallets some segments have in common, for each of ``together``: places among them.
 
     ``amounts``: of our own service also what each segment's wallets hold together, of one contract or of the first.
@@ -195,7 +195,7 @@ def counted(
             counts.append(matched)
             warnings += about.warnings
             as_of[places[0]] = about.as_of or {}
-        return Counts(counts, words, as_of, list(dict.fromkeys(warnings)))
+        return CommonCounts(counts, words, as_of, list(dict.fromkeys(warnings)))
     for part in _parts(together):
         used = sorted({place for places in part for place in places})
         numbers = {place: number for number, place in enumerate(used)}
@@ -208,7 +208,7 @@ def counted(
             words[place], as_of[place] = said["words"].removeprefix("wallets that "), said["asOf"]
             warnings += said["warnings"]
             held[place] = said.get("held")
-    return Counts(counts, words, as_of, _once(warnings), held)
+    return CommonCounts(counts, words, as_of, _once(warnings), held)
 
 
 def _once(notes: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from nbext.client import frames, lists, lookups, validate
 from nbext.client.decode import Outline, Want
 from nbext.client.files import writer
 from nbext.client.http.transport import Repeat
-from nbext.client.segment_run import Reporter, Run
+from nbext.client.segment_run import Reporter, SegmentRun
 from nbext.client.service import Service, public
 from nbext.core import wire as op
 from nbext.core.provenance import Provenance
@@ -152,7 +152,7 @@ class Client:
         """
         # A service that nobody has asked yet may be ours, and then a limit of 0 is allowed.
         counting = self._service.ours is not False
-        settled, named = lists.settled(filters, ours=counting)
+        settled, named = lists.as_sent(filters, ours=counting)
         body = {
             "operator": validate.one_of(operator, op.OPERATORS, "/operator"),
             "filters": validate.filters_of(settled),
@@ -235,7 +235,7 @@ class Client:
         body, named = self._asked(filters, operator, file_type, limit)
         if body["limit"] == 0 and not self._service.found_ours():
             validate.limit_of(0)
-        run = Run(self._service, "execute_deadline", body["fileType"], progress)
+        run = SegmentRun(self._service, "execute_deadline", body["fileType"], progress)
         table = run.execute(body, path, overwrite=overwrite, raw=raw)
         if named:
             about = Provenance.of(table)
@@ -262,7 +262,7 @@ class Client:
         ------
         GET /v1/segment/{id}
         """
-        run = Run(self._service, "deadline", "json", None, self._segment_id(segment_id))
+        run = SegmentRun(self._service, "deadline", "json", None, self._segment_id(segment_id))
         call = run.call("GET", run.path(op.SEGMENT))
         reading = self._service.read(call, Want.SEGMENT)
         table = (
@@ -294,7 +294,7 @@ class Client:
         GET /v1/segment/{id}/json, page by page
         """
         known = self._segment_id(segment_id)
-        run = Run(self._service, "download_deadline", "json", progress, known)
+        run = SegmentRun(self._service, "download_deadline", "json", progress, known)
         return run.export(to, overwrite=overwrite, raw=raw)
 
     @public
@@ -344,7 +344,7 @@ class Client:
         GET /v1/segment/{id}/csv
         """
         known = self._segment_id(segment_id)
-        run = Run(self._service, "download_deadline", "csv", progress, known)
+        run = SegmentRun(self._service, "download_deadline", "csv", progress, known)
         return run.export(to, overwrite=overwrite, raw=raw)
 
     @public
@@ -444,7 +444,7 @@ class Client:
         body = self._query(filters, operator)
         body |= {"base": self._query(*base)} if base else {}
         body |= {} if least is None else {"least": least}
-        run = Run(self._service, "execute_deadline", "json", progress)
+        run = SegmentRun(self._service, "execute_deadline", "json", progress)
         document = run.begin(op.PROFILE, body).document
         assert isinstance(document, dict), "our decoder has read it as a segment"
         return document
@@ -467,7 +467,7 @@ class Client:
         ------
         POST /changes, then GET /v1/segment/{id}, and its export
         """
-        run = Run(self._service, "execute_deadline", "json", progress)
+        run = SegmentRun(self._service, "execute_deadline", "json", progress)
         body = {**self._query(filters, operator), "since": since}
         return run.execute(body, target=op.CHANGES)
 

@@ -54,12 +54,13 @@ def frame(
         dict.fromkeys([*types, *(name for record in records for name in record)]) or settled
     )
     columns = {
-        name: column([record.get(name) for record in records], kinds.get(name)) for name in names
+        name: typed_column([record.get(name) for record in records], kinds.get(name))
+        for name in names
     }
     return pd.DataFrame(columns, index=pd.RangeIndex(len(records)), columns=pd.Index(names))
 
 
-def column(values: Sequence[Any], kind: str | None) -> Any:
+def typed_column(values: Sequence[Any], kind: str | None) -> Any:
     """Return values as an array of the dtype that their type has."""
     import pandas as pd
 
@@ -222,17 +223,17 @@ def _exact_as_float(value: Any) -> bool:
         return False
 
 
-def plain(value: Decimal) -> float | str:
+def json_number(value: Decimal) -> float | str:
     """Return a fraction as JSON can hold it: a float where that is exact, else its digits."""
     return float(value) if _exact_as_float(value) else str(value)
 
 
-def as_text(value: Any) -> str | None:
+def text_or_json(value: Any) -> str | None:
     """Return a value as text: a text as it is, a missing one as None, anything else as JSON."""
     return (
         value
         if value is None or isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, default=plain)
+        else json.dumps(value, ensure_ascii=False, default=json_number)
     )
 
 
@@ -289,7 +290,7 @@ def _masked(dtype: Any, values: pa.ChunkedArray) -> Any:
     return dtype.__from_arrow__(values)
 
 
-def texts_of(schema: pa.Schema) -> dict[str, str]:
+def text_columns(schema: pa.Schema) -> dict[str, str]:
     """Return the type of the columns that come as text from a service that chose their types: they stay text."""
     import pyarrow as pa
 
@@ -299,7 +300,7 @@ def texts_of(schema: pa.Schema) -> dict[str, str]:
 def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
     """Return a DataFrame as an Arrow table; its provenance goes along, as metadata of the schema.
 
-    A column of objects that have no one type becomes their texts (`as_text`); so does, where ``flat``, every
+    A column of objects that have no one type becomes their texts (`text_or_json`); so does, where ``flat``, every
     column of objects.
     """
     import pyarrow as pa
@@ -308,7 +309,7 @@ def to_arrow(table: pd.DataFrame, *, flat: bool = False) -> pa.Table:
     objects = [name for name, dtype in table.dtypes.items() if str(dtype) == "object"]
     for name in objects:
         if flat or not _has_one_type(table[name]):
-            table[name] = column([as_text(value) for value in table[name]], "string")
+            table[name] = typed_column([text_or_json(value) for value in table[name]], "string")
     return pa.Table.from_pandas(table, preserve_index=False)
 
 
@@ -358,7 +359,7 @@ def types_of(columns: Iterable[Any]) -> dict[str, str]:
     return found
 
 
-def columns_of(table: pd.DataFrame) -> list[dict[str, str]]:
+def described_columns(table: pd.DataFrame) -> list[dict[str, str]]:
     """Return the columns of a table whose service did not describe them, as they were read."""
     kinds = {
         "str": "string",
@@ -401,7 +402,7 @@ def _replaced(record: Record, parts: Record) -> dict[str, Any]:
     return found
 
 
-def joined(tables: Sequence[pa.Table]) -> pa.Table:
+def joined_pages(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the tables of several pages as one."""
     import pyarrow as pa
 

@@ -125,7 +125,7 @@ class Wallets:
 Rows = tuple["pa.Array", Callable[[int], str]]
 
 
-def settled(filters: Any, *, ours: bool) -> tuple[Any, dict[str, Wallets]]:
+def as_sent(filters: Any, *, ours: bool) -> tuple[Any, dict[str, Wallets]]:
     """Return filters as a service gets them, and the lists that they name by an id."""
     lists: dict[str, Wallets] = {}
 

@@ -211,7 +211,7 @@ def search(
         pages = list(service.pages(reading, call, {}, limit=offset + limit, cap=cap))
         reading.records = [row for page in pages for row in page.records or []]
         tables = [page.table for page in pages if page.table is not None]
-        reading.table = frames.joined(tables) if tables else None
+        reading.table = frames.joined_pages(tables) if tables else None
         # Only a limit that somebody chose: a stranger does not know of ours.
         sent = reading.rows or 0
         if (limit, offset) != (20, 0) and (offset or sent > limit):

@@ -89,7 +89,7 @@ class Progress:
 Reporter = Callable[[Progress], None]
 
 
-class Run:
+class SegmentRun:
     """One segment on its way to the caller; ``deadline`` names the setting with the seconds it may take."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Run:
     ) -> pd.DataFrame:
         """Run the query; return its rows, with where they come from in ``attrs["nbext"]``, or write them to a file."""
         reading = self.begin(target, body)
-        self._learn(reading)
+        self.learn(reading)
         self._limit = body.get("limit")
         if self._limit == 0:
             table = frames.frame([], self._types)
@@ -145,7 +145,7 @@ class Run:
             raise self._unread(text, "id", "rows", "url")
         else:
             try:
-                table = self._fetch(arrow=True)
+                table = self.fetch(arrow=True)
             except NotFound:
                 # What may be rows in the first answer is asked about only where there are none under the id.
                 instead: NbextError | None = getattr(reading, "instead", None)
@@ -155,7 +155,7 @@ class Run:
         about = self._provenance(table, reading, body)
         if to is None:
             return about.attach(table)
-        writer.save(table, to, overwrite=overwrite, raw=raw)
+        writer.save_table(table, to, overwrite=overwrite, raw=raw)
         return _file_of(to, len(table), about)
 
     def begin(self, target: str, body: Mapping[str, Any]) -> Reading:
@@ -187,7 +187,7 @@ class Run:
                     raise
                 failure = error
         try:
-            return self._fetch()
+            return self.fetch()
         except (BadRequest, NotFound, ProtocolError):
             if failure is not None:
                 raise failure from None
@@ -278,7 +278,7 @@ class Run:
             )
             raise kind(f"{named}{reason}", segment_id=self.id)
 
-    def _fetch(self, *, arrow: bool = False) -> pd.DataFrame:
+    def fetch(self, *, arrow: bool = False) -> pd.DataFrame:
         """Return the rows of the segment by its id: as Arrow where that is asked for and offered, else by file type."""
         kind, target, types = self.file_type, self.path(_PATHS[self.file_type]), self._types
         if arrow and (offered := self._arrow()):
@@ -295,7 +295,7 @@ class Run:
             else:
                 if reading.rows is not None:
                     if kind == "arrow" and self.service.ours and reading.table is not None:
-                        types = {**types, **frames.texts_of(reading.table.schema)}
+                        types = {**types, **frames.text_columns(reading.table.schema)}
                     return self.table(reading, call, types)
                 if reading.state is not State.RUNNING:
                     self._raise_failure(reading)
@@ -327,7 +327,7 @@ class Run:
         if limit and came > limit:
             raise ProtocolError(f"The limit was {limit:,} rows, but {came:,} came.")
         if tables:
-            return frames.arrow_frame(frames.joined(tables), {**settled, **types})
+            return frames.arrow_frame(frames.joined_pages(tables), {**settled, **types})
         # A table of a million rows and their records at once would take twice the memory.
         reading.records, reading.document = None, None if reading.id is None else reading.document
         return frames.frame(records, types, settled)
@@ -359,7 +359,7 @@ class Run:
         ):
             self.service.ours = False
             found = self._until_done(found)
-        self._learn(found)
+        self.learn(found)
         self._raise_failure(found)
 
     def export(
@@ -372,7 +372,7 @@ class Run:
         if path is not None:
             return self._written(path, self._described, {}, overwrite=overwrite, raw=raw)
         # The caller named the format: a stranger's Arrow is only taken where rows come as a stream of the same values.
-        table = self._fetch(arrow=self.file_type == "csv" or bool(self.service.ours))
+        table = self.fetch(arrow=self.file_type == "csv" or bool(self.service.ours))
         return self._provenance(table, self._described, {}).attach(table)
 
     def _written(
@@ -391,7 +391,7 @@ class Run:
             with attempt as exchange:
                 came = exchange.open()
                 # Each attempt starts its own file: what a broken one left is no part of the next.
-                with writer.written(path, overwrite=overwrite) as file:
+                with writer.replaced_file(path, overwrite=overwrite) as file:
                     rows = self._save(came, path, file, call, raw=raw)
                     came.finish()
                     if self.service.ours:
@@ -488,7 +488,7 @@ class Run:
             seconds = time.monotonic() - self.deadline.began
             self._progress(Progress(phase, word, self.id, seconds, done, total))
 
-    def _learn(self, described: Reading) -> None:
+    def learn(self, described: Reading) -> None:
         """Remember what the service states of the segment: its columns' types, the count of its rows."""
         self._described = described
         document = described.document if isinstance(described.document, dict) else {}
@@ -531,7 +531,7 @@ class Run:
             matched=matched,
             returned=len(table),
             truncated=bool(said.get("truncated", matched is not None and matched > len(table))),
-            columns=said.get("columns") or frames.columns_of(table),
+            columns=said.get("columns") or frames.described_columns(table),
             seconds=round(time.monotonic() - self.deadline.began, 3),
             cached=bool(said.get("cached", False)),
             warnings=list(dict.fromkeys(warnings)),

@@ -288,8 +288,8 @@ def test_hostile_names_are_literal_in_every_table(hostile):
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_a_long_name_is_cut_in_the_middle_and_a_long_title_goes_on_in_another_line():
-    assert charts.cut("a" * 50_000 + "b" * 50_000) == "a" * 13 + "…" + "b" * 13
-    assert charts.cut("$x$\u202e", 28) == "$x$\\u202e"
+    assert charts.shortened("a" * 50_000 + "b" * 50_000) == "a" * 13 + "…" + "b" * 13
+    assert charts.shortened("$x$\u202e", 28) == "$x$\\u202e"
     for title in (
         "Wallets that " + "hold at least 1,000 UNI on ethereum and " * 9,
         "\U0001f680" * 200,

@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from nbext import Client
-from nbext.client import frames
+from nbext.client.decode import Reading
 from nbext.client.http.deadline import Deadline
 from nbext.client.http.transport import Call
-from nbext.client.segment_run import Run
+from nbext.client.segment_run import SegmentRun
 from tests.benchmarks.measure import Took, apart, high_water, median
 from tests.benchmarks.table import Row
 
@@ -83,11 +83,9 @@ def _rows(url: str, segment: str, *, arrow: bool) -> Any:
     # As execute_segment fetches them, once the service has described the segment.
     described, client = DESCRIBED[segment], Client(url, KEY)
     client._service.ours = True
-    run = Run(client._service, "download_deadline", "csv", None, segment)
-    links = {"arrow": described["links"]["arrow"]} if arrow else {}
-    return run.fetch(
-        frames.types_of(described["columns"]), {"returned": described["counts"]["returned"]}, links
-    )
+    run = SegmentRun(client._service, "download_deadline", "csv", None, segment)
+    run.learn(Reading(described))
+    return run.fetch(arrow=arrow)
 
 
 WAYS = {

@@ -388,7 +388,7 @@ def test_a_query_writes_the_file_that_an_export_of_its_segment_writes(embedded, 
         getattr(embedded, file.stem)(table.attrs["nbext"]["segment_id"], to=file)
         assert file.read_bytes() == query.read_bytes()
     kept = tmp_path / f"kept.{ending}"
-    writer.save(table, kept, overwrite=False)
+    writer.save_table(table, kept, overwrite=False)
     assert read_rows(query) == read_rows(kept)
     with pytest.raises(ValidationError, match="exists"):
         embedded.execute_segment(filters, "OR", limit=50, to=query)

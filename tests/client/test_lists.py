@@ -53,11 +53,11 @@ def one_by_one(values):
 def test_many_are_read_as_one_is(values):
     expected, wrong = one_by_one(values)
     right = Wallets([one for row, one in enumerate(values) if row not in wrong], "x")
-    settled, named = lists.settled({"wallet": {"in": right}}, ours=True)
+    settled, named = lists.as_sent({"wallet": {"in": right}}, ours=True)
     assert (settled, named) == ({"wallet": {"in": expected}}, {})
     if wrong:
         with pytest.raises(InvalidSegment) as caught:
-            lists.settled({"wallet": {"in": Wallets(values, "x")}}, ours=True)
+            lists.as_sent({"wallet": {"in": Wallets(values, "x")}}, ours=True)
         rows = caught.value.errors[0]["detail"].split("\n")[1:]
         assert [row.split(":")[0] for row in rows if row.startswith("  row ")] == [
             f"  row {row}" for row in wrong
@@ -73,7 +73,7 @@ def test_every_checksum_is_checked_whatever_the_number_of_addresses():
     with pytest.raises(
         InvalidSegment, match=r"wallet/in: 1 of 9,000 values of x is not(?s:.)*row 8999: The che"
     ):
-        lists.settled({"wallet": {"in": Wallets(wrong, "x")}}, ours=True)
+        lists.as_sent({"wallet": {"in": Wallets(wrong, "x")}}, ours=True)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_every_checksum_is_checked_whatever_the_number_of_addresses():
 )
 def test_a_value_of_any_type_is_a_row_that_is_no_address(values, fault):
     with pytest.raises(InvalidSegment) as caught:
-        lists.settled({"wallet": {"in": Wallets(values, "{{x}}")}}, ours=True)
+        lists.as_sent({"wallet": {"in": Wallets(values, "{{x}}")}}, ours=True)
     assert caught.value.errors[0]["detail"] == (
         "1 of 1 values of {{x}} is not an address. Nothing was sent. Rows are counted from 0.\n"
         f"  row 0: {fault!r} is not an address. An address is 0x and 40 hex digits."
@@ -104,7 +104,7 @@ def test_a_value_of_any_type_is_a_row_that_is_no_address(values, fault):
 
 @pytest.mark.parametrize("values", [[], np.array([]), set(), ()])
 def test_an_empty_list_is_left_to_the_service_which_refuses_it(values):
-    assert lists.settled({"wallet": {"in": values}}, ours=True) == ({"wallet": {"in": []}}, {})
+    assert lists.as_sent({"wallet": {"in": values}}, ours=True) == ({"wallet": {"in": []}}, {})
 
 
 def test_an_empty_file_says_so(tmp_path, monkeypatch):
@@ -113,7 +113,7 @@ def test_an_empty_file_says_so(tmp_path, monkeypatch):
     with pytest.raises(
         InvalidSegment, match=r"^/filters/wallet/in: allow.csv is empty. Write one address a line.$"
     ):
-        lists.settled({"wallet": {"in": "@allow.csv"}}, ours=True)
+        lists.as_sent({"wallet": {"in": "@allow.csv"}}, ours=True)
 
 
 def test_lists_are_found_wherever_conditions_are_and_nowhere_else():
@@ -127,7 +127,7 @@ def test_lists_are_found_wherever_conditions_are_and_nowhere_else():
         "nft": {"nft": "BAYC", "tokenIds": [1]},
         "exclude": ["burn"],
     }
-    settled, named = lists.settled(filters, ours=True)
+    settled, named = lists.as_sent(filters, ours=True)
     assert settled == {
         "all": [
             {"wallet": [{"list": name}, {"in": long[:3]}]},
@@ -139,7 +139,7 @@ def test_lists_are_found_wherever_conditions_are_and_nowhere_else():
     assert list(named) == [name]
     # Two lists in one condition: the service says that it takes one of them.
     both = {"wallet": {"in": long, "list": name}}
-    assert lists.settled(both, ours=True) == (both, {})
+    assert lists.as_sent(both, ours=True) == (both, {})
     inside: dict = {}
     inside["all"] = [inside]
     assert lists.are_in(inside) is False

@@ -38,7 +38,7 @@ VAGUE_TYPES = (
 )
 
 
-def read(body: bytes) -> pa.Table:
+def whole_table(body: bytes) -> pa.Table:
     """Return a whole CSV as a table, all of it text."""
     return read_stream(io.BytesIO(body), {})
 

@@ -49,7 +49,7 @@ def target_of(to: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
 
 
 @contextlib.contextmanager
-def written(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+def replaced_file(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     """Open a file beside the target that takes its place, complete and on the disk, when all went well."""
     try:
         with whole_file(path, mode=ORDINARY, overwrite=overwrite) as part, part.open("wb") as file:
@@ -66,10 +66,10 @@ def _exists(path: Path) -> ValidationError:
     )
 
 
-def save(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False) -> None:
+def save_table(table: pd.DataFrame, path: Path, *, overwrite: bool, raw: bool = False) -> None:
     """Write a table that is in memory: the same values, in the same form, as an export of its rows has."""
     kind = path.suffix.lower()
-    with written(path, overwrite=overwrite) as file:
+    with replaced_file(path, overwrite=overwrite) as file:
         if kind == ".json":
             _write_records(frames.records_of(table), file)
         else:
@@ -139,7 +139,9 @@ def _write_records(records: Iterable[Mapping[str, Any]], file: IO[bytes]) -> int
     file.write(b"[")
     for record in records:
         file.write(b",\n" if rows else b"\n")
-        file.write(json.dumps(record, ensure_ascii=False, default=frames.plain).encode("utf-8"))
+        file.write(
+            json.dumps(record, ensure_ascii=False, default=frames.json_number).encode("utf-8")
+        )
         rows += 1
     file.write(b"\n]\n")
     return rows
@@ -176,7 +178,7 @@ def _put_down(pages: Iterable[list[Record]], types: Mapping[str, str], waiting: 
         for record in page:
             for name, value in record.items():
                 seen.setdefault(name, set()).add(_kind(value))
-            waiting.write(json.dumps(record, default=frames.plain) + "\n")
+            waiting.write(json.dumps(record, default=frames.json_number) + "\n")
     return pa.schema(
         [(name, _arrow_type(kinds - {"null"}, types.get(name, ""))) for name, kinds in seen.items()]
     )
@@ -208,7 +210,7 @@ def _batches(lines: Iterable[str], schema: Any) -> Iterator[Any]:
         columns = [[record.get(field.name) for record in records] for field in schema]
         arrays = [
             pa.array(
-                map(frames.as_text, column) if pa.types.is_string(field.type) else column,
+                map(frames.text_or_json, column) if pa.types.is_string(field.type) else column,
                 field.type,
             )
             for field, column in zip(schema, columns, strict=True)

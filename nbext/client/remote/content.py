@@ -46,7 +46,7 @@ def opened(answer: Answer) -> Opened:
             raise ProtocolError("The answer is an empty CSV, without even a header.")
         return Opened(empty=True)
     if kind in csv_text.MEDIA_TYPES:
-        return Opened(table=csv_text.read(answer.body))
+        return Opened(table=csv_text.whole_table(answer.body))
     # Whatever its type says: a login page of a proxy calls itself anything, and JSON is sent as text/html.
     if body.startswith(b"<") or ("html" in kind and body[:1] not in b'{["'):
         raise ProtocolError(
@@ -71,7 +71,7 @@ def _sniffed(answer: Answer, body: bytes) -> Opened:
     if body[:1] in b'{["':
         return _of_json(answer, body)
     if b"\n" in body or b"," in body:
-        return Opened(table=csv_text.read(answer.body))
+        return Opened(table=csv_text.whole_table(answer.body))
     # One word: an id, an address of a file, a number; whoever asked says which of them may come.
     if re.fullmatch(rb"[A-Za-z0-9_-]+|https?://\S+", body):
         return Opened(document=body.decode("ascii"))

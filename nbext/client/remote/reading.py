@@ -180,7 +180,7 @@ class Stranger:
         """Refuse a text or an error that is declared as CSV; nothing else reads what is copied byte for byte."""
         head = came.peek(_MOST_PROSE)
         with contextlib.suppress(ProtocolError):
-            table = csv_text.read(head) if len(head) < _MOST_PROSE else None
+            table = csv_text.whole_table(head) if len(head) < _MOST_PROSE else None
             if table is not None:
                 _refuse_error_rows(table, self._key)
                 _refuse_prose(

@@ -99,7 +99,7 @@ def deliver(session: Session, frame: pd.DataFrame, args: Args) -> Any:
         from nbext.client.files import writer
 
         overwrite, raw = bool(args["overwrite"]), bool(args["raw"])
-        writer.save(
+        writer.save_table(
             frame, checked_file(args["to"], overwrite=overwrite), overwrite=overwrite, raw=raw
         )
         print(f"{args['to']}: {in_words(frame)}")

@@ -43,7 +43,7 @@ def asked(explorer, **by_name):
 def amounts(values, decimals=0):
     """A table with exact amounts, as a segment's is."""
     texts = [None if one is None else str(one) for one in values]
-    table = pd.DataFrame({"UNI_balance_raw": frames.column(texts, "uint256")})
+    table = pd.DataFrame({"UNI_balance_raw": frames.typed_column(texts, "uint256")})
     column = {
         "name": "UNI_balance_raw",
         "type": "uint256",

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nbext.client.frames import as_text, inferred
+from nbext.client.frames import inferred, text_or_json
 from nbext.core.addresses import looks_like_address
 from nbext.core.provenance import Provenance
 from nbext.core.uint256 import units_text
@@ -198,7 +198,7 @@ def _column(name: str, values: pd.Series[Any], about: Mapping[str, Any]) -> Colu
         given = [None if is_missing(one) else one for one in values]
         if inferred([one for one in given if one is not None]) == "whole":
             about = {**about, "type": "uint256"}
-        key = pa.array([as_text(one) for one in given], pa.string())
+        key = pa.array([text_or_json(one) for one in given], pa.string())
     key = key.combine_chunks() if isinstance(key, pa.ChunkedArray) else key
     kind, key = _keyed(key, about)
     return Column(name, kind, key, about)
@@ -216,7 +216,7 @@ def _keyed(key: Any, about: Mapping[str, Any]) -> tuple[str, Any]:
         return "time", key.cast(pa.timestamp("us", getattr(key.type, "tz", None)), safe=False)
     if not (types.is_string(key.type) or types.is_large_string(key.type)):
         key = pa.array(
-            [visible(as_text(one)) if one is not None else None for one in key.to_pylist()],
+            [visible(text_or_json(one)) if one is not None else None for one in key.to_pylist()],
             pa.string(),
         )
     key = key.cast(pa.string())
