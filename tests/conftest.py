@@ -8,11 +8,29 @@ import shutil
 import signal
 import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests import full_disk
+
+# Half of what a small ingest takes is waiting for the disk. What lies in memory is flushed at once, whoever wrote it:
+# Python, DuckDB, SQLite or a process that a test starts and kills. TMPDIR says otherwise.
+MEMORY, ENOUGH = Path("/dev/shm"), 4 << 30
+
+
+def may_hold_everything(folder: Path) -> bool:
+    """Whether there is such a folder, with room, from which programs may run: tests of the wheel make environments."""
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        return False
+    return shutil.disk_usage(folder).free > ENOUGH and not (
+        os.statvfs(folder).f_flag & os.ST_NOEXEC
+    )
+
+
+if "TMPDIR" not in os.environ and may_hold_everything(MEMORY):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # Kernels and commands that tests start inherit these. Nobody's own data, service or key is touched,
 # and no bar comes or goes with the machine's speed.
@@ -33,17 +51,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples in every run: a red gate is about the change in hand. `--hypothesis-profile default` finds others.
 settings.register_profile("the same", derandomize=True)
 settings.load_profile("the same")
-
-# Half of what a small ingest takes is waiting for the disk, and no test cuts the power. Processes that tests start, and
-# kill, flush as ever; the tests of what is flushed ask for `flushing`.
-_fsync = os.fsync
-os.fsync = lambda handle: None
-
-
-@pytest.fixture
-def flushing(monkeypatch):
-    """Flush files to the disk, as outside of the tests."""
-    monkeypatch.setattr(os, "fsync", _fsync)
 
 
 @pytest.fixture(autouse=True)

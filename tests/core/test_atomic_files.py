@@ -17,8 +17,6 @@ from nbext.core.atomic_files import (
     write_whole,
 )
 
-pytestmark = pytest.mark.usefixtures("flushing")
-
 
 def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]

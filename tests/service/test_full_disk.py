@@ -10,7 +10,7 @@ from tests.full_disk import fill
 from tests.service.conftest import HOLDERS
 from tests.service.process import Process, serve
 
-pytestmark = [pytest.mark.load, pytest.mark.usefixtures("flushing")]
+pytestmark = pytest.mark.load
 
 
 def asked(process: Process, segment_id: str) -> dict[str, tuple[int, str | None]]:

@@ -16,8 +16,6 @@ from tests.engine.ingest.conftest import write_csv, write_parquet
 from tests.engine.ingest.reading_back import Tables, everything, take, wallet
 from tests.engine.ingest.replay import tokens
 
-pytestmark = pytest.mark.usefixtures("flushing")
-
 
 @pytest.fixture
 def days(tmp_path, log):

@@ -17,7 +17,7 @@ from tests.engine.ingest.reading_back import take
 from tests.engine.ingest.test_append import contents
 from tests.full_disk import fill
 
-pytestmark = [pytest.mark.load, pytest.mark.usefixtures("flushing")]
+pytestmark = pytest.mark.load
 
 
 @pytest.fixture(params=["begin", "add", "derive again", "fold", "take out"])

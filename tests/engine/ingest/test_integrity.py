@@ -20,8 +20,6 @@ from tests import full_disk
 from tests.engine.ingest.conftest import write_csv
 from tests.engine.ingest.reading_back import Tables, take
 
-pytestmark = pytest.mark.usefixtures("flushing")
-
 
 @pytest.mark.parametrize("place", ["front", "middle", "end"])
 def test_flipped_bytes_are_found_by_the_check_and_by_what_is_built_on_them(tmp_path, log, place):
