@@ -1,35 +1,62 @@
-"""Whether holders have what the contract says, printed and stored; and where they do not, why."""
+"""Whether holders have what the contract says, printed and stored; and where they do not, why.
+
+A token that rebases or takes a fee looks like one of which a node left logs out. The first block at which the data and
+the contract part tells them apart: either it has a transfer that is not stored, or it has none.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from nbext.core.addresses import ZERO_ADDRESS
+from nbext.engine.dataset import Compared, Dataset
+from nbext.engine.ingest.run import record_compared
+from nbext.engine.open import open_dataset
 from nbext.errors import NodeError
-
-if TYPE_CHECKING:
-    from nbext.engine.dataset import Compared, Dataset
-    from nbext.node.coverage import Coverage
-    from nbext.node.rpc import Node
+from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
+from nbext.node.contracts import read_balances, read_supply
+from nbext.node.coverage import Coverage
+from nbext.node.ranges import InconsistentAnswer, LogFilter, transfers_in
+from nbext.node.rpc import Node, Refusal
 
 # More than any contract has, and rows that an answer may have.
 _ALL = 30_000_000
-# Why balances differ from the chain's, by `nbext.node.comparison.Cause`.
+
+
+class Cause(Enum):
+    """Why balances differ from the chain's."""
+
+    UNLOGGED = "unlogged"
+    LEFT_OUT = "left out"
+    UNKNOWN = "unknown"
+
+
 _MOVES = "it rebases, takes a fee on transfer, or wraps ether (--deposits reads those logs)"
 _DIFFERS = {
-    "unlogged": f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
+    Cause.UNLOGGED: f"It moves balances without a Transfer, first in block {{first}}: {_MOVES}. Answers about it are "
     "approximate.",
-    "left out": "The node left logs out: block {first} has transfers that it did not return. The next fetch reads "
+    Cause.LEFT_OUT: "The node left logs out: block {first} has transfers that it did not return. The next fetch reads "
     "all blocks of the contract again: use another node.",
-    "unknown": f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the old "
-    "states that would show which. Answers about it are approximate.",
+    Cause.UNKNOWN: f"It moves balances without a Transfer: {_MOVES}. Or the node left logs out: it does not have the "
+    "old states that would show which. Answers about it are approximate.",
 }
 # Holders of those whose balances differ, of which the first block is sought at which they do.
 _LOOKED_INTO = 3
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Why a balance differs, and the first block at which it does; None where the node has no old states."""
+
+    cause: Cause
+    block: int | None = None
 
 
 @dataclass(frozen=True)
@@ -51,9 +78,6 @@ class Balances:
         NodeError
             The node left logs out: nothing of that contract is covered any more.
         """
-        from nbext.engine.ingest.run import record_compared
-        from nbext.engine.open import open_dataset
-
         # Without the first transfers no balance can be equal.
         whole = [
             address
@@ -73,7 +97,7 @@ class Balances:
                 if found:
                     compared[address] = found
                     self.coverage.about[address]["check"] = asdict(found)
-                if found and found.cause == "left out":
+                if found and found.cause == Cause.LEFT_OUT.value:
                     left_out.append(f"{self.coverage.name_of(address)}: {line}")
                     self.coverage.forget(address)
                 else:
@@ -88,11 +112,6 @@ class Balances:
 
     def _compared(self, dataset: Dataset, address: str, block: int) -> tuple[str, Compared | None]:
         """Return how balances compare, in words and as it is stored; nothing to store where they were not compared."""
-        from nbext.engine.dataset import Compared
-        from nbext.node.comparison import Cause, Parting, parting, supply_differs
-        from nbext.node.contracts import balances
-        from nbext.node.windows import Wanted
-
         standard = (self.coverage.about[address].get("card") or ["ERC20"])[0]
         kind = "token" if standard == "ERC20" else "nft"
         filters = {kind: {kind: address}, "chain": self.coverage.chain.name, "asOf": block}
@@ -102,11 +121,9 @@ class Balances:
         ids = self.coverage.ids_sent_to(address, drawn) if standard == "ERC1155" else {}
         asked = [(wallet, number) for wallet in drawn for number in ids.get(wallet, [None])]
         try:
-            said = list(balances(self.node, address, asked, block))
+            said = read_balances(self.node, address, asked, block)
             # Whoever was sent nothing that is stored is not drawn: the supply has them, too.
-            of_all = standard == "ERC20" and supply_differs(
-                self.node, self.coverage, address, block
-            )
+            supply = read_supply(self.node, address, block) if standard == "ERC20" else None
         except NodeError as error:
             return f"balances were not compared: {error}", None
         sums = dict.fromkeys(drawn, 0)
@@ -114,42 +131,67 @@ class Balances:
             # A contract that does not answer has no balance that could be equal.
             sums[wallet] += -1 if amount is None else amount
         wrong = [wallet for wallet, amount in sums.items() if holders[wallet] != amount]
-        partings = (
-            [Parting(Cause.UNKNOWN)]
+        looked_into = wrong[:_LOOKED_INTO]
+        if supply is not None and -supply != self._stored(address, ZERO_ADDRESS, block):
+            looked_into.append(ZERO_ADDRESS)
+        divergences = (
+            [Divergence(Cause.UNKNOWN)]
             if wrong and standard == "ERC1155"
-            else [
-                parting(
-                    self.node,
-                    self.coverage,
-                    Wanted((address,), tuple(self.topics[address])),
-                    wallet,
-                    first=self.firsts[address],
-                    last=block,
-                )
-                for wallet in (*wrong[:_LOOKED_INTO], *([ZERO_ADDRESS] if of_all else []))
-            ]
+            else [self._divergence(address, wallet, block) for wallet in looked_into]
         )
         line = f"{len(drawn) - len(wrong)} of {len(drawn)} balances equal the chain's at block {block:,}."
         if not drawn:
             line = f"nobody has a balance at block {block:,}."
         found = next(
-            (one for one in partings if one.cause is Cause.LEFT_OUT), partings[0] if wrong else None
+            (one for one in divergences if one.cause is Cause.LEFT_OUT),
+            divergences[0] if wrong else None,
         )
         if found is not None:
-            line += " " + _DIFFERS[found.cause.value].format(
-                first=f"{found.block:,}" if found.block else ""
-            )
-        return line, Compared(
-            block, len(drawn) - len(wrong), len(drawn), None if found is None else found.cause.value
-        )
+            first = f"{found.block:,}" if found.block else ""
+            line += " " + _DIFFERS[found.cause].format(first=first)
+        cause = None if found is None else found.cause.value
+        return line, Compared(block, len(drawn) - len(wrong), len(drawn), cause)
+
+    def _stored(self, contract: str, wallet: str, block: int) -> int:
+        """Return what a wallet has at a block by the stored transfers."""
+        return sum(amount for at, amount in self.coverage.moves_of(contract, wallet) if at <= block)
+
+    def _divergence(self, contract: str, wallet: str, last: int) -> Divergence:
+        """Find the first block at which a wallet's balance differs from the contract's, and look at its transfers.
+
+        Parameters
+        ----------
+        wallet
+            A holder; the zero address for the supply, which is what was minted and not burnt.
+        last
+            Where they differ; before the contract's first block nobody has a balance.
+        """
+        moves = self.coverage.moves_of(contract, wallet)
+        low, high = self.firsts[contract] - 1, last
+        try:
+            while high - low > 1:
+                middle = (low + high) // 2
+                if wallet == ZERO_ADDRESS:
+                    said = -(read_supply(self.node, contract, middle) or 0)
+                else:
+                    # Where it says nothing yet, it has nothing.
+                    said = read_balances(self.node, contract, [(wallet, None)], middle)[0] or 0
+                same = said == sum(amount for block, amount in moves if block <= middle)
+                low, high = (middle, high) if same else (low, middle)
+            wanted = LogFilter((contract,), tuple(self.topics[contract]))
+            there = transfers_in(self.node, wanted, high)
+        except InconsistentAnswer:
+            return Divergence(Cause.LEFT_OUT, high)
+        except (NodeError, Refusal):
+            return Divergence(Cause.UNKNOWN)
+        if there is None:
+            return Divergence(Cause.UNKNOWN, high)
+        left_out = there - self.coverage.log_indexes_of(contract, high)
+        return Divergence(Cause.LEFT_OUT if left_out else Cause.UNLOGGED, high)
 
 
 def _drawn(dataset: Dataset, filters: Mapping[str, Any], many: int) -> dict[str, int]:
     """Return what the data has of so many of a contract's holders, each as likely as any other."""
-    import pyarrow as pa
-
-    from nbext.language.language import compile, parse, resolve  # noqa: A004  the step's name
-
     plan = resolve(parse({"filters": filters}), dataset)
     rows = dataset.ask(compile(plan), limit=_ALL).stored
     exact = [name for name in rows.schema.names if name != "address"]

@@ -135,7 +135,7 @@ def check_installed() -> None:
         )
 
 
-def check_end(request: Request) -> None:
+def check_last_block(request: Request) -> None:
     """Refuse words that contradict each other on where to end."""
     if request.follow and request.to_block.isdecimal():
         raise ValidationError.of(

@@ -20,14 +20,13 @@ from nbext.errors import (
     StorageError,
     ValidationError,
 )
-from nbext.fetch.balances import Balances
-from nbext.fetch.request import Output, Request, addresses_of, check_end, check_installed
+from nbext.fetch.request import Output, Request, addresses_of, check_installed, check_last_block
 from nbext.settings import Secret
 
 if TYPE_CHECKING:
-    from nbext.node.contracts import Card
+    from nbext.node.contracts import ContractMetadata
     from nbext.node.coverage import Coverage
-    from nbext.node.reader import Reader
+    from nbext.node.reader import RangeReader
     from nbext.node.rpc import Node
 
 # What ingest needs of so few rows. Of more it would read a popular token's rows once for each share of them.
@@ -66,7 +65,7 @@ def fetch(
     """
     check_installed()
     from nbext.engine.ingest.run import check_memory
-    from nbext.node.coverage import opened
+    from nbext.node.coverage import open_coverage
     from nbext.node.rpc import Node, Refusal
 
     chain = chain_of(request.chain)
@@ -75,9 +74,9 @@ def fetch(
         raise ValidationError.of(
             "contract", "required", "a contract is missing. Write --contract UNI, or 0x...."
         )
-    check_end(request)
+    check_last_block(request)
     interrupted, refused = False, None
-    with opened(data_dir, chain) as coverage:
+    with open_coverage(data_dir, chain) as coverage:
         standards = addresses_of(request.contracts, chain, coverage.symbols())
         node = Node(urls, rps=request.rps)
         work = _Fetch(
@@ -120,7 +119,7 @@ def _check_chain(node: Node, chain: Chain, output: Output) -> None:
             raise NodeError(
                 f"{name.capitalize()} has the chain id {found}, and --chain {chain.name} means {chain.id}."
             )
-    if len(node.places) > 1:
+    if len(node.endpoints) > 1:
         # Anybody may give a chain any id.
         blocks = node.of_each("eth_getBlockByNumber", "0x0", False)
         hashes = {
@@ -147,7 +146,7 @@ class _Fetch:
         ending: threading.Event,
     ) -> None:
         from nbext.node.contracts import DEPOSIT, TRANSFERS, WITHDRAWAL
-        from nbext.node.reader import Reader
+        from nbext.node.reader import RangeReader
 
         self.node, self.coverage, self.request, self.data_dir, self.output = (
             node,
@@ -160,7 +159,7 @@ class _Fetch:
         self.ingested = False
         topics = (*TRANSFERS, *((DEPOSIT, WITHDRAWAL) if request.deposits else ()))
         self.topics = dict.fromkeys(standards, topics)
-        self.reader: Reader = Reader(
+        self.reader: RangeReader = RangeReader(
             node,
             coverage,
             dict(self.topics),
@@ -171,6 +170,7 @@ class _Fetch:
 
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
+        from nbext.fetch.balances import Balances
         from nbext.node.rpc import Refusal
 
         self._forget_what_was_removed()
@@ -217,11 +217,11 @@ class _Fetch:
             names = ", ".join(map(self.coverage.name_of, lost))
             self.output.say(f"Files of {names} are no longer in the data, and are read again.")
 
-    def _cards(self, addresses: Mapping[str, Any]) -> list[Card]:
-        from nbext.node.contracts import read_cards
+    def _cards(self, addresses: Mapping[str, Any]) -> list[ContractMetadata]:
+        from nbext.node.contracts import read_metadata
 
         known = {address: standard for address, standard in self.standards.items() if standard}
-        return read_cards(self.node, sorted(addresses), known)
+        return read_metadata(self.node, sorted(addresses), known)
 
     def _last(self) -> int:
         """Return the block to read to."""
@@ -234,7 +234,7 @@ class _Fetch:
             # Behind a balancer the next node may be some blocks behind the last one; a reorganised chain may be, too.
             if latest >= stored or self.reader.fork() is not None:
                 break
-            self.node.turn()
+            self.node.next_endpoint()
             if self.ending.wait(0.2 * 2**attempt):
                 break
         else:
@@ -290,7 +290,7 @@ class _Fetch:
         """Read and ingest what is missing up to a block, in steps."""
         while True:
             self._notice_reorganisation()
-            for address in self.coverage.owed:
+            for address in self.coverage.pending:
                 self.reader.topics = {
                     address: self.coverage.events_of(address),
                     **self.reader.topics,
@@ -334,7 +334,7 @@ class _Fetch:
         import pyarrow as pa
 
         from nbext.engine.ingest.run import compact, ingest
-        from nbext.node.coverage import about_cards
+        from nbext.node.coverage import metadata_json
 
         deployed = {
             address: about.get("deployed") for address, about in self.coverage.about.items()
@@ -383,7 +383,7 @@ class _Fetch:
                 f"{report.bad_path}.",
                 path=report.bad_path or "",
             )
-        self.coverage.commit(step, about_cards(self.cards))
+        self.coverage.commit(step, metadata_json(self.cards))
         self.ingested = True
         ranges = {address: spans for address, spans in step.covers.items() if spans}
         for address, spans in ranges.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nbext.core.addresses import ZERO_ADDRESS
@@ -38,7 +38,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True)
-class Moved:
+class Movement:
     """One row: who sent what to whom. ``value`` is an amount, or a token id, of which ERC1155 moves ``count``.
 
     ``place`` is that of the id among those of a batch, which has one log index for all of it.
@@ -51,7 +51,7 @@ class Moved:
     place: int = 0
 
 
-def moved(topics: Sequence[str], data: str) -> list[Moved]:
+def decode_transfer(topics: Sequence[str], data: str) -> list[Movement]:
     """Return what a log says was moved.
 
     Raises
@@ -68,10 +68,10 @@ def moved(topics: Sequence[str], data: str) -> list[Moved]:
                 f"{len(indexed)} indexed fields and {(len(data) - 2) // 2} bytes of data"
             )
         if kind == TRANSFER:
-            return [Moved(_address(words[0]), _address(words[1]), int(words[2], 16))]
+            return [Movement(_address(words[0]), _address(words[1]), int(words[2], 16))]
         who = _address(words[0])
         ends = (ZERO_ADDRESS, who) if kind == DEPOSIT else (who, ZERO_ADDRESS)
-        return [Moved(*ends, int(words[1], 16))]
+        return [Movement(*ends, int(words[1], 16))]
     # operator, from, to; then ids and amounts.
     if len(indexed) != 3:
         raise Unreadable(f"{len(indexed)} indexed fields of 3")
@@ -80,7 +80,7 @@ def moved(topics: Sequence[str], data: str) -> list[Moved]:
         words = _words(data)
         if len(words) != 2:
             raise Unreadable(f"{len(words)} words of data, not 2")
-        return [Moved(sender, recipient, int(words[0], 16), _items(int(words[1], 16)))]
+        return [Movement(sender, recipient, int(words[0], 16), _items(int(words[1], 16)))]
     ids, counts = (_numbers(data, place) for place in (0, 1))
     if len(ids) != len(counts):
         raise Unreadable(f"{len(ids)} token ids and {len(counts)} amounts")
@@ -89,7 +89,7 @@ def moved(topics: Sequence[str], data: str) -> list[Moved]:
     for number, count in zip(ids, counts, strict=True):
         totals[number] = totals.get(number, 0) + count
     return [
-        Moved(sender, recipient, number, _items(count), place)
+        Movement(sender, recipient, number, _items(count), place)
         for place, (number, count) in enumerate(totals.items())
     ]
 
@@ -124,7 +124,7 @@ def _numbers(data: str, place: int) -> list[int]:
 
 
 @dataclass
-class Card:
+class ContractMetadata:
     """What a contract says of itself; None where it says nothing, or reverts."""
 
     address: str
@@ -135,7 +135,9 @@ class Card:
     total_supply: int | None = None
 
 
-def read_cards(node: Node, addresses: Sequence[str], known: Mapping[str, str]) -> list[Card]:
+def read_metadata(
+    node: Node, addresses: Sequence[str], known: Mapping[str, str]
+) -> list[ContractMetadata]:
     """Return the metadata of contracts; ``known`` has the standards of those that do not say it themselves.
 
     Raises
@@ -165,7 +167,7 @@ def read_cards(node: Node, addresses: Sequence[str], known: Mapping[str, str]) -
         if standard is None and not says_yes_to_all:
             standard = "ERC1155" if is_1155 else "ERC721" if is_721 else None
         cards.append(
-            Card(
+            ContractMetadata(
                 address,
                 standard,
                 _text(name),
@@ -202,9 +204,9 @@ def read_calls(node: Node, calls: Sequence[tuple[str, str]], block: str) -> Iter
             )
 
 
-def balances(
+def read_balances(
     node: Node, address: str, wallets: Sequence[tuple[str, int | None]], block: int
-) -> Iterable[int | None]:
+) -> list[int | None]:
     """Return what the contract says each wallet has at a block; of one token id where that is given."""
     calls = [
         (
@@ -218,7 +220,7 @@ def balances(
     return [_number(each) for each in read_calls(node, calls, hex(block))]
 
 
-def supply(node: Node, address: str, block: int) -> int | None:
+def read_supply(node: Node, address: str, block: int) -> int | None:
     """Return a token's totalSupply at a block; None where it says none."""
     return _number(next(read_calls(node, [(address, _SUPPLY)], hex(block))))
 

@@ -32,9 +32,9 @@ from nbext.core.chains import Chain
 from nbext.core.locks import exclusive
 from nbext.core.untrusted_text import visible
 from nbext.errors import StorageError
-from nbext.node.contracts import Card
+from nbext.node.contracts import ContractMetadata
+from nbext.node.ranges import BlockRange, LogFilter
 from nbext.node.received import SUFFIX, Received, range_of
-from nbext.node.windows import Wanted, Window
 
 Range = tuple[int, int]
 # Recent blocks whose hashes are stored, to find where a reorganisation began.
@@ -56,7 +56,7 @@ _PART = pa.schema(
 
 
 @dataclass
-class Step:
+class IngestStep:
     """The files of one step, and the ranges of each contract that they cover; ``events`` are the topics asked for."""
 
     files: list[str]
@@ -66,18 +66,18 @@ class Step:
 
 @dataclass
 class Coverage:
-    """What is stored of one chain in a data folder; `opened` locks it."""
+    """What is stored of one chain in a data folder; `open_coverage` locks it."""
 
     folder: Path
     chain: Chain
-    steps: list[Step] = field(default_factory=list)
+    steps: list[IngestStep] = field(default_factory=list)
     hashes: dict[int, str] = field(default_factory=dict)
     # By contract: what it said of itself, its first block, and how balances compared.
     about: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Set between the moment when a reorganisation is seen and the ingest that replaces what it orphaned.
     replacing: int | None = None
     # The ends of the ranges that this took from contracts: the next run reads to there, whichever it was asked for.
-    owed: dict[str, int] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
 
     @property
     def parts(self) -> Path:
@@ -138,7 +138,7 @@ class Coverage:
             sorted({topic for step in self.steps for topic in step.events.get(contract, ())})
         )
 
-    def keep(self, window: Window, wanted: Wanted) -> None:
+    def keep(self, window: BlockRange, wanted: LogFilter) -> None:
         """Store a range as a part: the checkpoint."""
         table = pa.table(vars(window.rows), schema=_PART)
         known = {
@@ -156,21 +156,21 @@ class Coverage:
             pq.write_table(table, path, compression="zstd")
         self.receiving(wanted, window.first, window.last).forget()
 
-    def receiving(self, wanted: Wanted, first: int, last: int) -> Received:
+    def receiving(self, wanted: LogFilter, first: int, last: int) -> Received:
         """Return where the answers of a range are written until it is a part."""
         return Received(
             self.parts / f"{first:012d}-{last:012d}-{_digest(wanted)}{SUFFIX}",
             {"contracts": wanted.contracts, "topics": wanted.topics, "first": first, "last": last},
         )
 
-    def received(self) -> list[tuple[Wanted, int, int]]:
+    def received(self) -> list[tuple[LogFilter, int, int]]:
         """Return the ranges of which a process that ended has left answers."""
         found = []
         for path in sorted(self.parts.glob(f"*{SUFFIX}")):
             if known := range_of(path):
                 found.append(
                     (
-                        Wanted(tuple(known["contracts"]), tuple(known["topics"])),
+                        LogFilter(tuple(known["contracts"]), tuple(known["topics"])),
                         known["first"],
                         known["last"],
                     )
@@ -207,7 +207,7 @@ class Coverage:
                 found[key] = found.get(key, 0) + sign * (int(row["value"]) if is_token else 1)
         return [(block, amount) for (block, _), amount in found.items()]
 
-    def indexes_of(self, contract: str, block: int) -> set[int]:
+    def log_indexes_of(self, contract: str, block: int) -> set[int]:
         """Return the log indexes of a contract's stored transfers in a block."""
         return {row["log_index"] for row in self._transfers(contract, ("block_number", "=", block))}
 
@@ -242,8 +242,8 @@ class Coverage:
         for step in self.steps:
             for contract, ranges in step.covers.items():
                 if reached := [last for _, last in ranges if last >= block]:
-                    self.owed[contract] = max(self.owed.get(contract, 0), *reached)
-        stored = bool(self.owed)
+                    self.pending[contract] = max(self.pending.get(contract, 0), *reached)
+        stored = bool(self.pending)
         for part in self._parts():
             if part.last >= block:
                 part.path.unlink()
@@ -283,7 +283,9 @@ class Coverage:
                 path.unlink()
         return sorted(lost)
 
-    def joined(self, cards: Sequence[Card], deployed: Mapping[str, int | None]) -> Step | None:
+    def joined(
+        self, cards: Sequence[ContractMetadata], deployed: Mapping[str, int | None]
+    ) -> IngestStep | None:
         """Write the parts together as files for ingest, and return them; None where there are no parts."""
         parts = self._parts()
         if not parts:
@@ -330,9 +332,9 @@ class Coverage:
                 covers[contract] = union([*covers.get(contract, ()), (part.first, part.last)])
                 events[contract] = sorted({*events.get(contract, ()), *part.wanted.topics})
         self._newest = {number: found for number, (found, _) in blocks.items()}
-        return Step(files, covers, events)
+        return IngestStep(files, covers, events)
 
-    def commit(self, step: Step, about: Mapping[str, Mapping[str, Any]]) -> None:
+    def commit(self, step: IngestStep, about: Mapping[str, Mapping[str, Any]]) -> None:
         """Count a step as covered: its files are ingested."""
         parts = self._parts()
         self.steps.append(step)
@@ -340,9 +342,9 @@ class Coverage:
         for contract, said in about.items():
             self.about.setdefault(contract, {}).update(said)
         self.replacing = None
-        self.owed = {
+        self.pending = {
             contract: last
-            for contract, last in self.owed.items()
+            for contract, last in self.pending.items()
             if not any(end >= last for _, end in step.covers.get(contract, ()))
         }
         self.save()
@@ -360,7 +362,7 @@ class Coverage:
                     "hashes": self.hashes,
                     "about": self.about,
                     "replacing": self.replacing,
-                    "owed": self.owed,
+                    "owed": self.pending,
                 }
             ),
         )
@@ -369,7 +371,7 @@ class Coverage:
         return [_Part.of(path) for path in sorted(self.parts.glob("[0-9]*.parquet"))]
 
     def _metadata(
-        self, cards: Sequence[Card], deployed: Mapping[str, int | None], ids: set[str]
+        self, cards: Sequence[ContractMetadata], deployed: Mapping[str, int | None], ids: set[str]
     ) -> list[str]:
         """Write what contracts say of themselves, where it is other than what was ingested before."""
         for card in cards:
@@ -432,12 +434,12 @@ class Coverage:
         return self._write(f"{name}-{digest}", [table])
 
 
-def _said(card: Card) -> list[str | int | None]:
+def _said(card: ContractMetadata) -> list[str | int | None]:
     # Not the supply, which moves with each mint.
     return [card.standard, card.name, card.symbol, card.decimals]
 
 
-def about_cards(cards: Sequence[Card]) -> dict[str, dict[str, Any]]:
+def metadata_json(cards: Sequence[ContractMetadata]) -> dict[str, dict[str, Any]]:
     """Return what is stored of contracts beside what they cover."""
     return {card.address: {"card": _said(card)} for card in cards}
 
@@ -447,7 +449,7 @@ class _Part:
     path: Path
     first: int
     last: int
-    wanted: Wanted
+    wanted: LogFilter
     blocks: list[tuple[int, str, int]]
 
     @staticmethod
@@ -462,7 +464,7 @@ class _Part:
             path,
             known["first"],
             known["last"],
-            Wanted(tuple(known["contracts"]), tuple(known["topics"])),
+            LogFilter(tuple(known["contracts"]), tuple(known["topics"])),
             known["blocks"],
         )
 
@@ -476,7 +478,7 @@ class _Part:
 
 
 @contextlib.contextmanager
-def opened(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
+def open_coverage(data_dir: Path, chain: Chain) -> Iterator[Coverage]:
     """Lend what is stored of a chain; no other process may fetch it meanwhile."""
     folder = data_dir.expanduser().resolve() / "fetched" / chain.name
     with contextlib.ExitStack() as held:
@@ -502,7 +504,7 @@ def _read(folder: Path, chain: Chain) -> Coverage:
     try:
         known = strict_json.parse(path.read_text("utf-8"))
         steps = [
-            Step(
+            IngestStep(
                 one["files"],
                 {c: [(a, b) for a, b in r] for c, r in one["covers"].items()},
                 one["events"],
@@ -545,10 +547,10 @@ def _below(ranges: Sequence[Range], block: int) -> list[Range]:
     return [(first, min(last, block - 1)) for first, last in ranges if first < block]
 
 
-def missing(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
+def uncovered(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
     """Return what of a range is not covered.
 
-    >>> missing(0, 9, [(2, 3), (8, 20)])
+    >>> uncovered(0, 9, [(2, 3), (8, 20)])
     [(0, 1), (4, 7)]
     """
     found, at = [], first
@@ -567,7 +569,7 @@ def _ids(rows: pa.Table) -> set[str]:
     )
 
 
-def _digest(wanted: Wanted) -> str:
+def _digest(wanted: LogFilter) -> str:
     return hashlib.sha256(repr(wanted).encode()).hexdigest()[:8]
 
 

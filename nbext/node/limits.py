@@ -142,7 +142,7 @@ def blocks_offered(message: str) -> int | None:
 
 
 @dataclass
-class Span:
+class RangeSize:
     """How many blocks to ask for next; several threads share it.
 
     It doubles after answers that were quick and small, and halves after a refusal. A size that was refused as too many

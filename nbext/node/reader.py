@@ -10,29 +10,29 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from nbext.errors import NbextError, NodeError, QueryCancelled
-from nbext.node.coverage import Coverage, missing
-from nbext.node.limits import Meaning, Span
-from nbext.node.rpc import Node, Refusal
-from nbext.node.windows import (
+from nbext.node.coverage import Coverage, uncovered
+from nbext.node.limits import Meaning, RangeSize
+from nbext.node.ranges import (
     NEAR,
-    Lie,
-    Wanted,
-    Window,
+    BlockRange,
+    InconsistentAnswer,
+    LogFilter,
     check_on_chain,
-    read,
     read_from_receipts,
     read_headers,
+    read_range,
 )
+from nbext.node.rpc import Node, Refusal
 
 # Times that a range is asked for again after answers that contradict each other.
-_LIES = 4
+_REPEATS = 4
 # Rows of a step: what is ingested at once. Each ingest of so much may write the base anew: with 100,000 rows 1,000,000
 # logs took 152 s, of which 47 were reading.
 STEP_ROWS = 400_000
 
 
 @dataclass(frozen=True)
-class Progress:
+class FetchProgress:
     """How far a fetch is. ``text`` is a line for people; ``share`` is 0 to 1."""
 
     text: str
@@ -40,7 +40,7 @@ class Progress:
 
 
 @dataclass
-class Reader:
+class RangeReader:
     """Reads from a node into a coverage.
 
     Parameters
@@ -57,35 +57,35 @@ class Reader:
     coverage: Coverage
     topics: Mapping[str, Sequence[str]]
     in_flight: int = 4
-    progress: Callable[[Progress], None] = field(default=lambda _: None)
-    span: Span = field(default_factory=Span)
+    progress: Callable[[FetchProgress], None] = field(default=lambda _: None)
+    span: RangeSize = field(default_factory=RangeSize)
     # Set where the fetch should end after what is under way.
     ending: threading.Event = field(default_factory=threading.Event)
     rows: int = 0
 
-    def plan(self, firsts: Mapping[str, int], last: int) -> deque[tuple[Wanted, int, int]]:
+    def plan(self, firsts: Mapping[str, int], last: int) -> deque[tuple[LogFilter, int, int]]:
         """Return what is missing of each contract up to a block, in the order of blocks, those of one range as one."""
         gaps = {
-            contract: missing(firsts[contract], last, self.coverage.covered(contract, topics))
+            contract: uncovered(firsts[contract], last, self.coverage.covered(contract, topics))
             for contract, topics in self.topics.items()
             if firsts[contract] <= last
         }
         edges = sorted(
             {edge for ranges in gaps.values() for first, end in ranges for edge in (first, end + 1)}
         )
-        plan: deque[tuple[Wanted, int, int]] = deque()
+        plan: deque[tuple[LogFilter, int, int]] = deque()
         for first, after in pairwise(edges):
             by_topics: dict[tuple[str, ...], list[str]] = {}
             for contract, ranges in gaps.items():
                 if any(begin <= first and after - 1 <= end for begin, end in ranges):
                     by_topics.setdefault(tuple(self.topics[contract]), []).append(contract)
             plan += [
-                (Wanted(tuple(sorted(contracts)), topics), first, after - 1)
+                (LogFilter(tuple(sorted(contracts)), topics), first, after - 1)
                 for topics, contracts in by_topics.items()
             ]
         return plan
 
-    def read(self, plan: deque[tuple[Wanted, int, int]], last: int) -> bool:
+    def read(self, plan: deque[tuple[LogFilter, int, int]], last: int) -> bool:
         """Read ranges of a plan into parts until it is empty, or a step has enough rows; return whether it is empty.
 
         What is left stays in the plan. Interrupted, it leaves what is whole.
@@ -143,8 +143,8 @@ class Reader:
     def _has(self, number: int, hashes: Mapping[int, str]) -> bool:
         try:
             return read_headers(self.node, [number])[number].hash == hashes[number]
-        except Lie as lie:
-            if lie.meaning != "BEHIND":
+        except InconsistentAnswer as error:
+            if error.meaning != "BEHIND":
                 raise
             # The node has no such block: its chain is shorter now.
             return False
@@ -153,7 +153,9 @@ class Reader:
 class _Work:
     """What the threads of one read share."""
 
-    def __init__(self, reader: Reader, plan: deque[tuple[Wanted, int, int]], last: int) -> None:
+    def __init__(
+        self, reader: RangeReader, plan: deque[tuple[LogFilter, int, int]], last: int
+    ) -> None:
         self.reader, self.plan, self.last = reader, plan, last
         self.error: NbextError | None = None
         # Of an earlier process.
@@ -180,15 +182,17 @@ class _Work:
         with self._lock:
             self._ended = True
 
-    def said(self) -> Progress:
+    def said(self) -> FetchProgress:
         """Return how far the work is."""
         seconds = max(0.001, time.monotonic() - self._started)
         done, total = self._done, max(1, self._total)
         left = seconds / done * (total - done) if done else None
         text = f"{done:,} of {total:,} blocks, {self.reader.rows:,} rows, {self._rows / seconds:,.0f} rows/s"
-        return Progress(text + (f", {_span(left)} left" if left is not None else ""), done / total)
+        return FetchProgress(
+            text + (f", {_span(left)} left" if left is not None else ""), done / total
+        )
 
-    def _next(self) -> tuple[Wanted, int, int] | None:
+    def _next(self) -> tuple[LogFilter, int, int] | None:
         with self._lock:
             if (
                 self._ended
@@ -207,25 +211,25 @@ class _Work:
                 self.plan.appendleft((wanted, stop + 1, end))
             return wanted, first, stop
 
-    def _read(self, wanted: Wanted, first: int, end: int) -> None:
+    def _read(self, wanted: LogFilter, first: int, end: int) -> None:
         span, node = self.reader.span, self.reader.node
         # The whole range is asked of one node, and the next one of the next: two nodes may be at different blocks.
-        node.turn()
-        for lied in range(_LIES + 1):
+        node.next_endpoint()
+        for attempt in range(_REPEATS + 1):
             started = time.monotonic()
             try:
                 window = self._window(wanted, first, end)
                 break
-            except Lie as lie:
-                if lied == _LIES:
+            except InconsistentAnswer as error:
+                if attempt == _REPEATS:
                     raise
-                node.leave()
-                node.stopped.wait(0.1 * 2**lied if lie.meaning == "BEHIND" else 0.02)
+                node.switch_endpoint()
+                node.stopped.wait(0.1 * 2**attempt if error.meaning == "BEHIND" else 0.02)
                 continue
             except Refusal as refusal:
                 why = refusal
-            if why.meaning is Meaning.PRUNED and lied + 1 < len(node.places):
-                node.leave()
+            if why.meaning is Meaning.PRUNED and attempt + 1 < len(node.endpoints):
+                node.switch_endpoint()
                 continue
             if why.meaning not in (Meaning.LESS, Meaning.TIMEOUT):
                 raise why.as_error(during=_unread(first, end))
@@ -250,12 +254,12 @@ class _Work:
             self._done += end - first + 1
             self.reader.rows += len(window.rows.block)
 
-    def _window(self, wanted: Wanted, first: int, end: int) -> Window:
+    def _window(self, wanted: LogFilter, first: int, end: int) -> BlockRange:
         """Read a range; what an earlier process received of it is not asked for again."""
         node, received = self.reader.node, self.reader.coverage.receiving(wanted, first, end)
         try:
             with node.recording(received):
-                window = read(node, wanted, first, end, near_end=first > self.last - NEAR)
+                window = read_range(node, wanted, first, end, near_end=first > self.last - NEAR)
             if received.is_old:
                 check_on_chain(node, end, window.hashes[end])
         except QueryCancelled:
@@ -266,7 +270,7 @@ class _Work:
             raise
         return window
 
-    def _halve(self, wanted: Wanted, first: int, end: int, size: int) -> None:
+    def _halve(self, wanted: LogFilter, first: int, end: int, size: int) -> None:
         with self._lock:
             rest = min(end, first + size - 1)
             if rest < end:
@@ -277,16 +281,16 @@ class _Work:
             self.plan.clear()
             self.plan.extend(in_order)
 
-    def _by_contract(self, wanted: Wanted, block: int) -> None:
+    def _by_contract(self, wanted: LogFilter, block: int) -> None:
         with self._lock:
             self._total += len(wanted.contracts) - 1
             for contract in reversed(wanted.contracts):
-                self.plan.appendleft((Wanted((contract,), wanted.topics), block, block))
+                self.plan.appendleft((LogFilter((contract,), wanted.topics), block, block))
 
 
 def _cut_out(
-    plan: deque[tuple[Wanted, int, int]], coverage: Coverage, last: int
-) -> set[tuple[Wanted, int, int]]:
+    plan: deque[tuple[LogFilter, int, int]], coverage: Coverage, last: int
+) -> set[tuple[LogFilter, int, int]]:
     """Make the ranges of a plan whose answers are there tasks of their own; return them, and delete other answers."""
     found = set()
     for wanted, first, end in coverage.received():

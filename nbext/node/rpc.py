@@ -151,7 +151,7 @@ class Redaction:
 
 
 @dataclass
-class Place:
+class Endpoint:
     """One URL: what is known of the node there, and when it may be asked again."""
 
     name: str
@@ -179,14 +179,14 @@ class Node:
                 "No node is set. Set NBEXT_RPC_URL to its URL, or to several with a space between."
             )
         many = len(urls) > 1
-        self.places = [
-            Place(f"node {number} of {len(urls)}" if many else "the node", url)
+        self.endpoints = [
+            Endpoint(f"node {number} of {len(urls)}" if many else "the node", url)
             for number, url in enumerate(urls, 1)
         ]
-        for place in self.places:
-            if not _is_http(place.url):
+        for endpoint in self.endpoints:
+            if not _is_http(endpoint.url):
                 raise ConfigError(
-                    f"The URL of {place.name} does not begin with http:// or https://. It is not shown here."
+                    f"The URL of {endpoint.name} does not begin with http:// or https://. It is not shown here."
                 )
         self.redact = Redaction(urls)
         _HIDES.redact.append(self.redact)
@@ -217,7 +217,9 @@ class Node:
         NodeError
             No node answered, after several attempts.
         """
-        answer = self._repeated(lambda place: self._post(place, [(method, params)], single=True)[0])
+        answer = self._repeated(
+            lambda endpoint: self._post(endpoint, [(method, params)], single=True)[0]
+        )
         if isinstance(answer, Refusal):
             raise answer
         return answer
@@ -233,10 +235,10 @@ class Node:
     def together(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
         """Return the results of a few calls that one node answers, whichever that is; a refusal is raised."""
 
-        def ask(place: Place) -> list[Any]:
+        def ask(endpoint: Endpoint) -> list[Any]:
             answers: list[Any] = []
             while len(answers) < len(calls):
-                answers += self._some(place, calls[len(answers) :])
+                answers += self._some(endpoint, calls[len(answers) :])
             return answers
 
         answers: list[Any] = self._repeated(ask)
@@ -246,31 +248,33 @@ class Node:
         return answers
 
     def of_each(self, method: str, *params: Any) -> dict[str, Any]:
-        """Return what each place answers, by its name; places that do not answer are asked nothing more."""
+        """Return what each endpoint answers, by its name; endpoints that do not answer are asked nothing more."""
         found = {}
-        for place in list(self.places):
+        for endpoint in list(self.endpoints):
             for _ in range(3):
                 try:
-                    answer = self._post(place, [(method, params)], single=True)[0]
+                    answer = self._post(endpoint, [(method, params)], single=True)[0]
                 except Refusal as refusal:
                     answer = refusal
                 if not isinstance(answer, Refusal) or answer.meaning not in _AGAIN:
                     break
-                self._pause(place, answer)
+                self._pause(endpoint, answer)
             if isinstance(answer, Refusal):
                 answer = answer.with_traceback(None)
-                self.places = [each for each in self.places if each is not place] or self.places
-            found[place.name] = answer
+                self.endpoints = [
+                    each for each in self.endpoints if each is not endpoint
+                ] or self.endpoints
+            found[endpoint.name] = answer
         return found
 
-    def turn(self) -> None:
-        """Have this thread ask the next place from now on, so that what it asks next is of one node."""
+    def next_endpoint(self) -> None:
+        """Have this thread ask the next endpoint from now on, so that what it asks next is of one node."""
         with self._lock:
             self._turn += 1
             self._local.turn = self._turn
 
-    def leave(self) -> None:
-        """Have this thread ask another place: what this one answers cannot be used."""
+    def switch_endpoint(self) -> None:
+        """Have this thread ask another endpoint: what this one answers cannot be used."""
         self._local.turn = getattr(self._local, "turn", 0) + 1
 
     @contextmanager
@@ -282,13 +286,13 @@ class Node:
         finally:
             self._local.received = None
 
-    def _some(self, place: Place, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
-        """Return the answers of as many of the first calls as the place takes at once."""
-        size = min(place.batch, len(calls))
+    def _some(self, endpoint: Endpoint, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """Return the answers of as many of the first calls as the endpoint takes at once."""
+        size = min(endpoint.batch, len(calls))
         if size <= 1:
-            return self._post(place, calls[:1], single=True)
+            return self._post(endpoint, calls[:1], single=True)
         try:
-            return self._post(place, calls[:size])
+            return self._post(endpoint, calls[:size])
         except Refusal as refusal:
             if refusal.meaning not in (
                 Meaning.BATCH,
@@ -298,80 +302,81 @@ class Node:
             ):
                 raise
         # Whatever it dislikes, fewer at once are no worse: at last one, in no batch.
-        place.batch = size // 2
-        return self._some(place, calls)
+        endpoint.batch = size // 2
+        return self._some(endpoint, calls)
 
-    def _repeated(self, ask: Callable[[Place], Any]) -> Any:
-        """Return what a place answers: where it fails another one's answer, or its own a little later."""
-        # By the name of the place.
+    def _repeated(self, ask: Callable[[Endpoint], Any]) -> Any:
+        """Return what an endpoint answers: where it fails another one's answer, or its own a little later."""
+        # By the name of the endpoint.
         failures: dict[str, Refusal] = {}
-        for attempt in range(ATTEMPTS + len(self.places) - 1):
-            place = self._place()
+        for attempt in range(ATTEMPTS + len(self.endpoints) - 1):
+            endpoint = self._endpoint()
             answer, refused = None, None
             try:
-                answer = ask(place)
+                answer = ask(endpoint)
             except Refusal as refusal:
                 refused = refusal
             for each in answer if isinstance(answer, list) else [answer]:
                 if isinstance(each, Refusal) and each.meaning in _AGAIN | _ELSEWHERE:
                     refused = each
             if refused is None:
-                place.failed = 0
+                endpoint.failed = 0
                 return answer
             # Not with a traceback: its frames are the libraries', whose locals hold the URL.
-            found = failures | {place.name: refused.with_traceback(None)}
+            found = failures | {endpoint.name: refused.with_traceback(None)}
             if not (
                 refused.meaning in _AGAIN
-                or (refused.meaning in _ELSEWHERE and len(found) < len(self.places))
+                or (refused.meaning in _ELSEWHERE and len(found) < len(self.endpoints))
             ):
                 if answer is None:
                     raise refused
                 return answer
             failures = found
-            if refused.meaning is Meaning.TIMEOUT and attempt >= len(self.places):
+            if refused.meaning is Meaning.TIMEOUT and attempt >= len(self.endpoints):
                 raise refused
-            self._pause(place, refused)
+            self._pause(endpoint, refused)
         *others, last = failures.values()
         raise last.as_error(others, during=f"No answer after {attempt + 1} attempts.")
 
-    def _place(self) -> Place:
-        """Return the place whose turn it is: of those that may be asked now, else the one that may be first."""
+    def _endpoint(self) -> Endpoint:
+        """Return the endpoint whose turn it is: of those that may be asked now, else the one that may be first."""
         with self._lock:
             turn = getattr(self._local, "turn", 0)
             order = [
-                self.places[(turn + step) % len(self.places)] for step in range(len(self.places))
+                self.endpoints[(turn + step) % len(self.endpoints)]
+                for step in range(len(self.endpoints))
             ]
             now = time.monotonic()
             return next(
-                (place for place in order if place.not_before <= now),
+                (endpoint for endpoint in order if endpoint.not_before <= now),
                 min(order, key=lambda p: p.not_before),
             )
 
-    def _pause(self, place: Place, refusal: Refusal) -> None:
-        """Let a place rest, and have this thread ask another one meanwhile."""
+    def _pause(self, endpoint: Endpoint, refusal: Refusal) -> None:
+        """Let an endpoint rest, and have this thread ask another one meanwhile."""
         with self._lock:
             now = time.monotonic()
             if refusal.meaning in _AGAIN:
-                longest = LONGEST_ASKED if len(self.places) > 1 else LONGEST_PAUSE
+                longest = LONGEST_ASKED if len(self.endpoints) > 1 else LONGEST_PAUSE
                 wait = (
-                    min(FIRST_PAUSE * 2**place.failed, longest)
+                    min(FIRST_PAUSE * 2**endpoint.failed, longest)
                     if refusal.pause is None
                     else refusal.pause
                 )
                 # Of several threads that it failed at once, the first counts; each may be asked to wait longer.
-                rests = place.not_before > now
-                place.failed += not rests
+                rests = endpoint.not_before > now
+                endpoint.failed += not rests
                 if not rests or refusal.pause is not None:
                     until = now + min(wait, LONGEST_ASKED) * _jitter.uniform(1.0, 1.2)
-                    place.not_before = max(place.not_before, until)
-            self._local.turn = self.places.index(place) + 1
+                    endpoint.not_before = max(endpoint.not_before, until)
+            self._local.turn = self.endpoints.index(endpoint) + 1
 
-    def _wait(self, place: Place, calls: int) -> None:
-        """Wait until the place may be asked so many calls."""
+    def _wait(self, endpoint: Endpoint, calls: int) -> None:
+        """Wait until the endpoint may be asked so many calls."""
         while not self.stopped.is_set():
             with self._lock:
                 now = time.monotonic()
-                until = max(place.not_before, self._next)
+                until = max(endpoint.not_before, self._next)
                 # Looked at again after each wait: another thread may have been asked to wait longer, or been quicker.
                 if until <= now:
                     self._next = now + calls / self._rps if self._rps else now
@@ -381,12 +386,16 @@ class Node:
         raise QueryCancelled("The fetch was stopped.")
 
     def _post(
-        self, place: Place, calls: Sequence[tuple[str, Sequence[Any]]], *, single: bool = False
+        self,
+        endpoint: Endpoint,
+        calls: Sequence[tuple[str, Sequence[Any]]],
+        *,
+        single: bool = False,
     ) -> list[Any]:
         received: Received | None = getattr(self._local, "received", None)
         if received is not None and (known := received.results(calls)) is not None:
             return known
-        self._wait(place, len(calls))
+        self._wait(endpoint, len(calls))
         with self._lock:
             first, self._id = self._id + 1, self._id + len(calls)
         bodies = [
@@ -399,7 +408,7 @@ class Node:
         with ExitStack() as stack:
             if received is not None and any(method == "eth_getLogs" for method, _ in calls):
                 stack.enter_context(self._reading.taken())
-            status, headers, raw, refused = self._exchange(place, body, most)
+            status, headers, raw, refused = self._exchange(endpoint, body, most)
             # Before it is even parsed: a process that follows a killed one does not ask for what had come.
             if (
                 received is not None
@@ -414,39 +423,42 @@ class Node:
             finding = (
                 f"Its answer is larger than {most // 10**6} MB" if refused is Meaning.LESS else ""
             )
-            raise Refusal(refused, finding=finding, node=place.name)
+            raise Refusal(refused, finding=finding, node=endpoint.name)
         pause = _retry_after(headers)
         value, wrong = _read(raw)
         if wrong and status == 200:
             # Cut, or the page of a proxy.
-            raise Refusal(Meaning.BUSY, finding="Its answer is not JSON", node=place.name)
+            raise Refusal(Meaning.BUSY, finding="Its answer is not JSON", node=endpoint.name)
         if status != 200:
             raise self._refusal(
-                place, status, value if not wrong else raw[:500].decode("utf-8", "replace"), pause
+                endpoint,
+                status,
+                value if not wrong else raw[:500].decode("utf-8", "replace"),
+                pause,
             )
         answers = [value] if single else value
         if not isinstance(answers, list):
-            raise self._refusal(place, status, value, pause)
+            raise self._refusal(endpoint, status, value, pause)
         found = {each.get("id"): each for each in answers if isinstance(each, Mapping)}
         if single and len(found) == 1 and "error" in (only := next(iter(found.values()))):
             found = {first: only}  # an error may have no id
         return [
-            self._result(place, status, found.get(number), pause)
+            self._result(endpoint, status, found.get(number), pause)
             for number in range(first, first + len(calls))
         ]
 
     def _result(
-        self, place: Place, status: int, answer: Mapping[str, Any] | None, pause: float | None
+        self, endpoint: Endpoint, status: int, answer: Mapping[str, Any] | None, pause: float | None
     ) -> Any:
         if answer is None:
             return Refusal(
-                Meaning.BUSY, finding="An answer of the batch is missing", node=place.name
+                Meaning.BUSY, finding="An answer of the batch is missing", node=endpoint.name
             )
         if answer.get("error") is not None or "result" not in answer:
-            return self._refusal(place, status, answer, pause)
+            return self._refusal(endpoint, status, answer, pause)
         return answer["result"]
 
-    def _refusal(self, place: Place, status: int, value: Any, pause: float | None) -> Refusal:
+    def _refusal(self, endpoint: Endpoint, status: int, value: Any, pause: float | None) -> Refusal:
         """Return the refusal that an answer is; its words are a stranger's, and may repeat the URL."""
         code, text, finding = None, value if isinstance(value, str) else "", ""
         error = value.get("error") if isinstance(value, Mapping) else None
@@ -469,23 +481,23 @@ class Node:
             )
         meaning = meaning_of(status, code, text)
         return Refusal(
-            meaning, self.redact(text[:500]), finding=finding, pause=pause, node=place.name
+            meaning, self.redact(text[:500]), finding=finding, pause=pause, node=endpoint.name
         )
 
     def _exchange(
-        self, place: Place, body: bytes, most: int
+        self, endpoint: Endpoint, body: bytes, most: int
     ) -> tuple[int, Mapping[str, str], bytes, Meaning | None]:
         """Return status, headers and body; in place of a library's error, which would name the URL, its meaning."""
         refused = None
         try:
             response = self._session().post(
-                place.url.reveal(),
+                endpoint.url.reveal(),
                 data=body,
                 headers={"Content-Type": "application/json"},
                 stream=True,
                 timeout=(CONNECT, SILENCE),
                 allow_redirects=False,
-                proxies=requests.utils.get_environ_proxies(place.url.reveal()),
+                proxies=requests.utils.get_environ_proxies(endpoint.url.reveal()),
             )
             with response:
                 raw = self._body(response, most)

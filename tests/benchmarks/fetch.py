@@ -23,8 +23,8 @@ from nbext.core.chains import chain_of
 from nbext.fetch.request import IN_FLIGHT, Output, Request
 from nbext.fetch.run import fetch
 from nbext.node.contracts import TRANSFER
-from nbext.node.coverage import opened
-from nbext.node.reader import Reader
+from nbext.node.coverage import open_coverage
+from nbext.node.reader import RangeReader
 from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests.benchmarks.measure import Took, apart, high_water
@@ -127,8 +127,8 @@ def _read(url: str, folder: Path, head: int) -> tuple[Took, float]:
     """Read all logs into files; return what that took, and the share of it that a thread waited for the node."""
     node = Node([Secret(url)])
     started = time.monotonic()
-    with opened(folder, chain_of("ethereum")) as coverage:
-        reader = Reader(node, coverage, {COIN: (TRANSFER,)}, IN_FLIGHT)
+    with open_coverage(folder, chain_of("ethereum")) as coverage:
+        reader = RangeReader(node, coverage, {COIN: (TRANSFER,)}, IN_FLIGHT)
         plan = reader.plan({COIN: 1}, head)
         while plan:
             reader.read(plan, head)

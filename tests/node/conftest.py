@@ -11,8 +11,8 @@ from nbext.core.chains import chain_of
 from nbext.fetch.request import Output, Request
 from nbext.fetch.run import fetch
 from nbext.node.contracts import TRANSFERS
-from nbext.node.coverage import Coverage, opened
-from nbext.node.reader import Reader
+from nbext.node.coverage import Coverage, open_coverage
+from nbext.node.reader import RangeReader
 from nbext.node.rpc import Node
 from nbext.settings import Secret
 from tests.node.faults import COIN, ITEMS, Chain
@@ -20,7 +20,7 @@ from tests.node.faults import COIN, ITEMS, Chain
 
 @pytest.fixture
 def coverage(tmp_path):
-    with opened(tmp_path, chain_of("ethereum")) as found:
+    with open_coverage(tmp_path, chain_of("ethereum")) as found:
         yield found
 
 
@@ -32,7 +32,7 @@ def reader_of(coverage):
     def made(*servers, contracts=(COIN, ITEMS), in_flight=3, **options):
         node = Node([Secret(server.url) for server in servers], **options)
         nodes.append(node)
-        return Reader(node, coverage, dict.fromkeys(contracts, TRANSFERS), in_flight)
+        return RangeReader(node, coverage, dict.fromkeys(contracts, TRANSFERS), in_flight)
 
     yield made
     for node in nodes:
@@ -51,7 +51,7 @@ def said(server, data, **request):
     return lines
 
 
-def read_all(reader: Reader, chain: Chain) -> list[dict]:
+def read_all(reader: RangeReader, chain: Chain) -> list[dict]:
     """Read a chain from its first block to its last; return the rows of all parts, in order."""
     reader.read(reader.plan(dict.fromkeys(reader.topics, 0), chain.blocks), chain.blocks)
     return rows_in(reader.coverage)

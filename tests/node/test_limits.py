@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nbext.node.limits import Meaning, Span, blocks_offered, meaning_of
+from nbext.node.limits import Meaning, RangeSize, blocks_offered, meaning_of
 from tests.node.refusals import FINAL, PASSING, RANGES
 
 
@@ -20,7 +20,7 @@ def test_each_providers_words_are_understood(refused):
 
 
 def test_a_span_shrinks_by_halves_and_grows_again():
-    span = Span(size=1000)
+    span = RangeSize(size=1000)
     assert span.refused(1000, None) == 500
     assert span.size == 500
     span.answered(500, 10, 0.1)
@@ -28,7 +28,7 @@ def test_a_span_shrinks_by_halves_and_grows_again():
 
 
 def test_an_offer_is_taken_and_the_very_range_that_was_asked_is_halved():
-    span = Span(size=1000)
+    span = RangeSize(size=1000)
     assert span.refused(1000, 100) == 100
     assert span.refused(100, 100) == 50
 

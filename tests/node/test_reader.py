@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbext.errors import NodeError, QueryCancelled
-from nbext.node.coverage import missing, union
-from nbext.node.limits import Span
+from nbext.node.coverage import uncovered, union
+from nbext.node.limits import RangeSize
 from tests.node.conftest import blocks_in, expected_rows, read_all, rows_in, told
 from tests.node.faults import COIN, ITEMS, KEY, Chain, FaultNode
 from tests.node.refusals import FINAL, PASSING, RANGES
@@ -107,7 +107,7 @@ def test_after_refusals_blocks_are_read_in_their_order(reader_of):
 
     with FaultNode(CHAIN, refuse=refuse) as server:
         reader = reader_of(server)
-        reader.span = Span(size=100)
+        reader.span = RangeSize(size=100)
         assert told(read_all(reader, CHAIN)) == expected_rows(CHAIN)
         firsts = [first for first, last in server.logs_asked() if last - first < 5][3:]
     # Three are under way at once, and now and then four times as many blocks are tried as were offered.
@@ -120,7 +120,7 @@ def test_several_nodes_are_asked_in_turn(reader_of):
         FaultNode(CHAIN, refuse=above(RANGES[0], 10)) as other,
     ):
         reader = reader_of(one, other)
-        reader.span = Span(size=10)
+        reader.span = RangeSize(size=10)
         assert told(read_all(reader, CHAIN)) == expected_rows(CHAIN)
         shares = [len(set(each.logs_asked())) for each in (one, other)]
     assert min(shares) > 10
@@ -198,7 +198,7 @@ def test_a_block_with_more_logs_than_a_node_without_receipts_returns_ends_the_fe
         f"Blocks {busy} to {busy} could not be read. The node refuses the range: it has too many blocks or logs. "
         f"Block {busy} has more logs than one answer, and its receipts are not offered."
     )
-    assert missing(busy, busy, reader.coverage.covered(COIN, ())) == [(busy, busy)]
+    assert uncovered(busy, busy, reader.coverage.covered(COIN, ())) == [(busy, busy)]
 
 
 def of_logs(change):
@@ -313,7 +313,7 @@ def test_an_amount_of_an_item_that_does_not_fit_is_refused_by_transaction_and_lo
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_is_caught_and_nothing_of_it_is_stored(reader_of, lie, monkeypatch):
-    monkeypatch.setattr("nbext.node.reader._LIES", 1)
+    monkeypatch.setattr("nbext.node.reader._REPEATS", 1)
     change, words = LIES[lie]
     with FaultNode(CHAIN, lie=change) as server:
         reader = reader_of(server, in_flight=1)
@@ -368,7 +368,7 @@ def test_times_in_the_logs_save_the_headers(reader_of):
 def test_a_run_that_stops_is_taken_up_where_it_was(reader_of):
     with FaultNode(CHAIN, refuse=above(RANGES[0], 40)) as server:
         reader = reader_of(server, in_flight=1)
-        reader.span = Span(size=40)
+        reader.span = RangeSize(size=40)
         plan = reader.plan(dict.fromkeys(reader.topics, 0), CHAIN.blocks)
         reader.progress = lambda progress: reader.ending.set() if progress.share > 0.3 else None
         reader.read(plan, CHAIN.blocks)
@@ -376,9 +376,9 @@ def test_a_run_that_stops_is_taken_up_where_it_was(reader_of):
         assert before != [(0, CHAIN.blocks)]
         server.requests.clear()
         again = reader_of(server)
-        again.span = Span(size=40)
+        again.span = RangeSize(size=40)
         assert told(read_all(again, CHAIN)) == expected_rows(CHAIN)
-        assert all(missing(*asked, before) == [asked] for asked in server.logs_asked())
+        assert all(uncovered(*asked, before) == [asked] for asked in server.logs_asked())
 
 
 def test_where_the_chain_parts_from_what_is_stored_is_found(reader_of):
@@ -422,7 +422,7 @@ RANGE = st.tuples(st.integers(0, 60), st.integers(0, 20)).map(
 @given(st.lists(RANGE, max_size=8), RANGE)
 def test_what_is_missing_and_what_is_covered_are_a_range_together(covered, asked):
     blocks = {number for first, last in covered for number in range(first, last + 1)}
-    gaps = missing(*asked, covered)
+    gaps = uncovered(*asked, covered)
     assert [number for first, last in gaps for number in range(first, last + 1)] == [
         number for number in range(asked[0], asked[1] + 1) if number not in blocks
     ]
@@ -433,7 +433,7 @@ def test_what_is_missing_and_what_is_covered_are_a_range_together(covered, asked
 @given(st.integers(0, 2**32))
 def test_a_refusal_always_leads_to_fewer_blocks(seed):
     draw = random.Random(seed)
-    span = Span(size=draw.randrange(1, 10_000))
+    span = RangeSize(size=draw.randrange(1, 10_000))
     blocks = draw.randrange(2, 10_000)
     for _ in range(20):
         less = span.refused(blocks, draw.choice((None, draw.randrange(20_000))))

@@ -22,7 +22,7 @@ RPS = 200
 def test_no_more_calls_a_second_come_to_the_server_than_rps_allows(reader_of, longest_batch):
     with FaultNode(SMALL, batches=longest_batch) as server:
         reader = reader_of(server, rps=RPS)
-        reader.node.places[0].batch = max(1, longest_batch)
+        reader.node.endpoints[0].batch = max(1, longest_batch)
         started = time.monotonic()
         assert told(read_all(reader, SMALL)) == expected_rows(SMALL)
         arrived = server.arrived

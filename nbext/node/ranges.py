@@ -13,7 +13,7 @@ from typing import Any
 
 from nbext.core.untrusted_text import visible
 from nbext.errors import NodeError
-from nbext.node.contracts import Unreadable, moved
+from nbext.node.contracts import Unreadable, decode_transfer
 from nbext.node.limits import Meaning
 from nbext.node.rpc import Node, Refusal, quantity
 
@@ -24,7 +24,7 @@ _LOOKED_AT = 2
 _HASH = 66
 
 
-class Lie(NodeError):
+class InconsistentAnswer(NodeError):
     """An answer that contradicts the question, itself, or another answer."""
 
 
@@ -40,7 +40,7 @@ class Header:
 
 
 @dataclass
-class Rows:
+class TransferRows:
     """The columns of the rows of a range, in the order of blocks, logs and places in a batch."""
 
     contract: list[str] = field(default_factory=list)
@@ -56,12 +56,12 @@ class Rows:
 
 
 @dataclass
-class Window:
+class BlockRange:
     """A range that was read whole: its rows, its headers, and the times of its blocks by their numbers."""
 
     first: int
     last: int
-    rows: Rows
+    rows: TransferRows
     headers: dict[int, Header]
     times: dict[int, int]
     hashes: dict[int, str]
@@ -69,7 +69,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogFilter:
     """The contracts and events of a range."""
 
     contracts: tuple[str, ...]
@@ -98,7 +98,9 @@ class _Log:
     time: int | None
 
 
-def read(node: Node, wanted: Wanted, first: int, last: int, *, near_end: bool) -> Window:
+def read_range(
+    node: Node, wanted: LogFilter, first: int, last: int, *, near_end: bool
+) -> BlockRange:
     """Read a range of blocks, both ends included.
 
     Parameters
@@ -110,7 +112,7 @@ def read(node: Node, wanted: Wanted, first: int, last: int, *, near_end: bool) -
     ------
     Refusal
         The range is too much for one answer, or its history pruned.
-    Lie
+    InconsistentAnswer
         The answers contradict each other; another node, or the same one again, may do better.
     """
     # Of one node: another may have the last block, and this one only what comes before it.
@@ -148,10 +150,10 @@ def read(node: Node, wanted: Wanted, first: int, last: int, *, near_end: bool) -
     for number, logs_of in by_block.items():
         times.setdefault(number, logs_of[0].time or 0)
         hashes.setdefault(number, logs_of[0].hash)
-    return Window(first, last, _rows(found), headers, times, hashes, len(found))
+    return BlockRange(first, last, _rows(found), headers, times, hashes, len(found))
 
 
-def read_from_receipts(node: Node, wanted: Wanted, block: int) -> Window:
+def read_from_receipts(node: Node, wanted: LogFilter, block: int) -> BlockRange:
     """Read a block by its receipts, where it has more logs than the node returns in one answer."""
     header = read_headers(node, [block])[block]
     receipts = _receipts(node, block)
@@ -164,7 +166,7 @@ def read_from_receipts(node: Node, wanted: Wanted, block: int) -> Window:
     logs = [log for log in receipts if _is_of(log, wanted)]
     found = _logs(logs, wanted, block, block)
     _check_hashes({block: found}, {block: header})
-    return Window(
+    return BlockRange(
         block,
         block,
         _rows(found),
@@ -175,18 +177,18 @@ def read_from_receipts(node: Node, wanted: Wanted, block: int) -> Window:
     )
 
 
-def transfers_in(node: Node, wanted: Wanted, number: int) -> set[int] | None:
+def transfers_in(node: Node, wanted: LogFilter, number: int) -> set[int] | None:
     """Return the log indexes of a contract's transfers in a block, asked for by itself; None where that is not known.
 
     Raises
     ------
-    Lie
+    InconsistentAnswer
         The node hides what the block has.
     """
     bloom = read_headers(node, [number])[number].bloom
     receipts = _receipts(node, number)
     if bloom is not None and receipts == []:
-        raise Lie(f"The node has no receipts of block {number:,}, which has logs.")
+        raise InconsistentAnswer(f"The node has no receipts of block {number:,}, which has logs.")
     logs = receipts or node.call("eth_getLogs", wanted.filter(number, number))
     there = {
         log.index
@@ -200,7 +202,7 @@ def transfers_in(node: Node, wanted: Wanted, number: int) -> set[int] | None:
     return there if there or receipts or excluded else None
 
 
-def _is_of(log: Any, wanted: Wanted) -> bool:
+def _is_of(log: Any, wanted: LogFilter) -> bool:
     return (
         isinstance(log, Mapping)
         and str(log.get("address")).lower() in wanted.contracts
@@ -222,17 +224,17 @@ def read_headers(node: Node, numbers: Sequence[int]) -> dict[int, Header]:
 def check_on_chain(node: Node, number: int, known: str) -> None:
     """Refuse a block that a reorganisation has orphaned since it was read."""
     if read_headers(node, [number])[number].hash != known:
-        raise Lie(f"Block {number:,} has changed since it was read.")
+        raise InconsistentAnswer(f"Block {number:,} has changed since it was read.")
 
 
 def _header(value: Any, number: int) -> Header:
     if not isinstance(value, Mapping):
-        raise Lie(
+        raise InconsistentAnswer(
             f"The node has no block {number:,}, though its latest block is beyond it.",
             meaning="BEHIND",
         )
     if quantity(value.get("number"), "block number") != number:
-        raise Lie(f"The node returned another block than {number:,}.")
+        raise InconsistentAnswer(f"The node returned another block than {number:,}.")
     bloom = value.get("logsBloom")
     # Some chains leave the filter empty, whatever the block holds: that one says nothing.
     bits = (
@@ -251,31 +253,35 @@ def _header(value: Any, number: int) -> Header:
 
 def _hash(value: Any) -> str:
     if not isinstance(value, str) or len(value) != _HASH or not value.startswith("0x"):
-        raise Lie(f"{visible(value, 80)} is not a hash of 32 bytes.")
+        raise InconsistentAnswer(f"{visible(value, 80)} is not a hash of 32 bytes.")
     return value.lower()
 
 
-def _logs(logs: Any, wanted: Wanted, first: int, last: int) -> list[_Log]:
-    """Return the logs in order; a `Lie` where one is not of the question, or is there twice."""
+def _logs(logs: Any, wanted: LogFilter, first: int, last: int) -> list[_Log]:
+    """Return the logs in order; an `InconsistentAnswer` where one is not of the question, or is there twice."""
     if not isinstance(logs, list):
-        raise Lie(f"The node's logs are not a list: {visible(logs, 80)}.")
+        raise InconsistentAnswer(f"The node's logs are not a list: {visible(logs, 80)}.")
     contracts, topics = frozenset(wanted.contracts), frozenset(wanted.topics)
     found, seen = [], set()
     for raw in logs:
         log = _log(raw)
         if not first <= log.block <= last:
-            raise Lie(
+            raise InconsistentAnswer(
                 f"The node answers with a log of block {log.block:,} to a question for {first:,} to {last:,}."
             )
         if log.contract not in contracts:
-            raise Lie(
+            raise InconsistentAnswer(
                 f"The node answers with a log of {visible(log.contract, 60)}, which was not asked for."
             )
         if not log.topics or log.topics[0] not in topics:
-            raise Lie(f"The node answers with a log of another event, in block {log.block:,}.")
+            raise InconsistentAnswer(
+                f"The node answers with a log of another event, in block {log.block:,}."
+            )
         key = (log.block, log.index)
         if key in seen:
-            raise Lie(f"The node answers with log {log.index:,} of block {log.block:,} twice.")
+            raise InconsistentAnswer(
+                f"The node answers with log {log.index:,} of block {log.block:,} twice."
+            )
         seen.add(key)
         found.append(log)
     found.sort(key=lambda log: (log.block, log.index))
@@ -285,7 +291,9 @@ def _logs(logs: Any, wanted: Wanted, first: int, last: int) -> list[_Log]:
 def _log(raw: Any) -> _Log:
     try:
         if raw.get("removed"):
-            raise Lie("The node answers with a log that a reorganisation has removed.")
+            raise InconsistentAnswer(
+                "The node answers with a log that a reorganisation has removed."
+            )
         time = raw.get("blockTimestamp")
         return _Log(
             raw["address"].lower(),
@@ -299,7 +307,7 @@ def _log(raw: Any) -> _Log:
         )
     except (KeyError, TypeError, AttributeError, ValueError):
         pass
-    raise Lie(
+    raise InconsistentAnswer(
         f"A log that the node answers with lacks a field, or has a wrong one: {visible(raw, 300)}"
     )
 
@@ -316,25 +324,29 @@ def _check_hashes(by_block: Mapping[int, list[_Log]], headers: Mapping[int, Head
         hashes = {log.hash for log in logs}
         if len(hashes) > 1 or (number in headers and headers[number].hash not in hashes):
             # Of a reorganisation between two answers, too: both are then of one chain when they are asked for again.
-            raise Lie(
+            raise InconsistentAnswer(
                 f"The logs of block {number:,} are of another block than its header.",
                 meaning="BEHIND",
             )
         if number in headers and any(
             log.time not in (None, headers[number].timestamp) for log in logs
         ):
-            raise Lie(f"The logs of block {number:,} have another time than its header.")
+            raise InconsistentAnswer(
+                f"The logs of block {number:,} have another time than its header."
+            )
 
 
 def _check_parents(headers: Mapping[int, Header]) -> None:
     for number, header in headers.items():
         if number - 1 in headers and headers[number - 1].hash != header.parent:
-            raise Lie(f"Block {number:,} does not follow block {number - 1:,}.", meaning="BEHIND")
+            raise InconsistentAnswer(
+                f"Block {number:,} does not follow block {number - 1:,}.", meaning="BEHIND"
+            )
 
 
 def _check_blooms(
     node: Node,
-    wanted: Wanted,
+    wanted: LogFilter,
     by_block: Mapping[int, list[_Log]],
     headers: Mapping[int, Header],
     *,
@@ -351,7 +363,7 @@ def _check_blooms(
         if any(
             bloom & of[each] != of[each] for log in came for each in (log.contract, log.topics[0])
         ):
-            raise Lie(
+            raise InconsistentAnswer(
                 f"Block {number:,} cannot hold the logs that came of it: its bloom filter excludes them."
             )
         silent = set(wanted.contracts) - {log.contract for log in came}
@@ -370,11 +382,11 @@ def _check_blooms(
         _check_receipts(logs, wanted, number, by_block.get(number, []))
 
 
-def _check_receipts(logs: list[Any], wanted: Wanted, number: int, came: list[_Log]) -> None:
+def _check_receipts(logs: list[Any], wanted: LogFilter, number: int, came: list[_Log]) -> None:
     there = {int(log["logIndex"], 16) for log in logs if _is_of(log, wanted)}
     if there != (here := {log.index for log in came}):
         missing, more = len(there - here), len(here - there)
-        raise Lie(
+        raise InconsistentAnswer(
             f"Of block {number:,} the node's answer lacks {missing:,} logs that its receipts have, "
             f"and has {more:,} that they lack."
         )
@@ -422,11 +434,11 @@ def _bits(text: str) -> int:
     return bits
 
 
-def _rows(logs: Sequence[_Log]) -> Rows:
-    rows = Rows()
+def _rows(logs: Sequence[_Log]) -> TransferRows:
+    rows = TransferRows()
     for log in logs:
         try:
-            moves = moved(log.topics, log.data)
+            moves = decode_transfer(log.topics, log.data)
         except (Unreadable, ValueError, IndexError) as error:
             why = str(error)
         else:
