@@ -1,7 +1,6 @@
 """A node's logs become files that ingest takes; this room knows neither the engine nor a notebook.
 
     rpc        JSON-RPC over HTTP: several URLs in turn, batches, pauses, and no URL in any message
-    transport  HTTP connections: trusted as the system trusts, and one answer read at a time
     received   the answers of ranges that are not whole yet, for a process that follows a killed one
     limits     what nodes and providers say in refusal, and how many blocks to ask for next
     contracts  Transfer logs as rows, and what a contract says of itself

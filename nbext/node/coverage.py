@@ -86,23 +86,19 @@ class Coverage:
 
     def covered(self, contract: str, topics: Sequence[str]) -> list[Range]:
         """Return the stored ranges of a contract for these events, in order, none touching another."""
+        asked = set(topics)
         ranges = [
             each
             for step in self.steps
-            if set(topics) <= set(step.events.get(contract, ()))
+            if asked <= set(step.events.get(contract, ()))
             for each in step.covers.get(contract, ())
         ]
-        return union(
-            [
-                *ranges,
-                *(
-                    each
-                    for part in self._parts()
-                    if contract in part.wanted.contracts and set(topics) <= set(part.wanted.topics)
-                    for each in [(part.first, part.last)]
-                ),
-            ]
-        )
+        ranges += [
+            (part.first, part.last)
+            for part in self._parts()
+            if contract in part.wanted.contracts and asked <= set(part.wanted.topics)
+        ]
+        return union(ranges)
 
     def recent(self) -> dict[int, str]:
         """Return the hashes of the last blocks that were read, of parts too."""
@@ -168,13 +164,8 @@ class Coverage:
         found = []
         for path in sorted(self.parts.glob(f"*{SUFFIX}")):
             if known := range_of(path):
-                found.append(
-                    (
-                        LogFilter(tuple(known["contracts"]), tuple(known["topics"])),
-                        known["first"],
-                        known["last"],
-                    )
-                )
+                wanted = LogFilter(tuple(known["contracts"]), tuple(known["topics"]))
+                found.append((wanted, known["first"], known["last"]))
             else:
                 path.unlink()
         return found
@@ -191,10 +182,8 @@ class Coverage:
                     columns=["to", "id"],
                     filters=[("contract_address", "=", contract), ("to", "in", list(wallets))],
                 )
-                for wallet, number in zip(
-                    rows["to"].to_pylist(), rows["id"].to_pylist(), strict=True
-                ):
-                    found.setdefault(wallet, set()).add(int(number))
+                for row in rows.to_pylist():
+                    found.setdefault(row["to"], set()).add(int(row["id"]))
         return {wallet: sorted(numbers) for wallet, numbers in found.items()}
 
     def moves_of(self, contract: str, wallet: str) -> list[tuple[int, int]]:
@@ -297,40 +286,31 @@ class Coverage:
             blocks |= {number: (found, seconds) for number, found, seconds in part.blocks}
             digest.update(part.path.read_bytes())
         place = f"{min(part.first for part in parts)}-{max(part.last for part in parts)}-{digest.hexdigest()[:12]}"
-        files = [
-            self._write(
-                f"blocks-{place}",
-                [
-                    pa.table(
-                        {
-                            "number": pa.array(sorted(blocks), pa.int64()),
-                            "hash": [blocks[number][0] for number in sorted(blocks)],
-                            "timestamp": pa.array(
-                                [blocks[number][1] for number in sorted(blocks)], pa.int64()
-                            ),
-                        }
-                    )
-                ],
-            )
-        ]
-        ids: set[str] = set()
-        for name, made in (
-            ("token_transfers", _token_transfers),
-            ("erc1155_transfers", _erc1155_transfers),
-        ):
+        numbers = sorted(blocks)
+        of_blocks = pa.table(
+            {
+                "number": pa.array(numbers, pa.int64()),
+                "hash": [blocks[number][0] for number in numbers],
+                "timestamp": pa.array([blocks[number][1] for number in numbers], pa.int64()),
+            }
+        )
+        files = [self._write(f"blocks-{place}", [of_blocks])]
+        for name, counted in (("token_transfers", False), ("erc1155_transfers", True)):
             # One part at a time: all rows of a step are more than memory should hold.
-            tables = (made(part.rows()) for part in parts)
+            tables = (_exported(part.rows(), counted=counted) for part in parts)
             if first := next((table for table in tables if table.num_rows), None):
                 files.append(self._write(f"{name}-{place}", itertools.chain([first], tables)))
-        for part in parts:
-            ids |= _ids(part.rows())
-        files += self._metadata(cards, deployed, ids)
+        ids: set[str] = set()
         covers: dict[str, list[Range]] = {}
         events: dict[str, list[str]] = {}
         for part in parts:
+            rows = part.rows()
+            of_ids = rows.filter(pc.and_(rows["is_id"], pc.is_null(rows["count"])))
+            ids.update(of_ids["contract"].to_pylist())
             for contract in part.wanted.contracts:
                 covers[contract] = union([*covers.get(contract, ()), (part.first, part.last)])
                 events[contract] = sorted({*events.get(contract, ()), *part.wanted.topics})
+        files += self._metadata(cards, deployed, ids)
         self._newest = {number: found for number, (found, _) in blocks.items()}
         return IngestStep(files, covers, events)
 
@@ -399,21 +379,15 @@ class Coverage:
         )
         files = [self._write_named("tokens", tokens)]
         if placed := [card for card in fresh if deployed.get(card.address) is not None]:
-            files.append(
-                self._write_named(
-                    "contracts",
-                    pa.table(
-                        {
-                            "address": [card.address for card in placed],
-                            "is_erc20": [card.standard == "ERC20" for card in placed],
-                            "is_erc721": [card.standard == "ERC721" for card in placed],
-                            "block_number": pa.array(
-                                [deployed[card.address] for card in placed], pa.int64()
-                            ),
-                        }
-                    ),
-                )
+            of_contracts = pa.table(
+                {
+                    "address": [card.address for card in placed],
+                    "is_erc20": [card.standard == "ERC20" for card in placed],
+                    "is_erc721": [card.standard == "ERC721" for card in placed],
+                    "block_number": pa.array([deployed[c.address] for c in placed], pa.int64()),
+                }
             )
+            files.append(self._write_named("contracts", of_contracts))
         return files
 
     def _write(self, name: str, tables: Iterable[pa.Table]) -> str:
@@ -563,50 +537,37 @@ def uncovered(first: int, last: int, covered: Sequence[Range]) -> list[Range]:
     return [*found, (at, last)] if at <= last else found
 
 
-def _ids(rows: pa.Table) -> set[str]:
-    return set(
-        rows.filter(pc.and_(rows["is_id"], pc.is_null(rows["count"])))["contract"].to_pylist()
-    )
-
-
 def _digest(wanted: LogFilter) -> str:
     return hashlib.sha256(repr(wanted).encode()).hexdigest()[:8]
 
 
-def _token_transfers(rows: pa.Table) -> pa.Table:
-    """Return ERC20 and ERC721 rows as ethereum-etl names them; a token id is the value, as there."""
-    names = {
-        "contract": "token_address",
-        "sender": "from_address",
-        "recipient": "to_address",
-        "value": "value",
-        "tx": "transaction_hash",
-        "log_index": "log_index",
-        "block": "block_number",
-        "time": "block_timestamp",
-    }
-    return (
-        rows.filter(pc.is_null(rows["count"]))
-        .select(list(names))
-        .rename_columns(list(names.values()))
-    )
+# As ethereum-etl names ERC20 and ERC721 rows; a token id is the value, as there.
+_TOKEN_TRANSFERS = {
+    "contract": "token_address",
+    "sender": "from_address",
+    "recipient": "to_address",
+    "value": "value",
+    "tx": "transaction_hash",
+    "log_index": "log_index",
+    "block": "block_number",
+    "time": "block_timestamp",
+}
+# As Dune names the events of ERC1155, for which ethereum-etl has no table.
+_ERC1155_TRANSFERS = {
+    "contract": "contract_address",
+    "tx": "evt_tx_hash",
+    "log_index": "evt_index",
+    "block": "evt_block_number",
+    "time": "evt_block_time",
+    "sender": "from",
+    "recipient": "to",
+    "value": "id",
+    "count": "value",
+}
 
 
-def _erc1155_transfers(rows: pa.Table) -> pa.Table:
-    """Return ERC1155 rows as Dune names the events, for which ethereum-etl has no table."""
-    names = {
-        "contract": "contract_address",
-        "tx": "evt_tx_hash",
-        "log_index": "evt_index",
-        "block": "evt_block_number",
-        "time": "evt_block_time",
-        "sender": "from",
-        "recipient": "to",
-        "value": "id",
-        "count": "value",
-    }
-    return (
-        rows.filter(pc.is_valid(rows["count"]))
-        .select(list(names))
-        .rename_columns(list(names.values()))
-    )
+def _exported(rows: pa.Table, *, counted: bool) -> pa.Table:
+    """Return the rows of ERC1155, which have a count, or the others, as ingest and other tools read them."""
+    names = _ERC1155_TRANSFERS if counted else _TOKEN_TRANSFERS
+    some = rows.filter(pc.is_valid(rows["count"]) if counted else pc.is_null(rows["count"]))
+    return some.select(list(names)).rename_columns(list(names.values()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,14 +21,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import requests
+import truststore
 import urllib3
+from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.util.wait import wait_for_read
 
 from nbext import __version__
 from nbext.core import strict_json
 from nbext.core.untrusted_text import visible
 from nbext.errors import ConfigError, NodeError, QueryCancelled
 from nbext.node.limits import Meaning, blocks_offered, meaning_of
-from nbext.node.transport import Adapter, Turn
 from nbext.settings import Secret
 
 if TYPE_CHECKING:
@@ -53,6 +58,9 @@ _ADVICE = {
 }
 _PIECE = 1 << 16
 _jitter = random.Random()
+# Seconds after which nobody waits for an answer that is still coming: it is not received yet.
+_PATIENCE = 1.0
+_thread = threading.local()
 
 
 class Refusal(Exception):
@@ -193,7 +201,7 @@ class Node:
         self._rps, self._next = rps, 0.0
         self._lock = threading.Lock()
         self._local = threading.local()
-        self._reading = Turn()
+        self._reading = _Turn()
         self._turn, self._id = 0, 0
         self.stopped = threading.Event()
         # Methods that are not offered: they are not asked for again.
@@ -403,10 +411,12 @@ class Node:
             for number, (method, params) in enumerate(calls, first)
         ]
         started = time.monotonic()
-        most = RANGE_BYTES if any(map(_is_range, calls)) else MOST_BYTES
+        logs = [params[0] for method, params in calls if method == "eth_getLogs"]
+        is_range = any(wanted["fromBlock"] != wanted["toBlock"] for wanted in logs)
+        most = RANGE_BYTES if is_range else MOST_BYTES
         body = strict_json.to_json(bodies[0] if single else bodies)
         with ExitStack() as stack:
-            if received is not None and any(method == "eth_getLogs" for method, _ in calls):
+            if received is not None and logs:
                 stack.enter_context(self._reading.taken())
             status, headers, raw, refused = self._exchange(endpoint, body, most)
             # Before it is even parsed: a process that follows a killed one does not ask for what had come.
@@ -430,12 +440,8 @@ class Node:
             # Cut, or the page of a proxy.
             raise Refusal(Meaning.BUSY, finding="Its answer is not JSON", node=endpoint.name)
         if status != 200:
-            raise self._refusal(
-                endpoint,
-                status,
-                value if not wrong else raw[:500].decode("utf-8", "replace"),
-                pause,
-            )
+            said = raw[:500].decode("utf-8", "replace") if wrong else value
+            raise self._refusal(endpoint, status, said, pause)
         answers = [value] if single else value
         if not isinstance(answers, list):
             raise self._refusal(endpoint, status, value, pause)
@@ -541,8 +547,72 @@ class Node:
             session.trust_env = False
             session.headers["User-Agent"] = f"nbext/{__version__}"
             for scheme in ("http://", "https://"):
-                session.mount(scheme, Adapter(max_retries=0))
+                session.mount(scheme, _Adapter(max_retries=0))
         return session
+
+
+class _Turn:
+    """Whose answer is read from its connection. Threads share one.
+
+    Several requests are under way at once, and their answers may all come in the same moment. Each is read from the
+    connection and written to the disk before the next one is touched: what kill -9 finds received and not written is
+    one answer at most. The others are still the network's.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Have this thread take its turn when the first bytes of its answer are there, until the end of the block."""
+        _thread.lock, _thread.has = self._lock, False
+        try:
+            yield
+        finally:
+            if _thread.has:
+                self._lock.release()
+            _thread.lock, _thread.has = None, False
+
+
+class _InTurn:
+    """A connection that waits for its thread's turn before it reads an answer."""
+
+    sock: Any
+    timeout: Any
+
+    def getresponse(self) -> Any:
+        lock: threading.Lock | None = getattr(_thread, "lock", None)
+        if lock is not None and not _thread.has:
+            wait_for_read(self.sock, timeout=self.timeout)
+            _thread.has = lock.acquire(timeout=_PATIENCE)
+        return super().getresponse()  # type: ignore[misc]  # that of the connection that this is mixed into
+
+
+class _Http(_InTurn, HTTPConnection):
+    pass
+
+
+class _Https(_InTurn, HTTPSConnection):
+    pass
+
+
+class _HttpPool(HTTPConnectionPool):
+    ConnectionCls = _Http
+
+
+class _HttpsPool(HTTPSConnectionPool):
+    ConnectionCls = _Https
+
+
+class _Adapter(HTTPAdapter):
+    """Trusts what the system trusts, and so a company's own certificates."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        """Make the pools, as requests does."""
+        super().init_poolmanager(
+            *args, ssl_context=truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT), **options
+        )
+        self.poolmanager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}
 
 
 def quantity(value: Any, what: str) -> int:
@@ -552,11 +622,6 @@ def quantity(value: Any, what: str) -> int:
     raise NodeError(
         f"The node's answer has no {what}: {visible(value, 40)} is not a quantity such as 0x10."
     )
-
-
-def _is_range(call: tuple[str, Sequence[Any]]) -> bool:
-    method, params = call
-    return method == "eth_getLogs" and params[0]["fromBlock"] != params[0]["toBlock"]
 
 
 def _is_http(url: Secret) -> bool:
