@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from nbext.core.untrusted_text import quoted
 from nbext.errors import QueryCancelled
-from nbext.fetch.request import (
+from nbext.fetch.run import (
     CHECKED,
     EVERY,
     IN_FLIGHT,
@@ -22,6 +22,7 @@ from nbext.fetch.request import (
     Output,
     Request,
     check_installed,
+    fetch,
     urls_of,
 )
 from nbext.settings import Settings, could_be_url, data_folder, default_data_dir
@@ -200,7 +201,6 @@ def run(args: argparse.Namespace) -> int:
     import pyarrow as pa
 
     from nbext.engine.ingest.command import bar
-    from nbext.fetch.run import fetch
 
     # Arrow's own holds on to what the reading needed while ingest needs as much.
     pa.set_memory_pool(pa.system_memory_pool())

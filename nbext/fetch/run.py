@@ -1,38 +1,75 @@
-"""One fetch. Each step is an append: ranges are read and stored, their files ingested, and then they count as covered.
+"""One fetch: what is asked for, and of which nodes. Each step is an append to the data.
 
-A step that was killed is made again from what was stored. After a reorganisation the next step replaces what it
-orphaned.
+Ranges are read and stored, their files ingested, and then they count as covered. A step that was killed is made again
+from what was stored. After a reorganisation the next step replaces what it orphaned.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
+from nbext.core.addresses import checksummed, looks_like_address, normalised
 from nbext.core.chains import Chain, chain_of
+from nbext.core.untrusted_text import quoted
 from nbext.errors import (
+    ConfigError,
     IngestError,
     NodeError,
     OutOfMemory,
     QueryCancelled,
     StorageError,
     ValidationError,
+    did_you_mean,
 )
-from nbext.fetch.request import Output, Request, addresses_of, check_installed, check_last_block
 from nbext.settings import Secret
 
 if TYPE_CHECKING:
-    from nbext.node.contracts import ContractMetadata
     from nbext.node.coverage import Coverage
     from nbext.node.reader import RangeReader
     from nbext.node.rpc import Node
 
+URL_VARIABLE = "NBEXT_RPC_URL"
+CHECKED, EVERY, IN_FLIGHT = 20, 30.0, 4
+# That of ingest's DuckDB: what is read from a node is held in pieces.
+MEMORY = "4GB"
 # What ingest needs of so few rows. Of more it would read a popular token's rows once for each share of them.
 _LITTLE, _FEW_ROWS = "128MB", 2_000_000
 # Times that a node is asked for its latest block where it is behind what another one had.
 _TRIES = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to fetch. Blocks are numbers or words, as on the command line; ``check`` is how many balances to compare."""
+
+    contracts: tuple[str, ...]
+    chain: str = "ethereum"
+    from_block: str = "deployment"
+    to_block: str = "auto"
+    follow: bool = False
+    confirmations: int | None = None
+    deposits: bool = False
+    check: int = CHECKED
+    rps: float | None = None
+    in_flight: int = IN_FLIGHT
+    every: float = EVERY
+    memory: str = MEMORY
+
+
+@dataclass
+class Output:
+    """Where a fetch says what it does: ``say`` takes a line, ``progress`` a text and a share from 0 to 1."""
+
+    say: Callable[[str], None] = print
+    progress: Callable[[str, float], None] = field(default=lambda text, share: None)
 
 
 def fetch(
@@ -171,11 +208,14 @@ class _Fetch:
     def run(self) -> None:
         """Read what is missing; then go on as the chain does, where asked to."""
         from nbext.fetch.balances import Balances
+        from nbext.node.contracts import read_metadata
         from nbext.node.rpc import Refusal
 
         self._forget_what_was_removed()
         # Of contracts that a killed run has read too: their parts are ingested with those of this one.
-        self.cards = self._cards({**self.coverage.in_parts(), **self.topics})
+        addresses = sorted({**self.coverage.in_parts(), **self.topics})
+        known = {address: standard for address, standard in self.standards.items() if standard}
+        self.cards = read_metadata(self.node, addresses, known)
         last = self._last()
         self.firsts = {address: self._first(address, last) for address in self.topics}
         self._read(last)
@@ -216,12 +256,6 @@ class _Fetch:
         if lost:
             names = ", ".join(map(self.coverage.name_of, lost))
             self.output.say(f"Files of {names} are no longer in the data, and are read again.")
-
-    def _cards(self, addresses: Mapping[str, Any]) -> list[ContractMetadata]:
-        from nbext.node.contracts import read_metadata
-
-        known = {address: standard for address, standard in self.standards.items() if standard}
-        return read_metadata(self.node, sorted(addresses), known)
 
     def _last(self) -> int:
         """Return the block to read to."""
@@ -289,7 +323,11 @@ class _Fetch:
     def _read(self, last: int) -> None:
         """Read and ingest what is missing up to a block, in steps."""
         while True:
-            self._notice_reorganisation()
+            if (fork := self.reader.fork()) is not None:
+                self.coverage.drop_from(fork)
+                self.output.say(
+                    f"The chain was reorganised: blocks from {fork:,} on are read again and replaced."
+                )
             for address in self.coverage.pending:
                 self.reader.topics = {
                     address: self.coverage.events_of(address),
@@ -310,14 +348,6 @@ class _Fetch:
                 raise error
             if not plan or self.ending.is_set():
                 return
-
-    def _notice_reorganisation(self) -> None:
-        fork = self.reader.fork()
-        if fork is not None:
-            self.coverage.drop_from(fork)
-            self.output.say(
-                f"The chain was reorganised: blocks from {fork:,} on are read again and replaced."
-            )
 
     def _memory(self) -> str:
         """Return the memory to ingest in: little where that is no slower, at most what was asked for."""
@@ -397,3 +427,109 @@ class _Fetch:
         )
         if report.uncompacted:
             self.output.say(report.uncompacted)
+
+
+def urls_of(given: Sequence[str] = ()) -> list[Secret]:
+    """Return the URLs of nodes: those given, else NBEXT_RPC_URL, else the keyring's.
+
+    Raises
+    ------
+    ConfigError
+        There is none.
+    """
+    texts, trouble = " ".join(given) or os.environ.get(URL_VARIABLE, ""), ""
+    if not texts.strip():
+        texts, trouble = _from_keyring()
+    found = [Secret(url) for url in re.split(r"[\s,]+", texts) if url]
+    if not found:
+        raise ConfigError(
+            f"No node is set. Set {URL_VARIABLE} to its URL, or store it in the system's keyring: "
+            f"`keyring set nbext {URL_VARIABLE}`.{trouble}"
+        )
+    return found
+
+
+def _from_keyring() -> tuple[str, str]:
+    """Return the URLs that the system's keyring has, or nothing and why it cannot be read."""
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        return "", ' That needs `pip install "nbext[node]"`.'
+    try:
+        return keyring.get_password("nbext", URL_VARIABLE) or "", ""
+    except (KeyringError, OSError, RuntimeError) as error:
+        return "", f" The keyring cannot be read ({type(error).__name__})."
+
+
+def addresses_of(
+    contracts: Sequence[str], chain: Chain, fetched: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str | None]:
+    """Return the addresses of contracts, and the standards of those that the package knows.
+
+    ``fetched`` are the symbols of contracts that were fetched before, by address.
+
+    Raises
+    ------
+    ValidationError
+        A symbol is not known on the chain, or several contracts bear it; an address is not one.
+    """
+    from nbext.engine.sample.known import KNOWN
+
+    here = [one for one in KNOWN if one.chain == chain.name]
+    standards = {one.address: one.standard for one in here}
+    found: dict[str, str | None] = {}
+    for text in contracts:
+        if looks_like_address(text) or text[:2].lower() == "0x":
+            address = normalised(text, "contract")
+        else:
+            symbols = {**{one.address: one.symbol or "" for one in here}, **fetched}
+            named = [
+                address
+                for address, symbol in symbols.items()
+                if symbol.casefold() == text.casefold()
+            ]
+            if len(named) != 1:
+                many = (
+                    f"several contracts: {', '.join(map(checksummed, named))}." if named else None
+                )
+                near = did_you_mean(text, filter(None, symbols.values()))
+                raise ValidationError.of(
+                    "contract",
+                    "ambiguous" if named else "unknown",
+                    (
+                        f"{quoted(text)} is the symbol of "
+                        f"{many or f'no contract on {chain.name} that nbext knows or has fetched.{near}'} "
+                        "Write the 0x... address: anyone can give a contract any symbol."
+                    ),
+                )
+            address = named[0]
+        found[address] = standards.get(address)
+    return found
+
+
+def check_installed() -> None:
+    """Raise a `ConfigError` where a library of the extra ``node`` is missing."""
+    if not all(importlib.util.find_spec(name) for name in ("duckdb", "ibis")):
+        raise ConfigError(
+            "A fetch ingests what it reads, and the libraries for that are not installed: pip install "
+            '"nbext[node]"'
+        )
+
+
+def check_last_block(request: Request) -> None:
+    """Refuse words that contradict each other on where to end."""
+    if request.follow and request.to_block.isdecimal():
+        raise ValidationError.of(
+            "to_block",
+            "follow",
+            f"--follow has no last block, and --to-block {request.to_block} "
+            "is one. Leave one of them out, or write --to-block latest or finalized.",
+        )
+    if request.confirmations is not None and request.to_block not in ("auto", "latest"):
+        raise ValidationError.of(
+            "confirmations",
+            "to_block",
+            f"--confirmations counts from the latest block, and "
+            f"--to-block {request.to_block} names another last block. Leave one of them out.",
+        )

@@ -20,8 +20,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from nbext.core.chains import chain_of
-from nbext.fetch.request import IN_FLIGHT, Output, Request
-from nbext.fetch.run import fetch
+from nbext.fetch.run import IN_FLIGHT, Output, Request, fetch
 from nbext.node.contracts import TRANSFER
 from nbext.node.coverage import open_coverage
 from nbext.node.reader import RangeReader

@@ -23,8 +23,7 @@ from nbext.engine.ingest.derive import append
 from nbext.engine.ingest.run import ingest
 from nbext.engine.open import open_dataset
 from nbext.errors import ConfigError, NodeError, OutOfMemory, ValidationError
-from nbext.fetch.request import Output, Request, urls_of
-from nbext.fetch.run import fetch
+from nbext.fetch.run import Output, Request, fetch, urls_of
 from nbext.language.language import parse, resolve
 from nbext.settings import Secret
 from tests.full_disk import fill
